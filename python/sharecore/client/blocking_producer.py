@@ -38,8 +38,6 @@ class BlockingProducer:
         self._work = ThreadPoolExecutor(1, "sharecore producer")
         self._order = threading.Lock()
         self._closed = False
-        self._prepared = False
-        self._transacting = False
         self._forgotten = weakref.finalize(self, self._engine.end)
 
     def __enter__(self) -> Self:
@@ -130,16 +128,8 @@ class BlockingProducer:
     def transaction(self) -> Iterator[None]:
         """`with producer.transaction():` commits what the block sends, or aborts it; as `Producer`'s."""
         self._check_open()
-        if not self._engine.settings.transactional:
-            raise RuntimeError("transaction needs transactional.id")
-        if self._transacting:
-            raise RuntimeError("a transaction is under way: a producer has one at a time")
-        self._transacting = True
-        try:
-            if not self._prepared:
-                self._run(lambda: self._engine.transact("init_transactions"))
-                self._prepared = True
-            self._run(lambda: self._engine.transact("begin_transaction"))
+        with self._engine.one_transaction():
+            self._run(self._engine.begin_transaction)
             try:
                 yield
                 self._run(lambda: self._engine.transact("commit_transaction"))
@@ -147,8 +137,6 @@ class BlockingProducer:
                 with contextlib.suppress(KafkaError):
                     self._run(lambda: self._engine.transact("abort_transaction"))
                 raise
-        finally:
-            self._transacting = False
 
     def close(self, timeout: float | None = None) -> None:
         """Wait for what is on its way, and end; what is not confirmed by then fails.

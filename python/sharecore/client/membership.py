@@ -13,8 +13,9 @@ from typing import Any
 from sharecore.client.errors import AuthenticationFailed, Disconnected
 from sharecore.client.metrics import Metrics
 from sharecore.client.settings import Settings
-from sharecore.client.wire.cluster import Backoff, Cluster, TopicIdPartition, group_error
+from sharecore.client.wire.cluster import Backoff, Cluster, TopicIdPartition
 from sharecore.client.wire.connection import Connection
+from sharecore.client.wire.refusals import group_error
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 

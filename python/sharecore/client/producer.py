@@ -51,8 +51,6 @@ class Producer:
         self._waiting: deque[_Waiting] = deque()
         self._answers: deque[tuple[asyncio.Future[Sent], KafkaError | None, Any]] = deque()
         self._woken = self._closed = False
-        self._prepared = False
-        self._transacting = False
         self._engine.when_served = _Weakly(self)
         self._forgotten = weakref.finalize(self, self._engine.end)
 
@@ -221,16 +219,8 @@ class Producer:
             RuntimeError: there is no `transactional.id`, or a transaction is under way.
         """
         self._check_open()
-        if not self._engine.settings.transactional:
-            raise RuntimeError("transaction needs transactional.id")
-        if self._transacting:
-            raise RuntimeError("a transaction is under way: a producer has one at a time")
-        self._transacting = True
-        try:
-            if not self._prepared:
-                await self._transact("init_transactions")
-                self._prepared = True
-            await self._transact("begin_transaction")
+        with self._engine.one_transaction():
+            await self._loop.run_in_executor(self._work, self._engine.begin_transaction)
             try:
                 yield
                 await self._transact("commit_transaction")
@@ -238,8 +228,6 @@ class Producer:
                 with contextlib.suppress(KafkaError):
                     await asyncio.shield(self._transact("abort_transaction"))
                 raise
-        finally:
-            self._transacting = False
 
     async def _transact(self, step: str) -> None:
         await self._loop.run_in_executor(self._work, self._engine.transact, step)

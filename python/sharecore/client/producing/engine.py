@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import itertools
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -81,6 +82,7 @@ class Engine:
         self._no_bulk.set()
         self._bulk = threading.Lock()
         self._ending = self._given_up = False
+        self._prepared = self._transacting = False
         self.when_served: Callable[[], None] | None = None
         """Called in the engine's thread after callbacks ran: there may be space."""
         self._thread = threading.Thread(target=self._serve, name="sharecore producer", daemon=True)
@@ -352,6 +354,30 @@ class Engine:
         self._thread.join(seconds)
 
     # transactions
+
+    @contextlib.contextmanager
+    def one_transaction(self) -> Iterator[None]:
+        """Hold the producer's only transaction.
+
+        Raises:
+            RuntimeError: there is no `transactional.id`, or a transaction is under way.
+        """
+        if not self.settings.transactional:
+            raise RuntimeError("transaction needs transactional.id")
+        if self._transacting:
+            raise RuntimeError("a transaction is under way: a producer has one at a time")
+        self._transacting = True
+        try:
+            yield
+        finally:
+            self._transacting = False
+
+    def begin_transaction(self) -> None:
+        """Begin a transaction; the first one also fences earlier producers with the `transactional.id`."""
+        if not self._prepared:
+            self.transact("init_transactions")
+            self._prepared = True
+        self.transact("begin_transaction")
 
     def transact(self, step: str) -> None:
         """Take a step of a transaction, again as long as librdkafka says that it may succeed.

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from sharecore.client.wire.brokers import AnySettings, Brokers
 from sharecore.client.wire.connection import Connection, Dial
+from sharecore.client.wire.refusals import group_error
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 
@@ -60,13 +61,6 @@ class Backoff:
         """The next wait."""
         now, self._next = self._next, min(self._last, self._next * 2)
         return now * random.uniform(0.8, 1.0)
-
-
-def group_error(answer: Any, group_id: str) -> KafkaError:
-    """Return the error of an answer about a group; a missing right is named, which brokers do not do."""
-    if answer.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED:
-        return KafkaError(answer.error_code, f"the right READ on group {group_id} is missing")
-    return KafkaError(answer.error_code, answer.error_message or f"group {group_id}")
 
 
 class Cluster(Brokers[AnySettings]):

@@ -71,6 +71,12 @@ def refused_topic(name: str, code: int) -> KafkaError:
     return KafkaError(code, f"topic {name}")
 
 
+def group_error(answer: Any, group_id: str) -> KafkaError:
+    """Return the error of an answer to a member of a group, or to who looks for its coordinator."""
+    error = KafkaError(answer.error_code, answer.error_message or f"group {group_id}")
+    return worded(error, {ErrorCode.GROUP_AUTHORIZATION_FAILED: f"READ on group {group_id}"})
+
+
 def worded(error: KafkaError, missing: Missing) -> KafkaError:
     """Return an error with the right that is missing."""
     text = missing.get(error.code)
