@@ -167,7 +167,7 @@ class Admin(Administration):
         return await group_members(self._transport, group_id, kind)
 
     async def remove_members(self, group_id: str, kind: str, members: Iterable[GroupMember]) -> None:
-        """Have members leave their group; raises KafkaError as `members.remove_members` does."""
+        """Remove members from their group; raises KafkaError as `members.remove_members` does."""
         await remove_members(self._transport, group_id, kind, members)
 
     async def _not_found(self, group_id: str) -> str:

@@ -234,7 +234,7 @@ async def cluster(settings: Mapping[str, str]) -> list[Finding]:
 
 
 async def _damage_of(transport: Transport, node: int) -> list[str]:
-    """What a broker says of damage on its disk; empty where there is none, or it tells nobody."""
+    """Return the damage that a broker reports on its disk; empty if it reports none."""
     try:
         found = await describe_configs(transport, ResourceKind.BROKER, str(node), [DAMAGE])
     except KafkaError:

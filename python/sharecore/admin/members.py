@@ -62,7 +62,7 @@ async def group_members(transport: Transport, group_id: str, kind: str) -> list[
 async def remove_members(
     transport: Transport, group_id: str, kind: str, members: Iterable[GroupMember]
 ) -> None:
-    """Have members leave their group; those that run on join it again when they next hear of it.
+    """Remove members from their group; members that still run rejoin at their next heartbeat.
 
     Args:
         kind: share, consumer or classic.

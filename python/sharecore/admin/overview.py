@@ -44,7 +44,7 @@ class GroupOverview:
     Attributes:
         members: by client id and host, as often as there are members.
         positions: by topic and partition, where the group has a start offset.
-        unplaced: topics with partitions in which it has none yet, or none that is told.
+        unplaced: topics with partitions whose position does not exist yet, or is not visible.
         error: why the broker tells nothing, or not all, about it.
     """
 

@@ -161,7 +161,7 @@ async def _state(transport: Transport, key: SharePartitionKey, start: int) -> tu
 async def _acquired(
     transport: Transport, group_id: str, topic: str, partitions: Iterable[int]
 ) -> dict[int, list[Run]]:
-    """What is leased now, by partition, where the broker tells."""
+    """Return the acquired records by partition, if the broker reports them."""
     names = {f"{_ACQUIRED}{topic}.{partition}": partition for partition in partitions}
     try:
         told = await describe_configs(transport, ResourceKind.GROUP, group_id, names)
@@ -180,7 +180,7 @@ class Spans:
     Args:
         batches: state batches; what lies between and behind them was never given back.
         states: which are wanted.
-        acquired: what is leased now, whatever the batches say.
+        acquired: the records acquired now, whatever the batches say.
     """
 
     def __init__(

@@ -175,7 +175,7 @@ def letter_entries(broker: Services, group_id: str) -> list[Entry]:
 
 
 def acquired_topics(names: Iterable[str]) -> dict[str, str]:
-    """Return the topics of those names that ask what is leased, such as `sharecore.acquired.jobs.0`."""
+    """Return the topics that names such as `sharecore.acquired.jobs.0` ask about."""
     return {
         name: name.removeprefix(ACQUIRED).rpartition(".")[0] for name in names if name.startswith(ACQUIRED)
     }
@@ -240,7 +240,7 @@ def _values_without_effect(broker: Services, name: str) -> list[Value]:
         (synonym, static[synonym], ConfigSource.STATIC_BROKER) for synonym, _ in synonyms if synonym in static
     ]
     defaults = [(synonym, text, ConfigSource.DEFAULT) for synonym, text in synonyms if text is not None]
-    # what stands behind a key without a default is told where that is set
+    # if the first broker key has no default, Kafka lists synonyms only once it is set
     is_told = bool(synonyms) and (synonyms[0][1] is not None or synonyms[0][0] in static)
     return [*values, *defaults] if is_told else []
 

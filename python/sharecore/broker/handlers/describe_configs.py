@@ -72,7 +72,7 @@ def _describe_all(context: RequestContext, request: Any) -> Steps[dict[str, Any]
 
 
 def _acquired(context: RequestContext, resource: Any) -> Steps[list[Entry]]:
-    """Return what is leased now in share partitions of topics that the client may DESCRIBE, where it asks."""
+    """Return the acquired records of the topics that the client asks about and may DESCRIBE."""
     topics = acquired_topics(dict.fromkeys(resource.configuration_keys))
     seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.TOPIC, topics.values(), quiet=True)
     entries = []
