@@ -37,31 +37,30 @@ ACQUIRED = "sharecore.acquired."
 DAMAGE = "sharecore.damage"
 """Of a broker, read-only, and told to those alone who ask for it."""
 _DAMAGE_MAX = 20
-_ACQUIRED_STATE = 1
-"""Delivery state of a leased record, as the engine has it."""
 """How many damaged batches are named."""
+_ACQUIRED_STATE = 1
+"""Delivery state of an acquired record, as the engine has it."""
 
 _AS_GIVEN = (ConfigSource.DYNAMIC_BROKER, ConfigSource.DYNAMIC_DEFAULT_BROKER)
 _INTERNAL = "internal."
 """How the names of keys begin that Kafka tells nobody of."""
-_NEVER = "9223372036854775807"
-_WITHOUT_EFFECT: Mapping[str, tuple[tuple[str, str | None], ...]] = {
-    "compression.lz4.level": (("compression.lz4.level", "9"),),
-    "file.delete.delay.ms": (("log.segment.delete.delay.ms", "60000"),),
-    "flush.messages": (("log.flush.interval.messages", _NEVER),),
-    "flush.ms": (("log.flush.interval.ms", None), ("log.flush.scheduler.interval.ms", _NEVER)),
-    "index.interval.bytes": (("log.index.interval.bytes", "4096"),),
-    "local.retention.bytes": (("log.local.retention.bytes", "-2"),),
-    "local.retention.ms": (("log.local.retention.ms", "-2"),),
-    "max.decompressed.message.bytes": (("max.decompressed.message.bytes", "2147483639"),),
-    "preallocate": (("log.preallocate", "false"),),
-    "remote.copy.lag.bytes": (("log.remote.copy.lag.bytes", "-1"),),
-    "remote.copy.lag.ms": (("log.remote.copy.lag.ms", "0"),),
-    "segment.index.bytes": (("log.index.size.max.bytes", "10485760"),),
-    "segment.jitter.ms": (("log.roll.jitter.ms", None), ("log.roll.jitter.hours", "0")),
-    "unclean.leader.election.enable": (("unclean.leader.election.enable", "false"),),
+_WITHOUT_EFFECT: Mapping[str, tuple[str, ...]] = {
+    "compression.lz4.level": ("compression.lz4.level",),
+    "file.delete.delay.ms": ("log.segment.delete.delay.ms",),
+    "flush.messages": ("log.flush.interval.messages",),
+    "flush.ms": ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
+    "index.interval.bytes": ("log.index.interval.bytes",),
+    "local.retention.bytes": ("log.local.retention.bytes",),
+    "local.retention.ms": ("log.local.retention.ms",),
+    "max.decompressed.message.bytes": ("max.decompressed.message.bytes",),
+    "preallocate": ("log.preallocate",),
+    "remote.copy.lag.bytes": ("log.remote.copy.lag.bytes",),
+    "remote.copy.lag.ms": ("log.remote.copy.lag.ms",),
+    "segment.index.bytes": ("log.index.size.max.bytes",),
+    "segment.jitter.ms": ("log.roll.jitter.ms", "log.roll.jitter.hours"),
+    "unclean.leader.election.enable": ("unclean.leader.election.enable",),
 }
-"""Kafka's broker keys behind topic keys that have no effect here, each with its default."""
+"""Kafka's broker keys behind topic keys without effect here; the last of them has the topic key's default."""
 _RETENTION = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
 
 Value = tuple[str, str | None, ConfigSource]
@@ -85,7 +84,7 @@ def topic_entries(broker: Services, overrides: Mapping[str, str]) -> list[Entry]
                 values += behind
             entries.append(_entry(key, values, value))
             continue
-        values += _broker_values(broker, key.synonym) if key.synonym else _values_without_effect(broker, name)
+        values += _broker_values(broker, key.synonym) if key.synonym else _values_without_effect(broker, key)
         entries.append(_entry(key, values, values[0][1] if values else key.format(key.default)))
     return entries
 
@@ -232,17 +231,14 @@ def _broker_values(broker: Services, name: str) -> list[Value]:
     return values
 
 
-def _values_without_effect(broker: Services, name: str) -> list[Value]:
-    """The values of the broker's keys behind a topic's, as Kafka names them, where they do nothing here."""
-    synonyms = _WITHOUT_EFFECT.get(name, ())
-    static = broker.static_config.without_effect
-    values = [
-        (synonym, static[synonym], ConfigSource.STATIC_BROKER) for synonym, _ in synonyms if synonym in static
-    ]
-    defaults = [(synonym, text, ConfigSource.DEFAULT) for synonym, text in synonyms if text is not None]
+def _values_without_effect(broker: Services, key: ConfigKey) -> list[Value]:
+    """Return the values of the broker keys behind a topic key without effect, as Kafka lists them."""
+    names, static = _WITHOUT_EFFECT.get(key.name, ()), broker.static_config.without_effect
     # if the first broker key has no default, Kafka lists synonyms only once it is set
-    is_told = bool(synonyms) and (synonyms[0][1] is not None or synonyms[0][0] in static)
-    return [*values, *defaults] if is_told else []
+    if not names or (len(names) > 1 and names[0] not in static):
+        return []
+    values = [(name, static[name], ConfigSource.STATIC_BROKER) for name in names if name in static]
+    return [*values, (names[-1], key.format(key.default), ConfigSource.DEFAULT)]
 
 
 def _retention_values(broker: Services) -> list[Value]:
