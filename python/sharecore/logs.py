@@ -11,13 +11,32 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
+from weakref import WeakSet
 
 NAME_MAX = 255
 """Characters of a name, or of anything else that a line quotes: the longest name of a topic fits."""
 _MESSAGE_MAX = 4_000
 _TRACE_MAX = 20_000
 _PLAIN = (bool, int, float, type(None))
+
+
+class _Forks(Protocol):
+    """What a forked child sets right, as another thread may have held a lock in that moment."""
+
+    def after_fork(self) -> None: ...
+
+
+_forking: WeakSet[_Forks] = WeakSet()
+
+
+def _after_fork() -> None:
+    for each in list(_forking):
+        each.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def cut(text: str, characters_max: int = NAME_MAX) -> str:
@@ -67,6 +86,10 @@ class LineLimit:
         self._kinds_max = kinds_max
         self._now_s = now_s
         self._kinds: OrderedDict[Hashable, _Allowance] = OrderedDict()
+        self._lock = threading.Lock()
+        _forking.add(self)
+
+    def after_fork(self) -> None:
         self._lock = threading.Lock()
 
     def allows(self, kind: Hashable) -> bool:
@@ -121,6 +144,11 @@ class LogGuard(logging.Filter):
         self._count_s = count_s
         self._counting: dict[Hashable, threading.Timer] = {}
         self._lock = threading.Lock()
+        _forking.add(self)
+
+    def after_fork(self) -> None:
+        self._lock = threading.Lock()
+        self._counting.clear()  # a child has none of the threads that count
 
     def filter(self, record: logging.LogRecord) -> bool:
         if getattr(record, "counts_others", False):
@@ -183,7 +211,8 @@ class LogThread(logging.Handler):
         self._is_writing = self._has_ended = False
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
-        self._process = os.getpid()
+        self._is_forked = False
+        _forking.add(self)
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
@@ -191,7 +220,7 @@ class LogThread(logging.Handler):
         except Exception:
             self.handleError(record)
             return
-        if self._process != os.getpid():
+        if self._is_forked:
             self._target.handle(line)  # a fork has no threads but its own
             return
         with self._changed:
@@ -210,18 +239,23 @@ class LogThread(logging.Handler):
 
     def flush(self) -> None:
         """Wait until all lines are written."""
-        if self._process == os.getpid() and self._thread is not None:
+        if not self._is_forked and self._thread is not None:
             with self._changed:
                 self._changed.wait_for(lambda: not (self._waiting or self._is_writing), self._flush_s)
         self._target.flush()
 
     def close(self) -> None:
         self.flush()
-        with self._changed:
-            self._has_ended = True
-            self._changed.notify_all()
+        if not self._is_forked:
+            with self._changed:
+                self._has_ended = True
+                self._changed.notify_all()
         self._target.close()
         super().close()
+
+    def after_fork(self) -> None:
+        self._is_forked = True
+        self._changed = threading.Condition()
 
     def _write(self) -> None:
         while True:

@@ -214,15 +214,26 @@ for number in range(90):
 
 def test_a_child_of_a_fork_logs_for_itself() -> None:
     program = """
-import logging, os
+import logging, os, threading
 from sharecore.cli.logs import set_up_logging
 set_up_logging("info", in_thread=True)
 logging.info("parent")
+
+# other threads may hold the locks in the moment of the fork
+handler, held, forked = logging.getLogger().handlers[0], threading.Event(), threading.Event()
+guard = handler.filters[0]
+def hold():
+    with handler._changed, guard._lock, guard._limit._lock:
+        held.set()
+        forked.wait()
+threading.Thread(target=hold, daemon=True).start()
+held.wait()
 child = os.fork()
 if child == 0:
     logging.info("child")
     logging.shutdown()
     os._exit(0)
+forked.set()
 os.waitpid(child, 0)
 """
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
