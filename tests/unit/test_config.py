@@ -64,6 +64,9 @@ def test_a_bad_value_names_key_value_and_what_is_allowed(name: str, text: str, a
         ("share.session.timeout.ms", "0", "Value must be at least 1"),
         ("consumer.session.timeout.ms", "soon", "Not a number of type INT"),
         ("share.renew.acknowledge.enable", "maybe", "Expected value to be either true or false"),
+        ("share.paused", "yes", "Expected value to be either true or false"),
+        ("share.paused.until.ms", "-1", "Value must be at least 0"),
+        ("share.paused.until.ms", "tomorrow", "Not a number of type LONG"),
         (
             "share.isolation.level",
             "serializable",

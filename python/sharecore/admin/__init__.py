@@ -14,6 +14,7 @@ from sharecore.admin.model import (
     ShareGroup,
     Target,
 )
+from sharecore.admin.pausing import Pause
 from sharecore.admin.share_state import SharePartitionState, StateChange, StateDump, StateHistory
 from sharecore.admin.state_topic import StateProblem
 from sharecore.client.configs import ConfigEntry, ConfigSource
@@ -30,6 +31,7 @@ __all__ = [
     "Member",
     "OffsetChange",
     "PartitionOffset",
+    "Pause",
     "ResetPlan",
     "ResetResult",
     "ShareGroup",

@@ -19,6 +19,7 @@ from sharecore.admin.model import (
     ShareGroup,
     Target,
 )
+from sharecore.admin.pausing import PAUSED, PAUSED_UNTIL, SETTINGS, Pause
 from sharecore.admin.share_state import History, LiveState, StateDump, StateHistory
 from sharecore.admin.state_fetch import read_state_topic
 from sharecore.client.configs import ConfigEntry, ResourceKind, alter_configs, describe_configs
@@ -261,6 +262,37 @@ class Admin(Administration):
         await alter_configs(
             self._transport, ResourceKind.GROUP, group_id, values, unset=unset, validate_only=validate_only
         )
+
+    async def pause_of(self, group_id: str) -> Pause:
+        """Return whether a group is paused: not, where its settings may not be read or a broker has none.
+
+        Raises:
+            KafkaError: the broker did not answer.
+        """
+        try:
+            return Pause.of(await self.configs(group_id, SETTINGS))
+        except KafkaError as error:
+            if error.code is not ErrorCode.GROUP_AUTHORIZATION_FAILED:
+                raise
+            return Pause()
+
+    async def pause(self, group_id: str, *, until_ms: int | None = None) -> None:
+        """Give a group no more records, until it is resumed or a time has come.
+
+        Args:
+            until_ms: when the pause ends by itself, in milliseconds since the epoch.
+
+        Raises:
+            KafkaError: INVALID_CONFIG from a broker that cannot pause groups, or the broker refused.
+        """
+        if until_ms is None:
+            await self.alter_configs(group_id, {PAUSED: True}, unset=(PAUSED_UNTIL,))
+        else:
+            await self.alter_configs(group_id, {PAUSED_UNTIL: until_ms}, unset=(PAUSED,))
+
+    async def resume(self, group_id: str) -> None:
+        """Give a group records again; raises KafkaError when the broker refuses."""
+        await self.alter_configs(group_id, unset=SETTINGS)
 
     async def set_up_dead_letters(
         self,

@@ -184,7 +184,7 @@ class BrokerMetrics:
 
     def _about_groups(self, sheet: Sheet) -> None:
         broker = self._broker
-        groups = broker.groups
+        groups, now_ms = broker.groups, broker.clock.now_ms()
         protocols, classic, consumer, share = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
         members = 0
         for group in groups.registry:
@@ -194,6 +194,8 @@ class BrokerMetrics:
                 members += 1
                 if members <= broker.static_config.sharecore_metrics_series_max:
                     sheet.add(f.GROUP_MEMBERS, len(group.members), group.group_id)
+                    pause_ms = broker.group_configs.get(group.group_id).pause_left_ms(now_ms)
+                    sheet.add(f.GROUP_PAUSED, int(pause_ms != 0), group.group_id)
             elif isinstance(group, ConsumerGroup):
                 consumer[group.state_name] += 1
             elif isinstance(group, ClassicGroup):

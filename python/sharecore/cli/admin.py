@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Optional, TypeVar
 
@@ -119,6 +119,18 @@ def admin_at(cluster: Cluster) -> Iterator[BlockingAdmin]:
                 yield admin
         except (ConfigError, KafkaError, OSError) as error:
             raise CommandFailed(str(error)) from None
+
+
+def admin_beside(
+    context: typer.Context,
+    bootstrap: str,
+    setting: list[str] | None,
+    file: Path | None,
+    timeout: float | None,
+) -> AbstractContextManager[BlockingAdmin]:
+    """An administrator; what a command was given goes before what stands before its name."""
+    given, before, whole = context.obj
+    return admin_at(Cluster(bootstrap or given, (before or []) + (setting or []), file or whole, timeout))
 
 
 def run_with(cluster: Cluster, act: Callable[[], Coroutine[Any, Any, Value]]) -> Value:

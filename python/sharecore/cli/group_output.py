@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +12,18 @@ from sharecore.cli.tables import known, show
 
 if TYPE_CHECKING:
     from sharecore.admin import PartitionOffset, ShareGroup
+    from sharecore.admin.pausing import Pause
 
 
-def describe_group(group: ShareGroup, offsets: Sequence[PartitionOffset], letters: str) -> None:
-    """Print a group: its members, how far it is, and what becomes of its dead letters."""
+def describe_group(group: ShareGroup, offsets: Sequence[PartitionOffset], pause: Pause, letters: str) -> None:
+    """Print a group: whether it is paused, its members, how far it is, and what becomes of its dead
+    letters.
+    """
     epochs = f"epoch {group.epoch}, assignment epoch {group.assignment_epoch}"
-    typer.echo(f"share group {group.group_id}: {group.state}, {epochs}\n")
+    typer.echo(f"share group {group.group_id}: {group.state}, {epochs}")
+    if paused := pause.describe(round(time.time() * 1000)):
+        typer.echo(f"{paused}: its members get no records")
+    typer.echo()
     if group.members:
         rows = [
             [
@@ -41,7 +48,7 @@ def describe_group(group: ShareGroup, offsets: Sequence[PartitionOffset], letter
         typer.echo(f"\n{letters}")
 
 
-def group_fields(group: ShareGroup, offsets: Sequence[PartitionOffset]) -> dict[str, Any]:
+def group_fields(group: ShareGroup, offsets: Sequence[PartitionOffset], pause: Pause) -> dict[str, Any]:
     """Return a group as an object of JSON."""
     return {
         "group": group.group_id,
@@ -49,6 +56,8 @@ def group_fields(group: ShareGroup, offsets: Sequence[PartitionOffset]) -> dict[
         "epoch": group.epoch,
         "assignmentEpoch": group.assignment_epoch,
         "assignor": group.assignor,
+        "paused": bool(pause.describe(round(time.time() * 1000))),
+        "pausedUntilMs": pause.until_ms or None,
         "members": [
             {
                 "member": each.member_id,

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 from typer.core import TyperGroup
 
 from sharecore.cli.admin import (
-    Cluster,
     Settings,
     SettingsBesideSet,
     SettingsFile,
     Timeout,
-    admin_at,
+    admin_beside,
     key_values,
 )
 from sharecore.cli.clients import (
@@ -25,14 +23,13 @@ from sharecore.cli.clients import (
     UsageFailed,
     failures_in_one_line,
 )
+from sharecore.cli.pausing import pause, resume
 from sharecore.cli.peek import peek
 from sharecore.cli.tables import Output, known, print_json, show, show_list
 from sharecore.cli.times import FORMAT, Local, Time, read_time, show_time
 from sharecore.cli.typers import commands
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from sharecore.admin import BlockingAdmin, ResetPlan, Target, TopicPartition
 
 TYPES = ("classic", "consumer", "share", "streams")
@@ -105,7 +102,7 @@ def list_groups(
     """List the groups of all types, or of those asked for."""
     with failures_in_one_line():
         types, states = _chosen("--type", kind, TYPES), _chosen("--state", state, STATES)
-    with _admin(context, bootstrap, setting, command_config, timeout) as admin:
+    with admin_beside(context, bootstrap, setting, command_config, timeout) as admin:
         found = admin.list_groups(types=types, states=states)
     show_list(
         output,
@@ -134,16 +131,19 @@ def describe(
     with failures_in_one_line():
         if bool(group) == all_groups:
             raise UsageFailed("names of share groups are needed, or --all-groups, and not both")
-    with _admin(context, bootstrap, setting, command_config, timeout) as admin:
+    with admin_beside(context, bootstrap, setting, command_config, timeout) as admin:
         names = group or [each.group_id for each in admin.list_groups()]
-        found = [(admin.describe(name), admin.offsets(name), _dead_letters(admin, name)) for name in names]
+        found = [
+            (admin.describe(name), admin.offsets(name), admin.pause_of(name), _dead_letters(admin, name))
+            for name in names
+        ]
     if output == "json":
-        print_json([group_fields(each, offsets) for each, offsets, _ in found])
+        print_json([group_fields(each, offsets, paused) for each, offsets, paused, _ in found])
         return
-    for number, (each, offsets, letters) in enumerate(found):
+    for number, (each, offsets, paused, letters) in enumerate(found):
         if number:
             typer.echo()
-        describe_group(each, offsets, letters)
+        describe_group(each, offsets, paused, letters)
 
 
 def _dead_letters(admin: BlockingAdmin, group: str) -> str:
@@ -175,6 +175,8 @@ def _dead_letters(admin: BlockingAdmin, group: str) -> str:
 
 
 groups.command("peek", short_help="Show the next records of a share group, taking none.")(peek)
+groups.command("pause", short_help="Give share groups no more records.")(pause)
+groups.command("resume", short_help="Give share groups records again.")(resume)
 
 
 @groups.command("reset-offsets", hidden=True)
@@ -210,7 +212,7 @@ def reset(
     with failures_in_one_line():
         if execute and dry_run:
             raise UsageFailed("--execute and --dry-run exclude each other")
-    with _admin(context, bootstrap, setting, command_config, timeout) as admin:
+    with admin_beside(context, bootstrap, setting, command_config, timeout) as admin:
         target = _target(to_earliest, to_latest, to_datetime, to_offset)
         topics, partitions = _partitions(topic or [])
         text = output == "table"
@@ -243,7 +245,7 @@ def delete_offsets(
     command_config: SettingsFile = None,
 ) -> None:
     """Forget how far a share group is in whole topics; it must have no members."""
-    with _admin(context, bootstrap, setting, command_config, timeout) as admin:
+    with admin_beside(context, bootstrap, setting, command_config, timeout) as admin:
         errors = admin.delete_offsets(group, topic)
     rows = [[name, str(error or "deleted")] for name, error in sorted(errors.items())]
     show_list(output, {"topic": "TOPIC", "result": "RESULT"}, rows)
@@ -283,7 +285,7 @@ def delete(
     with failures_in_one_line():
         types = _chosen("--type", kind, TYPES) or ["share"]
     rows, failed = [], False
-    with _admin(context, bootstrap, setting, command_config, timeout) as admin:
+    with admin_beside(context, bootstrap, setting, command_config, timeout) as admin:
         for name in group:
             try:
                 deleted, result = _delete(admin, name, types, force=force)
@@ -340,7 +342,7 @@ def config(
     command_config: SettingsFile = None,
 ) -> None:
     """Show a group's settings, after changing those given."""
-    with _admin(context, bootstrap, setting, command_config, timeout) as admin:
+    with admin_beside(context, bootstrap, setting, command_config, timeout) as admin:
         if change or unset:
             admin.alter_configs(group, key_values(change or [], "--set"), unset=unset or ())
         entries = admin.configs(group)
@@ -379,7 +381,7 @@ def dead_letters(
 
     What is in place already stays; what rules dead letters out is said, with what to do about it.
     """
-    with _admin(context, bootstrap, setting, command_config, timeout) as admin:
+    with admin_beside(context, bootstrap, setting, command_config, timeout) as admin:
         setup = admin.set_up_dead_letters(
             group,
             topic,
@@ -393,18 +395,6 @@ def dead_letters(
     for remark in setup.unchecked:
         typer.echo(f"sharecore: not checked: {remark}", err=True)
     typer.echo(f"dead letters of group {group} go to {topic}")
-
-
-def _admin(
-    context: typer.Context,
-    bootstrap: str,
-    setting: list[str] | None,
-    file: Path | None,
-    timeout: float | None,
-) -> AbstractContextManager[BlockingAdmin]:
-    """What a command was given goes before what stands before its name."""
-    given, before, whole = context.obj
-    return admin_at(Cluster(bootstrap or given, (before or []) + (setting or []), file or whole, timeout))
 
 
 def _chosen(option: str, given: list[str] | None, known: Sequence[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import Annotated, Optional
 
@@ -12,6 +13,22 @@ from sharecore.cli.clients import UsageFailed
 Local = Annotated[bool, typer.Option("--local", help="Show times in this machine's zone, not in UTC.")]
 Time = Optional[str]  # noqa: UP045 - typer evaluates the annotation
 FORMAT = "YYYY-MM-DDThh:mm:ss.sss"
+
+_UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATION_MS_MAX = 3650 * _UNIT_MS["d"]
+
+
+def read_duration_ms(text: str, option: str) -> int:
+    """Return the milliseconds of a duration such as 90s, 10m or 1.5h.
+
+    Raises:
+        UsageFailed: it is none, or longer than ten years.
+    """
+    match = re.fullmatch(r"([0-9]{1,12}(?:\.[0-9]{1,9})?)(ms|s|m|h|d)", text.strip())
+    duration_ms = round(float(match[1]) * _UNIT_MS[match[2]]) if match is not None else 0
+    if not 0 < duration_ms <= _DURATION_MS_MAX:
+        raise UsageFailed(f"{option} {text}: not a duration; allowed: 1ms to 3650d, such as 90s, 10m, 2h, 1d")
+    return duration_ms
 
 
 def read_time(text: str, option: str) -> datetime:

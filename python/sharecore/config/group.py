@@ -12,6 +12,7 @@ from sharecore.config.broker import BrokerConfig
 from sharecore.config.dead_letters import GroupDeadLetterSettings
 from sharecore.config.group_unserved import UnservedGroupSettings
 from sharecore.config.keys import ConfigKey, Kind, keys_of, setting
+from sharecore.config.queues import QueueSettings
 from sharecore.errors import ConfigError
 
 _DURATION = re.compile(
@@ -68,7 +69,7 @@ def _check_reset(text: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupConfig(GroupDeadLetterSettings, UnservedGroupSettings):
+class GroupConfig(GroupDeadLetterSettings, QueueSettings, UnservedGroupSettings):
     """The settings of one group, of whichever type; a field's name with dots is Kafka's name of the key."""
 
     consumer_assignment_interval_ms: int = setting(

@@ -138,6 +138,11 @@ CONSUMER_REBALANCES = counter(
     kafka=(f"{_GROUP}:consumer-group-rebalance-count", f"{_GROUP}:consumer-group-rebalance-rate"),
 )
 GROUP_MEMBERS = gauge("sharecore_group_members", "Members of share groups, by group.", "group")
+GROUP_PAUSED = gauge(
+    "sharecore_share_group_paused",
+    "1 while a share group is paused and its members get no records; 0 for others.",
+    "group",
+)
 GROUP_PARTITIONS = gauge(
     "kafka_server_group_coordinator_metrics_num_partitions",
     "Partitions of __consumer_offsets that are served.",

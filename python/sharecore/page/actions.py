@@ -21,6 +21,8 @@ from sharecore.page.views import Json
 
 Fresh = tuple["bytes | None", "bytes | None", Sequence[Header]]
 
+_PAUSE_MINUTES_MAX = 3650 * 24 * 60
+
 
 class BadRequest(Exception):
     """A request that makes no sense; the text says why."""
@@ -62,6 +64,28 @@ async def delete_group(admin: Admin, body: Json) -> Json:
     group_id = text_of(body, "group")
     _require(body, group_id)
     await admin.delete_group(group_id)
+    return {}
+
+
+async def pause(admin: Admin, body: Json) -> Json:
+    """Gives a group no more records, for `minutes` or until it is resumed; raises BadRequest, KafkaError."""
+    group_id = text_of(body, "group")
+    _require(body, group_id)
+    minutes = body.get("minutes")
+    if minutes is None:
+        await admin.pause(group_id)
+    elif isinstance(minutes, int | float) and 0 < minutes <= _PAUSE_MINUTES_MAX:
+        await admin.pause(group_id, until_ms=round(time.time() * 1000 + minutes * 60_000))
+    else:
+        raise BadRequest(f"minutes: a number above 0 and up to {_PAUSE_MINUTES_MAX} is needed, or none")
+    return {}
+
+
+async def resume(admin: Admin, body: Json) -> Json:
+    """Gives a group records again; raises BadRequest, KafkaError."""
+    group_id = text_of(body, "group")
+    _require(body, group_id)
+    await admin.resume(group_id)
     return {}
 
 

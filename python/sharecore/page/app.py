@@ -282,6 +282,8 @@ _ACTIONS: dict[str, _Action] = {
     "reset": lambda looker, body: actions.reset(looker.admin, body),
     "delete-offsets": lambda looker, body: actions.delete_offsets(looker.admin, body),
     "delete-group": lambda looker, body: actions.delete_group(looker.admin, body),
+    "pause": lambda looker, body: actions.pause(looker.admin, body),
+    "resume": lambda looker, body: actions.resume(looker.admin, body),
     "redrive": lambda looker, body: actions.redrive(looker.transport, body),
 }
 

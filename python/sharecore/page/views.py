@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -84,6 +85,7 @@ async def group_view(looker: Looker, group_id: str, topic: str, first: int) -> J
         "epoch": described.epoch,
         "assignor": described.assignor,
         "operations": _operations(described),
+        "paused": (await looker.admin.pause_of(group_id)).describe(round(time.time() * 1000)),
         "partitions": [asdict(each) for each in partitions[:PARTITIONS_MAX]],
         "partitions_total": len(partitions),
         "of_topic": of_topic,
@@ -176,7 +178,7 @@ def _ranges(assignment: Iterable[TopicPartition]) -> dict[str, list[int]]:
     return found
 
 
-_READ, _DELETE = 3, 6
+_READ, _DELETE, _ALTER_CONFIGS = 3, 6, 11
 
 
 def _operations(group: ShareGroup) -> Json:
@@ -185,4 +187,5 @@ def _operations(group: ShareGroup) -> Json:
     return {
         "read": bits is None or bool(bits >> _READ & 1),
         "delete": bits is None or bool(bits >> _DELETE & 1),
+        "alter_configs": bits is None or bool(bits >> _ALTER_CONFIGS & 1),
     }

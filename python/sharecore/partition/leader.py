@@ -58,8 +58,8 @@ class SharePartition(Leader):
 
     __slots__ = (
         "_call_later", "_clock", "_closed", "_fenced", "_load_began_ms", "_loading", "_loads", "_office",
-        "_on_loaded", "_on_read", "_outbox", "_persister", "_repaired", "_rests", "_stateless", "_switches",
-        "_when_configured", "config", "key", "leasing", "log", "now_ms",
+        "_on_loaded", "_on_read", "_outbox", "_paused", "_persister", "_repaired", "_rests", "_stateless",
+        "_switches", "_when_configured", "config", "key", "leasing", "log", "now_ms",
     )  # fmt: skip
 
     def __init__(
@@ -96,7 +96,7 @@ class SharePartition(Leader):
         self._office = office
         self._outbox: Outbox | None = None
         self._loading = False
-        self._rests = self._switches = False
+        self._rests = self._switches = self._paused = False
         self._closed: KafkaError | None = None
         self._loads = loads or Spans()
         self._load_began_ms = 0
@@ -204,8 +204,13 @@ class SharePartition(Leader):
         self._rests = resting
         self._rest()
 
+    def pause(self, *, paused: bool) -> None:
+        """Acquire no records, or again: the group is paused, or no longer."""
+        self._paused = paused
+        self._rest()
+
     def _rest(self) -> None:
-        self.resting = self._rests or self._switches
+        self.resting = self._rests or self._switches or self._paused
 
     def _limits(self) -> dict[str, Any]:
         return {

@@ -14,6 +14,7 @@ from sharecore.config import GroupConfig
 from sharecore.deadletters import DeadLetterOffice
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.partition.leader import SharePartition
+from sharecore.partition.pausing import Pauses
 from sharecore.partition.tally import Tally
 from sharecore.persister import Persister, SharePartitionKey
 from sharecore.waiting import CallLater, Done, Spans
@@ -64,6 +65,7 @@ class SharePartitions(Leaders):
         self._office = office
         self._stateless = stateless
         self._when_configured = when_configured
+        self._pauses = Pauses(clock, call_later, self._pause_ended)
         self._resting: dict[int, Which] = {}
         self._held: Counter[tuple[str, UUID | None]] = Counter()
         self.loads = Spans()
@@ -91,10 +93,11 @@ class SharePartitions(Leaders):
         log = self._find_log(topic_id, partition)
         if self._held and ((group_id, None) in self._held or (group_id, topic_id) in self._held):
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        config = self.config(group_id)
         leader = SharePartition(
             SharePartitionKey(group_id, topic_id, partition),
             log,
-            self.config(group_id),
+            config,
             persister=self._persister,
             clock=self._clock,
             call_later=self._call_later,
@@ -107,6 +110,7 @@ class SharePartitions(Leaders):
             when_configured=self._when_configured,
         )
         leader.rest(resting=any(which(topic_id, partition) for which in self._resting.values()))
+        leader.pause(paused=self._pauses.is_paused(group_id, config))
         self._leaders.setdefault((group_id, topic_id), {})[partition] = leader
         return leader
 
@@ -150,9 +154,20 @@ class SharePartitions(Leaders):
             self._configs.clear()
         else:
             self._configs.pop(group_id, None)
+        paused: dict[str, bool] = {}
         for leader in self._all():
             if group_id is None or leader.key.group_id == group_id:
-                leader.configure(self.config(leader.key.group_id))
+                config = self.config(leader.key.group_id)
+                if leader.key.group_id not in paused:
+                    paused[leader.key.group_id] = self._pauses.is_paused(leader.key.group_id, config)
+                leader.pause(paused=paused[leader.key.group_id])
+                leader.configure(config)
+
+    def _pause_ended(self, group_id: str) -> None:
+        for leader in self._all():
+            if leader.key.group_id == group_id:
+                leader.pause(paused=False)
+                leader.wake()
 
     def rest(self, part: int, which: Which) -> list[SharePartition]:
         """Leases nothing more of some partitions of topics, until told to; returns those with leaders.
@@ -189,6 +204,7 @@ class SharePartitions(Leaders):
     def drop_all(self) -> None:
         """End every leader: the state of all share partitions is gone, or the broker shuts down."""
         self._drop(lambda leader: True, KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+        self._pauses.close()
 
     def drop_one(self, key: SharePartitionKey) -> None:
         """State of one share partition has been deleted or begun anew: its leader loads again."""
@@ -222,6 +238,7 @@ class SharePartitions(Leaders):
     def forget_group(self, group_id: str) -> None:
         """The group has been deleted: forget its configuration and what was counted of it."""
         self._configs.pop(group_id, None)
+        self._pauses.forget(group_id)
         self.retired = {key: tally for key, tally in self.retired.items() if key[0] != group_id}
 
     def drop_idle(self, idle_ms: int = _IDLE_MS) -> int:

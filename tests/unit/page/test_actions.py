@@ -101,6 +101,25 @@ def test_a_group_is_reset_as_planned_and_deleted(running: RunningBroker, browser
 
 
 @everyone
+def test_a_group_is_paused_and_resumed(running: RunningBroker, browser: Browser) -> None:
+    settle(running)
+    produce(running, "jobs", 2)
+    member = Member(running, "workers", "jobs", name="later")
+    asked = {"group": "workers", "confirm": "workers"}
+    assert browser.look("/api/group", group="workers")["paused"] == ""
+    assert browser.post("/api/pause", asked).body == {}
+    assert acquired(member.fetch(0)) == {}
+    assert browser.look("/api/group", group="workers")["paused"] == "paused until it is resumed"
+    assert browser.post("/api/pause", {**asked, "minutes": 5}).status == 200
+    assert acquired(member.fetch()) == {}
+    assert browser.look("/api/group", group="workers")["paused"].startswith("paused until 2")
+    for wrong in ({"minutes": 0}, {"minutes": "soon"}, {"confirm": "others"}):
+        assert browser.post("/api/pause", {**asked, **wrong}).status == 400
+    assert browser.post("/api/resume", asked).body == {}
+    assert acquired(member.fetch()) == {0: [(5, 6, 1)]}
+
+
+@everyone
 def test_letters_are_shown_and_go_back(running: RunningBroker, browser: Browser) -> None:
     settle(running)
     asked = {

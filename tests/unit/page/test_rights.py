@@ -109,12 +109,17 @@ def test_who_may_read_sees_leases_and_records(alice: Browser, leased: Member) ->
 
 def test_who_may_describe_sees_no_records_and_does_nothing(bob: Browser) -> None:
     detail = bob.look("/api/group", group="workers")
-    assert detail["operations"] == {"read": False, "delete": False}
+    assert detail["operations"] == {"read": False, "delete": False, "alter_configs": False}
     assert detail["windows"][0]["source"] == "leader"
     refused = bob.get("/api/records", group="workers", topic="jobs", partition=0, states="acquired,available")
     assert (refused.status, refused.body["code"]) == (403, "TOPIC_AUTHORIZATION_FAILED")
     assert bob.get("/api/poison", group="workers").body["runs"] is None
-    for path, more in (("delete-group", {}), ("delete-offsets", {"topic": "jobs"})):
+    for path, more in (
+        ("delete-group", {}),
+        ("delete-offsets", {"topic": "jobs"}),
+        ("pause", {}),
+        ("resume", {}),
+    ):
         answer = bob.post(f"/api/{path}", {"group": "workers", "confirm": "workers", **more})
         assert (answer.status, answer.body["code"]) == (403, "GROUP_AUTHORIZATION_FAILED")
     answer = bob.post("/api/reset", {"group": "workers", "to": "earliest", "confirm": "workers"})

@@ -56,6 +56,32 @@ export function reset(name, look) {
   });
 }
 
+export function pause(name) {
+  const minutes = h("input", { id: "pause-minutes", type: "number", min: "1", placeholder: "until it is resumed" });
+  confirm({
+    title: `Pause ${name}`,
+    text: "The members of the group get no more records. They may still acknowledge those that they hold.",
+    fields: [h("p", {}, h("label", { for: "pause-minutes" }, "For minutes "), minutes)],
+    verb: "Pause",
+    act: async () => {
+      await post("pause", { group: name, minutes: minutes.value ? Number(minutes.value) : null, confirm: name });
+      told(`${name} is paused`);
+    },
+  });
+}
+
+export function resume(name) {
+  confirm({
+    title: `Resume ${name}`,
+    text: "The members of the group get records again.",
+    verb: "Resume",
+    act: async () => {
+      await post("resume", { group: name, confirm: name });
+      told(`${name} gets records again`);
+    },
+  });
+}
+
 export function forgetTopic(name, look) {
   const topic = h("select", { id: "forget-topic" }, look.topics.map((each) => h("option", { value: each }, each)));
   confirm({

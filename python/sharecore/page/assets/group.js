@@ -1,7 +1,7 @@
 // One group: its lag, its partitions with what is in flight, its members, its records.
 
 import { follow, get } from "./api.js";
-import { forgetTopic, remove, reset } from "./actions.js";
+import { forgetTopic, pause, remove, reset, resume } from "./actions.js";
 import { Chart } from "./chart.js";
 import { chip, h, notice, number, rate, table } from "./dom.js";
 import { state } from "./groups.js";
@@ -50,7 +50,8 @@ export function group(main, here, name, values) {
   const draw = show ? show(body, lives, link) : () => {};
   let begun = false;
   const end = follow("group", { group: name, ...wanted }, (look) => {
-    said.replaceChildren(look.error || look.trouble ? notice(look.error || look.trouble, "error") : "");
+    said.replaceChildren(look.error || look.trouble ? notice(look.error || look.trouble, "error") : "",
+      look.paused ? notice(`The group is ${look.paused}: its members get no records.`) : "");
     if (!look.group) return;
     lives.latest = look;
     if (look.group.lag !== null) chart.add(look.at_ms / 1000, look.group.lag);
@@ -81,10 +82,17 @@ function facts(figures, look, lives) {
 }
 
 function buttons(acts, here, name, look) {
-  if (!here.may_act || acts.childElementCount) return;
+  if (!here.may_act) return;
+  if (acts.childElementCount) {
+    acts.querySelector("[data-pauses]").textContent = look.paused ? "Resume …" : "Pause …";
+    return;
+  }
   const refused = "the ACLs of your user do not allow it";
-  const { read, delete: gone } = look.operations;
+  const { read, delete: gone, alter_configs: alter } = look.operations;
+  const pauses = h("button", { type: "button", "data-pauses": "", disabled: !alter, title: alter ? null : refused,
+    onclick: () => (pauses.textContent.startsWith("Resume") ? resume(name) : pause(name)) }, look.paused ? "Resume …" : "Pause …");
   acts.append(
+    pauses,
     h("button", { type: "button", disabled: !read, title: read ? null : refused, onclick: () => reset(name, look) }, "Reset offsets …"),
     h("button", { type: "button", disabled: !gone, title: gone ? null : refused, onclick: () => forgetTopic(name, look) }, "Forget a topic …"),
     h("button", { type: "button", class: "danger", disabled: !gone, title: gone ? null : refused, onclick: () => remove(name) }, "Delete group …"));

@@ -1,0 +1,47 @@
+"""Share groups that are paused: what their settings say, and what sets them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sharecore.client.configs import ConfigEntry
+
+PAUSED, PAUSED_UNTIL = "share.paused", "share.paused.until.ms"
+SETTINGS = (PAUSED, PAUSED_UNTIL)
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Whether a share group gets records.
+
+    Args:
+        lasting: it gets none until it is resumed.
+        until_ms: it gets none before this time, in milliseconds since the epoch; 0 without such a time.
+    """
+
+    lasting: bool = False
+    until_ms: int = 0
+
+    @classmethod
+    def of(cls, settings: Mapping[str, ConfigEntry]) -> Pause:
+        """Return the pause that a group's settings ask for; none where a broker has no such settings."""
+        lasting, until = (settings.get(name) for name in SETTINGS)
+        text = (until.value if until is not None else None) or ""
+        return cls(
+            lasting is not None and lasting.value == "true",
+            int(text) if text.isascii() and text.isdigit() else 0,
+        )
+
+    def describe(self, now_ms: int) -> str:
+        """Return the pause in a few words; empty if the group gets records at `now_ms`."""
+        if self.lasting:
+            return "paused until it is resumed"
+        if self.until_ms <= now_ms:
+            return ""
+        try:
+            until = datetime.fromtimestamp(self.until_ms / 1000, UTC).isoformat(timespec="seconds")
+        except (ValueError, OverflowError, OSError):
+            return f"paused until {self.until_ms} ms after the epoch"
+        return f"paused until {until.replace('+00:00', 'Z')}"

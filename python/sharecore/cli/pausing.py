@@ -1,0 +1,62 @@
+"""`sharecore groups pause` and `resume`: whether a share group gets records."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Optional
+
+import typer
+
+from sharecore.cli.admin import Settings, SettingsFile, Timeout, admin_beside
+from sharecore.cli.clients import BootstrapOfOne, failures_in_one_line
+from sharecore.cli.times import read_duration_ms
+
+Groups = Annotated[list[str], typer.Argument(metavar="GROUP...", help="Names of share groups.")]
+
+
+def pause(
+    context: typer.Context,
+    group: Groups,
+    duration: Annotated[
+        Optional[str],  # noqa: UP045 - typer evaluates the annotation
+        typer.Option(
+            "--for",
+            metavar="TIME",
+            help="Resume by itself after this time: 90s, 10m, 2h, 1d.",
+            show_default=False,
+        ),
+    ] = None,
+    timeout: Timeout = None,
+    bootstrap: BootstrapOfOne = "",
+    setting: Settings = None,
+    command_config: SettingsFile = None,
+) -> None:
+    """Give share groups no more records until they are resumed.
+
+    Members stay in the group. What they hold they may acknowledge, and locks run out as always.
+    """
+    from sharecore.admin.pausing import Pause
+
+    with failures_in_one_line():
+        for_ms = None if duration is None else read_duration_ms(duration, "--for")
+    until_ms = None if for_ms is None else round(time.time() * 1000) + for_ms
+    wanted = Pause(lasting=until_ms is None, until_ms=until_ms or 0)
+    with admin_beside(context, bootstrap, setting, command_config, timeout) as admin:
+        for name in group:
+            admin.pause(name, until_ms=until_ms)
+            typer.echo(f"share group {name}: {wanted.describe(0)}")
+
+
+def resume(
+    context: typer.Context,
+    group: Groups,
+    timeout: Timeout = None,
+    bootstrap: BootstrapOfOne = "",
+    setting: Settings = None,
+    command_config: SettingsFile = None,
+) -> None:
+    """Give share groups records again."""
+    with admin_beside(context, bootstrap, setting, command_config, timeout) as admin:
+        for name in group:
+            admin.resume(name)
+            typer.echo(f"share group {name}: gets records")
