@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.harness.broker import ROOT
 
-MAKEFILE = (ROOT / "Makefile").read_text()
+MAKEFILE = "".join(each.read_text() for each in [ROOT / "Makefile", *sorted((ROOT / "mk").glob("*.mk"))])
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 THIRD_PARTY = (ROOT / "THIRD-PARTY.md").read_text()
 LOCKED = dict(

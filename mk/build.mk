@@ -1,0 +1,52 @@
+##@ the wheel, the environments, the C library
+
+wheel: build/wheel ## build the wheel into dist/
+
+build/sources: FORCE
+	@mkdir -p build; printf '%s\n' $(SOURCES) | cmp -s - $@ || printf '%s\n' $(SOURCES) > $@
+
+.venv/.created:
+	@.ci/need python
+	$(PYTHON) -m venv .venv
+	.venv/bin/pip install -q --upgrade 'pip>=25.1' 'maturin>=1.9,<2'
+	@touch $@
+
+build/wheel: $(SOURCES) build/sources | .venv/.created
+	@.ci/need cargo
+	rm -f dist/sharecore-*.whl
+	.venv/bin/maturin build --release --locked --interpreter .venv/bin/python --out dist
+	@echo dist/sharecore-*.whl > $@
+
+.venv/.installed: build/wheel
+	.venv/bin/pip install -q --force-reinstall --no-deps "$$(cat $<)"
+	.venv/bin/pip install -q "$$(cat $<)[broker,page]"
+	@touch $@
+
+.venv-test/.created: pyproject.toml
+	@.ci/need python
+	$(PYTHON) -m venv .venv-test
+	$(BIN)/pip install -q --upgrade 'pip>=25.1'
+	$(BIN)/pip install -q --group test
+	@touch $@
+
+.venv-test/.installed: build/wheel .venv-test/.created
+	$(BIN)/pip install -q --force-reinstall --no-deps "$$(cat $<)"
+	$(BIN)/pip install -q "$$(cat $<)[broker,page]"
+	@touch $@
+
+# an extension module that needs libpython cannot serve a program in C: a library of its own
+
+capi: build/capi/.done ## build the C library and its header into build/capi/
+
+build/capi/.done: $(filter rust/capi/% rust/engine/%,$(SOURCES)) Cargo.toml Cargo.lock build/sources
+	@.ci/need cargo
+	cargo build -q --release --locked -p sharecore-capi
+	@mkdir -p $(@D)/include $(@D)/lib
+	cp rust/capi/include/sharecore.h $(@D)/include
+	for library in "$${CARGO_TARGET_DIR:-target}"/release/libsharecore.{a,so,dylib}; do \
+		[ ! -e "$$library" ] || cp "$$library" $(@D)/lib; done
+	@touch $@
+
+capi-header: ## write rust/capi/include/sharecore.h anew, from the crate's sources
+	@.ci/need cargo
+	SHARECORE_WRITE_HEADER=1 cargo test -q -p sharecore-capi --locked --test header

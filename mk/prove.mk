@@ -1,0 +1,78 @@
+##@ kills, attacks, the simulator, fuzzing, memory
+
+tier: .venv/.installed .venv-test/.installed jars ## nodes in front of Apache Kafka 3.9.1: killed KILLS times (20); three before three brokers, and one before one, RECORDS (2,000,000), CONSUMERS (20), PAUSED_S (60), UPSTREAMS ("3.9.1 4.3.1")
+	KILLS=$${KILLS:-20} $(PYTEST) -s tests/interop/tier tests/tier
+
+tier-oldest: .venv/.installed .venv-test/.installed jars $(OLDEST_JARS)/.done ## nodes in front of Apache Kafka 2.6.3 with ZooKeeper, or of the jars in UPSTREAM_LIBS
+	UPSTREAM_LIBS=$${UPSTREAM_LIBS:-$(CURDIR)/$(OLDEST_JARS)} $(PYTEST) tests/interop/tier tests/tier/test_letters.py tests/tier/test_operating.py
+
+torture: .venv/.installed .venv-test/.installed ## kill the broker KILLS times (100) under load, fail its writes FAULTS times (100), audit what it answered
+	SEED=$${SEED:-$$RANDOM} KILLS=$${KILLS:-100} FAULTS=$${FAULTS:-100} $(PYTEST) -s tests/interop/test_crash.py
+
+abuse: .venv/.installed .venv-test/.installed ## attack a broker in every known way and hold what others pay against bounds (ARGS="--only budget --wait 1")
+	$(BIN)/python -m tests.abuse $(ARGS)
+
+simulate: .venv-test/.installed ## a whole broker in one deterministic loop: fresh seeds (SIMULATIONS=50 or SECONDS=60) and planted bugs, COMMIT= to draw the seeds from, or SEED= EVENTS= FAULTS= CANARY=; WORLD=tier for nodes in front of a cluster
+	$(BIN)/python -m tests.simulation $(if $(WORLD),--world $(WORLD)) $(if $(SEED),--seed $(SEED)) $(if $(EVENTS),--events $(EVENTS)) \
+		$(if $(SIMULATIONS),--simulations $(SIMULATIONS)) $(if $(SECONDS),--seconds $(SECONDS)) \
+		$(if $(COMMIT),--drawn-from $(COMMIT)) --faults "$(FAULTS)" --canary "$(CANARY)" $(ARGS)
+	$(if $(SEED)$(CANARY)$(COMMIT),,$(BIN)/python -m tests.simulation $(if $(WORLD),--world $(WORLD)) --canary all)
+
+# the release before: the newest tag, or FROM=any commit
+FROM ?= $(shell git describe --tags --abbrev=0 --match 'v*' HEAD^ 2>/dev/null)
+upgrade: .venv/.installed .venv-test/.installed ## forth and back between the release before and this one, killed in between (FROM=v1.2.3 or a commit)
+	@.ci/need cargo
+	@[ -n "$(FROM)" ] || { echo 'there is no release before this one: FROM=COMMIT names what to upgrade from' >&2; exit 1; }
+	rm -rf build/upgrade && mkdir -p build/upgrade
+	git archive "$(FROM)" | tar -x -m -C build/upgrade
+	@# a target directory that two trees share mixes them up
+	cd build/upgrade && CARGO_TARGET_DIR="$(CURDIR)/build/upgrade-target" "$(CURDIR)/.venv/bin/maturin" build --release --locked --out dist
+	$(PYTHON) -m venv build/upgrade/.venv
+	build/upgrade/.venv/bin/pip install -q "$$(echo build/upgrade/dist/sharecore-*.whl)[broker]"
+	$(BIN)/python -m tests.upgrade build/upgrade/.venv/bin/sharecore $(SHARECORE) $(ARGS)
+
+fuzz: SECONDS ?= 60
+FUZZ_TARGETS := operations numbers combiner records messages share_state recovery
+# what cargo-fuzz passes, but for its sanitizers: coverage that libFuzzer reads works on a stable compiler
+FUZZ_FLAGS := --cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+	-Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
+	-Cllvm-args=-sanitizer-coverage-trace-compares
+
+fuzz: build/fuzz/.done ## look for crashes with libFuzzer, SECONDS=60 a target (ARGS="operations records": only these)
+	@for target in $(or $(ARGS),$(FUZZ_TARGETS)); do mkdir -p build/fuzz/corpus/$$target; \
+		echo "$$target, $(SECONDS) s"; \
+		build/fuzz/$$target -max_total_time=$(SECONDS) -max_len=4096 -rss_limit_mb=1024 -timeout=20 \
+			-verbosity=0 -print_final_stats=1 -artifact_prefix=build/fuzz/$$target- build/fuzz/corpus/$$target; done
+
+build/fuzz/.done: $(SOURCES) build/sources
+	@.ci/need cargo cxx
+	@mkdir -p $(@D)
+	host=$$(rustc -vV | sed -n 's/^host: //p'); out="$${CARGO_TARGET_DIR:-target}/fuzz-build"; \
+	RUSTFLAGS='$(FUZZ_FLAGS)' CARGO_TARGET_DIR="$$out" cargo build -q --locked --profile fuzz --target "$$host" \
+		-p sharecore-fuzz --features libfuzzer --bins; \
+	for target in $(FUZZ_TARGETS); do cp "$$out/$$host/fuzz/$$target" $(@D); done
+	@touch $@
+
+MEMCHECK := valgrind -q --error-exitcode=9 --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite
+memcheck: build/capi/.done ## the C example and the C ABI's tests under valgrind
+	@.ci/need cargo valgrind
+	cc -g -std=c11 -Ibuild/capi/include examples/c/queue.c build/capi/lib/libsharecore.so -o build/capi/queue
+	$(MEMCHECK) build/capi/queue
+	host=$$(rustc -vV | sed -n 's/^host: //p' | tr a-z- A-Z_); \
+	export "CARGO_TARGET_$${host}_RUNNER=$(MEMCHECK)"; \
+	cargo test -q --locked -p sharecore-capi --lib --test abi
+
+FREETHREADED ?= python3.14t
+FREETHREADED_TESTS := tests/unit/test_partition_binding.py tests/unit/reference tests/unit/session tests/unit/storage \
+	tests/unit/trace tests/differential/test_machine.py
+freethreaded: .venv/.created ## the engine and the store on a CPython without the GIL (FREETHREADED=python3.14t)
+	@.ci/need cargo
+	@$(FREETHREADED) -c 'import sys; sys.exit(sys._is_gil_enabled())' 2>/dev/null || \
+		{ echo 'FREETHREADED must name a CPython 3.14 or later that was built with --disable-gil' >&2; exit 1; }
+	$(FREETHREADED) -m venv .venv-freethreaded
+	rm -rf build/freethreaded
+	.venv/bin/maturin build --release --locked --interpreter .venv-freethreaded/bin/python --out build/freethreaded
+	.venv-freethreaded/bin/pip install -q --force-reinstall build/freethreaded/sharecore-*.whl hypothesis pytest pytest-timeout
+	@# an extension that asks for the GIL has it switched on, with a warning
+	.venv-freethreaded/bin/python -W error -c 'import sys, sharecore._core; sys.exit(sys._is_gil_enabled())'
+	.venv-freethreaded/bin/python -m pytest -q -p no:cacheprovider $(FREETHREADED_TESTS) $(ARGS)
