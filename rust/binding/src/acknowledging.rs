@@ -177,13 +177,50 @@ impl<'a, 'py> Begin<'a, 'py> {
             // nothing of it is leased, nor is there a reason to load it
             return Err(kafka_error(py, UNKNOWN_TOPIC_OR_PARTITION, NOT_HOSTED));
         };
-        let is_loaded = leader.borrow().engine.is_some();
-        if !is_loaded {
-            leader.call_method0(intern!(py, "load"))?;
+        let late = LateAcknowledgement {
+            leader: leader.clone().unbind(),
+            member: self.member.clone().unbind(),
+            batches: asked.batches.clone().unbind(),
+            done: done.clone().unbind(),
+        };
+        if leader.borrow().engine.is_some() {
+            return late.hand_on(py);
         }
-        let told = (&self.member, &asked.batches, done);
-        leader.call_method1(intern!(py, "acknowledge"), told)?;
+        leader.call_method0(intern!(py, "load"))?;
+        leader.call_method1(intern!(py, "when_loaded"), (late,))?;
         Ok(())
+    }
+}
+
+/// An acknowledgement for a leader whose state may still be loading.
+#[pyclass(module = "sharecore._core", frozen)]
+struct LateAcknowledgement {
+    leader: Py<PyLeader>,
+    member: Py<PyAny>,
+    batches: Py<PyAny>,
+    done: Py<PyPart>,
+}
+
+impl LateAcknowledgement {
+    fn hand_on(&self, py: Python<'_>) -> PyResult<()> {
+        let told = (&self.member, &self.batches, &self.done);
+        self.leader
+            .call_method1(py, intern!(py, "acknowledge"), told)?;
+        Ok(())
+    }
+}
+
+#[pymethods]
+impl LateAcknowledgement {
+    /// Acknowledges: the state is loaded, or why it is not is known.
+    fn __call__(&self, py: Python<'_>) -> PyResult<()> {
+        match self.hand_on(py) {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                let error = kafka_error_in(py, error)?;
+                PyPart::__call__(self.done.bind(py), Some(error.unbind()))
+            }
+        }
     }
 }
 

@@ -12,13 +12,13 @@ from typing import Any
 
 from sharecore.broker.context import RequestContext
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.session import FINAL_EPOCH, INITIAL_EPOCH
 from sharecore.tier.forward.by_leader import ByLeader
 from sharecore.tier.forward.consumer_fields import as_consumer
 from sharecore.tier.forward.desk import Desk, throttle_of
 from sharecore.tier.forward.lines import Lines
 from sharecore.tier.forward.shapes import Key
 
-_FINAL_EPOCH = -1
 _ANSWER_BYTES_MIN = 64 << 10
 """Asked for even where answers that nobody reads fill the memory: the request is under way already."""
 _PURPOSES = ("fetch", "fetch beside")
@@ -85,9 +85,8 @@ class Fetching:
 
     async def handle(self, desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
         """Forwards a fetch."""
-        if getattr(request, "session_id", 0):
-            ended = request.session_epoch == _FINAL_EPOCH
-            return {"error_code": 0 if ended else ErrorCode.FETCH_SESSION_ID_NOT_FOUND, "responses": []}
+        if getattr(request, "session_epoch", FINAL_EPOCH) not in (INITIAL_EPOCH, FINAL_EPOCH):
+            return {"error_code": ErrorCode.FETCH_SESSION_ID_NOT_FOUND, "responses": []}
         split = self._by_leader.split(desk, context, request)
         waiting = self._of(desk, context)
         loop = asyncio.get_running_loop()
@@ -145,7 +144,7 @@ class Fetching:
             "max_wait_ms": wait_ms,
             "max_bytes": max(room // brokers, 1),
             "session_id": 0,
-            "session_epoch": _FINAL_EPOCH,
+            "session_epoch": FINAL_EPOCH,
             "forgotten_topics_data": [],
             "rack_id": "",
         }

@@ -181,9 +181,14 @@ async def test_sessions_are_not_kept() -> None:
     client = through.client()
     answer = await fetch(through, client, 0, max_wait_ms=10)
     assert answer.session_id == 0
-    answer = await fetch(through, client, 0, session_id=5, session_epoch=1)
-    assert answer.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-    assert (await fetch(through, client, 0, session_id=5, session_epoch=-1)).error_code == 0
+    for session_id in (0, 5):
+        answer = await fetch(through, client, 0, session_id=session_id, session_epoch=1)
+        assert answer.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+        assert answer.responses == []
+        for whole in (0, -1):
+            asked = {"session_id": session_id, "session_epoch": whole, "max_wait_ms": 10}
+            answer = await fetch(through, client, 0, **asked)
+            assert (answer.error_code, answer.session_id, len(answer.responses)) == (0, 0, 1)
     await through.end()
 
 
