@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import itertools
 import logging
 import threading
 import time
@@ -13,6 +12,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from sharecore.client.errors import AuthenticationFailed
+from sharecore.client.producing.bulk import Bulk, Callback
 from sharecore.client.producing.failures import is_refusal, kafka_error
 from sharecore.client.producing.records import NewRecord, SentRecords, header_pairs, not_confirmed, serialize
 from sharecore.client.producing.settings import ProducerSettings, refused
@@ -81,6 +81,7 @@ class Engine:
         self._no_bulk = threading.Event()
         self._no_bulk.set()
         self._bulk = threading.Lock()
+        self._unused: list[Callback] = []
         self._ending = self._given_up = False
         self._prepared = self._transacting = False
         self.when_served: Callable[[], None] | None = None
@@ -169,38 +170,14 @@ class Engine:
             done: called once all are answered; in any thread.
         """
         count = len(records)
-        results = SentRecords(topic, count)
-        partitions, offsets, timestamps = results.partitions, results.offsets, results.timestamps
-        failures = results.failures
-        # what two threads cannot miscount
-        answers = itertools.count(1)
 
-        def finish() -> None:
+        def finish(results: SentRecords) -> None:
             self._ended(count)
             done(results)
 
-        def answered(index: int, error: Any, message: Any) -> None:
-            if error is None:
-                partitions[index] = message.partition()
-                offsets[index] = message.offset()
-                timestamps[index] = message.timestamp()[1]
-            else:
-                failures[index] = self._failure(error)
-            if next(answers) == count:
-                finish()
-
-        def not_sent(first: int, error: KafkaError) -> None:
-            # what comes behind a record that cannot be sent would overtake it
-            for index in range(first, count):
-                failures[index] = error
-                if next(answers) == count:
-                    finish()
-
         self._began(count)
-        if not count:
-            finish()
-            return
-        produce = self._producer.produce
+        bulk = Bulk(topic, count, self._failure, finish)
+        produce, unused = self._producer.produce, self._unused
         with self._bulk:
             self._no_bulk.clear()
             index = 0
@@ -209,7 +186,9 @@ class Engine:
                     if not index % _SERVE_EACH:
                         self._check_refusal()
                         self._poll(0)
-                    called = partial(answered, index)
+                    # no other thread takes one: bulks are sent one after the other
+                    called = unused.pop() if unused else Callback(unused)
+                    called.bulk, called.index = bulk, index
                     try:
                         if type(record) is bytes:
                             produce(topic, record, None, _ANY_PARTITION, called)
@@ -218,12 +197,12 @@ class Engine:
                     except (BufferError, NoSpace):
                         self._produce_when_space(topic, record, called)
             except KafkaError as error:
-                not_sent(index, error)
+                bulk.not_sent(index, error)
             except self._exception as error:
-                not_sent(index, kafka_error(error.args[0]))
+                bulk.not_sent(index, kafka_error(error.args[0]))
             except Exception as error:
                 reason = f"{type(error).__name__}: {error}"
-                not_sent(index, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, reason))
+                bulk.not_sent(index, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, reason))
             finally:
                 self._no_bulk.set()
 

@@ -1,0 +1,86 @@
+"""Confirmations of many records that are sent together."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+from sharecore.client.producing.records import SentRecords
+from sharecore.errors import KafkaError
+
+UNUSED_MAX = 20_000
+"""So many callbacks are kept for later records, in some 2 MB."""
+
+
+class Bulk:
+    """Collects where each record of one `send_many` is.
+
+    Args:
+        topic, count: of its records.
+        failure: turns librdkafka's error into ours.
+        done: called once all are answered; in any thread.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        count: int,
+        failure: Callable[[Any], KafkaError],
+        done: Callable[[SentRecords], None],
+    ) -> None:
+        self.count, self._failure, self._done = count, failure, done
+        self._results = results = SentRecords(topic, count)
+        self.partitions, self.offsets = results.partitions, results.offsets
+        self.timestamps = results.timestamps
+        # two threads that count answers cannot lose one
+        self.answers = itertools.count(1)
+        if not count:
+            self.finish()
+
+    def finish(self) -> None:
+        """Pass the results on: the last record is answered."""
+        self._done(self._results)
+
+    def failed(self, index: int, error: Any) -> None:
+        """Note librdkafka's error for a record."""
+        self._results.failures[index] = self._failure(error)
+
+    def not_sent(self, first: int, error: KafkaError) -> None:
+        """Fail this record and all behind it, which would overtake it."""
+        for index in range(first, self.count):
+            self._results.failures[index] = error
+            if next(self.answers) == self.count:
+                self.finish()
+
+
+class Callback:
+    """Notes where one record is, or why it was not confirmed; used again for another record after that.
+
+    The garbage collector visits what waits for a confirmation again and again, which costs more than the
+    callback's own work: so it is one object, not a function and what it is bound to, and is not made anew.
+
+    Args:
+        unused: where it puts itself once it was called.
+    """
+
+    __slots__ = ("_unused", "bulk", "index")
+
+    bulk: Bulk
+    index: int
+
+    def __init__(self, unused: list[Callback]) -> None:
+        self._unused = unused
+
+    def __call__(self, error: Any, message: Any) -> None:
+        bulk, index = self.bulk, self.index
+        if error is None:
+            bulk.partitions[index] = message.partition()
+            bulk.offsets[index] = message.offset()
+            bulk.timestamps[index] = message.timestamp()[1]
+        else:
+            bulk.failed(index, error)
+        if len(self._unused) < UNUSED_MAX:
+            self._unused.append(self)
+        if next(bulk.answers) == bulk.count:
+            bulk.finish()
