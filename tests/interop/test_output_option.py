@@ -125,6 +125,8 @@ WAITING = [
     "dlq redrive dlq.jobs",
     "produce jobs one",
     "export-metrics --once",
+    "tier status",
+    "tier repair",
 ]
 
 

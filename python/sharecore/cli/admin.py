@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Optional, TypeVar
@@ -53,16 +53,13 @@ FileBesideConfig = Annotated[Optional[Path], _file_option("-c", "--command-confi
 FileBesideOwn = Annotated[Optional[Path], _file_option("--command-config")]  # noqa: UP045
 
 
-Timeout = Annotated[
-    Optional[float],  # noqa: UP045
-    typer.Option(
-        "--timeout",
-        min=0.1,
-        max=86_400,
-        metavar="SECONDS",
-        help=f"How long to wait for brokers.  [default: {API_TIMEOUT_MS // 1000}]",
-    ),
-]
+def timeout_option(default_ms: int) -> Any:
+    """`--timeout` of a command that waits so long unless told otherwise."""
+    about = f"How long to wait for brokers.  [default: {default_ms // 1000}]"
+    return typer.Option("--timeout", min=0.1, max=86_400, metavar="SECONDS", help=about)
+
+
+Timeout = Annotated[Optional[float], timeout_option(API_TIMEOUT_MS)]  # noqa: UP045
 
 
 class Cluster(NamedTuple):
@@ -96,13 +93,17 @@ class Cluster(NamedTuple):
             ConfigError, OSError: the file cannot be read.
         """
         given = given_settings(self.address, self.settings, self.file)
-        if self.timeout is not None:
-            given_ms = max(_SINGLE_MS_MIN, round(self.timeout * 1000))
-            given["default.api.timeout.ms"] = str(given_ms)
-            # a single try takes no longer than all of them
-            for name, usual_ms in _SINGLE_TRIES.items():
-                given.setdefault(name, str(min(usual_ms, given_ms)))
-        return {"default.api.timeout.ms": str(timeout_ms)} | given
+        return {"default.api.timeout.ms": str(timeout_ms)} | with_timeout(given, self.timeout)
+
+
+def with_timeout(settings: Mapping[str, str], timeout: float | None) -> dict[str, str]:
+    """Return a client's settings with --timeout, which goes before them."""
+    if timeout is None:
+        return dict(settings)
+    given_ms = max(_SINGLE_MS_MIN, round(timeout * 1000))
+    # a single try takes no longer than all of them
+    single = {name: str(min(usual_ms, given_ms)) for name, usual_ms in _SINGLE_TRIES.items()}
+    return single | dict(settings) | {"default.api.timeout.ms": str(given_ms)}
 
 
 @contextmanager

@@ -6,11 +6,13 @@ import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional, TypeVar
 
 import typer
 
+from sharecore.cli.admin import timeout_option, with_timeout
 from sharecore.cli.clients import VARIABLE, CommandFailed, ctrl_c_ends, failures_in_one_line
 from sharecore.cli.serve import Assignments, behind, gather, read_config
 from sharecore.cli.tables import Output, known, print_json, show
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 EXIT_DAMAGED = 1
+API_TIMEOUT_MS = 30_000
+"""How long the operator's requests are tried: `tier.operator`, which takes long to import, has the same."""
 
 tier = commands("The nodes in front of an existing cluster: who has what, and who is to have it.")
 
@@ -47,9 +51,10 @@ Config = Annotated[
     typer.Option("--config", "-c", metavar="FILE", help="The server.properties of a node."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", hidden=True, help="As --output json.")]
-Timeout = Annotated[
+SettlingTimeout = Annotated[
     float, typer.Option(metavar="SECONDS", min=0, help="How long to wait until it is so; 0 does not wait.")
 ]
+Timeout = Annotated[Optional[float], timeout_option(API_TIMEOUT_MS)]  # noqa: UP045
 Undo = Annotated[bool, typer.Option("--undo", help="Take it back.")]
 
 
@@ -71,6 +76,7 @@ def status(
     slots: Annotated[bool, typer.Option("--slots", help="One line a slot, too.")] = False,
     output: Output = "table",
     as_json: AsJson = False,
+    timeout: Timeout = None,
 ) -> None:
     """Show the nodes of a tier, and how many slots each has; with --slots, who has which.
 
@@ -85,7 +91,7 @@ def status(
     exit status 0  every slot has an owner, and enough replicas upstream
                 1  some have not, no node is there, or the tier's topics have wrong settings
     """
-    found = _run(upstream, upstream_settings, config, settings, lambda operator: operator.status())
+    found = _run(upstream, upstream_settings, config, settings, lambda operator: operator.status(), timeout)
     ailing = _ailing(found)
     if as_json or output == "json":
         print_json(_as_dict(found))
@@ -105,7 +111,7 @@ def move(
         typer.Option("--to", metavar="NODE", min=0, help="The node.id of the node that is to have it."),
     ] = None,
     undo: Undo = False,
-    timeout: Timeout = 30.0,
+    timeout: SettlingTimeout = 30.0,
     upstream: Upstream = None,
     upstream_settings: UpstreamSettings = None,
     config: Config = None,
@@ -148,7 +154,7 @@ def move(
 def drain(
     node: Annotated[int, typer.Argument(metavar="NODE", min=0, help="The node.id of the node.")],
     undo: Undo = False,
-    timeout: Timeout = 60.0,
+    timeout: SettlingTimeout = 60.0,
     upstream: Upstream = None,
     upstream_settings: UpstreamSettings = None,
     config: Config = None,
@@ -197,6 +203,7 @@ def repair(
     upstream_settings: UpstreamSettings = None,
     config: Config = None,
     settings: Assignments = None,
+    timeout: Timeout = None,
 ) -> None:
     """Read all of the state topic and tell what is wrong with it; with --yes, put that right. The nodes must
     be stopped for that, unless only settings are wrong.
@@ -262,7 +269,7 @@ def repair(
             typer.echo(f"slot {finding.slot}: {len(finding.kept)} records were written once more")
         return True
 
-    if not _run(upstream, upstream_settings, config, settings, work):
+    if not _run(upstream, upstream_settings, config, settings, work, timeout):
         raise typer.Exit(EXIT_DAMAGED)
 
 
@@ -272,8 +279,13 @@ def _run(
     config: Path | None,
     settings: list[str] | None,
     work: Callable[[Operator], Awaitable[Answer]],
+    timeout: float | None = None,
 ) -> Answer:
-    """What comes of work on a tier; ends the program with one line where it fails."""
+    """Return the result of work on a tier; end the program with one line if it fails.
+
+    Args:
+        timeout: how long to wait for brokers, in seconds.
+    """
     from sharecore.tier.operator import Operator
 
     async def main() -> Answer:
@@ -281,7 +293,9 @@ def _run(
         named = f"{UPSTREAM_PREFIX}bootstrap.servers" in properties
         address = upstream or (None if named else os.environ.get(VARIABLE) or None)
         properties |= behind(address, upstream_settings or [])
-        async with Operator.connect(read_config(properties)) as operator:
+        node = read_config(properties)
+        node = replace(node, upstream_settings=with_timeout(node.upstream_settings, timeout))
+        async with Operator.connect(node) as operator:
             return await work(operator)
 
     # what is tried again is told of in the end, or not at all

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,10 +21,12 @@ from tests.harness.clients import (
 )
 from tests.harness.running import Client
 from tests.harness.telemetry import Watched, subscribe_all, telemetry_settings
-from tests.harness.tier import LIBS, SMALL, Nodes, wait_until
+from tests.harness.tier import LIBS, SMALL, TIER, Nodes, wait_until
 from tests.harness.tier_ledger import Ledger
+from typer.testing import CliRunner
 
 from sharecore.admin import BlockingAdmin
+from sharecore.cli.app import app
 from sharecore.errors import ErrorCode
 from sharecore.protocol import ApiKey
 
@@ -113,6 +116,38 @@ def test_slots_are_shared_and_what_was_answered_outlives_a_node(cluster: Broker,
     assert "has 4 of 4 slots" in first.read_log()
     assert "gives up 2" in first.read_log()
     assert "gives up 2" in second.read_log()
+
+
+def test_an_operator_gets_status_and_a_whole_state_topic_as_scripts_read_them(
+    cluster: Broker, nodes: Nodes
+) -> None:
+    node = nodes.add()
+    node.start()
+    wait_until(node, "has 4 of 4 slots")
+    given = [
+        f"sharecore.tier.state.topic={nodes.topic}",
+        *(f"{name}={value}" for name, value in TIER.items()),
+    ]
+    options = [
+        "-b",
+        cluster.bootstrap,
+        "--timeout",
+        "60",
+        *(word for each in given for word in ("--set", each)),
+    ]
+    shown = CliRunner().invoke(app, ["tier", "status", "--output", "json", *options])
+    assert shown.exit_code == 0, shown.output
+    status = json.loads(shown.stdout)
+    assert (status["topic"], status["brokers"], status["wrong"]) == (nodes.topic, 1, [])
+    (found,) = status["nodes"]
+    assert (found["node"], found["slots"], found["leaving"]) == (1, 4, False)
+    assert found["endpoints"]["PLAINTEXT"][1] == node.port
+    assert [(each["slot"], each["owner"], each["in_sync"]) for each in status["slots"]] == [
+        (slot, 1, [1, 1]) for slot in range(4)
+    ]
+    assert CliRunner().invoke(app, ["tier", "status", "--json", *options]).stdout == shown.stdout
+    repaired = CliRunner().invoke(app, ["tier", "repair", *options])
+    assert (repaired.exit_code, "is whole: 4 slots" in repaired.stdout) == (0, True), repaired.output
 
 
 def test_who_produces_to_a_node_that_passes_nothing_through_is_told_at_once(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 
 import pytest
 from typer.testing import CliRunner
 
+from sharecore.cli.admin import Cluster
 from sharecore.cli.app import app
-from sharecore.cli.spark.common import cause
+from sharecore.cli.spark.common import API_TIMEOUT_MS, cause, connection
 
 COMMANDS = ["lag", "poison", "audit", "redrive", "simulate"]
 
@@ -33,6 +35,15 @@ def test_help(command: str) -> None:
     ended = CliRunner().invoke(app, ["spark", command, "--help"])
     assert ended.exit_code == 0
     assert "--master" in ended.stdout
+
+
+def test_a_timeout_goes_before_the_settings_of_a_connection() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        given = ["default.api.timeout.ms=9000", "request.timeout.ms=7000"]
+        assert connection(Cluster(address))["default.api.timeout.ms"] == str(API_TIMEOUT_MS)
+        chosen = connection(Cluster(address, given, None, 1.5))
+    assert (chosen["default.api.timeout.ms"], chosen["request.timeout.ms"]) == ("1500", "7000")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,9 @@ import typer
 from typer.testing import CliRunner
 
 from sharecore.cli.app import app
+from sharecore.cli.tier import API_TIMEOUT_MS
 from sharecore.cli.typers import CONTEXT
+from sharecore.tier.operator import _DEFAULTS
 
 
 @pytest.mark.parametrize("name", ["acls", "config", "dlq", "spark", "state", "store", "users"])
@@ -55,3 +57,13 @@ def test_every_command_that_connects_takes_the_same_options() -> None:
     }
     for words, command in connecting.items():
         assert CONNECTION - LACKING.get(words.split()[0], set()) <= spellings(command), words
+
+
+def test_every_command_that_asks_a_cluster_takes_a_timeout() -> None:
+    connecting = {words: command for words, command in commands() if "-b" in spellings(command)}
+    # a worker waits for its cluster as long as it runs
+    assert [words for words, each in connecting.items() if "--timeout" not in spellings(each)] == ["work"]
+
+
+def test_an_operators_timeout_is_the_one_that_help_names() -> None:
+    assert _DEFAULTS["default.api.timeout.ms"] == str(API_TIMEOUT_MS)

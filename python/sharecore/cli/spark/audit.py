@@ -7,7 +7,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from sharecore.cli.admin import Settings, SettingsFile
+from sharecore.cli.admin import Cluster, Settings, SettingsFile
 from sharecore.cli.clients import BootstrapOrDirectory, CommandFailed, check_one_source, usual_bootstrap
 from sharecore.cli.spark.common import (
     AnyGroup,
@@ -15,6 +15,7 @@ from sharecore.cli.spark.common import (
     Out,
     Overwrite,
     ReportFile,
+    Timeout,
     Topics,
     collect,
     connection,
@@ -44,6 +45,7 @@ def audit(
     bootstrap: BootstrapOrDirectory = "",
     setting: Settings = None,
     command_config: SettingsFile = None,
+    timeout: Timeout = None,
 ) -> None:
     """Look for what must not be in the history of share state.
 
@@ -63,7 +65,11 @@ def audit(
         check_one_source(data_dir, bootstrap)
         if data_dir is not None and not data_dir.is_dir():
             raise CommandFailed(f"--data-dir {data_dir}: no such directory")
-        settings = {} if data_dir else connection(bootstrap or usual_bootstrap(), setting, command_config)
+        settings = (
+            {}
+            if data_dir
+            else connection(Cluster(bootstrap or usual_bootstrap(), setting, command_config, timeout))
+        )
         html = report_path(out, report)
         parquet = None if out is None else parquet_path(out, "findings", overwrite=overwrite)
         if group is not None and data_dir is None:

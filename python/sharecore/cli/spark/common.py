@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from sharecore.cli.admin import Cluster
+from sharecore.cli.admin import Cluster, timeout_option
 from sharecore.cli.clients import CommandFailed, ctrl_c_ends, failures_in_one_line
 
 if TYPE_CHECKING:
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
     from sharecore.jobs.report import Report
 
+API_TIMEOUT_MS = 20_000
+
+Timeout = Annotated[Optional[float], timeout_option(API_TIMEOUT_MS)]  # noqa: UP045 - typer evaluates it
 Master = Annotated[
     Optional[str],  # noqa: UP045 - typer evaluates the annotation
     typer.Option(
@@ -44,7 +47,6 @@ ReportFile = Annotated[
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is in --out already.")]
 
-API_TIMEOUT_MS = 20_000
 _EXTRA = 'pip install "sharecore[spark]"'
 
 
@@ -80,11 +82,10 @@ def session(name: str, master: str | None) -> Iterator[SparkSession]:
         raise
 
 
-def connection(bootstrap: str, settings: list[str] | None, file: Path | None) -> dict[str, str]:
-    """The settings of a client; raises CommandFailed where nobody listens or a setting cannot stand."""
+def connection(cluster: Cluster) -> dict[str, str]:
+    """Return the settings of a client; raises CommandFailed if nobody listens or a setting is invalid."""
     from sharecore.client.settings import read_connection_settings
 
-    cluster = Cluster(bootstrap, settings, file)
     chosen = cluster.client_settings(API_TIMEOUT_MS)
     read_connection_settings(chosen)
     cluster.check()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from sharecore.cli.admin import Settings, SettingsFile
+from sharecore.cli.admin import Cluster, Settings, SettingsFile
 from sharecore.cli.clients import BOOTSTRAP, Bootstrap
 from sharecore.cli.spark.common import (
     AnyGroup,
@@ -12,6 +12,7 @@ from sharecore.cli.spark.common import (
     Out,
     Overwrite,
     ReportFile,
+    Timeout,
     Topics,
     collect,
     connection,
@@ -41,6 +42,7 @@ def lag(
     bootstrap: Bootstrap = BOOTSTRAP,
     setting: Settings = None,
     command_config: SettingsFile = None,
+    timeout: Timeout = None,
 ) -> None:
     """Show how far share groups are behind in each partition, and how old the oldest waiting record is.
 
@@ -63,7 +65,7 @@ def lag(
         from sharecore.jobs.cluster import check_group
         from sharecore.jobs.output import parquet_path, report_path
 
-        settings = connection(bootstrap, setting, command_config)
+        settings = connection(Cluster(bootstrap, setting, command_config, timeout))
         html = report_path(out, report)
         parquet = None if out is None else parquet_path(out, "lag", overwrite=overwrite)
         if group is not None:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from sharecore.cli.admin import Settings, SettingsFile
+from sharecore.cli.admin import Cluster, Settings, SettingsFile
 from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed
 from sharecore.cli.spark.common import (
     Group,
@@ -14,6 +14,7 @@ from sharecore.cli.spark.common import (
     Out,
     Overwrite,
     ReportFile,
+    Timeout,
     Topics,
     collect,
     connection,
@@ -41,6 +42,7 @@ def poison(
     bootstrap: Bootstrap = BOOTSTRAP,
     setting: Settings = None,
     command_config: SettingsFile = None,
+    timeout: Timeout = None,
 ) -> None:
     """Show the records that wait to be delivered again and were delivered nearly as often as may be.
 
@@ -54,7 +56,7 @@ def poison(
         from sharecore.jobs.cluster import delivery_limit
         from sharecore.jobs.output import parquet_path, report_path
 
-        settings = connection(bootstrap, setting, command_config)
+        settings = connection(Cluster(bootstrap, setting, command_config, timeout))
         html = report_path(out, report)
         parquet = None if out is None else parquet_path(out, "records", overwrite=overwrite)
         limit = delivery_limit(settings, group)

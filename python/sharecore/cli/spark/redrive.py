@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from sharecore.cli.admin import Settings, SettingsFile
+from sharecore.cli.admin import Cluster, Settings, SettingsFile
 from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, UsageFailed
 from sharecore.cli.dlq.options import Filter, Headers, Key, Since, Until, wanted_of
 from sharecore.cli.spark.common import (
@@ -14,6 +14,7 @@ from sharecore.cli.spark.common import (
     Master,
     Out,
     ReportFile,
+    Timeout,
     Topics,
     connection,
     failures,
@@ -59,6 +60,7 @@ def redrive(
     bootstrap: Bootstrap = BOOTSTRAP,
     setting: Settings = None,
     command_config: SettingsFile = None,
+    timeout: Timeout = None,
 ) -> None:
     """Produce again what a group rejected or gave up, as far as the history of its state tells of it.
 
@@ -91,7 +93,7 @@ def redrive(
             raise CommandFailed(
                 "--execute needs --out DIR: what is done is remembered there, and not done twice"
             )
-        settings = connection(bootstrap, setting, command_config)
+        settings = connection(Cluster(bootstrap, setting, command_config, timeout))
         html = report_path(out, report)
         source: Letters | History
         if dead_letters is not None:
