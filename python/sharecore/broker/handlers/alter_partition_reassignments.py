@@ -12,13 +12,19 @@ from sharecore.waiting import Steps
 
 
 def handle(context: RequestContext, request: Any) -> Result:
+    answer = settled(context, request)
+    return context.run(_reassign_all(context, request)) if answer is None else answer
+
+
+def settled(context: RequestContext, request: Any) -> dict[str, Any] | None:
+    """Return the answer to a request that is refused as a whole or asks for nothing; None for any other."""
     if not context.may(Operation.ALTER, ResourceType.CLUSTER):
         return _refused(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if not request.topics:
         return _answer(request, [], "")
     if request.timeout_ms <= 0:
         return _refused(request, TIME_IS_OVER.code)
-    return context.run(_reassign_all(context, request))
+    return None
 
 
 def _reassign_all(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:

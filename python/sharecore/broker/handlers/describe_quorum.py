@@ -16,15 +16,29 @@ _NOT_HERE = "This server does not host this topic-partition."
 
 def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     context.require(Operation.DESCRIBE, ResourceType.CLUSTER, said=True)
-    named = [
-        (topic.topic_name, [each.partition_index for each in topic.partitions]) for topic in request.topics
-    ]
-    if named == [(_TOPIC, [0])]:
+    if names_quorum(request):
         return {"error_message": "", "topics": [_quorum(context)], "nodes": _nodes(context)}
+    return unknown(request)
+
+
+def names_quorum(request: Any) -> bool:
+    """Return whether a request is about the log of metadata and nothing else."""
+    return _named(request) == [(_TOPIC, [0])]
+
+
+def unknown(request: Any) -> dict[str, Any]:
+    """Return the answer to a request about partitions that no quorum keeps."""
     topics = [
-        {"topic_name": name, "partitions": [_unknown(index) for index in indexes]} for name, indexes in named
+        {"topic_name": name, "partitions": [_unknown(index) for index in indexes]}
+        for name, indexes in _named(request)
     ]
     return {"error_message": "", "topics": topics, "nodes": []}
+
+
+def _named(request: Any) -> list[tuple[str, list[int]]]:
+    return [
+        (topic.topic_name, [each.partition_index for each in topic.partitions]) for topic in request.topics
+    ]
 
 
 def _quorum(context: RequestContext) -> dict[str, Any]:

@@ -14,19 +14,27 @@ _PREFERRED, _UNCLEAN = 0, 1
 
 
 def handle(context: RequestContext, request: Any) -> Result:
-    if not context.may(Operation.ALTER, ResourceType.CLUSTER):
-        return _refused(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    if request.timeout_ms <= 0:
-        return _refused(request, TIME_IS_OVER.code)
-    if request.election_type not in (_PREFERRED, _UNCLEAN):
-        text = f"Unknown election type {request.election_type}"
-        return _refused(request, ErrorCode.INVALID_REQUEST, text)
+    refused = refusal(context, request)
+    if refused is not None:
+        return refused
     topics = context.broker.topics
     if request.topic_partitions is None:
         return {
             "replica_election_results": [{"topic": topic.name, "partition_result": []} for topic in topics]
         }
     return context.run(_elect_all(context, request))
+
+
+def refusal(context: RequestContext, request: Any) -> dict[str, Any] | None:
+    """Return the answer to a request that is refused as a whole; None where it is not."""
+    if not context.may(Operation.ALTER, ResourceType.CLUSTER):
+        return _refused(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    if request.timeout_ms <= 0:
+        return _refused(request, TIME_IS_OVER.code)
+    if getattr(request, "election_type", _PREFERRED) not in (_PREFERRED, _UNCLEAN):
+        text = f"Unknown election type {request.election_type}"
+        return _refused(request, ErrorCode.INVALID_REQUEST, text)
+    return None
 
 
 def _elect_all(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:

@@ -13,11 +13,11 @@ from sharecore.waiting import Steps
 def handle(context: RequestContext, request: Any) -> Result:
     if context.may(Operation.DESCRIBE, ResourceType.CLUSTER):
         return {"error_message": None, "topics": []}
-    return context.run(_refuse(request))
+    return context.run(refuse(request))
 
 
-def _refuse(request: Any) -> Steps[dict[str, Any]]:
-    """As Apache Kafka does, name all that was asked for."""
+def refuse(request: Any) -> Steps[dict[str, Any]]:
+    """Return a refusal; it names all that was asked for, as that of Apache Kafka does."""
     topics = []
     for topic in request.topics or ():
         partitions = []

@@ -13,7 +13,7 @@ from sharecore.config import check_topic_config
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.storage import ResourceType as Resource
-from sharecore.tier.forward.desk import MOVED, Desk, code_of, throttle_of
+from sharecore.tier.forward.desk import MOVED, Desk, throttle_of
 from sharecore.tier.forward.shapes import Keys
 from sharecore.tier.topics import INTERNAL_PREFIX, OWN_SETTINGS
 
@@ -128,7 +128,7 @@ async def delete_topics(desk: Desk, context: RequestContext, request: Any) -> di
     try:
         response = await desk.send(context, desk.controller(context), changed, wait_ms=request.timeout_ms)
     except KafkaError as error:
-        code, told = _lost(desk, error), {}
+        code, told = desk.unchanged(error), {}
     else:
         code, throttle_ms = ErrorCode.UNKNOWN_SERVER_ERROR, throttle_of(response)
         told = {
@@ -156,7 +156,7 @@ async def _change(
     try:
         response = await desk.send(context, desk.controller(context), message, wait_ms=request.timeout_ms)
     except KafkaError as error:
-        code = _lost(desk, error)
+        code = desk.unchanged(error)
         answers |= {topic.name: keys.refused(topic.name, code) for topic in topics}
         return 0
     answers |= {name: told for name, (told, *_) in keys.answers(response).items()}
@@ -167,11 +167,6 @@ async def _change(
 
 def _each(answers: Mapping[Any, Any]) -> dict[Any, list[Any]]:
     return {name: [answer] for name, answer in answers.items()}
-
-
-def _lost(desk: Desk, error: KafkaError) -> ErrorCode:
-    desk.upstream.stale()
-    return code_of(error, unsent=ErrorCode.NOT_CONTROLLER, sent=ErrorCode.REQUEST_TIMED_OUT)
 
 
 def _refused(keys: Keys, name: str, code: int, text: str) -> dict[str, Any]:

@@ -137,6 +137,11 @@ class Desk:
         if code in MOVED:
             self.upstream.stale()
 
+    def unchanged(self, error: KafkaError) -> ErrorCode:
+        """What a client is told where the controller has not answered, so that it tries again."""
+        self.upstream.stale()
+        return code_of(error, unsent=ErrorCode.NOT_CONTROLLER, sent=ErrorCode.REQUEST_TIMED_OUT)
+
     # what clients see
 
     def topic(

@@ -23,6 +23,7 @@ from sharecore.tier.forward.everywhere import Everywhere
 from sharecore.tier.forward.fetching import Fetching
 from sharecore.tier.forward.offset_answers import KEYS as OFFSETS_OF_GROUPS
 from sharecore.tier.forward.offset_answers import refuse_group, tell_group, tell_groups_own
+from sharecore.tier.forward.placement import elect, list_reassignments, reassign, tell_quorum
 from sharecore.tier.forward.producing import Producing
 from sharecore.tier.forward.settings import alter_configs, describe_configs
 from sharecore.tier.forward.shapes import Keys, Places, Repeated
@@ -235,6 +236,10 @@ def routes() -> dict[ApiKey, Handle]:
         ApiKey.CREATE_TOPICS: create_topics,
         ApiKey.DELETE_TOPICS: delete_topics,
         ApiKey.CREATE_PARTITIONS: create_partitions,
+        ApiKey.ELECT_LEADERS: elect,
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS: reassign,
+        ApiKey.LIST_PARTITION_REASSIGNMENTS: list_reassignments,
+        ApiKey.DESCRIBE_QUORUM: tell_quorum,
         ApiKey.DESCRIBE_CONFIGS: describe_configs,
         ApiKey.ALTER_CONFIGS: alter_configs,
         ApiKey.INCREMENTAL_ALTER_CONFIGS: alter_configs,

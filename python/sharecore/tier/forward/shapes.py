@@ -131,7 +131,7 @@ class Places:
             if not parts and not self.empty:
                 continue
             found = [answers.get((topic, index)) or self.refused(index, missing) for index, _ in parts]
-            is_as_named = self.as_named and all(_of(each, self.error) == self.as_named for each in found)
+            is_as_named = self.as_named and all(field_of(each, self.error) == self.as_named for each in found)
             if self.repeated is Repeated.AS_NAMED or is_as_named:
                 told.append({key: topic, self.answered_partitions: found})
                 continue
@@ -198,7 +198,7 @@ class Keys:
         some = response[self.answered] if isinstance(response, dict) else getattr(response, self.answered)
         found: dict[Any, list[Any]] = {}
         for each in some:
-            found.setdefault(_of(each, self.answered_name), []).append(each)
+            found.setdefault(field_of(each, self.answered_name), []).append(each)
         return found
 
     def refused(self, key: Any, code: int) -> dict[str, Any]:
@@ -222,7 +222,8 @@ class Keys:
         return {self.answered: told}
 
 
-def _of(each: Any, name: str) -> Any:
+def field_of(each: Any, name: str) -> Any:
+    """A field of an answer as it was read, or as a dict."""
     return each[name] if isinstance(each, dict) else getattr(each, name)
 
 

@@ -156,6 +156,20 @@ MEANINGS: dict[ApiKey, Meaning] = {
         topics="topics.name",
         passed="topics.count topics.assignments.broker_ids timeout_ms validate_only",
     ),
+    ApiKey.ELECT_LEADERS: Meaning(
+        topics="topic_partitions.topic", passed="election_type topic_partitions.partitions timeout_ms"
+    ),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: Meaning(
+        topics="topics.name",
+        passed="timeout_ms allow_replication_factor_change topics.partitions.partition_index "
+        "topics.partitions.replicas",
+    ),
+    # the answer is filtered
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: Meaning(
+        topics="topics.name", passed="timeout_ms topics.partition_indexes"
+    ),
+    # the node answers for every other topic
+    ApiKey.DESCRIBE_QUORUM: Meaning(settled="topics.topic_name", passed="topics.partitions.partition_index"),
     ApiKey.DELETE_GROUPS: Meaning(groups="groups_names"),
     ApiKey.OFFSET_DELETE: Meaning(
         topics="topics.name", groups="group_id", passed="topics.partitions.partition_index"

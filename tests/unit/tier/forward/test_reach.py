@@ -81,10 +81,9 @@ def _allowed(api: ApiKey, version: int, through: Through) -> dict[str, Any]:
     values |= dict.fromkeys(meaning.groups.split(), "g") | dict.fromkeys(meaning.transactions.split(), "t")
     values |= {"resources.resource_type": TOPIC, "resources.resource_name": OPEN, "acks": 1}
     values |= {"subscribed_topic_names": OPEN, "subscribed_topic_regex": None}
-    if api is ApiKey.DELETE_TOPICS:
-        values["timeout_ms"] = 1000
-        if version >= 6:
-            values["topics.topic_id"] = None
+    values |= {"timeout_ms": 1000, "topics.topic_name": "__cluster_metadata"}
+    if api is ApiKey.DELETE_TOPICS and version >= 6:
+        values["topics.topic_id"] = None
     return values
 
 
