@@ -31,7 +31,12 @@ def steps_of(page: Path) -> list[Step]:
     """The commands between the marks of a page, in their order."""
     text = page.read_text().partition(BEGIN)[2].partition(END)[0]
     blocks = re.findall(r"```console\n(.*?)```", text, re.DOTALL)
-    steps = [step for block in blocks for step in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]]
+    return [step for block in blocks for step in steps_in(block)]
+
+
+def steps_in(block: str) -> list[Step]:
+    """Return the commands of a block, in their order."""
+    steps = re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]
     return [Step(command, shown) for command, _, shown in (step.partition("\n") for step in steps)]
 
 

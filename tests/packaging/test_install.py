@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
+import signal
 import socket
 import subprocess
 import sys
@@ -14,12 +16,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import click
 import pytest
 import tomllib
+import typer
+from tests.harness.blocks import PAGES, Block, blocks
+from tests.harness.tour import steps_in
+
+from sharecore.cli.app import app
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+MARK = "in an empty environment"
+"""On the line before a block of commands: they run here, each block on a broker of its own."""
 PYTHON = os.environ.get("INSTALL_PYTHON", sys.executable)
 ALL_COMMANDS = (
     "from sharecore.cli.app import _COMMANDS, _load\nfor name in _COMMANDS: _load(name); print(name)"
@@ -40,12 +49,12 @@ class Environment:
     def install(self, *requirements: str) -> None:
         self.run("python", "-m", "pip", "install", "-q", "--no-compile", *requirements)
 
-    def ended(self, *command: str) -> subprocess.CompletedProcess[str]:
+    def ended(self, *command: str, **variables: str) -> subprocess.CompletedProcess[str]:
         """Run a command to its end, whatever that is."""
         return subprocess.run(
             command,
             cwd=self.home,
-            env=self.variables,
+            env=self.variables | variables,
             text=True,
             timeout=100,
             capture_output=True,
@@ -53,12 +62,12 @@ class Environment:
         )
 
     @contextmanager
-    def started(self, *command: str) -> Iterator[subprocess.Popen[str]]:
+    def started(self, *command: str, **variables: str) -> Iterator[subprocess.Popen[str]]:
         """Start a command, which is killed at the end."""
         process = subprocess.Popen(
             command,
             cwd=self.home,
-            env=self.variables,
+            env=self.variables | variables,
             text=True,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -69,9 +78,9 @@ class Environment:
             process.kill()
             process.communicate()
 
-    def run(self, *command: str) -> str:
+    def run(self, *command: str, **variables: str) -> str:
         """Run a command that has to succeed; return its output."""
-        ended = self.ended(*command)
+        ended = self.ended(*command, **variables)
         assert ended.returncode == 0, f"{command}\n{ended.stdout}{ended.stderr}"
         return ended.stdout
 
@@ -160,6 +169,31 @@ def test_the_programs_of_the_producers_page_run(empty: Environment, broker: str)
     assert empty.run(*command.split(), "-b", broker) == printed
 
 
+def test_the_readmes_worker_prints_what_the_readme_shows(empty: Environment, broker: str) -> None:
+    shown = [each.text for each in blocks() if each.page == "README.md" and not each.in_tour]
+    program, transcript = shown[:2]
+    (empty.home / "jobs.py").write_text(program)
+    sent, worked = steps_in(transcript)
+    at_broker = {"SHARECORE_BOOTSTRAP_SERVER": broker}
+    assert empty.run(*sent.command.split(), **at_broker) == sent.shown
+    *lines, last = worked.shown.splitlines()
+    assert last == "^C"
+    with empty.started(*worked.command.split(), **at_broker) as worker:
+        assert worker.stdout is not None
+        assert [worker.stdout.readline().rstrip() for _ in lines] == lines
+        worker.send_signal(signal.SIGINT)
+        assert worker.wait(60) in (0, 130)
+
+
+@pytest.mark.parametrize(
+    "block", [each for each in blocks() if each.mark == MARK], ids=lambda each: each.page
+)
+def test_marked_commands_print_what_the_page_shows(empty: Environment, broker: str, block: Block) -> None:
+    for step in steps_in(block.text):
+        ended = empty.ended(*step.command.split(), SHARECORE_BOOTSTRAP_SERVER=broker)
+        assert step.is_what_was_printed(ended.stdout + ended.stderr), f"{step.command}\n{ended}"
+
+
 def test_commands_of_the_pages_work_in_an_empty_environment(empty: Environment, broker: str) -> None:
     assert "complete -o default -F" in empty.run("sharecore", "--show-completion", "bash")
     (command, printed), *_ = re.findall(
@@ -211,6 +245,29 @@ def test_pages_name_extras_that_there_are() -> None:
     }
     assert {extra for _, extra in named} <= EXTRAS.keys(), named
     assert {extra for _, extra in named} >= EXTRAS.keys(), "each extra is explained somewhere"
+
+
+def test_commands_on_pages_are_commands_with_such_options() -> None:
+    program, seen = typer.main.get_command(app), 0
+    for block in blocks():
+        if block.language not in ("console", "sh", "text"):
+            continue
+        for line in block.text.replace("\\\n", " ").splitlines():
+            typed, _, _ = line.removeprefix("$ ").partition(" | ")
+            words = shlex.split(typed, comments=True) if "sharecore " in typed else []
+            if not words or Path(words[0]).name != "sharecore":
+                continue
+            seen += 1
+            command, context = program, click.Context(program)
+            rest = words[1:]
+            while isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
+                found = command.get_command(context, rest.pop(0))
+                assert found is not None, f"{block.page}: {line}"
+                command, context = found, click.Context(found, parent=context)
+            known = {name for each in command.get_params(context) for name in each.opts + each.secondary_opts}
+            given = {word.partition("=")[0] for word in rest if re.match(r"--?[a-zA-Z]", word)}
+            assert given <= known, f"{block.page}: {line}"
+    assert seen >= 50
 
 
 def test_python_on_pages_imports_names_that_there_are() -> None:
