@@ -33,21 +33,13 @@ serve: .venv/.installed ## run a broker on localhost:9092 with its data in ./dat
 	@exec .venv/bin/sharecore serve --data-dir data $(ARGS)
 
 test: ## everything: lints, cargo test, pytest on the installed wheel
-	@$(MAKE) --jobs=3 --output-sync=target lint rust-test testable compiled-tests
+	@$(MAKE) --jobs=4 --output-sync=target testable lint rust-test compiled-tests
 	@$(MAKE) pytest
 
 unit: .venv-test/.installed ## quick tests only: unit, tidy
 	$(PYTEST) tests/unit tests/tidy
 
-lint: .venv-test/.installed ## ruff, mypy, stubtest, import contract, rustfmt, clippy
-	@.ci/need cargo clippy
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/python -m mypy.stubtest sharecore._core
-	cd python && ../$(BIN)/lint-imports --config ../pyproject.toml --no-cache
-	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked -- -D warnings
+lint: lint-python lint-rust lint-stubs ## ruff, mypy, stubtest, import contract, rustfmt, clippy
 
 fmt: .venv-test/.created ## format Python and Rust
 	$(BIN)/ruff check --fix .
@@ -66,4 +58,4 @@ clean: ## remove what was built (data/ and Cargo's target directory stay)
 include mk/build.mk mk/jars.mk mk/test.mk mk/docs.mk mk/compare.mk mk/prove.mk mk/bench.mk mk/release.mk
 
 FORCE:
-.PHONY: $(shell sed -n 's/^\([a-z-]*\):.*\#\# .*/\1/p' $(MAKEFILE_LIST)) jars testable compiled-tests pytest FORCE
+.PHONY: $(shell sed -n 's/^\([a-z-]*\):.*\#\# .*/\1/p' $(MAKEFILE_LIST)) jars testable compiled-tests pytest lint-python lint-rust lint-stubs FORCE

@@ -17,21 +17,29 @@ build/wheel: $(SOURCES) build/sources | .venv/.created
 	.venv/bin/maturin build --release --locked --interpreter .venv/bin/python --out dist
 	@echo dist/sharecore-*.whl > $@
 
-.venv/.installed: build/wheel
-	.venv/bin/pip install -q --force-reinstall --no-deps "$$(cat $<)"
-	.venv/bin/pip install -q "$$(cat $<)[broker,page]"
+# what the wheel needs, so that it is installed while the wheel is still compiled
+build/requirements.txt: pyproject.toml
+	@mkdir -p $(@D)
+	@$(PYTHON) -c 'import tomllib; project = tomllib.load(open("$<", "rb"))["project"]; extras = project["optional-dependencies"]; \
+		print(*project["dependencies"], *extras["broker"], *extras["page"], sep="\n")' > $@
+
+.venv/.dependencies: build/requirements.txt | .venv/.created
+	.venv/bin/pip install -q -r $<
 	@touch $@
 
-.venv-test/.created: pyproject.toml
+.venv/.installed: build/wheel .venv/.dependencies
+	.venv/bin/pip install -q --force-reinstall --no-deps "$$(cat $<)"
+	@touch $@
+
+.venv-test/.created: pyproject.toml build/requirements.txt
 	@.ci/need python
 	$(PYTHON) -m venv .venv-test
 	$(BIN)/pip install -q --upgrade 'pip>=25.1'
-	$(BIN)/pip install -q --group test
+	$(BIN)/pip install -q --group test -r build/requirements.txt
 	@touch $@
 
 .venv-test/.installed: build/wheel .venv-test/.created
 	$(BIN)/pip install -q --force-reinstall --no-deps "$$(cat $<)"
-	$(BIN)/pip install -q "$$(cat $<)[broker,page]"
 	@touch $@
 
 # an extension module that needs libpython cannot serve a program in C: a library of its own

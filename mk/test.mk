@@ -1,5 +1,19 @@
 ##@ parts of the tests, and tests that take more than `make test` needs
 
+lint-python: .venv-test/.created
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	cd python && ../$(BIN)/lint-imports --config ../pyproject.toml --no-cache
+
+lint-stubs: .venv-test/.installed
+	$(BIN)/python -m mypy.stubtest sharecore._core
+
+lint-rust:
+	@.ci/need cargo clippy
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+
 # drawn cases are the same each time, so that no change fails for another's luck; PROPTEST_RNG_SEED= draws others
 export PROPTEST_RNG_SEED ?= 20260
 

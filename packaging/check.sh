@@ -40,6 +40,15 @@ if command -v promtool > /dev/null; then
 	promtool check rules "$queries"
 else missing+=('promtool (apt-get install prometheus): rules were not evaluated'); fi
 
+step 'Helm chart: helm, the schemas of Kubernetes, the settings of the broker'
+if ! command -v helm > /dev/null && command -v go > /dev/null; then
+	[ -x "$tools/bin/helm" ] || GOBIN="$PWD/$tools/bin" go install helm.sh/helm/v3/cmd/helm@v3.22.0
+	PATH="$PATH:$PWD/$tools/bin"
+fi
+if command -v helm > /dev/null; then
+	"$tools/bin/python" packaging/helm/check.py "$(command -v helm)" "$SHARECORE"
+else missing+=('helm, or Go to build it: the chart was not rendered'); fi
+
 step 'unit: systemd-analyze'
 if command -v systemd-analyze > /dev/null; then
 	root=$(mktemp -d)

@@ -238,6 +238,8 @@ class ConfigError(Exception):
 
 _EXTRAS = {
     "cryptography": "broker",
+    "google": "keda",
+    "grpc": "keda",
     "jwt": "broker",
     "opentelemetry": "broker",
     "scramp": "broker",

@@ -22,6 +22,7 @@ _COMMANDS = {
     "consume": "Take records as a member of a share group.",
     "work": "Run a worker on the records of a topic.",
     "export-metrics": "Serve share groups of any cluster to Prometheus.",
+    "keda": "Serve the lag of share groups to KEDA, to scale workers.",
     "doctor": "Say what is wrong, and what to do.",
     "top": "Watch share groups on a terminal.",
     "dashboard": "Serve a page of share groups to browsers.",
