@@ -32,7 +32,8 @@ REFUSED = [
 
 
 def render(helm: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [helm, "template", "sharecore", str(CHART), "--namespace", "jobs", *arguments]
+    version = f"--kube-version={KUBERNETES[0]}"
+    command = [helm, "template", "sharecore", str(CHART), "--namespace", "jobs", version, *arguments]
     return subprocess.run(command, capture_output=True, text=True)
 
 
