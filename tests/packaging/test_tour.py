@@ -38,9 +38,19 @@ def test_the_tour_prints_what_the_readme_shows(broker: Broker) -> None:
 
 
 def test_every_link_leads_somewhere() -> None:
-    for document in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    for document in pages:
         for link in re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text()):
             assert (document.parent / link).exists(), f"{document.name}: {link}"
+
+
+def test_files_and_targets_of_contributing_exist() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    for path in re.findall(r"`((?:rust|python|tests|packaging)/[^` ]*)`", text):
+        assert (ROOT / path).exists(), path
+    makefiles = "".join(each.read_text() for each in [ROOT / "Makefile", *(ROOT / "mk").glob("*.mk")])
+    for target in re.findall(r"make ([a-z-]+)", text):
+        assert re.search(rf"^{target}:", makefiles, re.MULTILINE), target
 
 
 def test_the_two_commands_are_targets() -> None:
