@@ -27,7 +27,8 @@ What no test here asks for, and is not there yet:
   directory), UNREGISTER_BROKER (one broker), ADD_RAFT_VOTER and REMOVE_RAFT_VOTER (no quorum of controllers),
   WRITE_TXN_MARKERS and ADD_PARTITIONS_TO_TXN 4 and 5 (between brokers; markers are written where a
   transaction ends, so none is left to be aborted), STREAMS_GROUP_HEARTBEAT and STREAMS_GROUP_DESCRIBE, and
-  the four of delegation tokens. ApiVersions does not offer them; all others are offered in the same versions
+  the four of delegation tokens. ApiVersions does not offer them; all others are offered in the same versions,
+  and in the newer ones of 4.4.0: ApiVersions 5, TxnOffsetCommit 6 and DeleteGroups 3
 """
 
 

@@ -1,4 +1,4 @@
-"""One neutral description of a message, taken from kio's generated classes.
+"""One neutral description of a message, taken from kio's generated classes, and from here where those end.
 
 Layouts are compiled from it, so that what kio looks like is known here only.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, replace
 from functools import cache
 from typing import Any
@@ -90,11 +90,58 @@ class Message:
     header_version: int
 
 
+def _with_cluster_id(request: Struct) -> Struct:
+    """Add the broker that a client means to reach (KIP-1242)."""
+    cluster_id = FieldSpec("cluster_id", "string", None, False, True, None, None)
+    return replace(
+        request,
+        fields=(*request.fields, cluster_id, FieldSpec("node_id", "int32", None, False, False, None, -1)),
+    )
+
+
+def _with_topic_ids(message: Struct) -> Struct:
+    """Name topics by their ids (KIP-1319)."""
+    topic_id = FieldSpec("topic_id", "uuid", None, False, False, None, None)
+    return _changed(message, "topics", lambda topic: (topic_id, *topic.fields[1:]))
+
+
+def _with_error_message(response: Struct) -> Struct:
+    """Add why a group is not deleted."""
+    text = FieldSpec("error_message", "string", None, False, True, None, None)
+    return _changed(response, "results", lambda result: (*result.fields, text))
+
+
+def _changed(message: Struct, name: str, change: Callable[[Struct], tuple[FieldSpec, ...]]) -> Struct:
+    """Return a message with other fields in the entries of one of its arrays."""
+
+    def entries(field: FieldSpec) -> FieldSpec:
+        if field.name != name or field.struct is None:
+            return field
+        return replace(field, struct=replace(field.struct, fields=change(field.struct)))
+
+    return replace(message, fields=tuple(map(entries, message.fields)))
+
+
+def _as_before(message: Struct) -> Struct:
+    return message
+
+
+_NEWER: Mapping[int, tuple[int, Callable[[Struct], Struct], Callable[[Struct], Struct]]] = {
+    ApiKey.API_VERSIONS: (5, _with_cluster_id, _as_before),
+    ApiKey.TXN_OFFSET_COMMIT: (6, _with_topic_ids, _with_topic_ids),
+    ApiKey.DELETE_GROUPS: (3, _as_before, _with_error_message),
+}
+"""Versions of Apache Kafka 4.4.0 that kio lacks: what each request and response is, by the version before."""
+
+
 def versions(api_key: int, *, response: bool) -> list[int]:
     """The versions that the schemas know, in their order."""
     kind: Any = EntityType.response if response else EntityType.request
     known = kio_index.schema_name_map[kio_index.api_key_map[api_key]]
-    return sorted(version for version, kinds in known.items() if kind in kinds)
+    found = {version for version, kinds in known.items() if kind in kinds}
+    if api_key in _NEWER:
+        found.add(_NEWER[api_key][0])
+    return sorted(found)
 
 
 def newest_version(api_key: int, *, response: bool) -> int:
@@ -111,6 +158,10 @@ def load(api_key: int, version: int, *, response: bool) -> Message:
     """
     name = kio_index.api_key_map[api_key]
     kind: Any = EntityType.response if response else EntityType.request
+    newer, *changes = _NEWER.get(api_key, (-1,))
+    if version == newer and version not in kio_index.schema_name_map[name]:
+        before = load(api_key, version - 1, response=response)
+        return replace(before, struct=_at(changes[response](before.struct), version))
     module, _, class_name = kio_index.schema_name_map[name][version][kind].partition(":")
     message = entity(module, class_name)
     struct = _struct(message)
@@ -163,6 +214,15 @@ def _field(field: Any) -> FieldSpec:
         tag=field.metadata.get("tag"),
         default=_default(field, kind, array=array),
     )
+
+
+def _at(struct: Struct, version: int) -> Struct:
+    """Return a message as that of another version."""
+    fields = (
+        field if field.struct is None else replace(field, struct=_at(field.struct, version))
+        for field in struct.fields
+    )
+    return replace(struct, version=version, fields=tuple(fields))
 
 
 def _without_none(annotation: Any) -> tuple[Any, bool]:

@@ -27,6 +27,8 @@ _BEHIND = {
     "group.consumer.assignment.interval.ms": "0",
     # records of the requests are as old as they say
     "log.retention.ms": "-1",
+    # no group expires while the matrix is played, which takes longer than the ten minutes of the default
+    "offsets.retention.check.interval.ms": "86400000",
 }
 _SECURITY = "org.apache.kafka.common.security"
 _PROPERTIES = """
@@ -46,6 +48,7 @@ authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
 super.users=User:ANONYMOUS;User:super
 connection.failed.authentication.delay.ms=20
 log.retention.ms=-1
+offsets.retention.check.interval.ms=86400000
 auto.create.topics.enable=true
 offsets.topic.replication.factor=1
 offsets.topic.num.partitions=1

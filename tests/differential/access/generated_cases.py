@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from tests.differential.access.case import MISSING, Case, Ids
+from tests.harness.kafka_versions import SINCE_4_4
 from tests.harness.plausible import Message, Names, message, variants
 
 from sharecore.broker.handlers import SERVED, TELEMETRY
@@ -21,7 +22,7 @@ def generated(*, every_version: bool = True) -> Iterator[Case]:
     for api, served in sorted({**SERVED, **TELEMETRY}.items()):
         if api in _LEFT_OUT:
             continue
-        versions = range(served.min_version, served.max_version + 1)
+        versions = range(served.min_version, SINCE_4_4.get(api, served.max_version + 1))
         for version in versions if every_version else sorted({versions[0], versions[-1]}):
             for fixed in variants(api):
                 for word in ("shut", "absent"):

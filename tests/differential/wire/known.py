@@ -9,6 +9,9 @@ from typing import Any, NamedTuple
 from tests.differential.wire.compare import MISSING, Difference
 from tests.differential.wire.families.share import acknowledges
 from tests.differential.wire.script import Ask
+from tests.harness.kafka_versions import HIGHEST
+
+from sharecore.protocol import ApiKey
 
 ORDER = "order of a list"
 _SERVER_ERROR = -1
@@ -36,8 +39,6 @@ _OF_QUORUMS = (
 )
 _NEWEST = -3
 """ListOffsets asks for the record with the latest time."""
-_NEWER = {18: 5, 24: 5, 28: 6, 42: 3}
-"""Highest versions of APIs on Apache Kafka: for brokers alone (AddPartitionsToTxn), or new in 4.4.0."""
 _BATCH_HEAD = 12
 """Bytes of a record batch up to and with its length."""
 
@@ -133,10 +134,8 @@ def _own_apis(exchange: Exchange, difference: Difference) -> bool:
     if exchange.ask.api != "API_VERSIONS":
         return False
     if difference.path == "api_keys[].max_version":
-        return any(
-            f"[api_key={key}]" in difference.where and difference.apache == newest
-            for key, newest in _NEWER.items()
-        )
+        key = ApiKey(int(difference.where.partition("[api_key=")[2].partition("]")[0]))
+        return HIGHEST.get(key) == (difference.apache, difference.ours)
     return difference.path == "api_keys[]" or "_features" in difference.path
 
 

@@ -17,6 +17,8 @@ from collections.abc import Generator, Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from tests.harness.kafka_versions import SINCE_4_4
+
 from sharecore.protocol import ApiKey
 
 Fields = dict[str, Any]
@@ -90,6 +92,10 @@ class Stage:
     def newest(self) -> bool:
         """Whether it is the version that ours follows where two versions differ."""
         return self.kafka == "4.4.0"
+
+    def offers(self, api: str, version: int) -> bool:
+        """Whether Apache Kafka has this version of an API that ours has."""
+        return self.newest or version < SINCE_4_4.get(ApiKey[api], version + 1)
 
 
 Step = Ask | Answer | Sleep | Close | Restart

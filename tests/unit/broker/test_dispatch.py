@@ -77,7 +77,7 @@ def request(api_key: ApiKey, version: int, **fields: Any) -> bytes:
     return codec(api_key, version).write_request(7, "tester", fields)
 
 
-@pytest.mark.parametrize("version", range(5))
+@pytest.mark.parametrize("version", range(6))
 def test_api_versions(version: int) -> None:
     async def test(call: Call) -> None:
         software = {"client_software_name": "test", "client_software_version": "1.0"}
@@ -104,7 +104,7 @@ def test_a_version_of_api_versions_from_the_future_is_answered_in_version_0() ->
         frame = await call(struct.pack(">i", len(body)) + body)
         correlation_id, response = codec(ApiKey.API_VERSIONS, 0).read_response(frame)
         assert (correlation_id, response.error_code) == (11, ErrorCode.UNSUPPORTED_VERSION)
-        assert response.api_keys == [(ApiKey.API_VERSIONS, 0, 4)]
+        assert response.api_keys == [(ApiKey.API_VERSIONS, 0, SERVED[ApiKey.API_VERSIONS].max_version)]
 
     serve(test)
 

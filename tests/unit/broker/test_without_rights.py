@@ -56,6 +56,7 @@ _OTHERS: dict[ApiKey, set[int]] = {
     ApiKey.PUSH_TELEMETRY: {ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.THROTTLING_QUOTA_EXCEEDED},
     ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: {0, ErrorCode.THROTTLING_QUOTA_EXCEEDED},
     **{api: {0} for api in _LISTED},
+    ApiKey.API_VERSIONS: {0, ErrorCode.REBOOTSTRAP_REQUIRED},
 }
 """Codes that answers have besides, as on Apache Kafka (`tests/differential/access`)."""
 _TELL_OF_IDS = (ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.METADATA, ApiKey.DELETE_TOPICS)

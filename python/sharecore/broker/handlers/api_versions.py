@@ -10,6 +10,8 @@ from sharecore.broker.features import SUPPORTED
 from sharecore.errors import ErrorCode
 
 _FEATURES_FROM_ZERO_SINCE = 4
+_BROKER_NAMED_SINCE = 5
+_NO_NODE = -1
 _SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
@@ -19,6 +21,9 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any]:
         if not all(_SOFTWARE_NAME.fullmatch(part) for part in software):
             return {"error_code": ErrorCode.INVALID_REQUEST}
         context.connection.client_software = software
+    refused = _refusal(context, request)
+    if refused is not None:
+        return {"error_code": refused}
     features = context.broker.features
     return {
         "api_keys": [
@@ -43,3 +48,17 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any]:
             for name, level in features.levels.items()
         ],
     }
+
+
+def _refusal(context: RequestContext, request: Any) -> ErrorCode | None:
+    """Return why a client is refused that means to reach another broker (KIP-1242); None where it is not."""
+    if context.api_version < _BROKER_NAMED_SINCE:
+        return None
+    named = request.cluster_id is not None, request.node_id != _NO_NODE
+    if not any(named):
+        return None
+    if not all(named):
+        return ErrorCode.INVALID_REQUEST
+    identity = context.broker.identity
+    is_meant = (request.cluster_id, request.node_id) == (identity.cluster_id, identity.node_id)
+    return None if is_meant else ErrorCode.REBOOTSTRAP_REQUIRED

@@ -7,6 +7,7 @@ from typing import Any
 from sharecore.broker.context import RequestContext, Result
 from sharecore.broker.offsets import answer_commit, read_commits, refuse_all
 from sharecore.coordinator.commits import CommitRequest
+from sharecore.coordinator.offset_records import CommittedOffset, TopicPartition
 from sharecore.coordinator.transactions import ProducerState
 from sharecore.coordinator_log.topic_log import Producer
 from sharecore.errors import ErrorCode, KafkaError
@@ -16,24 +17,27 @@ from sharecore.waiting import Gather, Steps
 _IMPLICIT_SINCE = 5
 _GROUP_METADATA_SINCE = 3
 _ABORTABLE_SINCE = 4
+_IDS_SINCE = 6
 
 
 def handle(context: RequestContext, request: Any) -> Result:
+    by_id = context.api_version >= _IDS_SINCE
     if not context.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
         code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        return refuse_all(request.topics, code, by_id=False)
+        return refuse_all(request.topics, code, by_id=by_id)
     if not context.may(Operation.READ, ResourceType.GROUP, request.group_id):
-        return refuse_all(request.topics, ErrorCode.GROUP_AUTHORIZATION_FAILED, by_id=False)
+        return refuse_all(request.topics, ErrorCode.GROUP_AUTHORIZATION_FAILED, by_id=by_id)
     return context.run(_commit(context, request))
 
 
 def _commit(context: RequestContext, request: Any) -> Steps[Result]:
     groups = context.broker.groups
     version = context.api_version
-    commits = yield from read_commits(context, request.topics, by_id=False)
+    by_id = version >= _IDS_SINCE
+    commits = yield from read_commits(context, request.topics, by_id=by_id)
 
     def answer(error: KafkaError | None) -> Steps[dict[str, Any]]:
-        return answer_commit(request.topics, commits, _code(error, version), by_id=False)
+        return answer_commit(request.topics, commits, _code(error, version), by_id=by_id)
 
     if commits.is_empty:
         # nothing for the coordinators, which are not asked
@@ -45,8 +49,8 @@ def _commit(context: RequestContext, request: Any) -> Steps[Result]:
         request.generation_id,
         # what a commit outside of transactions of that time would say to an unknown group
         9 if version >= _GROUP_METADATA_SINCE else 0,
-        # records of a transaction have no topic ids, as Kafka writes them
-        {partition: value._replace(topic_id=None) for partition, value in commits.taken.items()},
+        # Kafka writes topic ids into records of a transaction where the request has them
+        commits.taken if by_id else _without_ids(commits.taken),
         Producer(request.producer_id, request.producer_epoch),
     )
 
@@ -64,11 +68,16 @@ def _commit(context: RequestContext, request: Any) -> Steps[Result]:
     return context.broker.turns.after(gather, lambda: answer(gather.outcomes[None]))
 
 
+def _without_ids(taken: dict[TopicPartition, CommittedOffset]) -> dict[TopicPartition, CommittedOffset]:
+    return {partition: value._replace(topic_id=None) for partition, value in taken.items()}
+
+
 def _code(error: KafkaError | None, version: int) -> ErrorCode | None:
     """The code that Kafka answers clients of a version."""
     if error is None:
         return None
-    if error.code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.STALE_MEMBER_EPOCH):
+    unknown = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.STALE_MEMBER_EPOCH)
+    if error.code in unknown and version < _IDS_SINCE:
         return ErrorCode.ILLEGAL_GENERATION
     if error.code is ErrorCode.INVALID_TXN_STATE and version >= _ABORTABLE_SINCE:
         return ErrorCode.TRANSACTION_ABORTABLE

@@ -34,6 +34,7 @@ _NULL_PROTOCOL_SINCE = 7
 _SYNC_MS = 300_000
 """A member waits in SyncGroup as long as its leader takes; the request does not say how long that may be."""
 _COMMITTED = Places(ids_since=10, repeated=Repeated.MERGED)
+_TRANSACTED = Places(ids_since=6, repeated=Repeated.MERGED)
 _PLACES = Places(repeated=Repeated.MERGED)
 
 
@@ -96,7 +97,7 @@ BY_COORDINATOR: dict[ApiKey, ByCoordinator] = {
         GROUP, "group_id", group(Operation.DELETE), places=_PLACES, right=Operation.READ, whole=True
     ),
     ApiKey.TXN_OFFSET_COMMIT: ByCoordinator(
-        GROUP, "group_id", both(_IN_TRANSACTION, _IN_GROUP), places=_PLACES, right=Operation.READ
+        GROUP, "group_id", both(_IN_TRANSACTION, _IN_GROUP), places=_TRANSACTED, right=Operation.READ
     ),
     ApiKey.INIT_PRODUCER_ID: ByCoordinator(TRANSACTION, "transactional_id", _check_producer),
     ApiKey.ADD_PARTITIONS_TO_TXN: ByCoordinator(

@@ -25,7 +25,7 @@ def scenario(random: Random, stage: Stage) -> Scenario:
             case "produce":
                 yield _produce(random)
             case "versions":
-                yield _versions(random)
+                yield _versions(random, stage)
 
 
 def _logs(random: Random) -> Ask:
@@ -80,8 +80,14 @@ def _produce(random: Random) -> Ask:
     )
 
 
-def _versions(random: Random) -> Ask:
+def _versions(random: Random, stage: Stage) -> Ask:
     good, bad = [("wire", "1.0"), ("x.y-z", "1.0-rc")], [("", ""), ("-x", "1"), ("x", "1_0"), ("a b", "1")]
     name, version = random.choice(good + bad)
-    fields = {"client_software_name": name, "client_software_version": version}
+    fields: dict[str, Any] = {"client_software_name": name, "client_software_version": version}
+    if stage.newest and random.random() < 0.5:
+        meant = random.choice(
+            [(None, -1), ("other", 0), ("other", -1), (None, 0), (None, 7), ("", 0), ("", -2)]
+        )
+        fields |= dict(zip(("cluster_id", "node_id"), meant, strict=True))
+        return Ask("API_VERSIONS", 5, fields)
     return Ask("API_VERSIONS", random.randrange(5), fields)

@@ -404,9 +404,9 @@ class _Life:
             "generation_id": at,
             "member_id": who,
             "group_instance_id": random.choice([None, member.instance]),
-            "topics": [{"name": topic["name"], "partitions": topic["partitions"]} for topic in topics],
+            "topics": topics,
         }
-        yield Ask("TXN_OFFSET_COMMIT", random.choice([3, 4]), fields)
+        yield Ask("TXN_OFFSET_COMMIT", random.choice([3, 4, 6] if self.newest else [3, 4]), fields)
         if random.random() < 0.7:
             yield end(_PRODUCER, commit=random.random() < 0.6, version=4)
 

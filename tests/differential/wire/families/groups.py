@@ -52,6 +52,8 @@ def scenario(random: Random, stage: Stage) -> Scenario:
         _topics: 3,
         _offset_fetch: 3,
     }
+    if stage.newest:
+        steps[_delete_newest] = 4
     for _ in range(random.randrange(40, 90)):
         if random.random() < 0.08:
             yield from _classic(random)
@@ -268,6 +270,10 @@ def _delete(random: Random) -> Ask:
     if random.random() < 0.05:
         names += names
     return Ask("DELETE_GROUPS", weighted(random, {0: 1, 1: 1, 2: 5}), {"groups_names": names})
+
+
+def _delete_newest(random: Random) -> Ask:
+    return Ask("DELETE_GROUPS", 3, {"groups_names": _groups(random)})
 
 
 def _metadata(random: Random) -> Ask:

@@ -46,7 +46,7 @@ _STEPS = {
 def scenario(random: Random, stage: Stage) -> Scenario:
     """Producers begin under their names, write and end transactions, rightly and wrongly."""
     yield create_topics(orders=2, bills=1)
-    life = _Life(random, timeouts=random.random() < 0.04)
+    life = _Life(random, stage, timeouts=random.random() < 0.04)
     for number in range(random.randrange(25, 60)):
         yield from life.step()
         if life.timeouts and number % 15 == 14:
@@ -66,8 +66,9 @@ def scenario(random: Random, stage: Stage) -> Scenario:
 class _Life:
     """A few transactional ids, and the version of transactions that their clients speak."""
 
-    def __init__(self, random: Random, *, timeouts: bool) -> None:
+    def __init__(self, random: Random, stage: Stage, *, timeouts: bool) -> None:
         self.random = random
+        self.newest = stage.newest
         self.timeouts = timeouts
         self.known: set[str] = set()
         self.transactions = random.choice([V1, V2, V2])
@@ -169,7 +170,9 @@ class _Life:
         }
         yield Ask(
             "TXN_OFFSET_COMMIT",
-            5 if self.transactions == V2 else random.choice([3, 4]),
+            random.choice([5, 6] if self.newest else [5])
+            if self.transactions == V2
+            else random.choice([3, 4]),
             {
                 "transactional_id": name,
                 "group_id": group,
@@ -178,7 +181,7 @@ class _Life:
                 "generation_id": generation,
                 "member_id": member,
                 "group_instance_id": None,
-                "topics": [{"name": f"~{topic}", "partitions": [offset]}],
+                "topics": [{"name": f"~{topic}", "topic_id": f"#{topic}", "partitions": [offset]}],
             },
         )
 

@@ -131,7 +131,7 @@ MEANINGS: dict[ApiKey, Meaning] = {
     ApiKey.ADD_OFFSETS_TO_TXN: Meaning(groups="group_id", transactions="transactional_id", passed=_PRODUCER),
     ApiKey.END_TXN: Meaning(transactions="transactional_id", passed=f"{_PRODUCER} committed"),
     ApiKey.TXN_OFFSET_COMMIT: Meaning(
-        topics="topics.name",
+        topics="topics.name topics.topic_id",
         groups="group_id",
         transactions="transactional_id",
         passed=f"{_PRODUCER} generation_id member_id group_instance_id {_COMMIT}",
