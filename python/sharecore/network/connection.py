@@ -84,11 +84,6 @@ class Connection(Exchange, asyncio.BufferedProtocol):
         else:
             self._close_hooks.append(hook)
 
-    def off_close(self, hook: Callable[[], None]) -> None:
-        """Removes a hook; one that is not registered is passed over."""
-        if hook in self._close_hooks:
-            self._close_hooks.remove(hook)
-
     def close(self, reason: str = "") -> None:
         """Closes the connection after what has been written; `reason` is logged as a warning when it is
         given.

@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-AckBatch = tuple[int, int, bytes]
-"""First offset, last offset, acknowledge types: one for all, or one an offset."""
-
 Engine = Partition
 Answer = TypeVar("Answer")
 

@@ -134,13 +134,6 @@ class SharePartitions(Leaders):
             found.append(leader)
         return found, refused
 
-    def can_acquire(self, group_id: str, topic_id: UUID, partition: int) -> bool:
-        """Whether a share partition is led here and has room for more leases, with or without records to
-        lease.
-        """
-        leader = self.peek(group_id, topic_id, partition)
-        return leader is not None and leader.engine is not None and leader.engine.can_acquire
-
     def release(self, group_id: str, member_id: str, partitions: Iterable[tuple[UUID, int]]) -> None:
         """Releases what a member holds: its session has ended."""
         for topic_id, partition in partitions:

@@ -139,12 +139,6 @@ class Window:
         chunk = self._chunks[self._firsts[index]]
         return chunk if offset < chunk.end else None
 
-    def end_of(self, offset: int) -> int:
-        """How far what is kept reaches from an offset on, without a hole."""
-        while (chunk := self.find(offset)) is not None:
-            offset = chunk.end
-        return offset
-
     def bytes_from(self, offset: int) -> int:
         """Bytes that are kept from an offset on, without a hole; those of a chunk count together."""
         size = 0

@@ -1,0 +1,59 @@
+"""Code of the package that nothing uses."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "python/sharecore"
+SOURCES = ("python", "rust", "tests", "benches", "examples", "packaging")
+SUFFIXES = {".py", ".pyi", ".rs", ".js", ".html", ".toml", ".md"}
+CALLED_BY_LIBRARIES = {
+    # textual
+    "action_back", "action_filter", "action_open", "action_reverse", "action_sort", "on_input_changed",
+    "on_data_table_row_selected", "on_input_submitted", "on_mount", "on_resize",
+    # uvicorn, asyncio, logging and the standard library's servers
+    "capture_signals", "eof_received", "default_msec_format", "default_time_format", "do_HEAD",
+    "handle_error", "redirect_request", "request_queue_size", "server_version", "service_actions",
+    "sys_version", "verify_request",
+    # pyspark
+    "prepareForTriggerAvailableNow", "streamReader",
+}  # fmt: skip
+
+
+def definitions(path: Path) -> Iterator[tuple[str, int]]:
+    """Names of functions, classes and constants, with their lines; a decorator may register one."""
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            registered = [
+                each
+                for each in node.decorator_list
+                if not re.match(r"(property|staticmethod|classmethod|cache|dataclass)", ast.unparse(each))
+            ]
+            if not registered:
+                yield node.name, node.lineno
+    for statement in tree.body:
+        if isinstance(statement, ast.Assign):
+            for target in statement.targets:
+                if isinstance(target, ast.Name):
+                    yield target.id, statement.lineno
+
+
+def test_each_name_of_the_package_is_used() -> None:
+    words: Counter[str] = Counter()
+    for folder in SOURCES:
+        for path in (ROOT / folder).rglob("*"):
+            if path.suffix in SUFFIXES and "target" not in path.parts:
+                words.update(re.findall(r"\w+", path.read_text()))
+    unused = [
+        f"{path.relative_to(ROOT)}:{line}: {name}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for name, line in definitions(path)
+        if words[name] == 1 and not name.startswith("__") and name not in CALLED_BY_LIBRARIES
+    ]
+    assert not unused, "delete it, or name it in CALLED_BY_LIBRARIES"
