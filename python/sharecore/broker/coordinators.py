@@ -64,7 +64,7 @@ class Coordinators:
         self._long_work = long_work
         self._under_way: set[asyncio.Task[Any]] = set()
         self._timers: dict[Callable[[], None], asyncio.TimerHandle] = {}
-        self.registry = GroupRegistry()
+        self.registry = GroupRegistry(config().sharecore_groups_bytes_max, clock.monotonic_ms)
         self.records = CoordinatorRuntime(
             lambda: state.logs(OFFSETS_TOPIC),
             clock,
@@ -76,8 +76,8 @@ class Coordinators:
         self._transaction_records = CoordinatorRuntime(
             lambda: state.logs(TRANSACTIONS_TOPIC), clock, loop, attempts_max=1
         )
-        self.offsets = Offsets(self.records)
         now = config()
+        self.offsets = Offsets(self.records, now.sharecore_group_offsets_bytes_max)
         self.classic = ClassicCoordinator(
             self.registry,
             self.records,
@@ -110,7 +110,11 @@ class Coordinators:
         )
         self.transactions = TransactionCoordinator(
             self._transaction_records,
-            TransactionLimits(now.transaction_max_timeout_ms, now.transactional_id_expiration_ms),
+            TransactionLimits(
+                now.transaction_max_timeout_ms,
+                now.transactional_id_expiration_ms,
+                now.sharecore_transactional_ids_bytes_max,
+            ),
             new_producer_id=producer_ids.take,
             log_of=self._log_of,
             ended=self._transaction_ended,

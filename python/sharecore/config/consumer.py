@@ -38,6 +38,20 @@ class ConsumerSettings:
         "UNKNOWN_SERVER_ERROR.",
         low=1048576,
     )
+    sharecore_groups_bytes_max: int = setting(
+        Kind.LONG,
+        268435456,
+        "Memory that all groups may take with their members, and share groups with the state of their "
+        "partitions. Beyond, members and groups that are new are refused with GROUP_MAX_SIZE_REACHED.",
+        low=1048576,
+    )
+    sharecore_group_offsets_bytes_max: int = setting(
+        Kind.LONG,
+        536870912,
+        "Memory that the committed offsets of all groups may take, about 350 bytes each. Beyond, a commit "
+        "for more partitions is refused with POLICY_VIOLATION.",
+        low=1048576,
+    )
     group_consumer_session_timeout_ms: int = setting(
         Kind.INT, 45000, "A member of a consumer group that is silent for so long is removed.", low=1
     )
@@ -103,6 +117,13 @@ class TransactionSettings:
     )
     transactional_id_expiration_ms: int = setting(
         Kind.INT, 604800000, "Time after which a transactional id is forgotten that nobody uses.", low=1
+    )
+    sharecore_transactional_ids_bytes_max: int = setting(
+        Kind.LONG,
+        67108864,
+        "Memory that all transactional ids may take, about 1000 bytes each, with the partitions of their "
+        "transactions. Beyond, what is new is refused with POLICY_VIOLATION.",
+        low=1048576,
     )
     transaction_remove_expired_transaction_cleanup_interval_ms: int = setting(
         Kind.INT, 3600000, "Time between two looks for transactional ids that nobody uses.", low=1

@@ -143,6 +143,7 @@ class OffsetCommits:
             if not request.commits:
                 done(None)
                 return
+            self._registry.take_room(request.group_id, 0)
             group = self._classic.create(request.group_id)
             self._new.add(request.group_id)
         self._committing(group).check_commit(
@@ -166,7 +167,11 @@ class OffsetCommits:
                 self._forget_new(group_id)
             done(error)
 
-        self._offsets.commit(group_id, request.commits, committed, producer=request.producer)
+        try:
+            self._offsets.commit(group_id, request.commits, committed, producer=request.producer)
+        except KafkaError:
+            self._forget_new(group_id)
+            raise
 
     def _ensure_group(self, group_id: str) -> None:
         """Make the group that was deleted while its offsets were on their way."""

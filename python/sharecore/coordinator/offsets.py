@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
+from sharecore.coordinator.memory_room import MemoryRoom
 from sharecore.coordinator.offset_records import (
     LEGACY_OFFSET_COMMIT,
     NO_TIME,
@@ -25,7 +26,7 @@ from sharecore.coordinator.offset_records import (
 )
 from sharecore.coordinator_log.runtime import CoordinatorRuntime
 from sharecore.coordinator_log.topic_log import Producer, Record
-from sharecore.errors import KafkaError
+from sharecore.errors import ErrorCode, KafkaError
 from sharecore.waiting import Done
 
 
@@ -42,17 +43,30 @@ class _Pending(NamedTuple):
     is_overtaken: bool = False
 
 
+OFFSETS_BYTES_MAX = 512 << 20
+_OFFSET_BYTES = 350
+"""About what an offset takes besides its text."""
+
+
 class Offsets:
     """Offsets by group and partition.
 
     Args:
         records: `__consumer_offsets`.
+        bytes_max: memory that all offsets may take (`sharecore.group.offsets.bytes.max`).
     """
 
     kinds: Collection[int] = (LEGACY_OFFSET_COMMIT, OFFSET_COMMIT)
 
-    def __init__(self, records: CoordinatorRuntime) -> None:
+    def __init__(self, records: CoordinatorRuntime, bytes_max: int = OFFSETS_BYTES_MAX) -> None:
         self._records = records
+        self._room = MemoryRoom(
+            "sharecore.group.offsets.bytes.max",
+            bytes_max,
+            self._memory_bytes,
+            ErrorCode.POLICY_VIOLATION,
+            records.clock.monotonic_ms,
+        )
         self._groups: dict[str, dict[TopicPartition, CommittedOffset]] = {}
         self._open: dict[int, dict[str, dict[TopicPartition, _Pending]]] = {}
         self._taken = 0
@@ -65,7 +79,17 @@ class Offsets:
     def commit(
         self, group_id: str, commits: Commits, done: Done, *, producer: Producer | None = None
     ) -> None:
-        """Writes offsets of a group; with a producer they count from the commit of its transaction on."""
+        """Writes offsets of a group; with a producer they count from the commit of its transaction on.
+
+        Raises:
+            KafkaError: POLICY_VIOLATION: all offsets together would take too much memory.
+        """
+        known = self.get(group_id)
+        added = sum(
+            _size(commit) - (_size(known[at]) if at in known else 0) for at, commit in commits.items()
+        )
+        if added > 0:
+            self._room.take(added)
         records = [
             (encode_offset_key(group_id, partition), encode_offset(value))
             for partition, value in commits.items()
@@ -85,6 +109,16 @@ class Offsets:
         except KafkaError:
             self._written(group_id, commits)
             raise
+
+    def _memory_bytes(self) -> int:
+        """Return about how much memory all offsets take, those of open transactions too."""
+        durable = sum(sum(map(_size, commits.values())) for commits in self._groups.values())
+        return durable + sum(
+            _size(each.commit)
+            for groups in self._open.values()
+            for pending in groups.values()
+            for each in pending.values()
+        )
 
     def _written(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
         left = self._writing.get(group_id, Counter()) - Counter(list(partitions))
@@ -241,3 +275,7 @@ class Offsets:
             self._groups[group_id] = left
         else:
             self._groups.pop(group_id, None)
+
+
+def _size(commit: CommittedOffset) -> int:
+    return _OFFSET_BYTES + len(commit.metadata)

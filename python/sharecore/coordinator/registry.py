@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from enum import Enum
 from typing import Protocol, TypeVar
 
+from sharecore.coordinator.memory_room import MemoryRoom
 from sharecore.errors import ErrorCode, KafkaError
+
+GROUPS_BYTES_MAX = 256 << 20
+GROUP_BYTES = 1500
+"""About what a group takes besides its members."""
+MEMBER_BYTES = 2500
+"""About what a member of a group takes besides what it says about itself."""
+PARTITION_BYTES = 250
+"""About what a partition takes that a member is assigned."""
 
 
 class GroupType(Enum):
@@ -35,15 +44,34 @@ class Group(Protocol):
     def is_empty(self) -> bool:
         """Whether the group has no members."""
 
+    @property
+    def memory_bytes(self) -> int:
+        """About how much memory the group takes with its members."""
+
 
 AnyGroup = TypeVar("AnyGroup", bound=Group)
 
 
 class GroupRegistry:
-    """The groups of all types."""
+    """The groups of all types.
 
-    def __init__(self) -> None:
+    Args:
+        bytes_max: memory that they may take with their members (`sharecore.groups.bytes.max`).
+        monotonic_ms: the time, for `MemoryRoom`.
+    """
+
+    def __init__(
+        self, bytes_max: int = GROUPS_BYTES_MAX, monotonic_ms: Callable[[], int] | None = None
+    ) -> None:
         self._groups: dict[str, Group] = {}
+        self._room = MemoryRoom(
+            "sharecore.groups.bytes.max",
+            bytes_max,
+            lambda: sum(group.memory_bytes for group in self._groups.values()),
+            ErrorCode.GROUP_MAX_SIZE_REACHED,
+            monotonic_ms,
+            grows=True,
+        )
 
     def __iter__(self) -> Iterator[Group]:
         return iter(list(self._groups.values()))
@@ -66,6 +94,18 @@ class GroupRegistry:
             return group
         wanted = kind.type.value.lower()
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a {wanted} group.")
+
+    def take_room(self, group_id: str, bytes_: int) -> None:
+        """Raise KafkaError(GROUP_MAX_SIZE_REACHED) if there is no room for what a client adds to a group.
+
+        Args:
+            group_id: of the group, which counts as well if it does not exist.
+            bytes_: about how much memory the addition takes.
+        """
+        if group_id not in self._groups:
+            bytes_ += GROUP_BYTES + len(group_id)
+        if bytes_ > 0:
+            self._room.take(bytes_)
 
     def add(self, group: Group) -> None:
         """Enters a group, in the place of the one that had its name."""

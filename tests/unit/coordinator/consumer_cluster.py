@@ -97,12 +97,13 @@ class Cluster:
         self.topics = Topics()
         self.limits = ConsumerLimits(**limits)
         self.replaced: list[Group] = []
+        self.groups_bytes_max = 1 << 20
         self.restart()
 
     def restart(self) -> None:
         self.world.crash()
         records = record_log(self.world, [self.log])
-        self.registry = GroupRegistry()
+        self.registry = GroupRegistry(self.groups_bytes_max)
         self.apart: list[Callable[[], object]] = []
         """Work that waits for a thread."""
         self.groups = ConsumerCoordinator(

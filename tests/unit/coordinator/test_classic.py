@@ -29,9 +29,15 @@ class Cluster:
     """A coordinator over a topic that outlives it."""
 
     def __init__(
-        self, *, initial_delay_ms: int = 0, max_size: int = 100, group_bytes_max: int = 8 << 20
+        self,
+        *,
+        initial_delay_ms: int = 0,
+        max_size: int = 100,
+        group_bytes_max: int = 8 << 20,
+        groups_bytes_max: int = 1 << 20,
     ) -> None:
         self.world = World()
+        self.groups_bytes_max = groups_bytes_max
         self.log = MemoryLog()
         self.limits = ClassicLimits(
             initial_delay_ms=initial_delay_ms, max_size=max_size, group_bytes_max=group_bytes_max
@@ -41,7 +47,7 @@ class Cluster:
     def restart(self) -> None:
         self.world.crash()
         records = record_log(self.world, [self.log])
-        self.registry = GroupRegistry()
+        self.registry = GroupRegistry(self.groups_bytes_max)
         self.groups = ClassicCoordinator(self.registry, records, self.limits)
         records.load()
         self.groups.start()
@@ -425,3 +431,26 @@ def test_what_a_group_consumes_is_known_from_its_last_generation() -> None:
     torn = Cluster()
     torn.join(protocols=[("range", metadata[:-1])])
     assert torn.group.is_subscribed("other")  # nobody knows
+
+
+def test_the_members_of_all_groups_are_bounded() -> None:
+    """sharecore.groups.bytes.max"""
+    cluster = Cluster(groups_bytes_max=9_000)
+    (joined,) = cluster.join()
+    assert joined.error is ErrorCode.NONE
+    cluster.join()
+    assert len(cluster.group.members) == 2
+    (refused,) = cluster.join()
+    assert refused.error is ErrorCode.GROUP_MAX_SIZE_REACHED
+    (elsewhere,) = cluster.join(group_id="another")
+    assert elsewhere.error is ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert cluster.registry.get("another") is None
+
+
+def test_ids_that_nobody_comes_back_with_are_bounded() -> None:
+    cluster = Cluster(groups_bytes_max=100_000)
+    codes = [cluster.join(must_return=True, client_id="c" * 1000)[0].error for _ in range(100)]
+    assert codes[0] is ErrorCode.MEMBER_ID_REQUIRED
+    assert codes[-1] is ErrorCode.GROUP_MAX_SIZE_REACHED
+    cluster.world.run(11_000)
+    assert cluster.join(must_return=True)[0].error is ErrorCode.MEMBER_ID_REQUIRED

@@ -23,19 +23,26 @@ class ShareLike:
     protocol_type = "share"
     state_name = "Empty"
     is_empty = True
+    memory_bytes = 0
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
 
 
 class Service:
-    def __init__(self, log: MemoryLog | None = None) -> None:
+    def __init__(
+        self,
+        log: MemoryLog | None = None,
+        *,
+        groups_bytes_max: int = 1 << 20,
+        offsets_bytes_max: int = 1 << 20,
+    ) -> None:
         self.world = World()
         self.log = log or MemoryLog()
-        self.registry = GroupRegistry()
+        self.registry = GroupRegistry(groups_bytes_max)
         records = record_log(self.world, [self.log])
         classic = ClassicCoordinator(self.registry, records, ClassicLimits())
-        self.offsets = Offsets(records)
+        self.offsets = Offsets(records, offsets_bytes_max)
         self.commits = OffsetCommits(
             self.registry, records, self.offsets, classic, self.world, retention_ms=1000
         )
@@ -142,3 +149,32 @@ def test_offsets_go_with_their_topic() -> None:
     service.commits.topic_deleted("t")
     service.world.run()
     assert service.commits.fetch("g", None, -1) == {}
+
+
+def test_the_groups_of_commits_are_bounded() -> None:
+    """sharecore.groups.bytes.max"""
+    service = Service(groups_bytes_max=4000)
+    assert service.commit("a") == [None]
+    assert service.commit("b") == [None]
+    assert refusal(service, group_id="c") is ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert service.registry.get("c") is None
+    assert service.commit("b") == [None]
+    group = service.registry.get("a")
+    assert group is not None
+    service.registry.remove(group)
+    assert service.commit("c") == [None]
+
+
+def test_offsets_are_bounded_and_a_refused_commit_leaves_no_group() -> None:
+    """sharecore.group.offsets.bytes.max"""
+    service = Service(offsets_bytes_max=1000)
+    assert service.commit("a") == [None]
+    assert service.commit("b") == [None]
+    assert refusal(service, group_id="c") is ErrorCode.POLICY_VIOLATION
+    assert service.registry.get("c") is None
+    assert service.commit("a") == [None]
+    service.commits.delete("a", [P0], lambda error: None)
+    service.world.run(1000)
+    assert service.commit("c") == [None]
+    restarted = Service(service.log, offsets_bytes_max=1000)
+    assert refusal(restarted, group_id="d") is ErrorCode.POLICY_VIOLATION

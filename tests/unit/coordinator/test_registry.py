@@ -14,6 +14,7 @@ class OtherGroup:
     protocol_type = "share"
     state_name = "Stable"
     is_empty = False
+    memory_bytes = 0
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id

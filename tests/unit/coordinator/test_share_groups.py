@@ -7,7 +7,8 @@ import pytest
 from tests.unit.coordinator_log.world import MemoryLog, World, record_log
 
 from sharecore.config import GroupConfig
-from sharecore.coordinator.registry import GroupRegistry, GroupType
+from sharecore.coordinator.classic import ClassicGroup
+from sharecore.coordinator.registry import GroupRegistry
 from sharecore.coordinator.share.coordinator import Heartbeat, HeartbeatAnswer, ShareGroupCoordinator
 from sharecore.coordinator.share.group import Assignment, ShareGroup
 from sharecore.coordinator.share.offsets import ShareOffsets, SharePartitionOffset
@@ -55,9 +56,11 @@ class Topics:
 class Bench:
     """Share groups over a log in memory, and members who say what the test tells them to."""
 
-    def __init__(self, config: GroupConfig = AT_ONCE, *, bytes_max: int = 1 << 20) -> None:
+    def __init__(
+        self, config: GroupConfig = AT_ONCE, *, bytes_max: int = 1 << 20, groups_bytes_max: int = 1 << 20
+    ) -> None:
         self.world = World()
-        self.config, self.bytes_max = config, bytes_max
+        self.config, self.bytes_max, self.groups_bytes_max = config, bytes_max, groups_bytes_max
         self.log = MemoryLog()
         self.topics = Topics()
         self.topics.set("t", T, 3)
@@ -70,7 +73,7 @@ class Bench:
 
     def restart(self) -> None:
         """A broker that knows no more than the log."""
-        self.registry = GroupRegistry()
+        self.registry = GroupRegistry(self.groups_bytes_max)
         records: CoordinatorRuntime = record_log(self.world, [self.log])
         self.states = ShareTopicStates(self.persister, records, self.topics)
         self.groups = ShareGroupCoordinator(
@@ -432,17 +435,8 @@ def test_state_of_a_topic_that_is_not_known_yet_stays_until_it_is_sure_that_it_i
 
 
 def test_a_name_that_belongs_to_another_type_is_refused() -> None:
-    class Classic:
-        group_id, type, protocol_type, state_name, is_empty = (
-            "g",
-            GroupType.CLASSIC,
-            "consumer",
-            "Empty",
-            True,
-        )
-
     bench = Bench()
-    bench.registry.add(Classic())
+    bench.registry.add(ClassicGroup("g", 0))
     with refused(ErrorCode.GROUP_ID_NOT_FOUND):
         bench.say("m")
 

@@ -46,8 +46,9 @@ class Markers:
 
 
 class Cluster:
-    def __init__(self) -> None:
+    def __init__(self, *, bytes_max: int = 1 << 20) -> None:
         self.world = World()
+        self.bytes_max = bytes_max
         self.log = MemoryLog("__transaction_state")
         self.partitions = {P0: Markers(), P1: Markers()}
         self.ended: list[tuple[int, TopicPartition, bool]] = []
@@ -63,7 +64,7 @@ class Cluster:
         records = record_log(self.world, [self.log], attempts_max=1)
         self.transactions = TransactionCoordinator(
             records,
-            TransactionLimits(max_timeout_ms=60_000),
+            TransactionLimits(max_timeout_ms=60_000, bytes_max=self.bytes_max),
             new_producer_id=self.new_id,
             log_of=self.partitions.get,
             ended=lambda *ended: self.ended.append(ended),

@@ -247,6 +247,9 @@ class ClassicCoordinator:
         limits = self._limits
         if not limits.min_session_timeout_ms <= request.session_timeout_ms <= limits.max_session_timeout_ms:
             raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT)
+        found = self._find(request.group_id) or ClassicGroup(request.group_id, 0)
+        more = found.bytes_added(request.member_id, request.client_id, request.protocols)
+        self._registry.take_room(request.group_id, more)
         group = self._group_to_join(request)
         if group is None:
             done(JoinResult(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
@@ -407,7 +410,12 @@ class ClassicCoordinator:
             self._rebalancer.fail_syncs(group, error.code)
             self._rebalancer.request(group, "the assignment could not be written")
 
-        if sum(map(len, assignments.values())) > bytes_max:
+        size = sum(map(len, assignments.values()))
+        try:
+            if size > bytes_max:
+                raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+            self._registry.take_room(group.group_id, size)
+        except KafkaError:
             # the code of Apache Kafka, where the record of the group is too large for the log
             durable(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
             return

@@ -10,11 +10,13 @@ from enum import Enum
 from sharecore.coordinator.classic.member import ClassicMember, JoinResult, Protocols, SyncResult
 from sharecore.coordinator.group_room import size_of
 from sharecore.coordinator.offset_records import Commits
-from sharecore.coordinator.registry import GroupType
+from sharecore.coordinator.registry import GROUP_BYTES, MEMBER_BYTES, GroupType
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.waiting import Timer
 
 CONSUMER_PROTOCOL = "consumer"
+PENDING_BYTES = 400
+"""About what an id takes that was given to a client to come back with, besides its characters."""
 
 
 class ClassicState(Enum):
@@ -59,6 +61,15 @@ class ClassicGroup:
     @property
     def is_empty(self) -> bool:
         return not self.members
+
+    @property
+    def memory_bytes(self) -> int:
+        members = self.members.values()
+        names = sum(len(member.member_id) + len(member.client_id) for member in members)
+        assigned = sum(len(member.assignment) for member in members)
+        pending = sum(PENDING_BYTES + len(member_id) for member_id in self.pending_joins)
+        own = GROUP_BYTES + len(self.group_id) + MEMBER_BYTES * len(members)
+        return own + names + assigned + pending + self._protocol_bytes
 
     @property
     def is_simple(self) -> bool:
@@ -152,6 +163,11 @@ class ClassicGroup:
         member = self.members.get(member_id)
         before = 0 if member is None else _size(member.protocols)
         return self._protocol_bytes - before + _size(protocols)
+
+    def bytes_added(self, member_id: str, client_id: str, protocols: Protocols) -> int:
+        """Return about how much more memory the group takes once a member has joined with these protocols."""
+        added = self.protocol_bytes_with(member_id, protocols) - self._protocol_bytes
+        return added if member_id in self.members else added + MEMBER_BYTES + 2 * len(client_id)
 
     def speaks_any(self, protocol_type: str, protocols: Protocols) -> bool:
         """Whether a member with these protocols could be in the group."""

@@ -26,8 +26,8 @@ from sharecore.coordinator.consumer.heartbeat import (
 from sharecore.coordinator.consumer.interfaces import Apart, ConsumerLimits, SubscribableTopics, at_once
 from sharecore.coordinator.consumer.member import Assignment, ConsumerMember, MemberState, Partition
 from sharecore.coordinator.consumer.records import IGNORED, RECORDS, ConsumerRecord
+from sharecore.coordinator.consumer.room import take_room
 from sharecore.coordinator.expressions import is_quick, matches_of_each
-from sharecore.coordinator.group_room import check_room, size_of
 from sharecore.coordinator.metadata_hash import metadata_hash
 from sharecore.coordinator.registry import Group, GroupRegistry, GroupType
 from sharecore.coordinator.topics import TopicInfo
@@ -123,7 +123,8 @@ class ConsumerCoordinator:
         if request.epoch in (LEAVE_EPOCH, LEAVE_STATIC_EPOCH):
             self._leave(request, answered)
             return
-        self._check_room(request)
+        limit = self._limits(request.group_id).group_bytes_max
+        take_room(self._registry, self._topics, request, limit)
         group = self._group(request)
         member, records = self._admit(group, request)
         told = set(member.assigned)
@@ -193,16 +194,6 @@ class ConsumerCoordinator:
         """Take out a group that is empty; returns the records that make that durable."""
         self._registry.remove(group)
         return group.deleted_records()
-
-    def _check_room(self, request: Heartbeat) -> None:
-        """Raise KafkaError(GROUP_MAX_SIZE_REACHED) if the group's subscriptions would take too much."""
-        if request.subscribed_names is None and not request.subscribed_regex:
-            return
-        group = self._registry.get(request.group_id)
-        size = size_of(request.subscribed_names or ())
-        if isinstance(group, ConsumerGroup):
-            size += group.bytes_without(request.member_id, request.subscribed_regex)
-        check_room(request.group_id, size, self._limits(request.group_id).group_bytes_max)
 
     def _group(self, request: Heartbeat) -> ConsumerGroup:
         found = self._registry.get(request.group_id)

@@ -14,7 +14,7 @@ from sharecore.coordinator.consumer.records import (
     ConsumerRecord,
 )
 from sharecore.coordinator.offset_records import Commits, CommittedOffset, TopicPartition
-from sharecore.coordinator.registry import GroupType
+from sharecore.coordinator.registry import GROUP_BYTES, MEMBER_BYTES, PARTITION_BYTES, GroupType
 from sharecore.coordinator_log.topic_log import Record
 from sharecore.errors import ErrorCode, KafkaError
 
@@ -72,6 +72,15 @@ class ConsumerGroup:
     @property
     def is_empty(self) -> bool:
         return not self.members
+
+    @property
+    def memory_bytes(self) -> int:
+        members = self.members.values()
+        names = sum(len(each.member_id) + len(each.client_id) + each.names_bytes for each in members)
+        partitions = sum(len(each.assigned) + len(each.revoking) for each in members)
+        matched = sum(len(topics) for topics in self.expressions.values())
+        own = GROUP_BYTES + len(self.group_id) + MEMBER_BYTES * len(members)
+        return own + names + (partitions + matched) * PARTITION_BYTES
 
     @property
     def state_name(self) -> str:

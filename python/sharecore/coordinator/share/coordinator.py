@@ -10,9 +10,9 @@ from uuid import UUID
 from sharecore.config import GroupConfig
 from sharecore.coordinator.group_room import GROUP_BYTES_MAX, check_room, size_of
 from sharecore.coordinator.metadata_hash import metadata_hash
-from sharecore.coordinator.registry import GroupRegistry
+from sharecore.coordinator.registry import MEMBER_BYTES, GroupRegistry
 from sharecore.coordinator.share.assignor import AssignorMember, assign
-from sharecore.coordinator.share.group import Assignment, Member, ShareGroup
+from sharecore.coordinator.share.group import SHARE_PARTITION_BYTES, Assignment, Member, ShareGroup
 from sharecore.coordinator.share.records import RECORDS, ShareRecord
 from sharecore.coordinator.share.topic_state import ShareTopicStates
 from sharecore.coordinator.topics import TopicView, existing
@@ -192,8 +192,9 @@ class ShareGroupCoordinator:
         if request.subscribed is not None:
             members = () if group is None else group.members.values()
             others = (each.subscribed for each in members if each.member_id != request.member_id)
-            size = size_of(request.subscribed) + sum(map(size_of, others))
-            check_room(request.group_id, size, self._bytes_max)
+            named = size_of(request.subscribed)
+            check_room(request.group_id, named + sum(map(size_of, others)), self._bytes_max)
+            self._take_room(group, request, named)
         if group is None:
             group = self.create(request.group_id)
         member = group.members.get(request.member_id)
@@ -210,6 +211,22 @@ class ShareGroupCoordinator:
         if not joining:
             _check_epoch(member, request.member_epoch)
         return group, member
+
+    def _take_room(self, group: ShareGroup | None, request: Heartbeat, named: int) -> None:
+        """Raise KafkaError(GROUP_MAX_SIZE_REACHED) if all groups together take too much memory.
+
+        Args:
+            named: about what the topics take that the member subscribes to.
+        """
+        subscribed = set(request.subscribed or ())
+        member = None if group is None else group.members.get(request.member_id)
+        if member is not None:
+            more = named - size_of(member.subscribed)
+        else:
+            more = named + MEMBER_BYTES + len(request.client_id)
+        new = subscribed if group is None else subscribed - group.subscribed
+        partitions = sum(topic.partitions for topic in existing(self._topics, new))
+        self._registry.take_room(request.group_id, more + partitions * SHARE_PARTITION_BYTES)
 
     def _update(self, group: ShareGroup, member: Member, request: Heartbeat, records: list[Record]) -> bool:
         """Takes what the member says of itself; whether the group's epoch has grown."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from sharecore.coordinator.registry import GroupType
+from sharecore.coordinator.group_room import size_of
+from sharecore.coordinator.registry import GROUP_BYTES, MEMBER_BYTES, GroupType
 from sharecore.coordinator.share.records import RECORDS, ShareRecord
 from sharecore.coordinator.topics import TopicInfo
 from sharecore.coordinator_log.topic_log import Record
@@ -15,6 +16,9 @@ from sharecore.errors import ErrorCode, KafkaError
 
 Assignment = dict[UUID, tuple[int, ...]]
 """Partitions by topic id, ascending."""
+
+SHARE_PARTITION_BYTES = 550
+"""About what a partition takes in a share group, with its state and its place in an assignment."""
 
 EMPTY = "Empty"
 STABLE = "Stable"
@@ -100,6 +104,16 @@ class ShareGroup:
     def is_empty(self) -> bool:
         """Whether the group has no members."""
         return not self.members
+
+    @property
+    def memory_bytes(self) -> int:
+        """About how much memory the group takes with its members and the states of its partitions."""
+        members = self.members.values()
+        names = sum(len(each.member_id) + len(each.client_id) + size_of(each.subscribed) for each in members)
+        states = (*self.initializing.values(), *self.initialized.values())
+        partitions = sum(len(each.partitions) for each in states)
+        own = GROUP_BYTES + len(self.group_id) + MEMBER_BYTES * len(members)
+        return own + names + partitions * SHARE_PARTITION_BYTES
 
     def check_delete(self) -> None:
         """Raise KafkaError(NON_EMPTY_GROUP) unless the group may be deleted."""

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from sharecore.coordinator.registry import GroupRegistry
 from sharecore.coordinator.share.coordinator import ShareGroupCoordinator
-from sharecore.coordinator.share.group import ShareGroup
+from sharecore.coordinator.share.group import SHARE_PARTITION_BYTES, ShareGroup
 from sharecore.coordinator.share.topic_state import ShareTopicStates
 from sharecore.coordinator.topics import TopicInfo, TopicView
 from sharecore.errors import ErrorCode, KafkaError
@@ -157,6 +157,8 @@ class ShareOffsets:
         if group is not None and not group.is_empty:
             raise _not_empty()
         if group is None and topics:
+            partitions = sum(topic.partitions for topic in topics)
+            self._registry.take_room(group_id, partitions * SHARE_PARTITION_BYTES)
             group = self._groups.create(group_id)
         if group is None or not offsets:
             return

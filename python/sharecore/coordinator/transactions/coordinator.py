@@ -15,6 +15,7 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple, Protocol
 
+from sharecore.coordinator.memory_room import MemoryRoom
 from sharecore.coordinator.offset_records import TopicPartition
 from sharecore.coordinator.transactions.records import (
     TRANSACTION_LOG,
@@ -45,6 +46,8 @@ class TransactionLimits(NamedTuple):
 
     max_timeout_ms: int = 900_000
     expiration_ms: int = 604_800_000
+    bytes_max: int = 64 << 20
+    """Memory of all transactional ids (`sharecore.transactional.ids.bytes.max`)."""
 
 
 class AppendedMarker(Protocol):
@@ -60,6 +63,17 @@ class MarkerLog(Protocol):
     def append_marker(
         self, producer_id: int, producer_epoch: int, /, *, coordinator_epoch: int, commit: bool, now_ms: int
     ) -> AppendedMarker: ...
+
+
+_ID_BYTES = 1000
+"""About what a transactional id takes besides its characters."""
+_PARTITION_BYTES = 200
+"""About what a partition of a transaction takes."""
+
+
+def _memory_bytes(transaction: Transaction) -> int:
+    partitions = _PARTITION_BYTES * len(transaction.partitions)
+    return _ID_BYTES + len(transaction.transactional_id) + partitions
 
 
 ProducerDone = Callable[[ProducerState | KafkaError], None]
@@ -96,6 +110,14 @@ class TransactionCoordinator:
         self._log_of = log_of
         self._ended = ended
         self._transactions: dict[str, Transaction] = {}
+        self._room = MemoryRoom(
+            "sharecore.transactional.ids.bytes.max",
+            limits.bytes_max,
+            lambda: sum(map(_memory_bytes, self._transactions.values())),
+            ErrorCode.POLICY_VIOLATION,
+            self._clock.monotonic_ms,
+            grows=True,
+        )
         self._adding: dict[str, list[Transaction]] = {}
         """Open transactions whose partitions are being written, the newest state last. Each stands on the one
         before it, and is lost with it.
@@ -148,6 +170,7 @@ class TransactionCoordinator:
             raise KafkaError(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
         transaction = self._newest(transactional_id)
         if transaction is None:
+            self._room.take(_ID_BYTES + len(transactional_id))
             transaction = Transaction(transactional_id, self._new_producer_id(), timeout_ms)
         self._check_idle(transaction)
         transaction.check_expected(expected)
@@ -297,6 +320,7 @@ class TransactionCoordinator:
 
     def _add(self, transaction: Transaction, partitions: Collection[TopicPartition], done: Done) -> None:
         name = transaction.transactional_id
+        self._room.take(_PARTITION_BYTES * len(partitions))
         added = transaction.with_partitions(partitions, self._clock.now_ms())
         chain = self._adding.setdefault(name, [])
         chain.append(added)

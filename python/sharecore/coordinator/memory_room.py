@@ -1,0 +1,76 @@
+"""A bound on the memory of what clients create in a coordinator and leave behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sharecore.errors import ErrorCode, KafkaError
+
+_COUNTED_AT_MOST_EVERY_MS = 1000
+_TAKEN_WITHOUT_COUNT = 1000
+
+
+class MemoryRoom:
+    """Refuses what would exceed a bound.
+
+    What clients take is added up. What they give back shows when everything is counted again: when the room
+    seems to be full, but at most once a second.
+
+    Args:
+        setting: the name of the bound's setting, for the error.
+        bytes_max: the bound.
+        count: returns the bytes of everything that exists.
+        code: of the error.
+        monotonic_ms: the time; without it everything is counted whenever the room seems to be full.
+        grows: whether what exists may grow by more than was taken for it, as groups do by assignments. Then
+            everything is counted after some time in any case.
+    """
+
+    def __init__(
+        self,
+        setting: str,
+        bytes_max: int,
+        count: Callable[[], int],
+        code: ErrorCode,
+        monotonic_ms: Callable[[], int] | None = None,
+        *,
+        grows: bool = False,
+    ) -> None:
+        self._setting = setting
+        self._bytes_max = bytes_max
+        self._count = count
+        self._code = code
+        self._monotonic_ms = monotonic_ms
+        self._bytes = 0
+        self._is_counted = False
+        self._takes = 0
+        """How often something was taken since everything was counted."""
+        self._counted_ms: int | None = None
+        self._takes_max = _TAKEN_WITHOUT_COUNT if grows else None
+
+    def take(self, bytes_: int) -> None:
+        """Raise KafkaError if there is no room for so many bytes more."""
+        if self._must_count() or (self._bytes + bytes_ > self._bytes_max and self._may_count()):
+            self._bytes = self._count()
+            self._is_counted = True
+            self._takes = 0
+        if self._bytes + bytes_ > self._bytes_max:
+            raise KafkaError(
+                self._code,
+                f"{self._setting}={self._bytes_max} leaves no room: {self._bytes} bytes are in use, "
+                f"{bytes_} more were asked for. Delete what is not used, or raise the setting.",
+            )
+        self._bytes += bytes_
+        self._takes += 1
+
+    def _must_count(self) -> bool:
+        return not self._is_counted or (self._takes_max is not None and self._takes >= self._takes_max)
+
+    def _may_count(self) -> bool:
+        if self._monotonic_ms is None:
+            return True
+        now_ms = self._monotonic_ms()
+        if self._counted_ms is not None and now_ms - self._counted_ms < _COUNTED_AT_MOST_EVERY_MS:
+            return False
+        self._counted_ms = now_ms
+        return True
