@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.harness.running import Client, RunningBroker
 
+from sharecore.broker.handlers import create_acls as create_acls_module
 from sharecore.config.security import STANDARD_AUTHORIZER
 from sharecore.errors import ErrorCode
 from sharecore.protocol import ApiKey
@@ -46,17 +47,18 @@ def alice(broker: RunningBroker) -> Iterator[Client]:
     client.close()
 
 
+CREATION = {
+    "resource_type": ResourceType.TOPIC,
+    "resource_pattern_type": PatternType.LITERAL,
+    "principal": "User:alice",
+    "host": "*",
+    "operation": Operation.DESCRIBE,
+    "permission_type": Permission.ALLOW,
+}
+
+
 def create(broker: RunningBroker, name: str, **changed: object) -> int:
-    creation = {
-        "resource_type": ResourceType.TOPIC,
-        "resource_name": name,
-        "resource_pattern_type": PatternType.LITERAL,
-        "principal": "User:alice",
-        "host": "*",
-        "operation": Operation.DESCRIBE,
-        "permission_type": Permission.ALLOW,
-    }
-    answer = broker.ask(ApiKey.CREATE_ACLS, 3, creations=[creation | changed])
+    answer = broker.ask(ApiKey.CREATE_ACLS, 3, creations=[CREATION | {"resource_name": name} | changed])
     return int(answer.results[0].error_code)
 
 
@@ -108,6 +110,25 @@ def test_filters_that_select_too_many_entries_delete_none(
     assert [each.error_code for each in refused.filter_results] == [ErrorCode.POLICY_VIOLATION] * 3
     deleted = broker.ask(ApiKey.DELETE_ACLS, 3, filters=[wanted] * 2)
     assert [len(each.matching_acls) for each in deleted.filter_results] == [2, 2]
+
+
+def test_a_request_that_creates_too_many_entries_creates_none(
+    broker: RunningBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on Apache Kafka, whose bound is 10,000."""
+    assert create_acls_module.CREATED_MAX == 10_000
+    monkeypatch.setattr(create_acls_module, "CREATED_MAX", 700)
+    many = [CREATION | {"resource_name": f"many-{number}"} for number in range(701)]
+    senseless = CREATION | {"resource_name": ""}
+
+    def codes(*creations: dict[str, object]) -> list[int]:
+        answer = broker.ask(ApiKey.CREATE_ACLS, 3, creations=creations)
+        return [each.error_code for each in answer.results]
+
+    assert codes(*many, senseless) == [ErrorCode.POLICY_VIOLATION] * 701 + [ErrorCode.INVALID_REQUEST]
+    assert broker.look(lambda each: len(each.acls)) < 700
+    assert codes(*many[:700], senseless) == [ErrorCode.NONE] * 700 + [ErrorCode.INVALID_REQUEST]
+    assert broker.look(lambda each: len(each.acls)) > 700
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from sharecore.broker.features import NO_SHARE_GROUPS
 from sharecore.coordinator.topics import TopicInfo
 from sharecore.errors import DENIED, NO_SUCH_PARTITION, ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
-from sharecore.waiting import Done, Gather, Steps, reply
+from sharecore.waiting import Done, Gather, Steps
 
 _DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 _BY_STRATEGY = -1
@@ -27,15 +27,13 @@ def _alter(context: RequestContext, request: Any) -> Steps[Result]:
     share = context.broker.share
     names = (topic.topic_name for topic in request.topics if topic.partitions)
     readable = yield from context.may_each(Operation.READ, ResourceType.TOPIC, names)
-    gather: Gather[_Name] = Gather(
-        (topic.topic_name, partition.partition_index)
-        for topic in request.topics
-        for partition in topic.partitions
-    )
+    gather: Gather[_Name] = Gather()
+    ids: dict[str, TopicInfo | None] = {}
     offsets: dict[tuple[TopicInfo, int], int] = {}
     done: dict[tuple[TopicInfo, int], Done] = {}
     for topic in request.topics:
-        info = share.topics.find(topic.topic_name)
+        info = ids[topic.topic_name] = share.topics.find(topic.topic_name)
+        yield
         for partition in topic.partitions:
             name = topic.topic_name, partition.partition_index
             if topic.topic_name not in readable:
@@ -50,15 +48,14 @@ def _alter(context: RequestContext, request: Any) -> Steps[Result]:
                     done[share_partition] = gather.part(name)
                 offsets[share_partition] = partition.start_offset
             yield
-    ids = {topic.topic_name: share.topics.find(topic.topic_name) for topic in request.topics}
     existing = [topic for topic in ids.values() if topic is not None]
     share.offsets.alter(request.group_id, existing, offsets, done)
-    return reply(gather, lambda: _answer(request.topics, gather.outcomes, ids))
+    return context.broker.turns.after(gather, lambda: _answer(request.topics, gather.outcomes, ids))
 
 
 def _answer(
     asked: Any, outcomes: dict[_Name, KafkaError | None], ids: dict[str, TopicInfo | None]
-) -> dict[str, Any]:
+) -> Steps[dict[str, Any]]:
     """As Kafka does, each topic once, and each partition as often as it was asked for."""
     topics: dict[str, list[dict[str, Any]]] = {name: [] for name, topic in ids.items() if topic is not None}
     for topic in asked:
@@ -68,13 +65,11 @@ def _answer(
             if error is not None:
                 entry["error_code"], entry["error_message"] = error.code, error.message or None
             topics.setdefault(topic.topic_name, []).append(entry)
-    return {
-        "responses": [
-            {
-                "topic_name": name,
-                "topic_id": found.topic_id if (found := ids[name]) is not None else None,
-                "partitions": partitions,
-            }
-            for name, partitions in topics.items()
-        ]
-    }
+            yield
+    responses: list[dict[str, Any]] = []
+    for name, partitions in topics.items():
+        found = ids[name]
+        topic_id = None if found is None else found.topic_id
+        responses.append({"topic_name": name, "topic_id": topic_id, "partitions": partitions})
+        yield
+    return {"responses": responses}

@@ -17,6 +17,12 @@ from sharecore.security.acl import (
 )
 from sharecore.security.principal import Principal
 
+CREATED_MAX = 10_000
+"""Entries that a request may create, as on Apache Kafka."""
+_TOO_MANY = "Unable to perform excessively large batch operation."
+_WRITTEN_AT_ONCE = 500
+"""Entries are written in parts, so that other clients are served in between."""
+
 
 async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     try:
@@ -24,18 +30,34 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     except KafkaError as error:
         refused = {"error_code": error.code, "error_message": error.message or None}
         return {"results": [refused for _ in request.creations]}
+    pace = context.broker.turns.pace()
     results: list[dict[str, Any]] = []
-    made: list[Acl] = []
+    made: list[tuple[Acl, dict[str, Any]]] = []
     for creation in request.creations:
         result: dict[str, Any] = {"error_message": ""}
         results.append(result)
         try:
-            made.append(_checked(creation))
+            made.append((_checked(creation), result))
         except KafkaError as error:
-            result.update(error_code=error.code, error_message=error.message)
-    if made:
-        await context.broker.acls.change(made)
+            _refuse(result, error)
+        await pace.step()
+    if len(made) > CREATED_MAX:
+        too_many = KafkaError(ErrorCode.POLICY_VIOLATION, _TOO_MANY)
+        for _, result in made:
+            _refuse(result, too_many)
+        return {"results": results}
+    for at in range(0, len(made), _WRITTEN_AT_ONCE):
+        some = made[at : at + _WRITTEN_AT_ONCE]
+        try:
+            await context.broker.acls.change(acl for acl, _ in some)
+        except KafkaError as error:
+            for _, result in some:
+                _refuse(result, error)
     return {"results": results}
+
+
+def _refuse(result: dict[str, Any], error: KafkaError) -> None:
+    result.update(error_code=error.code, error_message=error.message)
 
 
 def _checked(creation: Any) -> Acl:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from sharecore.broker.context import RequestContext
+from sharecore.broker.context import RequestContext, Result
 from sharecore.errors import ErrorCode
 from sharecore.security.acl import Operation, ResourceType
+from sharecore.waiting import Steps
 
 _TOPIC = "__cluster_metadata"
 _EPOCH, _END_OFFSET = 1, 0
@@ -14,31 +15,32 @@ _EPOCH, _END_OFFSET = 1, 0
 _NOT_HERE = "This server does not host this topic-partition."
 
 
-def handle(context: RequestContext, request: Any) -> dict[str, Any]:
+def handle(context: RequestContext, request: Any) -> Result:
     context.require(Operation.DESCRIBE, ResourceType.CLUSTER, said=True)
     if names_quorum(request):
         return {"error_message": "", "topics": [_quorum(context)], "nodes": _nodes(context)}
-    return unknown(request)
+    return context.run(unknown(request))
 
 
 def names_quorum(request: Any) -> bool:
     """Return whether a request is about the log of metadata and nothing else."""
-    return _named(request) == [(_TOPIC, [0])]
+    if len(request.topics) != 1 or request.topics[0].topic_name != _TOPIC:
+        return False
+    partitions = request.topics[0].partitions
+    return len(partitions) == 1 and partitions[0].partition_index == 0
 
 
-def unknown(request: Any) -> dict[str, Any]:
+def unknown(request: Any) -> Steps[dict[str, Any]]:
     """Return the answer to a request about partitions that no quorum keeps."""
-    topics = [
-        {"topic_name": name, "partitions": [_unknown(index) for index in indexes]}
-        for name, indexes in _named(request)
-    ]
+    topics: list[dict[str, Any]] = []
+    for topic in request.topics:
+        partitions: list[dict[str, Any]] = []
+        for partition in topic.partitions:
+            partitions.append(_unknown(partition.partition_index))
+            yield
+        topics.append({"topic_name": topic.topic_name, "partitions": partitions})
+        yield
     return {"error_message": "", "topics": topics, "nodes": []}
-
-
-def _named(request: Any) -> list[tuple[str, list[int]]]:
-    return [
-        (topic.topic_name, [each.partition_index for each in topic.partitions]) for topic in request.topics
-    ]
 
 
 def _quorum(context: RequestContext) -> dict[str, Any]:

@@ -98,7 +98,7 @@ async def tell_quorum(desk: Desk, context: RequestContext, request: Any) -> dict
     """Tells who votes for the controller of the cluster."""
     context.require(Operation.DESCRIBE, ResourceType.CLUSTER, said=True)
     if not describe_quorum.names_quorum(request):
-        return describe_quorum.unknown(request)
+        return await context.finish(describe_quorum.unknown(request))
     try:
         response = await desk.send(context, desk.controller(context), request)
     except KafkaError as error:
