@@ -74,6 +74,18 @@ interop-go: .venv/.installed .venv-test/.installed jars build/go/client ## a cli
 spark: .venv/.installed .venv-spark/.installed jars ## the streaming source of PySpark on a broker (minutes)
 	.venv-spark/bin/python -m pytest $(ARGS) tests/spark
 
+.venv-adapters/.installed: build/wheel pyproject.toml
+	@.ci/need python
+	$(PYTHON) -m venv .venv-adapters
+	.venv-adapters/bin/pip install -q --upgrade 'pip>=25.1'
+	.venv-adapters/bin/pip install -q --group test
+	.venv-adapters/bin/pip install -q --force-reinstall --no-deps "$$(cat $<)"
+	.venv-adapters/bin/pip install -q "$$(cat $<)[taskiq]"
+	@touch $@
+
+adapters: .venv/.installed .venv-adapters/.installed ## workers of job frameworks on a broker, killed under load (minutes)
+	.venv-adapters/bin/python -m pytest $(ARGS) tests/adapters
+
 .venv-page/.installed: build/wheel pyproject.toml
 	@.ci/need python node chromium
 	$(PYTHON) -m venv .venv-page

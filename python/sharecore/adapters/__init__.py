@@ -1,0 +1,1 @@
+"""Brokers of job frameworks over a share group; see docs/adapters.md."""

@@ -1,0 +1,129 @@
+"""What the tests of adapters share: a broker whose locks are short, and workers that are killed."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.harness.broker import QUICK_GROUPS, ROOT, Broker
+from tests.harness.clients import configure_group
+
+SECONDS_MAX = 180.0
+LOCK_MS = 5_000
+
+
+class Work:
+    """Workers of a framework, and the ledger that their jobs write: a line a job that was done.
+
+    Args:
+        home: where the application is, and the ledger.
+        application: the module that the workers import.
+        command: starts a worker.
+    """
+
+    def __init__(self, home: Path, broker: Broker, application: str, command: list[str]) -> None:
+        self.home, self.broker, self._command = home, broker, command
+        self._ledger = home / "ledger"
+        self._ledger.touch()
+        (home / "jobs.py").write_text(application)
+        self.environment = os.environ | {
+            "BOOTSTRAP": broker.bootstrap,
+            "LEDGER": str(self._ledger),
+            "PYTHONPATH": f"{home}:{ROOT / 'python'}:{os.environ.get('PYTHONPATH', '')}",
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        }
+        self._workers: list[subprocess.Popen[bytes]] = []
+
+    def start(self, count: int = 1) -> None:
+        for _ in range(count):
+            with (self.home / "worker.log").open("ab") as log:
+                worker = subprocess.Popen(
+                    self._command,
+                    cwd=self.home,
+                    env=self.environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+            self._workers.append(worker)
+
+    def run(self, code: str) -> str:
+        """Run a program of the application's, which has to end well; return its output."""
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=self.home,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS_MAX,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def kill(self) -> None:
+        """End a worker with all its processes at once: kill -9."""
+        worker = self._workers.pop(random.randrange(len(self._workers)))
+        os.killpg(worker.pid, signal.SIGKILL)
+        worker.wait()
+
+    def stop(self) -> None:
+        """End all workers as an operator does."""
+        for worker in self._workers:
+            worker.terminate()
+        for worker in self._workers:
+            try:
+                worker.wait(60)
+            finally:
+                if worker.poll() is None:
+                    os.killpg(worker.pid, signal.SIGKILL)
+        self._workers.clear()
+
+    def kill_all(self) -> None:
+        while self._workers:
+            self.kill()
+
+    def done(self) -> Counter[str]:
+        """How often each job was done."""
+        return Counter(self._ledger.read_text().split())
+
+    def wait(self, enough: Callable[[Counter[str]], bool]) -> Counter[str]:
+        until = time.monotonic() + SECONDS_MAX
+        while not enough(done := self.done()):
+            assert time.monotonic() < until, f"{len(done)} jobs done\n{self.log()[-5000:]}"
+            time.sleep(0.1)
+        return done
+
+    def log(self) -> str:
+        return (self.home / "worker.log").read_text()
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Broker]:
+    made = Broker(tmp_path / "broker", settings=QUICK_GROUPS)
+    made.start()
+    for group in ("jobs", "taskiq", "celery", "default"):
+        configure_group(made.bootstrap, group, share_record_lock_duration_ms=LOCK_MS)
+    yield made
+    made.kill()
+
+
+@pytest.fixture
+def make_work(tmp_path: Path, broker: Broker) -> Iterator[Callable[[str, list[str]], Work]]:
+    made: list[Work] = []
+
+    def make(application: str, command: list[str]) -> Work:
+        made.append(Work(tmp_path, broker, application, command))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.kill_all()
