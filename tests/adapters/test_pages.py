@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.harness.blocks import blocks
@@ -12,7 +13,8 @@ PROGRAMS = [each.text for each in blocks() if each.page == "docs/adapters.md" an
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_a_program_of_the_page_loads(program: str, tmp_path: Path) -> None:
-    named: dict[str, Any] = {"__name__": "jobs"}
-    exec(compile(program, str(tmp_path / "jobs.py"), "exec"), named)
-    assert "resize" in named
+def test_a_program_of_the_page_loads(program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "jobs.py").write_text(program)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "jobs", raising=False)
+    assert importlib.import_module("jobs").resize is not None
