@@ -22,6 +22,8 @@ CALLED_BY_LIBRARIES = {
     "sys_version", "verify_request",
     # pyspark
     "prepareForTriggerAvailableNow", "streamReader",
+    # taskiq
+    "pre_execute",
 }  # fmt: skip
 
 
