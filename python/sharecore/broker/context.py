@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Container, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -101,6 +102,12 @@ class RequestContext(NamedTuple):
         """Begin no later request of the connection until something has ended."""
         self.connection.hold()
         later.add_done_callback(lambda _: self.connection.go_on())
+
+    def end_turn(self) -> None:
+        """Begin no later request of the connection before others have been served."""
+        later: Later[None] = Later()
+        self.hold(later)
+        asyncio.get_running_loop().call_soon(later.set_result, None)
 
     def require(
         self, operation: int, resource_type: int, name: str = CLUSTER_NAME, *, said: bool = False

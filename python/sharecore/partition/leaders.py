@@ -90,9 +90,7 @@ class SharePartitions(Leaders):
         known: SharePartition | None = self.peek(group_id, topic_id, partition)
         if known is not None:
             return known
-        log = self._find_log(topic_id, partition)
-        if self._held and ((group_id, None) in self._held or (group_id, topic_id) in self._held):
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        log = self._log_to_lead(group_id, topic_id, partition)
         config = self.config(group_id)
         leader = SharePartition(
             SharePartitionKey(group_id, topic_id, partition),
@@ -113,6 +111,22 @@ class SharePartitions(Leaders):
         leader.pause(paused=self._pauses.is_paused(group_id, config))
         self._leaders.setdefault((group_id, topic_id), {})[partition] = leader
         return leader
+
+    def lacks(self, group_id: str, topic_id: UUID, partition: int) -> bool:
+        """Return whether there is no leader yet of a share partition that may have one."""
+        if self.peek(group_id, topic_id, partition) is not None:
+            return False
+        try:
+            self._log_to_lead(group_id, topic_id, partition)
+        except KafkaError:
+            return False
+        return True
+
+    def _log_to_lead(self, group_id: str, topic_id: UUID, partition: int) -> Log:
+        log = self._find_log(topic_id, partition)
+        if self._held and ((group_id, None) in self._held or (group_id, topic_id) in self._held):
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return log
 
     def get_all(
         self, group_id: str, partitions: Iterable[tuple[UUID, int]]

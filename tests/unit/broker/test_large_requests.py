@@ -10,6 +10,7 @@ import pytest
 from tests.harness.batches import batch
 from tests.harness.running import TIMEOUT_SECONDS, Client, RunningBroker
 
+from sharecore.broker.broker import Broker
 from sharecore.broker.large_requests import Lane
 from sharecore.protocol import ApiKey
 
@@ -211,3 +212,39 @@ def test_a_large_answer_to_a_small_request_is_whole(broker: RunningBroker, topic
     assert len(answer.results) == 300
     assert len({tuple(each.name for each in result.configs) for result in answer.results}) == 1
     assert len(answer.results[0].configs) > 20
+
+
+def test_a_share_session_of_many_partitions_has_all_of_them_soon(broker: RunningBroker) -> None:
+    """Leaders are made in turns; the fetch that waited meanwhile is answered before its time."""
+    client, count = Client(broker.port), 700
+    asked = {"name": "many-shared", "num_partitions": count, "replication_factor": 1}
+    client.ask(ApiKey.CREATE_TOPICS, 5, topics=[asked], timeout_ms=5000)
+    described = client.ask(ApiKey.METADATA, 12, topics=[{"name": "many-shared", "topic_id": None}])
+    topic_id = described.topics[0].topic_id
+    broker.until(lambda each: each.topics.by_id(topic_id) is not None)
+    member = {"group_id": "of-many", "member_id": "one"}
+    client.ask(
+        ApiKey.SHARE_GROUP_HEARTBEAT, 1, **member, member_epoch=0, subscribed_topic_names=["many-shared"]
+    )
+
+    def has_state(running: Broker) -> bool:
+        group = running.share.groups.find("of-many")
+        state = None if group is None else group.initialized.get(topic_id)
+        return state is not None and len(state.partitions) == count
+
+    broker.until(has_state)
+    limits = {"max_wait_ms": 60_000, "min_bytes": 1, "max_bytes": 1000, "max_records": 10, "batch_size": 10}
+    topics = [{"topic_id": topic_id, "partitions": [{"partition_index": each} for each in range(count)]}]
+    client.ask(ApiKey.SHARE_FETCH, 1, **member, **limits, share_session_epoch=0, topics=topics)
+    assert broker.look(lambda each: len(each.share.partitions.by_topic()["of-many", topic_id])) == count
+    client.send(ApiKey.SHARE_FETCH, 1, **member, **limits, share_session_epoch=1, topics=[])
+    data = [{"index": count - 1, "records": batch([b"x"])}]
+    Client(broker.port).ask(
+        ApiKey.PRODUCE,
+        9,
+        acks=1,
+        timeout_ms=5000,
+        topic_data=[{"name": "many-shared", "partition_data": data}],
+    )
+    answer = client.receive(ApiKey.SHARE_FETCH, 1)
+    assert [each.partition_index for one in answer.responses for each in one.partitions] == [count - 1]

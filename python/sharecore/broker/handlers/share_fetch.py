@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -16,18 +17,27 @@ from sharecore.broker.share_rights import check_share_group, hidden, may_read
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.partition import SharePartition
 from sharecore.session import SharePartitionId, ShareSession
+from sharecore.waiting import Steps
 
 if TYPE_CHECKING:
     from sharecore.broker.services import Services
     from sharecore.broker.share import ShareServices
 
 _MISSING_MAX = 1000
+_MADE_AT_ONCE = 256
+"""So many leaders of share partitions are made before other clients are served."""
+_LARGE = 1000
+"""Of a session with more partitions, one request is served in a turn of the event loop."""
 Refused = dict[SharePartitionId, KafkaError]
 """Partitions of which nothing is fetched, and why."""
 
 
 class ShareFetchHandler(ShareFetch):
     """The handler of one broker."""
+
+    def __init__(self, *_: object) -> None:
+        self._making: set[ShareSession] = set()
+        """Sessions for whose partitions leaders are being made."""
 
     def _open(self, context: RequestContext, request: Any) -> ShareSession:
         """A new session, for a request with epoch 0; raises KafkaError."""
@@ -65,13 +75,47 @@ class ShareFetchHandler(ShareFetch):
                 raise
         unreadable = hidden(context, session.partitions)
         unknown = session.in_order(session.unknown - unreadable.keys(), first)
-        found, refused = context.broker.share.partitions.get_all(session.group_id, unknown)
+        if session.partition_count > _LARGE or len(unknown) > _MADE_AT_ONCE:
+            context.end_turn()
+        if len(unknown) > _MADE_AT_ONCE:
+            unknown = self._make_some(context, session, unknown)
+        found, refused = share.partitions.get_all(session.group_id, unknown)
         if refuses_all:
             refusal = KafkaError(ErrorCode.INVALID_REQUEST)
             everything = session.in_order(session.partitions, first)
             refused = dict.fromkeys(everything, refusal) | refused | unreadable
             return [], refused, refused
         return found, refused | unreadable, unreadable
+
+    def _make_some(
+        self, context: RequestContext, session: ShareSession, unknown: list[SharePartitionId]
+    ) -> list[SharePartitionId]:
+        """Return the partitions to look at now, of which only some have leaders yet to be made.
+
+        The leaders of the others are made in turns of the event loop. Fetches that wait are answered then,
+        with what they have, and the member fetches from all.
+        """
+        share = context.broker.share
+        group_id = session.group_id
+        new = [each for each in unknown if share.partitions.lacks(group_id, *each)]
+        later = new[_MADE_AT_ONCE:]
+        if not later:
+            return unknown
+
+        def make() -> Steps[None]:
+            for each in later:
+                with suppress(KafkaError):
+                    share.partitions.get(group_id, *each).load()
+                yield
+            self._making.discard(session)
+            for fetching in list(session.fetches):
+                fetching.abandon()
+
+        if session not in self._making:
+            self._making.add(session)
+            context.broker.turns.run(make())
+        left_out = set(later)
+        return [each for each in unknown if each not in left_out]
 
 
 def _check_missing(share: ShareServices, partitions: Iterable[tuple[UUID | None, int]]) -> None:
