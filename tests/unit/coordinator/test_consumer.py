@@ -286,6 +286,17 @@ def test_an_empty_classic_group_gives_its_name() -> None:
     assert cluster.group.state_name == "Stable"
 
 
+def test_who_would_upgrade_a_classic_group_with_members_is_told_that_this_is_not_done() -> None:
+    cluster = Cluster()
+    classic = ClassicGroup("g", 0)
+    cluster.registry.add(classic)
+    classic.members["c"] = object()  # type: ignore[assignment]
+    with pytest.raises(KafkaError, match="because online upgrade is disabled") as refused:
+        Member(cluster, "m1").join()
+    assert refused.value.code is ErrorCode.GROUP_ID_NOT_FOUND
+    assert cluster.replaced == []
+
+
 def test_a_failed_write_is_made_up_for() -> None:
     cluster = Cluster()
     member = Member(cluster, "m1")

@@ -203,9 +203,13 @@ class ConsumerCoordinator:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {request.group_id} not found.")
         can_become_one = found is None or (found.type is GroupType.CLASSIC and found.is_empty)
         if not can_become_one or (found is not None and request.epoch != JOIN_EPOCH):
-            raise KafkaError(
-                ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} is not a consumer group."
-            )
+            text = f"Group {request.group_id} is not a consumer group."
+            if found is not None and found.type is GroupType.CLASSIC and request.epoch == JOIN_EPOCH:
+                text = (
+                    f"Cannot upgrade classic group {request.group_id} to consumer group because online "
+                    "upgrade is disabled."
+                )
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, text)
         request.check_expression()
         if found is not None:
             self._replaced(found)
