@@ -12,16 +12,16 @@ from typing_extensions import TypeVar, disjoint_base
 from sharecore.errors import KafkaError
 
 __all__ = [
-    "AnswerBudget", "Dispatch", "Exchange", "Expression", "Gather", "Later", "Layout", "Leader",
-    "Leaders", "LetterBatch", "LogCleaner", "MemoryBudget", "MemoryDisk", "Partition", "PartitionFetch",
-    "Pending", "Produce", "ProduceWork", "Produced", "Reading", "Record", "Sessions", "ShareAcknowledge",
-    "ShareAnswer", "ShareFetch", "ShareFetching", "ShareLook", "ShareSession", "ShareStateFold",
-    "StagedBatch", "Staging", "StateContent", "StateFold", "States", "Store", "StoredLog", "Ticket",
-    "Tickets", "Timeouts", "WaitingShareFetch", "Write", "WrittenAnswer", "acknowledge", "bench_trace",
-    "combine", "combine_state_batches", "crc32c", "damaged_batches", "decode_columns", "decode_records",
-    "decode_share_state", "decompress", "encode_batch", "encode_records", "monotonic_ms", "next_epoch",
-    "now_ms", "observe_partitions", "read_request_header", "settle", "skip_tagged_fields", "survey_store",
-    "use_one_heap", "whole_batches",
+    "AnswerBudget", "Dispatch", "Exchange", "Expression", "Gather", "GroupBounds", "Later", "Layout",
+    "Leader", "Leaders", "LetterBatch", "LogCleaner", "MemoryBudget", "MemoryDisk", "Partition",
+    "PartitionFetch", "Pending", "Produce", "ProduceWork", "Produced", "Reading", "Record", "Rules",
+    "Sessions", "ShareAcknowledge", "ShareAnswer", "ShareFetch", "ShareFetching", "ShareLook",
+    "ShareSession", "ShareStateFold", "StagedBatch", "Staging", "StateContent", "StateFold", "States",
+    "Store", "StoredLog", "Ticket", "Tickets", "Timeouts", "WaitingShareFetch", "Write", "WrittenAnswer",
+    "acknowledge", "bench_trace", "combine", "combine_state_batches", "crc32c", "damaged_batches",
+    "decode_columns", "decode_records", "decode_share_state", "decompress", "encode_batch",
+    "encode_records", "monotonic_ms", "next_epoch", "now_ms", "observe_partitions", "read_request_header",
+    "settle", "skip_tagged_fields", "survey_store", "use_one_heap", "whole_batches",
 ]  # fmt: skip
 
 _Ticket = TypeVar("_Ticket", bound=Ticket)
@@ -297,6 +297,24 @@ def acknowledge(
         topics: of the request.
         may_renew: whether the request says that it renews locks.
     """
+@final
+class GroupBounds:
+    """What a share group and its members may be given at this broker, and the fetches that wait for more.
+
+    Args:
+        now_ms: monotonic.
+        call_later: for fetches that the rate keeps waiting.
+    """
+
+    def __new__(cls, now_ms: Callable[[], int], call_later: Any) -> Self: ...
+    def configure(self, records_per_second: int, member_max: int, weights: Sequence[tuple[str, int]]) -> None:
+        """Sets the bounds, 0 or nothing for none, and lets the fetches look again that wait."""
+    def add(self, leader: Leader) -> None:
+        """Counts what members hold of a share partition, too."""
+    def more(self) -> None:
+        """Lets the fetches look again that wait: members may hold less than before."""
+    def _due(self) -> None: ...
+
 @disjoint_base
 class Leader:
     """What fetches and acknowledgements ask of a share partition again and again; see
@@ -311,8 +329,10 @@ class Leader:
         id: topic id and partition index.
         resting: whether nothing is leased at the moment.
         used_ms: when records were last leased or acknowledged.
+        bounds: what the group may be given; None without such bounds.
     """
 
+    bounds: GroupBounds | None
     engine: Partition | None
     error: KafkaError | None
     id: tuple[UUID, int]
@@ -340,6 +360,9 @@ class Leader:
 
     def wake(self) -> None:
         """Tells those who want to know, longest waiting first, until nothing is left to acquire."""
+
+    def _freed(self) -> None:
+        """Members may hold less than before: lets fetches look again that their bounds keep waiting."""
 
     def _log_advanced(self, log: Any) -> None:
         """The log has grown, or begins elsewhere."""
@@ -984,6 +1007,45 @@ class Write:
         """What changed: (first offset, last offset, state, delivery count), equal neighbours joined."""
 
 @final
+class Rules:
+    """When the records of a share partition come again that were given back.
+
+    With rules the in-flight limit of a partition counts what is leased.
+
+    Args:
+        backoff_ms: how long a record waits before its second delivery.
+        backoff_max_ms: the longest wait, to which jitter is added.
+        multiplier: how much longer each wait is than the one before.
+        jitter: a wait is longer by up to this part of it.
+        on_release: whether records wait that a member releases.
+        on_timeout: whether records wait whose lock ran out.
+        max_waiting: how many records may be in the window that are neither leased nor settled.
+
+    Raises:
+        ValueError: a number out of bounds.
+    """
+
+    def __new__(
+        cls,
+        *,
+        backoff_ms: int = 0,
+        backoff_max_ms: int = 300_000,
+        multiplier: float = 2.0,
+        jitter: float = 0.0,
+        on_release: bool = True,
+        on_timeout: bool = True,
+        max_waiting: int = 16_000,
+    ) -> Rules: ...
+    @property
+    def on_release(self) -> bool: ...
+    @property
+    def on_timeout(self) -> bool: ...
+    @property
+    def max_waiting(self) -> int: ...
+    def wait_ms(self, first: int, delivery_count: int) -> int:
+        """How long records wait from an offset on that were delivered so often."""
+
+@final
 class Partition:
     """The in-flight state of one share partition (KIP-932).
 
@@ -1017,6 +1079,8 @@ class Partition:
         lock_ms: int = 30000,
         renew_enabled: bool = True,
         dead_letters: bool = False,
+        rules: Rules | None = None,
+        now_ms: int = 0,
     ) -> Partition: ...
     def acquire(
         self,
@@ -1057,6 +1121,9 @@ class Partition:
         Raises:
             KafkaError: INVALID_RECORD_STATE, INVALID_REQUEST.
         """
+    def held_by(self, member: str) -> int:
+        """How many offsets a member holds, those included whose settlement is being written."""
+
     def release(self, now_ms: int, member: str) -> Write | None:
         """Releases all that a member holds, because its session closed."""
     def advance(self, now_ms: int) -> Write | None:
@@ -1097,6 +1164,15 @@ class Partition:
         dead_letters: bool | None = None,
     ) -> None:
         """Changes limits; what is leased keeps its deadline."""
+    def set_rules(self, rules: Rules | None) -> None:
+        """Changes when records come again; what waits keeps its time, and waits no longer without rules."""
+    def waiting(self) -> tuple[int, bool]:
+        """How many records wait, and whether the window takes no new ones because of what waits in it."""
+    @property
+    def has_rules(self) -> bool: ...
+    @property
+    def next_time_ms(self) -> int | None:
+        """When `advance` has something to do: a lock runs out, or records have waited long enough."""
     def batch_end(self, offset: int) -> int:
         """The last offset of what `offset` was acquired together with; itself where it is not in flight."""
     def is_slow(self, offset: int) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
+from tests.harness import java
 from tests.harness.broker import Broker
-from tests.harness.clients import produce, settle, share_consumer
+from tests.harness.clients import configure_group, produce, settle, share_consumer
 from tests.interop.conftest import KIND
 from tests.interop.test_admin import sharecore
 
@@ -29,3 +30,17 @@ def test_a_group_is_paused_and_resumed_on_the_command_line(broker: Broker, topic
         settle(consumer, 3)
     status, _, said = sharecore(broker, "pause", group, "--for", "soon")
     assert (status, said.startswith("sharecore: --for soon: not a duration")) == (2, True)
+
+
+def test_a_released_record_comes_to_javas_consumer_no_earlier_than_it_should(
+    broker: Broker, topic: str, group: str
+) -> None:
+    configure_group(broker.bootstrap, group, share_retry_backoff_ms=300, share_retry_backoff_multiplier=3.0)
+    produce(broker.bootstrap, topic, [b"x"])
+    shown = java.run_program(
+        java.PROBES / "ShareProbe.java", "retry", broker.bootstrap, group, topic, "3", libs=java.CLIENT_LIBS
+    )
+    deliveries = [line.split() for line in shown.splitlines() if line.startswith("delivery")]
+    assert [int(each[1]) for each in deliveries] == [2, 3, 4]
+    for each, least_ms in zip(deliveries, (300, 900, 2700), strict=True):
+        assert int(each[3]) >= least_ms

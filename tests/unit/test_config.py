@@ -66,6 +66,25 @@ def test_a_bad_value_names_key_value_and_what_is_allowed(name: str, text: str, a
         ("share.renew.acknowledge.enable", "maybe", "Expected value to be either true or false"),
         ("share.paused", "yes", "Expected value to be either true or false"),
         ("share.paused.until.ms", "-1", "Value must be at least 0"),
+        ("share.member.max.record.locks", "-1", "Value must be at least 0"),
+        ("share.records.per.second", "10000001", "Value must be no more than 10000000"),
+        *(
+            (
+                "share.topic.weights",
+                text,
+                "The value must be a list of TOPIC:WEIGHT, weights from 1 to 100, each topic once",
+            )
+            for text in ("jobs", "jobs:0", "jobs:101", "jobs:1,jobs:2", "a b:1", ":3", "jobs:1.5", "jobs:-1")
+        ),
+        ("share.retry.backoff.ms", "86400001", "Value must be no more than 86400000"),
+        ("share.retry.backoff.max.ms", "604800001", "Value must be no more than 604800000"),
+        ("share.retry.backoff.multiplier", "0.9", "Value must be at least 1.0"),
+        ("share.retry.backoff.multiplier", "NaN", "The value must be a number within its limits"),
+        ("share.retry.backoff.jitter", "NaN", "The value must be a number within its limits"),
+        ("share.retry.backoff.jitter", "1.1", "Value must be no more than 1.0"),
+        ("share.retry.backoff.on", "session", "String must be one of: release, timeout"),
+        ("share.retry.backoff.on", "", "String must be one of: release, timeout"),
+        ("share.partition.max.waiting", "999", "Value must be at least 1000"),
         ("share.paused.until.ms", "tomorrow", "Not a number of type LONG"),
         (
             "share.isolation.level",
@@ -90,6 +109,18 @@ def test_kafkas_tools_are_answered_in_its_words(name: str, text: str, answer: st
 )
 def test_consumer_groups_keep_within_the_bounds_of_the_broker(overrides: dict[str, str], text: str) -> None:
     with pytest.raises(ConfigError, match=text):
+        check_group_config(overrides, broker())
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {"share.retry.backoff.ms": "300001"},
+        {"share.retry.backoff.ms": "1000", "share.retry.backoff.max.ms": "999"},
+    ],
+)
+def test_a_first_wait_longer_than_the_longest_is_refused_by_both_names(overrides: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match=r"share\.retry\.backoff\.ms=.*share\.retry\.backoff\.max\.ms="):
         check_group_config(overrides, broker())
 
 

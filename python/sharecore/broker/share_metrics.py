@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from time import thread_time
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
@@ -38,11 +39,11 @@ class _Entry(NamedTuple):
 class _Total:
     """A topic's share partitions of one group, together."""
 
-    __slots__ = ("in_flight", "is_known", "lag", "oldest_ms", "tally")
+    __slots__ = ("full", "has_rules", "in_flight", "is_known", "lag", "oldest_ms", "tally", "waiting")
 
     def __init__(self) -> None:
-        self.lag = self.in_flight = self.oldest_ms = 0
-        self.is_known = False
+        self.lag = self.in_flight = self.oldest_ms = self.waiting = self.full = 0
+        self.is_known = self.has_rules = False
         self.tally = Tally()
 
 
@@ -160,6 +161,12 @@ class ShareMetrics:
                 continue
             engines.append(engine)
             log_ends.append(end_of_log)
+            if engine.has_rules:
+                with suppress(KafkaError):  # it has failed, and loads again when it is wanted
+                    waiting, is_full = engine.waiting()
+                    total.has_rules = True
+                    total.waiting += waiting
+                    total.full += is_full
             if not label:
                 continue
             try:
@@ -204,6 +211,9 @@ class ShareMetrics:
                 lines.of(f.GROUP_LAG).append(f"{label}}} {total.lag}")
             lines.of(f.GROUP_IN_FLIGHT).append(f"{label}}} {total.in_flight}")
             lines.of(f.GROUP_OLDEST).append(f"{label}}} {total.oldest_ms / 1000}")
+            if total.has_rules:
+                lines.of(f.GROUP_WAITING).append(f'{label},reason="backoff"}} {total.waiting}')
+                lines.of(f.GROUP_WINDOW_FULL).append(f"{label}}} {total.full}")
             lines.of(f.GROUP_TIMEOUTS).append(f"{label}}} {tally.timed_out}")
             for delivery, records in enumerate(tally.deliveries, 1):
                 if records:

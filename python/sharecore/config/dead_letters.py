@@ -9,7 +9,7 @@ from sharecore.config.keys import Dynamic, Kind, setting
 from sharecore.errors import ConfigError
 
 _NAME_LENGTH_MAX = 249
-_LEGAL_NAME = re.compile(rf"[a-zA-Z0-9._-]{{1,{_NAME_LENGTH_MAX}}}")
+LEGAL_NAME = re.compile(rf"[a-zA-Z0-9._-]{{1,{_NAME_LENGTH_MAX}}}")
 
 RESERVED_PREFIX = "__"
 """What names of topics begin with that no group may have its letters in."""
@@ -58,7 +58,7 @@ class GroupDeadLetterSettings:
         Whether there is such a topic, and whether it may be used, is found out when a letter is written.
         """
         name = self.errors_deadletterqueue_topic_name
-        if name and (name in (".", "..") or not _LEGAL_NAME.fullmatch(name)):
+        if name and (name in (".", "..") or not LEGAL_NAME.fullmatch(name)):
             raise ConfigError(
                 f"errors.deadletterqueue.topic.name: DLQ topic name '{name[:_NAME_LENGTH_MAX]}' is illegal; "
                 f"allowed: up to {_NAME_LENGTH_MAX} ASCII letters, digits, '.', '_' and '-'"

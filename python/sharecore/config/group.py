@@ -197,6 +197,7 @@ def check_group_config(overrides: Mapping[str, str], broker: BrokerConfig) -> No
             raise ConfigError(f"{name} must be less than or equal to {high_name}")
     config = replace(_broker_defaults(broker), **values)
     config.check_dead_letters()
+    config.check_queue()
     for kind in ("consumer", "share"):
         session, heartbeat = f"{kind}_session_timeout_ms", f"{kind}_heartbeat_interval_ms"
         if getattr(config, heartbeat) >= getattr(config, session):

@@ -2,9 +2,47 @@
 
 from __future__ import annotations
 
+import math
+import re
 from dataclasses import dataclass
 
+from sharecore.config.dead_letters import LEGAL_NAME
 from sharecore.config.keys import Kind, setting
+from sharecore.config.share import RECORD_LOCKS_MAX
+from sharecore.errors import ConfigError
+
+_WEIGHT_MAX = 100
+_TOPICS_MAX = 1000
+
+
+def _read_weight(text: str) -> tuple[str, int]:
+    topic, colon, weight = text.rpartition(":")
+    if not colon or not LEGAL_NAME.fullmatch(topic) or not re.fullmatch("[0-9]{1,3}", weight):
+        raise ValueError(f"{text!r} is not TOPIC:WEIGHT")
+    if not 1 <= int(weight) <= _WEIGHT_MAX:
+        raise ValueError(f"{text!r} has a weight out of bounds")
+    return topic, int(weight)
+
+
+def _check_weights(words: tuple[str, ...]) -> None:
+    """a list of TOPIC:WEIGHT, weights from 1 to 100, each topic once"""
+    topics = [_read_weight(word)[0] for word in words]
+    if len(topics) > _TOPICS_MAX:
+        raise ValueError("too many topics")
+    if len(set(topics)) < len(topics):
+        raise ValueError("a topic has two weights")
+
+
+def _check_number(value: float) -> None:
+    """a number within its limits"""
+    if math.isnan(value):  # as small as it is large
+        raise ValueError("not a number")
+
+
+def _check_not_empty(words: tuple[str, ...]) -> None:
+    """release, timeout, or both"""
+    if not words:
+        raise ValueError("an empty list")
 
 
 @dataclass(frozen=True, kw_only=True, init=False, eq=False, repr=False)
@@ -24,6 +62,103 @@ class QueueSettings:
         low=0,
         own=True,
     )
+
+    share_member_max_record_locks: int = setting(
+        Kind.INT,
+        0,
+        "Records that one member may hold at a broker; 0: no bound but that of the share partition.",
+        low=0,
+        high=RECORD_LOCKS_MAX,
+        own=True,
+    )
+    share_records_per_second: int = setting(
+        Kind.INT,
+        0,
+        "Records that the group gets in a second from a broker, over all members; 0: no such bound.",
+        low=0,
+        high=10_000_000,
+        own=True,
+    )
+    share_topic_weights: tuple[str, ...] = setting(
+        Kind.LIST,
+        (),
+        "Parts of a fetch by topic, such as urgent:8,bulk:1; a topic that is not named has weight 1.",
+        check=_check_weights,
+        own=True,
+    )
+
+    share_retry_backoff_ms: int = setting(
+        Kind.LONG,
+        0,
+        "How long a record waits before its second delivery, once it was given back; 0: not at all.",
+        low=0,
+        high=86_400_000,
+        own=True,
+    )
+    share_retry_backoff_max_ms: int = setting(
+        Kind.LONG,
+        300_000,
+        "The longest wait before a further delivery, without jitter.",
+        low=0,
+        high=7 * 86_400_000,
+        own=True,
+    )
+    share_retry_backoff_multiplier: float = setting(
+        Kind.DOUBLE,
+        2.0,
+        "How much longer the wait is before each further delivery; 1: always the same.",
+        low=1.0,
+        high=10.0,
+        check=_check_number,
+        own=True,
+    )
+    share_retry_backoff_jitter: float = setting(
+        Kind.DOUBLE,
+        0.2,
+        "A wait is longer by up to this part of it, so that not all come back at once.",
+        low=0.0,
+        high=1.0,
+        check=_check_number,
+        own=True,
+    )
+    share_retry_backoff_on: tuple[str, ...] = setting(
+        Kind.LIST,
+        ("release", "timeout"),
+        "What has a record wait: that a member released it, that its lock ran out.",
+        choices=("release", "timeout"),
+        check=_check_not_empty,
+        own=True,
+    )
+    share_partition_max_waiting: int = setting(
+        Kind.INT,
+        16_000,
+        "Records of a share partition that may be neither leased nor settled, behind the first that is not "
+        "settled, before new ones have to wait. Counts where share.retry.backoff.ms is set.",
+        low=1000,
+        high=10_000_000,
+        own=True,
+    )
+
+    def check_queue(self) -> None:
+        """Raise ConfigError if two of these settings contradict each other."""
+        first_ms, max_ms = self.share_retry_backoff_ms, self.share_retry_backoff_max_ms
+        if first_ms > max_ms:
+            raise ConfigError(
+                f"share.retry.backoff.ms={first_ms}: longer than share.retry.backoff.max.ms={max_ms}; raise "
+                "that too, or wait less"
+            )
+
+    @property
+    def topic_weights(self) -> list[tuple[str, int]]:
+        """`share.topic.weights`, read."""
+        return [_read_weight(word) for word in self.share_topic_weights]
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether a rate, a bound of members or weights of topics are set."""
+        return bool(
+            self.share_member_max_record_locks or self.share_records_per_second or self.share_topic_weights
+        )
 
     def pause_left_ms(self, now_ms: int) -> int | None:
         """Return how long the group is still paused: 0 if it is not, None if until it is resumed."""

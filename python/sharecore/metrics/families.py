@@ -288,6 +288,18 @@ GROUP_LAG = gauge(
 GROUP_IN_FLIGHT = gauge(
     "sharecore_share_group_in_flight", "Records in flight, over a topic's partitions.", *_TOPIC
 )
+GROUP_WAITING = gauge(
+    "sharecore_share_group_records_waiting",
+    "Records that wait before they are delivered again (share.retry.backoff.ms).",
+    "group",
+    "topic",
+    "reason",
+)
+GROUP_WINDOW_FULL = gauge(
+    "sharecore_share_group_window_full",
+    "Share partitions that take no new records because of those that wait (share.partition.max.waiting).",
+    *_TOPIC,
+)
 GROUP_OLDEST = gauge(
     "sharecore_share_group_oldest_lease_age_seconds",
     "Age of the oldest lease of a topic's records that was not renewed since; 0 without one.",

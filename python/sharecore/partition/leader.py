@@ -8,7 +8,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sharecore._core import Leader, Partition
+from sharecore._core import Leader, Partition, Rules
 from sharecore.clock import Clock
 from sharecore.config import GroupConfig
 from sharecore.deadletters import DeadLetter, DeadLetterOffice
@@ -153,7 +153,13 @@ class SharePartition(Leader):
             )
             self._repaired(freed)
         try:
-            self.engine = Partition(start_offset, batches, **self._limits())
+            self.engine = Partition(
+                start_offset,
+                batches,
+                rules=self._rules(),
+                now_ms=self._clock.monotonic_ms(),
+                **self._limits(),
+            )
         except (KafkaError, ValueError) as error:
             self._log(logging.ERROR, "persisted state of %s cannot stand: %s", error)
             self.error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the persisted share state is damaged")
@@ -163,6 +169,8 @@ class SharePartition(Leader):
         if self.log.start_offset > start_offset:
             self._tell(self.engine.move_log_start, self._clock.monotonic_ms(), self.log.start_offset)
         self._send_letters()
+        if self.engine is not None:
+            self._rearm()
 
     def configure(self, config: GroupConfig) -> None:
         """Applies a changed configuration; running locks keep their deadlines."""
@@ -177,6 +185,8 @@ class SharePartition(Leader):
             log.when_known(partial(self._read_on, log))
         if self.engine is not None:
             self._tell(partial(self.engine.configure, **self._limits()))
+            if self.engine is not None:
+                self._tell(self.engine.set_rules, self._rules())
             self.wake()
 
     def _read_on(self, log: Log, error: KafkaError | None) -> None:
@@ -218,6 +228,21 @@ class SharePartition(Leader):
             "dead_letters": self._office is not None and self._office.wanted(self.key.group_id, self.config),
         }
 
+    def _rules(self) -> Rules | None:
+        """Return when records come again that were given back; None if at once."""
+        config = self.config
+        if not config.share_retry_backoff_ms:
+            return None
+        return Rules(
+            backoff_ms=config.share_retry_backoff_ms,
+            backoff_max_ms=max(config.share_retry_backoff_ms, config.share_retry_backoff_max_ms),
+            multiplier=config.share_retry_backoff_multiplier,
+            jitter=config.share_retry_backoff_jitter,
+            on_release="release" in config.share_retry_backoff_on,
+            on_timeout="timeout" in config.share_retry_backoff_on,
+            max_waiting=config.share_partition_max_waiting,
+        )
+
     def close(self, error: KafkaError) -> None:
         """Ends the leader: the topic or the group is gone, or another has taken over."""
         self._closed = self.error = error
@@ -234,6 +259,7 @@ class SharePartition(Leader):
         self._holders.clear()
         for each in told:
             each.failed(self)
+        self._freed()
 
     @property
     def holds(self) -> bool:
@@ -356,3 +382,4 @@ class SharePartition(Leader):
         # free before that is written: who has waited longest comes before who asks meanwhile
         if self._interested:
             self.wake()
+        self._freed()

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from sharecore._core import Leaders
+from sharecore._core import GroupBounds, Leaders
 from sharecore.clock import Clock
 from sharecore.config import GroupConfig
 from sharecore.deadletters import DeadLetterOffice
@@ -65,6 +65,8 @@ class SharePartitions(Leaders):
         self._office = office
         self._stateless = stateless
         self._when_configured = when_configured
+        self._bounds: dict[str, GroupBounds] = {}
+        """Of groups with a rate, a bound of members or weights of topics."""
         self._pauses = Pauses(clock, call_later, self._pause_ended)
         self._resting: dict[int, Which] = {}
         self._held: Counter[tuple[str, UUID | None]] = Counter()
@@ -109,6 +111,11 @@ class SharePartitions(Leaders):
         )
         leader.rest(resting=any(which(topic_id, partition) for which in self._resting.values()))
         leader.pause(paused=self._pauses.is_paused(group_id, config))
+        if config.is_bounded:
+            if group_id not in self._bounds:
+                self._bound(group_id, config)
+            self._bounds[group_id].add(leader)
+            leader.bounds = self._bounds[group_id]
         self._leaders.setdefault((group_id, topic_id), {})[partition] = leader
         return leader
 
@@ -169,6 +176,29 @@ class SharePartitions(Leaders):
                     paused[leader.key.group_id] = self._pauses.is_paused(leader.key.group_id, config)
                 leader.pause(paused=paused[leader.key.group_id])
                 leader.configure(config)
+        for group in paused:
+            self._bound(group, self.config(group))
+
+    def _bound(self, group_id: str, config: GroupConfig) -> None:
+        """Bound what a group and its members may be given, or no longer."""
+        bounds = self._bounds.get(group_id)
+        if bounds is None:
+            if not config.is_bounded:
+                return
+            bounds = GroupBounds(self._clock.monotonic_ms, self._call_later)
+            self._bounds[group_id] = bounds
+            for leader in self._all():
+                if leader.key.group_id == group_id:
+                    bounds.add(leader)
+                    leader.bounds = bounds
+        elif not config.is_bounded:
+            del self._bounds[group_id]
+            for leader in self._all():
+                if leader.key.group_id == group_id:
+                    leader.bounds = None
+        bounds.configure(
+            config.share_records_per_second, config.share_member_max_record_locks, config.topic_weights
+        )
 
     def _pause_ended(self, group_id: str) -> None:
         for leader in self._all():
@@ -246,6 +276,7 @@ class SharePartitions(Leaders):
         """The group has been deleted: forget its configuration and what was counted of it."""
         self._configs.pop(group_id, None)
         self._pauses.forget(group_id)
+        self._bounds.pop(group_id, None)
         self.retired = {key: tally for key, tally in self.retired.items() if key[0] != group_id}
 
     def drop_idle(self, idle_ms: int = _IDLE_MS) -> int:

@@ -7,6 +7,7 @@ deadlines), so that each can be judged by the other. It is chosen explicitly and
 from __future__ import annotations
 
 from sharecore.reference.combine import combine
+from sharecore.reference.managed import ManagedPartition
 from sharecore.reference.partition import Partition
 from sharecore.reference.record import ACKNOWLEDGED, ACQUIRED, ARCHIVED, ARCHIVING, AVAILABLE
 from sharecore.reference.write import Write
@@ -17,6 +18,7 @@ __all__ = [
     "ARCHIVED",
     "ARCHIVING",
     "AVAILABLE",
+    "ManagedPartition",
     "Partition",
     "Write",
     "combine",

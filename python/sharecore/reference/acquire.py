@@ -22,11 +22,11 @@ class Acquisition:
     acquired: list[tuple[int, int, int]] = field(default_factory=list)
     count: int = 0
 
-    def run(self, fetch_offset: int, max_fetch_records: int, max_inflight: int) -> list[tuple[int, int, int]]:
-        if not self.record_batches or max_fetch_records <= 0:
+    def run(self, fetch_offset: int, wanted: int, last: int) -> list[tuple[int, int, int]]:
+        """Lease up to `wanted` records, none of them behind `last`."""
+        if not self.record_batches:
             return []
-        base, last = self.record_batches[0][0], self.record_batches[-1][1]
-        wanted, last = self._limit(fetch_offset, last, max_fetch_records, max_inflight)
+        base, last = self.record_batches[0][0], min(last, self.record_batches[-1][1])
         if wanted <= 0 or self.record_batches[-1][1] < self.window.start_offset:
             return []
         self._archive_vanished(fetch_offset, base)
@@ -42,17 +42,6 @@ class Acquisition:
             if self.acquired:
                 self.window.read_up_to(self.acquired[-1][1] + 1)
         return self.acquired
-
-    def _limit(
-        self, fetch_offset: int, last: int, max_fetch_records: int, max_inflight: int
-    ) -> tuple[int, int]:
-        """How many records may be leased, and up to which offset: a full window gives only what is in it."""
-        room = min(max_fetch_records, max_inflight - self.window.in_flight)
-        if room > 0:
-            return room, last
-        return min(max_fetch_records, self.window.end_offset - fetch_offset + 1), min(
-            last, self.window.end_offset
-        )
 
     def _archive_vanished(self, fetch_offset: int, base: int) -> None:
         """Records between the fetch offset and the first batch returned have left the log (compaction)."""

@@ -30,6 +30,8 @@ class _OpenWrite:
     expiry: bool
     given_up: list[tuple[int, int]]
     """Offset and delivery count of what was at its delivery limit when its lock ran out."""
+    batches: tuple[StateBatch, ...]
+    """As they are written."""
 
 
 class Partition:
@@ -143,11 +145,21 @@ class Partition:
             batch_size=batch_size,
             record_limit=record_limit,
         )
-        acquired = acquisition.run(fetch_offset, max_fetch_records, self._max_inflight)
+        if max_fetch_records <= 0:
+            return []
+        wanted, reach = self._limit(fetch_offset, max_fetch_records)
+        acquired = acquisition.run(fetch_offset, wanted, reach)
         for first, last, _ in acquired:
             for offset in range(first, last + 1):
                 heapq.heappush(self._deadlines, (now_ms + self._lock_ms, offset))
         return acquired
+
+    def _limit(self, fetch_offset: int, wanted: int) -> tuple[int, int]:
+        """How many records may be leased, and up to which offset: a full window gives only what is in it."""
+        room = min(wanted, self._max_inflight - self._window.in_flight)
+        if room > 0:
+            return room, sys.maxsize
+        return min(wanted, self._window.end_offset - fetch_offset + 1), self._window.end_offset
 
     def acknowledge(
         self, now_ms: int, member: str, batches: Sequence[tuple[int, int, bytes]]
@@ -389,12 +401,10 @@ class Partition:
         records = [(offset, self._window.records[offset]) for offset in offsets]
         given_up = [(o, r.delivery_count) for o, r in records if expiry and r.state == ARCHIVING]
         self._last_write_id += 1
-        self._open_writes[self._last_write_id] = _OpenWrite(offsets, expiry, given_up)
+        batches = self._window.state_of(offsets)
+        self._open_writes[self._last_write_id] = _OpenWrite(offsets, expiry, given_up, batches)
         return Write(
-            self._last_write_id,
-            self._window.start_offset,
-            self._window.delivery_complete_count,
-            self._window.state_of(offsets),
+            self._last_write_id, self._window.start_offset, self._window.delivery_complete_count, batches
         )
 
     def _close_write(self, write_id: int) -> _OpenWrite:

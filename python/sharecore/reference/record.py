@@ -27,6 +27,8 @@ class Record:
     """The deadline passed while a write of this record was open."""
     before: int | None = None
     """The state that a failed write brings back; set while a write of this record is open."""
+    waits_until_ms: int | None = None
+    """The record is available and comes again no earlier; see `ManagedPartition`."""
     rejected: bool = False
     """The open write tells that a member rejected the record, and that a dead letter is due."""
 
@@ -37,7 +39,7 @@ class Record:
 
     @property
     def acquirable(self) -> bool:
-        return self.before is None and self.state == AVAILABLE
+        return self.before is None and self.state == AVAILABLE and self.waits_until_ms is None
 
     def acquire(self, member: str, deadline_ms: int) -> None:
         self.state = ACQUIRED
@@ -51,6 +53,7 @@ class Record:
         self.state = state
         self.member = ""
         self.deadline_ms = None
+        self.waits_until_ms = None
 
     def begin(self, state: int) -> None:
         """Go to `state` until the write of it ends; everything else is refused meanwhile."""

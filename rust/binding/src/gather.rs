@@ -37,6 +37,11 @@ impl PyPartitionFetch {
             error: Some(error),
         }
     }
+
+    /// Bytes of its records.
+    pub(crate) fn size(&self, py: Python<'_>) -> i64 {
+        self.records.bind(py).as_bytes().len() as i64
+    }
 }
 
 #[pymethods]
@@ -74,7 +79,7 @@ pub(crate) trait Look<'py> {
 }
 
 /// The next one that has something.
-fn next<'py>(look: &mut impl Look<'py>) -> PyResult<Option<Bound<'py, PyLeader>>> {
+pub(crate) fn next<'py>(look: &mut impl Look<'py>) -> PyResult<Option<Bound<'py, PyLeader>>> {
     while let Some(partition) = look.next() {
         let py = partition.py();
         if partition.getattr(intern!(py, "fetchable"))?.is_truthy()? {

@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PySet, PyTuple};
 use pyo3::{PyTraverseError, PyVisit, intern};
 
+use crate::bounds::PyGroupBounds;
 use crate::codes::{INVALID_RECORD_STATE, NOT_LEADER_OR_FOLLOWER};
 use crate::error::{kafka_error, kafka_error_in};
 use crate::partition::{PyPartition, PyWrite};
@@ -54,6 +55,9 @@ pub(crate) struct PyLeader {
     #[pyo3(get, name = "_holders")]
     holders: Py<PySet>,
     is_waking: bool,
+    /// What the group may be given; None without such bounds.
+    #[pyo3(get, set)]
+    bounds: Option<Py<PyGroupBounds>>,
 }
 
 impl PyLeader {
@@ -61,6 +65,12 @@ impl PyLeader {
         leader
             .call_method0(intern!(leader.py(), "now_ms"))?
             .extract()
+    }
+
+    pub(crate) fn bounds<'py>(leader: &Bound<'py, Self>) -> Option<Bound<'py, PyGroupBounds>> {
+        let held = leader.borrow();
+        let bounds = held.bounds.as_ref();
+        bounds.map(|bounds| bounds.bind(leader.py()).clone())
     }
 
     fn lock_ms(leader: &Bound<'_, Self>) -> PyResult<i64> {
@@ -240,6 +250,7 @@ impl PyLeader {
             interested: PyDict::new(args.py()).unbind(),
             holders: PySet::empty(args.py())?.unbind(),
             is_waking: false,
+            bounds: None,
         })
     }
 
@@ -418,15 +429,16 @@ impl PyLeader {
         Ok(())
     }
 
-    /// Has `_expire` called when the next lease runs out, where nothing does yet.
+    /// Has `_expire` called when the next lease runs out, or records have waited long enough.
     pub(crate) fn _rearm(leader: &Bound<'_, Self>) -> PyResult<()> {
-        if leader.borrow().timer.is_some() {
-            return Ok(());
-        }
         let Some(engine) = Self::engine(leader) else {
             return Ok(());
         };
-        match engine.get().next_deadline_ms(leader.py())? {
+        // locks run out no earlier than those before; what waits may come up at any time
+        if leader.borrow().timer.is_some() && !engine.get().has_rules() {
+            return Ok(());
+        }
+        match engine.get().next_time_ms(leader.py())? {
             Some(due_ms) => Self::_arm(leader, due_ms),
             None => Ok(()),
         }
@@ -448,9 +460,15 @@ impl PyLeader {
         }
     }
 
+    /// Members may hold less than before: fetches look again that their bounds keep waiting.
+    pub(crate) fn _freed(leader: &Bound<'_, Self>) -> PyResult<()> {
+        Self::bounds(leader).map_or(Ok(()), |bounds| PyGroupBounds::more(&bounds))
+    }
+
     #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.engine)?;
+        visit.call(&self.bounds)?;
         visit.call(&self.error)?;
         visit.call(&self.timer)?;
         visit.call(&self.interested)?;

@@ -4,6 +4,7 @@ mod acknowledging;
 mod answers;
 mod batches;
 mod bench;
+mod bounds;
 mod budget;
 mod cleaner;
 mod clock;
@@ -41,6 +42,7 @@ mod produced;
 mod record;
 mod records;
 mod rest;
+mod rules;
 mod scan;
 mod session;
 mod share_answer;
@@ -80,6 +82,8 @@ mod _core {
     use crate::batches::{encode_batch, encode_records};
     #[pymodule_export]
     use crate::bench::bench_trace;
+    #[pymodule_export]
+    use crate::bounds::PyGroupBounds;
     #[pymodule_export]
     use crate::budget::PyMemoryBudget;
     #[pymodule_export]
@@ -128,6 +132,8 @@ mod _core {
     use crate::record::PyRecord;
     #[pymodule_export]
     use crate::records::decode_records;
+    #[pymodule_export]
+    use crate::rules::PyRules;
     #[pymodule_export]
     use crate::session::PyShareSession;
     #[pymodule_export]

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit, intern};
 use sharecore_session::Walk;
 
+use crate::bounds::PyGroupBounds;
 use crate::error::kafka_error_in;
 use crate::exchange::PyExchange;
 use crate::gather::{Limits, Look, PyPartitionFetch, gather};
@@ -36,6 +37,8 @@ pub(crate) struct PyShareLook {
     /// Whether there is no room for the answer, and whether that is waited for.
     is_starved: bool,
     waits_for_readers: bool,
+    /// The bounds of the group, once they have kept it waiting.
+    bounded_by: Option<Py<PyGroupBounds>>,
 }
 
 /// One look.
@@ -85,6 +88,7 @@ impl PyShareLook {
             room: i64::MAX,
             is_starved: false,
             waits_for_readers: false,
+            bounded_by: None,
         }
     }
 
@@ -122,6 +126,27 @@ impl PyShareLook {
         };
         let again = fetch.getattr(intern!(py, "_readers_have_read"))?;
         PyExchange::when_answer_room(exchange.bind(py), again.unbind())
+    }
+
+    /// The bounds of the group, where it has some and a partition is ready.
+    fn bounds<'py>(look: &Bound<'py, Self>) -> Option<Bound<'py, PyGroupBounds>> {
+        let session = Self::session(look);
+        let first = Self::looking(look, &session).next();
+        first.and_then(|leader| PyLeader::bounds(&leader))
+    }
+
+    /// Has a fetch look again when its group or member may be given more, where that is what it waits for.
+    pub(crate) fn wait_for_bounds(
+        look: &Bound<'_, Self>,
+        fetch: &Bound<'_, PyWaitingShareFetch>,
+    ) -> PyResult<()> {
+        let py = look.py();
+        let bounds = {
+            let held = look.borrow();
+            let bounds = held.bounded_by.as_ref();
+            bounds.map(|bounds| bounds.bind(py).clone())
+        };
+        bounds.map_or(Ok(()), |bounds| PyGroupBounds::wait(&bounds, fetch))
     }
 
     /// Clients have read their answers.
@@ -216,9 +241,19 @@ impl PyShareLook {
             let session = Self::session(look);
             let member = session.borrow().member_id.clone_ref(py);
             let mut looking = Self::looking(look, &session);
-            let gathered = gather(py, &mut looking, member.bind(py).to_str()?, &limits);
-            look.borrow_mut().is_gathering = false;
-            results = gathered?;
+            let member = member.bind(py).to_str()?;
+            let bounds = Self::bounds(look);
+            let gathered = match &bounds {
+                None => gather(py, &mut looking, member, &limits).map(Some),
+                Some(bounds) => PyGroupBounds::gather(bounds, &mut looking, member, &limits),
+            };
+            let mut held = look.borrow_mut();
+            held.is_gathering = false;
+            let gathered = gathered?;
+            if gathered.is_none() {
+                held.bounded_by = bounds.map(Bound::unbind);
+            }
+            results = gathered.unwrap_or_default();
         }
         let failed = Self::bound(py, &look.borrow().failed);
         if failed.is_empty() {
@@ -307,6 +342,9 @@ impl PyShareLook {
     }
 
     pub(crate) fn unwatch(look: &Bound<'_, Self>, fetch: &Bound<'_, PyWaitingShareFetch>) {
+        if let Some(bounds) = &look.borrow().bounded_by {
+            bounds.borrow_mut(look.py()).stop_waiting(fetch);
+        }
         Self::session(look).borrow_mut().stop_waiting(fetch);
     }
 
@@ -373,6 +411,7 @@ impl PyShareLook {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.session)?;
         visit.call(&self.exchange)?;
+        visit.call(&self.bounded_by)?;
         let mut leaders = self.found.iter().chain(&self.failed);
         leaders.try_for_each(|leader| visit.call(leader))
     }

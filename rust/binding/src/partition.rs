@@ -1,16 +1,19 @@
 //! `sharecore._core.Partition` and `Write`: the engine behind a lock.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use pyo3::exceptions::{PyAssertionError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use sharecore_engine::{
-    AckBatch, AcquireOptions, Config, DeadLetterCause, Partition, StateBatch, Write,
+    AckBatch, AcquireOptions, Config, DeadLetterCause, Engine, StateBatch, Write,
 };
 use sharecore_guard::Guarded;
 use smallvec::SmallVec;
 
 use crate::convert::{StateBatches, acknowledgements, ranges, span, tuple};
 use crate::error::{failed, refused};
+use crate::rules::PyRules;
 use crate::tally::Tally;
 
 /// State that has begun to change and waits for the persister.
@@ -58,6 +61,8 @@ const LONG_RUNS: usize = 4096;
 pub(crate) struct PyPartition {
     pub(crate) inner: Guarded,
     pub(crate) tally: Tally,
+    /// Whether it has rules.
+    is_managed: AtomicBool,
 }
 
 /// Start offset, end offset, in flight, delivery complete count, next deadline, locks that ran out.
@@ -67,7 +72,7 @@ type Observed = (Standing, (u64, u64, u64, u64, u64), Vec<u64>);
 
 impl PyPartition {
     /// No Python runs and the interpreter is not waited for while the lock is held.
-    fn with<R>(&self, py: Python<'_>, work: impl FnOnce(&mut Partition) -> R) -> PyResult<R> {
+    fn with<R>(&self, py: Python<'_>, work: impl FnOnce(&mut Engine) -> R) -> PyResult<R> {
         self.inner.with(work).map_err(|error| failed(py, &error))
     }
 
@@ -75,7 +80,7 @@ impl PyPartition {
     fn sweep<R: Send>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&mut Partition) -> R + Send,
+        work: impl FnOnce(&mut Engine) -> R + Send,
     ) -> PyResult<R> {
         if self.with(py, |partition| partition.runs())? < LONG_RUNS {
             self.with(py, work)
@@ -107,7 +112,7 @@ impl PyPartition {
         reason = "pyo3 extracts owned arguments"
     )]
     #[pyo3(signature = (start_offset = 0, state_batches = StateBatches(vec![]), *, max_delivery_count = 5, max_inflight = 2000,
-                        lock_ms = 30000, renew_enabled = true, dead_letters = false))]
+                        lock_ms = 30000, renew_enabled = true, dead_letters = false, rules = None, now_ms = 0))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -118,6 +123,8 @@ impl PyPartition {
         lock_ms: i64,
         renew_enabled: bool,
         dead_letters: bool,
+        rules: Option<Bound<'_, PyRules>>,
+        now_ms: i64,
     ) -> PyResult<Self> {
         let config = checked(Config {
             max_delivery_count,
@@ -126,11 +133,14 @@ impl PyPartition {
             renew_enabled,
             dead_letters,
         })?;
-        let inner = Partition::new(config, start_offset, &state_batches.0)
+        let rules = rules.map(|rules| rules.get().0);
+        let is_managed = AtomicBool::new(rules.is_some());
+        let inner = Engine::new(config, start_offset, &state_batches.0, rules, now_ms)
             .map_err(|refusal| refused(py, refusal))?;
         Ok(Self {
             inner: Guarded::new(inner),
             tally: Tally::default(),
+            is_managed,
         })
     }
 
@@ -188,6 +198,10 @@ impl PyPartition {
         Ok(write)
     }
 
+    pub(crate) fn held_by(&self, py: Python<'_>, member: &str) -> PyResult<i64> {
+        self.with(py, |partition| partition.held_by(member))
+    }
+
     fn observe(&self, py: Python<'_>) -> PyResult<Observed> {
         let standing = self.with(py, |partition| {
             (
@@ -223,7 +237,7 @@ impl PyPartition {
     }
 
     pub(crate) fn take_dead_letters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let due = self.with(py, Partition::take_dead_letters)?;
+        let due = self.with(py, |partition| partition.take_dead_letters())?;
         PyList::new(
             py,
             due.iter().map(|letter| {
@@ -246,7 +260,7 @@ impl PyPartition {
     }
 
     pub(crate) fn commit(&self, py: Python<'_>, write_id: u64, now_ms: i64) -> PyResult<()> {
-        let answer = self.with(py, |partition| partition.commit(write_id))?;
+        let answer = self.with(py, |partition| partition.commit(write_id, now_ms))?;
         answer.map_err(|refusal| refused(py, refusal))
     }
 
@@ -278,6 +292,34 @@ impl PyPartition {
             })?);
             Ok(())
         })?
+    }
+
+    #[allow(
+        clippy::needless_pass_by_value,
+        reason = "pyo3 extracts owned arguments"
+    )]
+    fn set_rules(&self, py: Python<'_>, rules: Option<Bound<'_, PyRules>>) -> PyResult<()> {
+        let rules = rules.map(|rules| rules.get().0);
+        self.is_managed.store(rules.is_some(), Ordering::Relaxed);
+        self.sweep(py, |partition| partition.set_rules(rules))
+    }
+
+    fn waiting(&self, py: Python<'_>) -> PyResult<(i64, bool)> {
+        if self.has_rules() {
+            self.sweep(py, |partition| partition.waiting())
+        } else {
+            Ok((0, false))
+        }
+    }
+
+    #[getter]
+    pub(crate) fn has_rules(&self) -> bool {
+        self.is_managed.load(Ordering::Relaxed)
+    }
+
+    #[getter]
+    pub(crate) fn next_time_ms(&self, py: Python<'_>) -> PyResult<Option<i64>> {
+        self.with(py, |partition| partition.next_time_ms())
     }
 
     fn batch_end(&self, py: Python<'_>, offset: i64) -> PyResult<i64> {

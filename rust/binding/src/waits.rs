@@ -230,6 +230,7 @@ impl PyWaitingShareFetch {
         }
         PyShareLook::watch(&Self::look_of(fetch), fetch)?;
         PyShareLook::wait_for_readers(&Self::look_of(fetch), fetch)?;
+        PyShareLook::wait_for_bounds(&Self::look_of(fetch), fetch)?;
         if is_late {
             Self::read_on(fetch)
         } else {
@@ -237,7 +238,7 @@ impl PyWaitingShareFetch {
         }
     }
 
-    fn again(fetch: &Bound<'_, Self>) -> PyResult<bool> {
+    pub(crate) fn again(fetch: &Bound<'_, Self>) -> PyResult<bool> {
         let (waits, is_late) = {
             let held = fetch.borrow();
             (held.waiting, held.is_late)
@@ -250,6 +251,7 @@ impl PyWaitingShareFetch {
             return Self::end(fetch, found).map(|()| true);
         }
         PyShareLook::wait_for_readers(&look, fetch)?;
+        PyShareLook::wait_for_bounds(&look, fetch)?;
         if is_late {
             Self::read_on(fetch)?;
         }

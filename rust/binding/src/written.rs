@@ -34,9 +34,10 @@ impl PyWritten {
             return Ok(false);
         }
         let batches = self.write.get().batches.iter();
-        if !batches
-            .map(|batch| batch.state)
-            .all(|state| state == RecordState::Acknowledged)
+        if PyLeader::bounds(self.leader.bind(py)).is_some()
+            || !batches
+                .map(|batch| batch.state)
+                .all(|state| state == RecordState::Acknowledged)
         {
             return Ok(false);
         }
@@ -87,7 +88,8 @@ impl PyWritten {
         }
         PyLeader::_send_letters(leader)?;
         PyLeader::_rearm(leader)?;
-        PyLeader::wake_interested(leader)
+        PyLeader::wake_interested(leader)?;
+        PyLeader::_freed(leader)
     }
 }
 

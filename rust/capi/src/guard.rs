@@ -20,7 +20,7 @@ pub(crate) fn with(
     partition: SharecorePartition,
     work: impl FnOnce(&mut Partition) -> Result<(), Failure>,
 ) -> SharecoreStatus {
-    guarded(|| handle::find(partition)?.with(work)?)
+    guarded(|| handle::find(partition)?.with(|engine| work(engine))?)
 }
 
 impl From<Failed> for Failure {

@@ -6,6 +6,7 @@
 mod combine;
 mod error;
 mod inflight;
+mod managed;
 mod offset;
 mod partition;
 mod record_state;
@@ -16,6 +17,7 @@ mod unaligned;
 
 pub use combine::Combiner;
 pub use error::{Refusal, RefusalKind};
+pub use managed::{Backoff, Engine, Managed, Rules};
 pub use offset::{Offset, OffsetRange};
 pub use partition::{
     AckBatch, AcquireOptions, Acquired, Config, DeadLetter, DeadLetterCause, HeldRun, InFlightRun,

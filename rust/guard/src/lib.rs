@@ -8,11 +8,11 @@ use std::{
     sync::Mutex,
 };
 
-use sharecore_engine::Partition;
+use sharecore_engine::Engine;
 
 /// A partition for several threads; calls wait for each other.
 #[derive(Debug)]
-pub struct Guarded(Mutex<Partition>);
+pub struct Guarded(Mutex<Engine>);
 
 /// The engine failed, in this call or an earlier one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,12 +25,12 @@ pub enum Failed {
 
 impl Guarded {
     /// Puts a partition behind a lock.
-    pub fn new(partition: Partition) -> Self {
-        Self(Mutex::new(partition))
+    pub fn new(partition: impl Into<Engine>) -> Self {
+        Self(Mutex::new(partition.into()))
     }
 
     /// Works on the partition; a panic in it is reported once as [`Failed::Now`], and every later call is refused.
-    pub fn with<R>(&self, work: impl FnOnce(&mut Partition) -> R) -> Result<R, Failed> {
+    pub fn with<R>(&self, work: impl FnOnce(&mut Engine) -> R) -> Result<R, Failed> {
         // what a panic leaves half done stays behind the lock, which is poisoned then
         let answer = catch_unwind(AssertUnwindSafe(|| match self.0.lock() {
             Ok(mut held) => Ok(work(&mut held)),

@@ -11,7 +11,7 @@ mod missing;
 
 use std::ops::Range;
 
-use sharecore_engine::{AcquireOptions, Acquired, OffsetRange, Partition};
+use sharecore_engine::{AcquireOptions, Acquired, Engine, OffsetRange};
 use sharecore_guard::{Failed, Guarded};
 use smallvec::SmallVec;
 
@@ -224,12 +224,7 @@ fn step<L: Log>(
 
 /// Where to read from, whether what is there is near its delivery limit, and how far to read; `None` where there is
 /// nothing to lease.
-fn next(
-    engine: &mut Partition,
-    wish: &Wish<'_>,
-    left: i64,
-    read_to: i64,
-) -> Option<(i64, bool, i64)> {
+fn next(engine: &mut Engine, wish: &Wish<'_>, left: i64, read_to: i64) -> Option<(i64, bool, i64)> {
     if !engine.can_acquire() {
         return None;
     }

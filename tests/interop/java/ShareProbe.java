@@ -25,6 +25,7 @@ public final class ShareProbe {
             case "renew" -> renew(settings, args[3], Long.parseLong(args[4]));
             case "record-limit" -> recordLimit(settings, args[3], Integer.parseInt(args[4]), Integer.parseInt(args[5]));
             case "work" -> work(settings, args[3]);
+            case "retry" -> retry(settings, args[3], Integer.parseInt(args[4]));
             case "first" -> first(settings, args[3], Integer.parseInt(args[4]));
             default -> throw new IllegalArgumentException(args[0]);
         }
@@ -121,6 +122,23 @@ public final class ShareProbe {
                 System.out.println("batch " + records.count());
                 records.forEach(record -> consumer.acknowledge(record, AcknowledgeType.ACCEPT));
                 taken += records.count();
+                consumer.commitSync().values().forEach(error -> error.ifPresent(e -> { throw e; }));
+            }
+        }
+    }
+
+    /** Releases a record so many times, then accepts it: milliseconds from each release to the next delivery. */
+    private static void retry(Properties settings, String topic, int times) {
+        try (var consumer = open(settings, topic)) {
+            long released = 0;
+            for (int left = times; left >= 0; left--) {
+                ConsumerRecord<byte[], byte[]> record = take(consumer).iterator().next();
+                if (released > 0) {
+                    System.out.println("delivery " + record.deliveryCount().orElse((short) 1) + " after "
+                        + (System.nanoTime() - released) / 1_000_000);
+                }
+                consumer.acknowledge(record, left > 0 ? AcknowledgeType.RELEASE : AcknowledgeType.ACCEPT);
+                released = System.nanoTime();
                 consumer.commitSync().values().forEach(error -> error.ifPresent(e -> { throw e; }));
             }
         }

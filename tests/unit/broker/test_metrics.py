@@ -17,7 +17,7 @@ from tests.unit.broker.share_member import ACCEPT, REJECT, RELEASE, RENEW, Membe
 
 from sharecore.broker.store_ground import StoreGround
 from sharecore.metrics import protobuf
-from sharecore.metrics.families import FAMILIES
+from sharecore.metrics.families import FAMILIES, GROUP_WAITING, GROUP_WINDOW_FULL
 from sharecore.metrics.family import Kind
 from sharecore.protocol import ApiKey
 from sharecore.sharestate.keys import SharePartitionKey
@@ -92,6 +92,27 @@ def test_a_share_partition_from_its_first_lease_to_its_last(
     assert of(now, "kafka_server_group_coordinator_metrics_share_group_count", "Stable") >= 1
     assert of(now, "sharecore_group_members", group) == 1
     assert of(now, "kafka_server_share_coordinator_metrics_write_total") > 0
+
+
+def test_records_that_wait_are_counted_and_a_paused_group_is_shown(
+    broker: RunningBroker, member: Member, group: str, topic: str
+) -> None:
+    produce(broker, topic, 3)
+    member.fetch(0)
+    for name, value, before in (
+        ("share.retry.backoff.ms", "60000", {}),
+        ("share.paused", "true", {"sharecore_share_group_paused": 0}),
+    ):
+        samples = scrape(broker)
+        assert {key: of(samples, key, group) for key in before} == before
+        setting = {"name": name, "config_operation": 0, "value": value}
+        resource = {"resource_type": 32, "resource_name": group, "configs": [setting]}
+        broker.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=[resource])
+    member.acknowledge({0: [(0, 1, RELEASE)]})
+    samples = scrape(broker)
+    assert of(samples, GROUP_WAITING.name, group, topic, "backoff") == 2
+    assert of(samples, GROUP_WINDOW_FULL.name, group, topic) == 0
+    assert of(samples, "sharecore_share_group_paused", group) == 1
 
 
 def test_totals_stay_when_the_leader_goes(
@@ -207,11 +228,14 @@ def test_every_sample_is_declared_and_every_declared_metric_is_there(broker: Run
         for family in FAMILIES
     }
     assert {name: declared[name] for name in ours} == {name: kinds[name] for name in ours}
-    # a group is there once it had a letter to write, a client once it has pushed; slots are a tier's
+    # a group is there once it had a letter to write, a client once it has pushed; slots are a
+    # tier's, and records wait where a group has a back-off
     later = {
         name
         for name in declared
-        if "dead_letter" in name or name == "sharecore_client_info" or name.startswith("sharecore_tier_")
+        if "dead_letter" in name
+        or name in ("sharecore_client_info", GROUP_WAITING.name, GROUP_WINDOW_FULL.name)
+        or name.startswith("sharecore_tier_")
     }
     assert declared.keys() - ours - later == set()
     assert "process_cpu_seconds" in kinds

@@ -15,8 +15,8 @@ impl LeaseId {
 /// Everything known about each offset of a run, in one word, so that two are compared at once.
 ///
 /// ```text
-/// bits   63   58         57            56        48..51  32..48           0..32
-///             rejected   opens batch   pending   state   delivery count   lease
+/// bits   63   59      58         57            56        48..51  32..48           0..32
+///             waits   rejected   opens batch   pending   state   delivery count   lease
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cell(u64);
@@ -29,6 +29,8 @@ const PENDING: u64 = 1 << 56;
 const OPENS_BATCH: u64 = 1 << 57;
 /// While the transition is being written: a member rejected the records, they did not come to their delivery limit.
 const REJECTED: u64 = 1 << 58;
+/// Available, and not to be acquired yet: see `managed`.
+const WAITS: u64 = 1 << 59;
 
 impl Cell {
     fn new(state: RecordState, delivery_count: u16, lease: LeaseId) -> Self {
@@ -83,9 +85,24 @@ impl Cell {
         self.0 & PENDING != 0
     }
 
+    /// The same available records, which wait from now on.
+    pub(crate) fn waiting(self) -> Self {
+        debug_assert!(self.is_available(), "only what is available can wait");
+        Self(self.0 | WAITS)
+    }
+
+    /// The same records, which wait no longer.
+    pub(crate) fn ready(self) -> Self {
+        Self(self.0 & !WAITS)
+    }
+
+    pub(crate) fn is_waiting(self) -> bool {
+        self.0 & WAITS != 0
+    }
+
     /// Whether the offsets can be acquired.
     pub(crate) fn is_available(self) -> bool {
-        self.0 & (STATE | PENDING) == (RecordState::Available as u64) << STATE_SHIFT
+        self.0 & (STATE | PENDING | WAITS) == (RecordState::Available as u64) << STATE_SHIFT
     }
 
     /// Whether the offsets are leased, and no change of their state is being written.
@@ -109,6 +126,7 @@ impl Cell {
     /// begun     -> free, Acquired     written; or not, and leased as before, or freed where the lock has run out
     /// Acquired  -> free               the lock has run out
     /// any       -> Archived           the log has lost the records; or a husk of settled ones (see `bury`)
+    /// Available -> Available          begins to wait, or waits no longer
     /// ```
     pub(crate) fn may_become(self, next: Self) -> bool {
         use RecordState::{Acquired, Archived};
@@ -126,6 +144,9 @@ impl Cell {
         if self.is_settled() {
             // a husk
             return next == Self::free(Archived, 0);
+        }
+        if self.ready() == next.ready() {
+            return self.ready().is_available();
         }
         if self.is_available() && next.state() == Acquired {
             return next.delivery_count() >= self.delivery_count();
@@ -205,6 +226,9 @@ mod tests {
         for (from, to) in [
             (free, Cell::acquired(3, lease)),
             (free, Cell::free(Archived, 2)),
+            (free, free.waiting()),
+            (free.waiting(), free),
+            (free.waiting(), Cell::free(Archived, 2)),
             (held, Cell::acquired(3, other)),
             (held, begun(Acknowledged)),
             (held, begun(Available)),
@@ -220,6 +244,8 @@ mod tests {
             (free, Cell::acquired(1, lease)),
             (free, Cell::free(Acknowledged, 2)),
             (free, Cell::free(Available, 1)),
+            (free.waiting(), Cell::acquired(3, lease)),
+            (held, free.waiting()),
             (held, Cell::acquired(2, lease)),
             (held, Cell::free(Available, 2)),
             (held, Cell::acquired(3, LeaseId::NONE)),

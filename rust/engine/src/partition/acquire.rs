@@ -94,12 +94,27 @@ impl Partition {
         options: AcquireOptions,
         out: &mut Vec<Acquired>,
     ) -> i64 {
-        let (Some(head), Some(tail)) = (batches.first(), batches.last()) else {
+        let Some(tail) = batches.last() else {
             return 0;
         };
-        let Some((last, budget)) =
-            self.cap(options.fetch_offset, options.max_fetch_records, tail.last)
-        else {
+        match self.cap(options.fetch_offset, options.max_fetch_records, tail.last) {
+            Some(cap) => self.acquire_within(now_ms, member, batches, options, cap, out),
+            None => 0,
+        }
+    }
+
+    /// As [`acquire`](Self::acquire), up to the offset and the number of records of `cap`.
+    #[inline]
+    pub(crate) fn acquire_within(
+        &mut self,
+        now_ms: i64,
+        member: &str,
+        batches: &[OffsetRange],
+        options: AcquireOptions,
+        (last, budget): (Offset, i64),
+        out: &mut Vec<Acquired>,
+    ) -> i64 {
+        let (Some(head), Some(tail)) = (batches.first(), batches.last()) else {
             return 0;
         };
         if tail.last < self.start || head.first < 0 || tail.last > OFFSET_MAX {

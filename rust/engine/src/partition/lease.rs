@@ -155,6 +155,20 @@ impl Leases {
         held.map(LeaseId).take(count)
     }
 
+    /// How many offsets belong to the leases of a member.
+    pub(crate) fn count_of(&self, name: &str) -> i64 {
+        let held = self.member(name).map(|member| self.held_by(member));
+        let counts = held.into_iter().flatten();
+        counts.map(|id| i64::from(self.timers[id.0].live)).sum()
+    }
+
+    /// How many offsets belong to leases.
+    pub(crate) fn count(&self) -> i64 {
+        // a place that is free counts none
+        let all = self.timers.find_all(|_| true);
+        all.map(|id| i64::from(self.timers[id].live)).sum()
+    }
+
     /// Takes a lease whose lock has run out at `now_ms`.
     pub(crate) fn pop_expired(&mut self, now_ms: i64) -> Option<LeaseId> {
         self.timers.pop(tick(now_ms)).map(LeaseId)

@@ -11,6 +11,7 @@ mod log_start;
 mod member;
 mod pace;
 mod release;
+mod waits;
 mod window;
 mod write;
 mod writes;
@@ -204,6 +205,11 @@ impl Partition {
             true
         });
         out
+    }
+
+    /// How many offsets a member holds, those whose settlement is being written included. Looks at all leases.
+    pub fn held_by(&self, member: &str) -> i64 {
+        self.leases.count_of(member)
     }
 
     /// Bytes held, indexes included.

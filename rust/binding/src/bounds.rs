@@ -1,0 +1,339 @@
+//! `GroupBounds`: what a share group may be given at this broker, and the fetches that wait for more.
+//!
+//! No borrow of an object is held while Python runs, which may come back to the same object.
+
+use std::collections::VecDeque;
+
+use pyo3::prelude::*;
+use pyo3::{PyTraverseError, PyVisit, intern};
+use sharecore_bounds::{Allowance, Bounds, Rate, Weights};
+
+use crate::gather::{Limits, Look, PyPartitionFetch, gather, next};
+use crate::leader::PyLeader;
+use crate::waiting::log_failure;
+use crate::waits::PyWaitingShareFetch;
+
+/// The bounds of one share group.
+#[pyclass(name = "GroupBounds", module = "sharecore._core")]
+pub(crate) struct PyGroupBounds {
+    inner: Bounds,
+    now_ms: Py<PyAny>,
+    call_later: Py<PyAny>,
+    leaders: Vec<Py<PyLeader>>,
+    /// Longest waiting first.
+    waiting: VecDeque<Py<PyWaitingShareFetch>>,
+    timer: Option<(i64, Py<PyAny>)>,
+}
+
+/// Partitions that have something, one after the other.
+struct Chosen<'py>(VecDeque<Bound<'py, PyLeader>>);
+
+impl<'py> Look<'py> for Chosen<'py> {
+    fn next(&mut self) -> Option<Bound<'py, PyLeader>> {
+        self.0.pop_front()
+    }
+
+    fn empty(&mut self, _: &Bound<'py, PyLeader>) -> PyResult<()> {
+        Ok(()) // the next look finds that out
+    }
+
+    fn failed(&mut self, _: Bound<'py, PyLeader>) {}
+}
+
+/// The partitions of one topic.
+struct Topic<'py> {
+    name: String,
+    partitions: VecDeque<Bound<'py, PyLeader>>,
+    /// About how many offsets wait in them.
+    waiting: i64,
+}
+
+impl PyGroupBounds {
+    fn now_ms(bounds: &Bound<'_, Self>) -> PyResult<i64> {
+        let py = bounds.py();
+        let now_ms = bounds.borrow().now_ms.clone_ref(py);
+        now_ms.call0(py)?.extract(py)
+    }
+
+    /// How many records a member holds at this broker.
+    fn held(bounds: &Bound<'_, Self>, member: &str) -> PyResult<i64> {
+        let py = bounds.py();
+        let leaders: Vec<_> = {
+            let held = bounds.borrow();
+            let leaders = held.leaders.iter();
+            leaders.map(|leader| leader.bind(py).clone()).collect()
+        };
+        let mut sum = 0;
+        for leader in &leaders {
+            if let Some(engine) = PyLeader::engine(leader) {
+                sum += engine.get().held_by(py, member)?;
+            }
+        }
+        Ok(sum)
+    }
+
+    /// What a fetch of a member may take that wants so much; with 0 records it has to wait.
+    fn allow(bounds: &Bound<'_, Self>, member: &str, wanted: i64) -> PyResult<Allowance> {
+        let bounds_members = bounds.borrow().inner.member_max.is_some();
+        let held = if bounds_members {
+            Self::held(bounds, member)?
+        } else {
+            0
+        };
+        let now_ms = Self::now_ms(bounds)?;
+        Ok(bounds.borrow_mut().inner.allow(now_ms, wanted, held))
+    }
+
+    /// As `gather`, within the bounds of the group; None where the fetch has to wait until more is allowed.
+    pub(crate) fn gather<'py>(
+        bounds: &Bound<'py, Self>,
+        look: &mut impl Look<'py>,
+        member: &str,
+        limits: &Limits,
+    ) -> PyResult<Option<Vec<Py<PyPartitionFetch>>>> {
+        let py = bounds.py();
+        let allowed = Self::allow(bounds, member, limits.max_records)?;
+        if allowed.records <= 0 {
+            return Ok(None);
+        }
+        let limits = Limits {
+            max_records: allowed.records,
+            record_limit: limits.record_limit || allowed.exact,
+            ..*limits
+        };
+        let has_weights = bounds.borrow().inner.weights.is_some();
+        let found = if has_weights {
+            Self::weighted(bounds, look, member, limits)?
+        } else {
+            gather(py, look, member, &limits)?
+        };
+        bounds.borrow_mut().inner.took(count(&found));
+        Ok(Some(found))
+    }
+
+    /// Divides a fetch among the topics that have something, by their weights; each in the order of the session.
+    fn weighted<'py>(
+        bounds: &Bound<'py, Self>,
+        look: &mut impl Look<'py>,
+        member: &str,
+        mut limits: Limits,
+    ) -> PyResult<Vec<Py<PyPartitionFetch>>> {
+        let py = bounds.py();
+        let mut topics = by_topic(look)?;
+        // what has little leaves its part to those that follow
+        topics.sort_by_key(|topic| topic.waiting);
+        let mut results = Vec::new();
+        let mut taken = Vec::new();
+        while !topics.is_empty() && limits.max_records > 0 && limits.max_bytes > 0 {
+            let names: Vec<_> = topics.iter().map(|topic| topic.name.as_str()).collect();
+            let quota = {
+                let held = bounds.borrow();
+                let weights = held.inner.weights.as_ref();
+                weights.map_or(limits.max_records, |weights| {
+                    weights.quotas(&names, limits.max_records)[0]
+                })
+            };
+            let topic = topics.remove(0);
+            let (mut records, mut bytes) = (0, 0);
+            if quota > 0 {
+                let part = i128::from(limits.max_bytes) * i128::from(quota);
+                let part = (part / i128::from(limits.max_records)) as i64;
+                let of_topic = Limits {
+                    max_bytes: part.max(1),
+                    max_records: quota,
+                    ..limits
+                };
+                let mut found = gather(py, &mut Chosen(topic.partitions), member, &of_topic)?;
+                records = count(&found);
+                bytes = found.iter().map(|each| each.get().size(py)).sum();
+                results.append(&mut found);
+            }
+            limits.max_records -= records;
+            limits.max_bytes -= bytes;
+            taken.push((topic.name, records, records < quota));
+        }
+        // what the fetch did not come to is owed its part
+        taken.extend(topics.into_iter().map(|topic| (topic.name, 0, false)));
+        if let Some(weights) = &mut bounds.borrow_mut().inner.weights {
+            weights.took(&taken);
+        }
+        Ok(results)
+    }
+
+    /// Has a fetch look again when more is allowed.
+    pub(crate) fn wait(
+        bounds: &Bound<'_, Self>,
+        fetch: &Bound<'_, PyWaitingShareFetch>,
+    ) -> PyResult<()> {
+        {
+            let mut held = bounds.borrow_mut();
+            if !held.waiting.iter().any(|each| each.is(fetch)) {
+                held.waiting.push_back(fetch.clone().unbind());
+            }
+        }
+        Self::arm(bounds)
+    }
+
+    pub(crate) fn stop_waiting(&mut self, fetch: &Bound<'_, PyWaitingShareFetch>) {
+        self.waiting.retain(|each| !each.is(fetch));
+    }
+
+    /// Lets a fetch look again; it waits again where it still gets nothing.
+    fn look_again(fetch: &Bound<'_, PyWaitingShareFetch>) -> PyResult<()> {
+        match PyWaitingShareFetch::again(fetch) {
+            Err(error) => log_failure(fetch.as_any(), error),
+            Ok(_) => Ok(()),
+        }
+    }
+
+    /// Has the fetches that wait look again when the rate allows it.
+    fn arm(bounds: &Bound<'_, Self>) -> PyResult<()> {
+        let py = bounds.py();
+        let now_ms = Self::now_ms(bounds)?;
+        let (due_ms, before, call_later) = {
+            let mut held = bounds.borrow_mut();
+            let Some(due_ms) = held.inner.due_ms(now_ms) else {
+                return Ok(());
+            };
+            if held.waiting.is_empty() || matches!(&held.timer, Some((at, _)) if *at <= due_ms) {
+                return Ok(());
+            }
+            (due_ms, held.timer.take(), held.call_later.clone_ref(py))
+        };
+        if let Some((_, before)) = before {
+            before.call_method0(py, intern!(py, "cancel"))?;
+        }
+        let delay_ms = i32::try_from((due_ms - now_ms).max(1)).unwrap_or(i32::MAX);
+        let seconds = f64::from(delay_ms) / 1000.0;
+        let again = bounds.getattr(intern!(py, "_due"))?;
+        let timer = call_later.call1(py, (seconds, again))?;
+        bounds.borrow_mut().timer = Some((due_ms, timer));
+        Ok(())
+    }
+}
+
+/// The partitions that have something, by topic.
+fn by_topic<'py>(look: &mut impl Look<'py>) -> PyResult<Vec<Topic<'py>>> {
+    let mut topics: Vec<Topic<'py>> = Vec::new();
+    while let Some(partition) = next(look)? {
+        let py = partition.py();
+        let log = partition.getattr(intern!(py, "log"))?;
+        let name: String = log.getattr(intern!(py, "topic"))?.extract()?;
+        let end: i64 = PyLeader::readable_end(&partition)?.extract()?;
+        let waiting = match PyLeader::engine(&partition) {
+            Some(engine) => end - engine.get().next_fetch_offset(py)?,
+            None => 0,
+        };
+        let at = topics.iter().position(|topic| topic.name == name);
+        let topic = if let Some(at) = at {
+            &mut topics[at]
+        } else {
+            topics.push(Topic {
+                name,
+                partitions: VecDeque::new(),
+                waiting: 0,
+            });
+            let last = topics.len() - 1;
+            &mut topics[last]
+        };
+        topic.waiting = topic.waiting.saturating_add(waiting);
+        topic.partitions.push_back(partition);
+    }
+    Ok(topics)
+}
+
+/// How many records fetches have taken.
+fn count(found: &[Py<PyPartitionFetch>]) -> i64 {
+    let acquired = found.iter().flat_map(|each| &each.get().acquired);
+    acquired.map(|each| each.last - each.first + 1).sum()
+}
+
+#[pymethods]
+impl PyGroupBounds {
+    #[new]
+    fn new(now_ms: Py<PyAny>, call_later: Py<PyAny>) -> Self {
+        Self {
+            inner: Bounds::default(),
+            now_ms,
+            call_later,
+            leaders: Vec::new(),
+            waiting: VecDeque::new(),
+            timer: None,
+        }
+    }
+
+    fn configure(
+        bounds: &Bound<'_, Self>,
+        records_per_second: i64,
+        member_max: i64,
+        weights: Vec<(String, i64)>,
+    ) -> PyResult<()> {
+        let now_ms = Self::now_ms(bounds)?;
+        {
+            let inner = &mut bounds.borrow_mut().inner;
+            match &mut inner.rate {
+                _ if records_per_second <= 0 => inner.rate = None,
+                Some(rate) => rate.set(records_per_second, now_ms),
+                none => *none = Some(Rate::new(records_per_second, now_ms)),
+            }
+            inner.member_max = (member_max > 0).then_some(member_max);
+            inner.weights = (!weights.is_empty()).then(|| Weights::new(weights));
+        }
+        Self::more(bounds)
+    }
+
+    /// Counts what members hold of a share partition, too.
+    fn add(&mut self, leader: Py<PyLeader>, py: Python<'_>) {
+        self.leaders.retain(|each| each.borrow(py).error.is_none());
+        self.leaders.push(leader);
+    }
+
+    /// Members may hold less than before, or the bounds are others: lets the fetches look again that wait.
+    pub(crate) fn more(bounds: &Bound<'_, Self>) -> PyResult<()> {
+        let py = bounds.py();
+        let waiting = std::mem::take(&mut bounds.borrow_mut().waiting);
+        for fetch in waiting {
+            Self::look_again(fetch.bind(py))?;
+        }
+        Ok(())
+    }
+
+    /// The rate allows more: lets fetches look again as long as it does.
+    fn _due(bounds: &Bound<'_, Self>) -> PyResult<()> {
+        bounds.borrow_mut().timer = None;
+        let now_ms = Self::now_ms(bounds)?;
+        let mut left = bounds.borrow().waiting.len();
+        while left > 0 {
+            left -= 1;
+            let fetch = {
+                let mut held = bounds.borrow_mut();
+                if held.inner.due_ms(now_ms).is_some() {
+                    break;
+                }
+                held.waiting.pop_front()
+            };
+            if let Some(fetch) = fetch {
+                Self::look_again(fetch.bind(bounds.py()))?;
+            }
+        }
+        Self::arm(bounds)
+    }
+
+    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.now_ms)?;
+        visit.call(&self.call_later)?;
+        self.leaders.iter().try_for_each(|each| visit.call(each))?;
+        self.waiting.iter().try_for_each(|each| visit.call(each))?;
+        match &self.timer {
+            Some((_, timer)) => visit.call(timer),
+            None => Ok(()),
+        }
+    }
+
+    fn __clear__(&mut self) {
+        self.leaders.clear();
+        self.waiting.clear();
+        self.timer = None;
+    }
+}

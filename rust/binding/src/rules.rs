@@ -1,0 +1,65 @@
+//! `Rules`: what a group has set about when its records come again.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use sharecore_engine::{Backoff, Rules};
+
+/// The rules of a managed share partition.
+#[pyclass(name = "Rules", module = "sharecore._core", frozen)]
+pub(crate) struct PyRules(pub(crate) Rules);
+
+#[pymethods]
+impl PyRules {
+    #[new]
+    #[pyo3(signature = (*, backoff_ms = 0, backoff_max_ms = 300_000, multiplier = 2.0, jitter = 0.0, on_release = true,
+                        on_timeout = true, max_waiting = 16_000))]
+    fn new(
+        backoff_ms: i64,
+        backoff_max_ms: i64,
+        multiplier: f64,
+        jitter: f64,
+        on_release: bool,
+        on_timeout: bool,
+        max_waiting: i64,
+    ) -> PyResult<Self> {
+        let is_number =
+            multiplier >= 1.0 && multiplier.is_finite() && (0.0..=1.0).contains(&jitter);
+        if backoff_ms < 0 || backoff_max_ms < backoff_ms || max_waiting <= 0 || !is_number {
+            return Err(PyValueError::new_err(
+                "the first wait must be at least 0 and at most backoff_max_ms, multiplier at least 1, jitter from 0 to 1, \
+                 max_waiting positive",
+            ));
+        }
+        let backoff = Backoff {
+            first_ms: backoff_ms,
+            max_ms: backoff_max_ms,
+            multiplier,
+            jitter,
+            on_release,
+            on_timeout,
+        };
+        Ok(Self(Rules {
+            backoff,
+            max_waiting,
+        }))
+    }
+
+    #[getter]
+    fn on_release(&self) -> bool {
+        self.0.backoff.on_release
+    }
+
+    #[getter]
+    fn on_timeout(&self) -> bool {
+        self.0.backoff.on_timeout
+    }
+
+    #[getter]
+    fn max_waiting(&self) -> i64 {
+        self.0.max_waiting
+    }
+
+    fn wait_ms(&self, first: i64, delivery_count: u16) -> i64 {
+        self.0.backoff.wait_ms(first, delivery_count)
+    }
+}
