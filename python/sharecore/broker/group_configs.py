@@ -9,6 +9,8 @@ from sharecore.storage import Configs, ResourceType
 from sharecore.waiting import Done
 
 _CACHE_MAX = 4096
+_NAME_MAX = 1_000
+"""A longer id is not remembered: clients choose them."""
 
 
 class GroupConfigs:
@@ -30,11 +32,16 @@ class GroupConfigs:
         """The configuration of a group; a group without settings of its own has the broker's defaults."""
         config = self._resolved.get(group_id)
         if config is None:
+            if len(group_id) > _NAME_MAX:
+                return self._resolve(group_id)
             if len(self._resolved) >= _CACHE_MAX:
                 self._resolved.clear()
-            own = self._configs.get(ResourceType.GROUP, group_id)
-            config = self._resolved[group_id] = GroupConfig.resolve(own, self._broker_config())
+            config = self._resolved[group_id] = self._resolve(group_id)
         return config
+
+    def _resolve(self, group_id: str) -> GroupConfig:
+        own = self._configs.get(ResourceType.GROUP, group_id)
+        return GroupConfig.resolve(own, self._broker_config())
 
     def when_current(self, done: Done) -> None:
         """Calls back once `get` tells what any broker had set by now, or with why that cannot be known."""

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from sharecore.storage import Log
 
 _IDLE_MS = 300_000
+_CONFIGS_MAX = 1_000
+"""Configurations that are remembered; the id of a group has up to 32,767 bytes."""
 
 Which = Callable[[UUID, int], bool]
 """Chooses partitions of topics."""
@@ -58,7 +60,7 @@ class SharePartitions(Leaders):
     ) -> None:
         self._find_log = find_log
         self._leader_epoch = leader_epoch
-        self._group_config = group_config
+        self._config_of = group_config
         self._persister = persister
         self._clock = clock
         self._call_later = call_later
@@ -75,6 +77,12 @@ class SharePartitions(Leaders):
         """State batches that were loaded and could not be as they were."""
         self.retired: dict[tuple[str, UUID], Tally] = {}
         """What leaders that are gone had counted, by group and topic."""
+
+    def _group_config(self, group_id: str) -> GroupConfig:
+        """The configuration of a group, which `config` remembers: for any group that a client names."""
+        if len(self._configs) >= _CONFIGS_MAX:
+            self._configs.clear()
+        return self._config_of(group_id)
 
     def __len__(self) -> int:
         return sum(map(len, self._leaders.values()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
@@ -14,6 +15,8 @@ from sharecore.waiting import HostAddresses
 
 _PREFIX = b"quota/"
 _REMEMBERED_MAX = 10_000
+_NAMES_MAX = 1_000
+"""Names of more characters are looked up each time: clients choose what would be remembered."""
 
 Scope = tuple[str | None, str | None]
 """Who shares what a quota gives: a user's or a client id's, or a user's with one client id."""
@@ -63,6 +66,8 @@ class ClientQuotas:
 
     def limit(self, key: str, user: str, client_id: str) -> Limit | None:
         """The quota that counts for a request: the most particular one; None where there is none."""
+        if len(user) + len(client_id) > _NAMES_MAX:
+            return self._look_up(key, user, client_id)
         try:
             return self._found[key, user, client_id]
         except KeyError:
@@ -136,13 +141,21 @@ class ClientQuotas:
 
 def _candidates(user: str, client_id: str) -> Iterable[tuple[Entity, Scope]]:
     """Whose quota may count for a request, the most particular first, and who then shares it."""
+    scope = _shortened(user), _shortened(client_id)
     users, clients = ((USER, user), (USER, None)), ((CLIENT_ID, client_id), (CLIENT_ID, None))
     for who in users:
         for what in clients:
-            yield (what, who), (user, client_id)
-        yield (who,), (user, None)
+            yield (what, who), scope
+        yield (who,), (scope[0], None)
     for what in clients:
-        yield (what,), (None, client_id)
+        yield (what,), (None, scope[1])
+
+
+def _shortened(name: str) -> str:
+    """Return a name as scopes have it, which are remembered for long."""
+    if len(name) <= _NAMES_MAX:
+        return name
+    return hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()
 
 
 def _written(entity: Entity) -> str:

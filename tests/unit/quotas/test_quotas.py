@@ -84,3 +84,18 @@ def test_what_is_no_rate_of_bytes(value: float) -> None:
     with pytest.raises(KafkaError) as refused:
         check_value(ANN, PRODUCER, value)
     assert refused.value.code is ErrorCode.INVALID_REQUEST
+
+
+def test_names_of_any_length_are_bounded_in_memory(tmp_path: Path) -> None:
+    async def test(quotas: ClientQuotas) -> None:
+        await quotas.change({entity_of([("client-id", None)]): {PRODUCER: 100.0}})
+        long, longer = "c" * 30_000, "c" * 30_001
+        first, second = (quotas.limit(PRODUCER, "alice", each) for each in (long, longer))
+        assert first is not None
+        assert second is not None
+        assert first.scope != second.scope, "each client has its own"
+        assert first.scope == getattr(quotas.limit(PRODUCER, "bob", long), "scope", None)
+        assert len(str(first.scope)) < 200
+        assert not quotas._found
+
+    kept(tmp_path, test)
