@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import warnings
 from collections.abc import Callable, Coroutine
 from typing import Any
+from unittest import mock
 
 from tests.simulation.loop import Process, SimulatedLoop
 
@@ -81,3 +84,23 @@ def test_a_process_that_stands_still_goes_on_where_it_was() -> None:
             "second after 0.5 s",
             "timer after 0.5 s",
         ]
+
+
+def test_what_has_begun_in_the_last_turn_leaves_no_coroutine_behind() -> None:
+    loop = SimulatedLoop(1)
+
+    async def handle() -> None:
+        await asyncio.sleep(0)
+
+    def again() -> None:
+        loop.create_task(handle())
+        loop.call_soon(again)
+
+    again()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        with mock.patch("tests.simulation.loop._FAREWELL_S", 0.01):
+            loop.bury(lambda: None)
+        loop = None  # type: ignore[assignment]
+        gc.collect()
+    assert [str(each.message) for each in told] == []
