@@ -184,7 +184,9 @@ class SharePartitions(Leaders):
                     paused[leader.key.group_id] = self._pauses.is_paused(leader.key.group_id, config)
                 leader.pause(paused=paused[leader.key.group_id])
                 leader.configure(config)
-        for group in paused:
+        # a group without leaders keeps its bounds, too
+        bounded = self._bounds.keys() if group_id is None else self._bounds.keys() & {group_id}
+        for group in paused.keys() | bounded:
             self._bound(group, self.config(group))
 
     def _bound(self, group_id: str, config: GroupConfig) -> None:

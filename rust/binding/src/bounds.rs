@@ -13,6 +13,9 @@ use crate::leader::PyLeader;
 use crate::waiting::log_failure;
 use crate::waits::PyWaitingShareFetch;
 
+/// Up to so many leaders are kept without a look at which have ended.
+const LEADERS_MIN: usize = 64;
+
 /// The bounds of one share group.
 #[pyclass(name = "GroupBounds", module = "sharecore._core")]
 pub(crate) struct PyGroupBounds {
@@ -20,6 +23,8 @@ pub(crate) struct PyGroupBounds {
     now_ms: Py<PyAny>,
     call_later: Py<PyAny>,
     leaders: Vec<Py<PyLeader>>,
+    /// With so many leaders, those are looked for that have ended.
+    leaders_max: usize,
     /// Longest waiting first.
     waiting: VecDeque<Py<PyWaitingShareFetch>>,
     timer: Option<(i64, Py<PyAny>)>,
@@ -257,6 +262,7 @@ impl PyGroupBounds {
             now_ms,
             call_later,
             leaders: Vec::new(),
+            leaders_max: LEADERS_MIN,
             waiting: VecDeque::new(),
             timer: None,
         }
@@ -284,7 +290,10 @@ impl PyGroupBounds {
 
     /// Counts what members hold of a share partition, too.
     fn add(&mut self, leader: Py<PyLeader>, py: Python<'_>) {
-        self.leaders.retain(|each| each.borrow(py).error.is_none());
+        if self.leaders.len() >= self.leaders_max {
+            self.leaders.retain(|each| each.borrow(py).error.is_none());
+            self.leaders_max = LEADERS_MIN.max(2 * self.leaders.len());
+        }
         self.leaders.push(leader);
     }
 

@@ -148,3 +148,15 @@ def test_settings_that_name_no_bound_change_nothing() -> None:
     assert bench.take("m") == [(0, 9, 1)]
     bench.settle("m", (0, 9, RELEASE))
     assert bench.take("m") == [(0, 9, 2)]
+
+
+def test_bounds_that_change_while_the_group_has_no_leaders_count_for_the_next() -> None:
+    bench = Bench(replace(EARLIEST, share_member_max_record_locks=5))
+    bench.logs[0].produce(20)
+    bench.leader()
+    bench.leaders.drop_all()
+    change(bench, share_member_max_record_locks=8)
+    assert records(bench.take("m")) == 8
+    bench.leaders.drop_all()
+    change(bench, share_member_max_record_locks=0)
+    assert records(bench.take("n")) == 20
