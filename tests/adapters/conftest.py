@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -70,8 +69,8 @@ class Work:
         return done.stdout
 
     def kill(self) -> None:
-        """End a worker with all its processes at once: kill -9."""
-        worker = self._workers.pop(random.randrange(len(self._workers)))
+        """End the oldest worker with all its processes at once: kill -9."""
+        worker = self._workers.pop(0)
         os.killpg(worker.pid, signal.SIGKILL)
         worker.wait()
 
@@ -111,7 +110,12 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
     made = Broker(tmp_path / "broker", settings=QUICK_GROUPS)
     made.start()
     for group in ("jobs", "taskiq", "celery", "default"):
-        configure_group(made.bootstrap, group, share_record_lock_duration_ms=LOCK_MS)
+        configure_group(
+            made.bootstrap,
+            group,
+            share_record_lock_duration_ms=LOCK_MS,
+            share_auto_offset_reset="earliest",
+        )
     yield made
     made.kill()
 

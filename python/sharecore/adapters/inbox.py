@@ -32,6 +32,7 @@ _FIXED = {
     "prefetch.records": 0,
 }
 _CLOSE_SECONDS = 10.0
+_LOOK_SECONDS = 0.02
 
 
 class Held:
@@ -116,6 +117,12 @@ class Inbox:
             taken.append(held)
         return taken
 
+    async def wait_until_joined(self, seconds: float) -> None:
+        """Return once share partitions are assigned to this member, or when the time is over."""
+        until = self._loop.time() + seconds
+        while not self._consumer.assignment and self._loop.time() < until:  # noqa: ASYNC110
+            await asyncio.sleep(_LOOK_SECONDS)
+
     def subscribe(self, topics: Iterable[str]) -> None:
         """Take jobs from these topics from now on."""
         self._consumer.subscribe(topics)
@@ -152,6 +159,8 @@ class Inbox:
     def lose(self, held: Held) -> None:
         """Note that the lock of a job is gone."""
         self._held.discard(held)
+        if self._closed:
+            return
         record = held.record
         logger.warning(
             "the lock of %s-%s@%s was lost: the job is delivered again",
@@ -194,6 +203,10 @@ class ThreadedInbox:
     def take(self, count: int, timeout: float) -> list[Held]:
         """Return up to so many jobs, none after `timeout` seconds."""
         return self._wait(self._inbox.take(count, timeout))
+
+    def wait_until_joined(self, seconds: float) -> None:
+        """Return once share partitions are assigned to this member, or when the time is over."""
+        self._wait(self._inbox.wait_until_joined(seconds))
 
     def subscribe(self, config: Mapping[str, Any], topics: Sequence[str], needs: Needs) -> None:
         """Take jobs from these topics from now on, which are created where they do not exist."""

@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-FRAMEWORKS = ["taskiq"]
+FRAMEWORKS = {"taskiq": "taskiq", "kombu": "celery"}
+"""Extras by the modules of frameworks, and ours, which have the same names."""
 
 
 @pytest.mark.parametrize("name", FRAMEWORKS)
@@ -18,5 +19,5 @@ def test_a_framework_that_is_missing_is_named_with_its_extra(
         monkeypatch.delitem(sys.modules, each)
     monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.delitem(sys.modules, f"sharecore.adapters.{name}", raising=False)
-    with pytest.raises(ImportError, match=rf"run: pip install 'sharecore\[{name}\]'"):
+    with pytest.raises(ImportError, match=rf"run: pip install 'sharecore\[{FRAMEWORKS[name]}\]'"):
         importlib.import_module(f"sharecore.adapters.{name}")
