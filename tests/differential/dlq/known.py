@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -141,6 +142,22 @@ def _synonyms(scenario: str, difference: Difference) -> bool:
     return apache == [] and [source for _, _, source in ours] == [5]
 
 
+_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{0,249}")
+_INVALID_CONFIG = 40
+
+
+def _illegal_name(scenario: str, difference: Difference) -> bool:
+    """A name that no topic can have is taken there, and no letter is ever written; ours refuses it."""
+    path, apache, ours = difference
+    if scenario != "settings_of_a_group":
+        return False
+    if path[-1] == "value":
+        return isinstance(apache, str) and not _NAME.fullmatch(apache)
+    if path[-2:-1] == ("synonyms",):
+        return not _NAME.fullmatch(apache[1])
+    return bool(apache == (0, None) and ours[0] == _INVALID_CONFIG and "is illegal" in ours[1])
+
+
 KNOWN: dict[str, Callable[[str, Difference], bool]] = {
     "own headers": _own_headers,
     "a letter without its value": _kept_bare,
@@ -152,6 +169,7 @@ KNOWN: dict[str, Callable[[str, Difference], bool]] = {
     "a group that is made anew": _group_made_anew,
     "state that cannot be": _state_that_cannot_be,
     "synonyms of a default": _synonyms,
+    "names that no topic can have": _illegal_name,
 }
 
 

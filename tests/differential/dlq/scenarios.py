@@ -189,15 +189,6 @@ def topic_has_another_prefix(world: World) -> Seen:
 
 
 @scenario
-def topic_has_a_name_that_cannot_be(world: World) -> Seen:
-    member = world.begin(queue=None)
-    world.side.group(world.group, "dlq.a b")
-    member.take(10)
-    code = member.acknowledge((0, 9, REJECT))
-    return {"answer": code} | world.outcome(range(10), lag=0)
-
-
-@scenario
 def fewer_partitions(world: World) -> Seen:
     member = world.begin(4, partitions=3, queue_partitions=2)
     seen: dict[int, list[tuple[int, int, int]]] = {}

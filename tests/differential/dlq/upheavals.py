@@ -29,16 +29,6 @@ def topic_is_made(world: World) -> Seen:
 
 
 @alone
-def topic_cannot_be_made(world: World) -> Seen:
-    with world.side.broker_setting(AUTO_CREATE, "true"):
-        member = world.begin(queue=None)
-        world.side.group(world.group, "dlq.a b")
-        member.take(10)
-        member.acknowledge((0, 9, REJECT))
-        return world.outcome(range(10), lag=0)
-
-
-@alone
 def topic_with_another_prefix_is_not_made(world: World) -> Seen:
     with world.side.broker_setting(AUTO_CREATE, "true"):
         world.dlq = world.dlq.replace("dlq.", "dead.")
