@@ -80,7 +80,7 @@ spark: .venv/.installed .venv-spark/.installed jars ## the streaming source of P
 	.venv-adapters/bin/pip install -q --upgrade 'pip>=25.1'
 	.venv-adapters/bin/pip install -q --group test
 	.venv-adapters/bin/pip install -q --force-reinstall --no-deps "$$(cat $<)"
-	.venv-adapters/bin/pip install -q "$$(cat $<)[taskiq,celery]"
+	.venv-adapters/bin/pip install -q "$$(cat $<)[taskiq,celery,dramatiq]"
 	rm -rf build/kombu && mkdir -p build/kombu
 	.venv-adapters/bin/pip download -q --no-deps --no-binary :all: -d build/kombu "kombu==$$(.venv-adapters/bin/python -c 'import kombu; print(kombu.__version__)')"
 	tar -xzf build/kombu/kombu-*.tar.gz -C build/kombu --strip-components=1

@@ -24,6 +24,8 @@ CALLED_BY_LIBRARIES = {
     "prepareForTriggerAvailableNow", "streamReader",
     # taskiq
     "pre_execute",
+    # dramatiq
+    "declare_queue", "nack", "requeue",
     # kombu
     "basic_get", "driver_version", "restore_unacked", "restore_at_shutdown", "_delete", "_get_many",
     "_has_queue", "_purge", "_put", "_put_fanout", "_size",

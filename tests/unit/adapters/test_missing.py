@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-FRAMEWORKS = {"taskiq": "taskiq", "kombu": "celery"}
+FRAMEWORKS = {"taskiq": "taskiq", "kombu": "celery", "dramatiq": "dramatiq"}
 """Extras by the modules of frameworks, and ours, which have the same names."""
 
 
