@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import random
 from functools import partial
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule, run_state_machine_as_test
+from tests.differential.oracle import Oracle
 from tests.differential.step import Operation
 from tests.differential.test_machine import Engines, limits, state_batches
 
@@ -79,3 +82,62 @@ def test_both_engines_make_the_same_records_wait() -> None:
             phases=[Phase.generate, Phase.shrink],
         ),
     )
+
+
+def _lived(seed: int) -> tuple[int, list[list[int]]]:
+    """Start offset and state batches that a share partition has written whose records waited."""
+    chance = random.Random(seed)
+    backoff = _core.Rules(backoff_ms=1000, backoff_max_ms=60_000, jitter=0.5, max_waiting=1000)
+    made: Any = partial(_core.Partition, rules=backoff, now_ms=BEGIN_MS)
+    driver = Driver(Engine("rust", made, _core.combine))
+    driver.apply({"op": "init", "start_offset": 3, "state_batches": [], "lock_ms": 2000})
+    waited = 0
+    for _ in range(200):
+        first = driver.partition.next_fetch_offset
+        batches = [[first + at, first + at] for at in range(10)]
+        took = driver.apply({"op": "acquire", "member": "m", "batches": batches, "max_fetch_records": 10})
+        for begin, end, _ in took["acquired"]:
+            types = [chance.choice([1, 1, 1, 2, 2, 3]) for _ in range(end - begin + 1)]
+            if chance.random() < 0.8:
+                ack = {"first": begin, "last": end, "types": types}
+                driver.apply({"op": "ack", "member": "m", "batches": [ack]})
+        driver.apply({"op": "advance", "ms": chance.choice([0, 10, 700])})
+        partition: Any = driver.partition
+        waited += partition.waiting()[0]
+    assert waited > 0, "some waited"
+    read = driver.apply({"op": "reload"})
+    return read["read_start_offset"], read["read"]
+
+
+@pytest.mark.timeout(600)  # the first use of the oracle fetches Kafka's jars
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_apaches_class_loads_what_was_written_and_delivers_everything_that_waits(
+    oracle: Oracle, seed: int
+) -> None:
+    start_offset, state = _lived(seed)
+    assert any(batch[2] == 0 for batch in state), "something waits"
+    settled = {
+        offset for first, last, kind, _ in state if kind in (2, 4) for offset in range(first, last + 1)
+    }
+    counts = {offset: count for first, last, _, count in state for offset in range(first, last + 1)}
+    end = max(counts)
+    names = ("first", "last", "state", "delivery_count")
+    begin = {
+        "op": "init",
+        "start_offset": start_offset,
+        "state_batches": [dict(zip(names, batch, strict=True)) for batch in state],
+        "max_inflight": 100_000,
+        "max_delivery_count": 100,
+    }
+    offsets = [[offset, offset] for offset in range(start_offset, end + 1)]
+    take = {"op": "acquire", "member": "a", "batches": offsets, "max_fetch_records": 10_000}
+    answers = oracle.run([begin, *[take | {"fetch_offset": start_offset}] * 3])
+    taken = {
+        offset: count
+        for answer in answers[1:]
+        for first, last, count in answer["acquired"]
+        for offset in range(first, last + 1)
+    }
+    assert taken == {
+        offset: counts.get(offset, 0) + 1 for offset in range(start_offset, end + 1) if offset not in settled
+    }
