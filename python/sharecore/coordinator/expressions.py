@@ -107,8 +107,15 @@ def matches_of_each(expressions: Iterable[str], names: Sequence[str]) -> dict[st
 
 def _compiled(expression: str) -> Expression:
     if len(expression) <= _SHORT:
-        return Expression(_translated(expression), _SHORT_BYTES_MAX)
-    return Expression(_Translation(expression).whole(), _BYTES_MAX)
+        translated, bytes_max = _translated(expression), _SHORT_BYTES_MAX
+    else:
+        translated, bytes_max = _Translation(expression).whole(), _BYTES_MAX
+    try:
+        return Expression(translated, bytes_max)
+    except ValueError as error:
+        # what is translated is an expression: nothing but its size is wrong
+        text = f"it takes more than {bytes_max} bytes once compiled: shorten it, or repeat less in it"
+        raise ValueError(text) from error
 
 
 @lru_cache(256)
@@ -193,7 +200,7 @@ class _Translation:
         self.parts.append(part)
         self.size += len(part)
         if self.size > _TRANSLATED_MAX:
-            raise ValueError("expression is too large")
+            raise ValueError("expression is too large: shorten it")
 
     def _open(self) -> None:
         if not self.text.startswith("(?", self.at):
