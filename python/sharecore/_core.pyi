@@ -213,8 +213,10 @@ class Produce:
 class ProduceWork:
     """A Produce request with many partitions, which is taken batch by batch."""
 
-    def topics(self) -> list[Any]:
-        """Return the ids or names of its topics."""
+    @property
+    def topic_count(self) -> int: ...
+    def topic(self, place: int) -> Any:
+        """Return the id or the name of a topic, by its place in the request."""
     def learn(self, place: Callable[[Any], tuple[Any, KafkaError | None]], stays: bool) -> None:
         """Note where batches go, before the first step; see `Produce`."""
     def step(self) -> bool:

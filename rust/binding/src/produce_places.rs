@@ -1,7 +1,5 @@
 //! `Places`: where the batches of one Produce request go, asked of Python once a topic.
 
-use std::collections::HashMap;
-
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 
@@ -45,7 +43,8 @@ impl Place {
 /// What is known of the topics of a request.
 #[derive(Default)]
 pub(crate) struct Places {
-    known: HashMap<TopicName, Place>,
+    /// The topic whose batches come next: a request has them together.
+    known: Option<(TopicName, Place)>,
     /// What tells where a topic's batches go, as this client may have it.
     place: Option<Py<PyAny>>,
     /// Whether it holds for all clients until topics change.
@@ -65,23 +64,24 @@ impl Places {
 
     /// Where batches of a topic go.
     pub(crate) fn of(&mut self, py: Python<'_>, name: &TopicName) -> PyResult<&Place> {
-        if !self.known.contains_key(name) {
+        if self.known.as_ref().is_none_or(|(known, _)| known != name) {
             let place = self.place.as_ref().expect("places were learned");
-            let place = match place.bind(py).call1((object(py, name)?,)) {
+            let place = match place.bind(py).call1((named(py, name)?,)) {
                 Ok(found) => {
                     let (logs, refusal) = found.extract()?;
                     Place::Logs(logs, refusal)
                 }
                 Err(error) => Place::Nowhere(kafka_error_in(py, error)?.unbind()),
             };
-            self.known.insert(name.clone(), place);
+            self.known = Some((name.clone(), place));
         }
-        Ok(&self.known[name])
+        let (_, place) = self.known.as_ref().expect("it was just put there");
+        Ok(place)
     }
 
     /// Looks for topics again.
     pub(crate) fn forget(&mut self) {
-        self.known.clear();
+        self.known = None;
     }
 }
 
@@ -92,12 +92,13 @@ pub(crate) fn names<'py, 'a>(
 ) -> PyResult<Bound<'py, PyList>> {
     let list = PyList::empty(py);
     for name in names {
-        list.append(object(py, name)?)?;
+        list.append(named(py, name)?)?;
     }
     Ok(list)
 }
 
-fn object<'py>(py: Python<'py>, name: &TopicName) -> PyResult<Bound<'py, PyAny>> {
+/// The id or the name of a topic as Python has it.
+pub(crate) fn named<'py>(py: Python<'py>, name: &TopicName) -> PyResult<Bound<'py, PyAny>> {
     match name {
         TopicName::Id(id) => uuids::object(py, *id),
         TopicName::Name(name) => Ok(PyString::new(py, name).into_any()),

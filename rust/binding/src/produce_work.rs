@@ -5,15 +5,15 @@
 use std::mem;
 use std::ops::Range;
 
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyIndexError, PyRuntimeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList};
+use pyo3::types::PyBytes;
 use pyo3::{PyTraverseError, PyVisit};
 
 use crate::dispatch::Asked;
 use crate::exchange::PyExchange;
 use crate::produce::{Appender, Batches, One, PyProduce, Terms};
-use crate::produce_places::{Places, names};
+use crate::produce_places::{Places, named};
 use crate::produced::TopicName;
 
 /// Batches of a turn of the event loop; see `sharecore.waiting.Turns`.
@@ -147,13 +147,18 @@ impl Remaining {
 
 #[pymethods]
 impl PyProduceWork {
-    /// The ids or names of the topics.
-    fn topics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let topics = self
-            .remaining
-            .iter()
-            .flat_map(|remaining| &remaining.topics);
-        names(py, topics.map(|topic| &topic.name))
+    #[getter]
+    fn topic_count(&self) -> usize {
+        let remaining = self.remaining.as_ref();
+        remaining.map_or(0, |remaining| remaining.topics.len())
+    }
+
+    /// The id or the name of a topic, by its place in the request.
+    fn topic<'py>(&self, py: Python<'py>, place: usize) -> PyResult<Bound<'py, PyAny>> {
+        let remaining = self.remaining.as_ref();
+        let topic = remaining.and_then(|remaining| remaining.topics.get(place));
+        let topic = topic.ok_or_else(|| PyIndexError::new_err("there is no such topic"))?;
+        named(py, &topic.name)
     }
 
     /// What tells where batches go, and whether that holds for everybody.

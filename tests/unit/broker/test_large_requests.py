@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from uuid import UUID
 
 import pytest
 from tests.harness.batches import batch
@@ -12,7 +13,8 @@ from tests.harness.running import TIMEOUT_SECONDS, Client, RunningBroker
 
 from sharecore.broker.broker import Broker
 from sharecore.broker.large_requests import Lane
-from sharecore.protocol import ApiKey
+from sharecore.errors import ErrorCode
+from sharecore.protocol import ApiKey, codec
 
 MANY = 6_000
 """More than are read in the event loop."""
@@ -104,6 +106,29 @@ def test_produce_refuses_each_of_many_partitions_that_are_not_there(
     answer = Client(broker.port).ask(ApiKey.PRODUCE, 9, acks=1, timeout_ms=5000, topic_data=topic_data)
     codes = [[each.error_code for each in one.partition_responses] for one in answer.responses]
     assert codes == [[0, 0] + [3] * 1998, [3] * 2000]
+
+
+def test_produce_to_many_topics_of_which_one_is_there(broker: RunningBroker, topic: str) -> None:
+    client = Client(broker.port)
+    described = client.ask(ApiKey.METADATA, 12, topics=[{"name": topic, "topic_id": None}])
+    ids = [described.topics[0].topic_id, *(UUID(int=1000 + number) for number in range(MANY))]
+    data = [{"index": 0, "records": batch([b"x"])}]
+    topic_data = [{"topic_id": each, "partition_data": data} for each in ids]
+    answer = client.ask(ApiKey.PRODUCE, 13, acks=1, timeout_ms=5000, topic_data=topic_data)
+    codes = [(each.topic_id, each.partition_responses[0].error_code) for each in answer.responses]
+    assert codes == [(ids[0], 0), *((each, ErrorCode.UNKNOWN_TOPIC_ID) for each in ids[1:])]
+
+
+def test_a_malformed_produce_request_with_many_topics_ends_its_connection(
+    broker: RunningBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic_data = [{"name": f"t{number}", "partition_data": [{"index": 0}]} for number in range(MANY)]
+    frame = codec(ApiKey.PRODUCE, 9).write_request(1, "tester", {"acks": 1, "topic_data": topic_data})
+    client = Client(broker.port)
+    client.send_frame(frame[4:].replace(b"t5999", b"\xff5999"))
+    with pytest.raises(EOFError):
+        client.receive_frame()
+    assert not [record for record in caplog.records if record.exc_info]
 
 
 def test_a_fetch_of_many_partitions_finds_the_few_that_have_records(

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -46,14 +46,14 @@ def _in_turns(context: RequestContext, work: ProduceWork) -> Any:
 
 
 def _take(context: RequestContext, work: ProduceWork) -> Steps[Any]:
-    place, stays = yield from _look_up(context, work.topics())
+    place, stays = yield from _look_up(context, map(work.topic, range(work.topic_count)))
     work.learn(place, stays)
     while work.step():
         yield
     return work.end()
 
 
-def _look_up(context: RequestContext, asked: Sequence[UUID | str | None]) -> Steps[_Placed]:
+def _look_up(context: RequestContext, asked: Iterable[UUID | str | None]) -> Steps[_Placed]:
     """Decide once a topic what the client may write to."""
     topics = context.broker.topics
     if context.broker.authorizer is None:
