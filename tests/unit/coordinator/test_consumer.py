@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from tests.unit.coordinator.consumer_cluster import A, B, Cluster, Member, refusal
 
 from sharecore.coordinator.classic import ClassicGroup
+from sharecore.coordinator.classic.member import ClassicMember
 from sharecore.coordinator.consumer import (
     ConsumerGroup,
     Heartbeat,
@@ -290,7 +291,7 @@ def test_who_would_upgrade_a_classic_group_with_members_is_told_that_this_is_not
     cluster = Cluster()
     classic = ClassicGroup("g", 0)
     cluster.registry.add(classic)
-    classic.members["c"] = object()  # type: ignore[assignment]
+    classic.members["c"] = ClassicMember("c", None, "app", "/127.0.0.1", 1000, 1000, [("range", b"")])
     with pytest.raises(KafkaError, match="because online upgrade is disabled") as refused:
         Member(cluster, "m1").join()
     assert refused.value.code is ErrorCode.GROUP_ID_NOT_FOUND
