@@ -14,7 +14,7 @@ build/sources: FORCE
 build/wheel: $(SOURCES) build/sources | .venv/.created
 	@.ci/need cargo
 	rm -f dist/sharecore-*.whl
-	.venv/bin/maturin build --release --locked --interpreter .venv/bin/python --out dist
+	.venv/bin/maturin build --release --locked --features testing --interpreter .venv/bin/python --out dist
 	@echo dist/sharecore-*.whl > $@
 
 # what the wheel needs, so that it is installed while the wheel is still compiled

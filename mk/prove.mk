@@ -32,7 +32,7 @@ upgrade: .venv/.installed .venv-test/.installed ## forth and back between the re
 	$(BIN)/python -m tests.upgrade build/upgrade/.venv/bin/sharecore $(SHARECORE) $(ARGS)
 
 fuzz: SECONDS ?= 60
-FUZZ_TARGETS := operations numbers combiner records messages share_state recovery
+FUZZ_TARGETS := operations numbers combiner records messages typed share_state recovery
 # what cargo-fuzz passes, but for its sanitizers: coverage that libFuzzer reads works on a stable compiler
 FUZZ_FLAGS := --cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
 	-Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
@@ -71,7 +71,7 @@ freethreaded: .venv/.created ## the engine and the store on a CPython without th
 		{ echo 'FREETHREADED must name a CPython 3.14 or later that was built with --disable-gil' >&2; exit 1; }
 	$(FREETHREADED) -m venv .venv-freethreaded
 	rm -rf build/freethreaded
-	.venv/bin/maturin build --release --locked --interpreter .venv-freethreaded/bin/python --out build/freethreaded
+	.venv/bin/maturin build --release --locked --features testing --interpreter .venv-freethreaded/bin/python --out build/freethreaded
 	.venv-freethreaded/bin/pip install -q --force-reinstall build/freethreaded/sharecore-*.whl hypothesis pytest pytest-timeout
 	@# an extension that asks for the GIL has it switched on, with a warning
 	.venv-freethreaded/bin/python -W error -c 'import sys, sharecore._core; sys.exit(sys._is_gil_enabled())'

@@ -109,6 +109,10 @@ def main() -> None:
             f"{run(program, '--version', env=env).strip()} is installed from {wheel.name}, with no compiler"
         )
 
+        seams = "from sharecore import _core; print({'MemoryDisk', 'call_by_name'} & set(dir(_core)))"
+        told = run(home / "env/bin/python", "-c", seams, env=env).strip()
+        assert told == "set()", "the wheel has what only tests need: build it without the feature `testing`"
+
         clock, cpu = [], []
         for _ in range(STARTS):
             process, port, seconds = serve(program, home, env)

@@ -18,7 +18,7 @@ __all__ = [
     "Sessions", "ShareAcknowledge", "ShareAnswer", "ShareFetch", "ShareFetching", "ShareLook",
     "ShareSession", "ShareStateFold", "StagedBatch", "Staging", "StateContent", "StateFold", "States",
     "Store", "StoredLog", "Ticket", "Tickets", "Timeouts", "WaitingShareFetch", "Write", "WrittenAnswer",
-    "acknowledge", "bench_trace", "combine", "combine_state_batches", "crc32c", "damaged_batches",
+    "bench_trace", "call_by_name", "combine", "combine_state_batches", "crc32c", "damaged_batches",
     "decode_columns", "decode_records", "decode_share_state", "decompress", "encode_batch",
     "encode_records", "monotonic_ms", "next_epoch", "now_ms", "observe_partitions", "read_request_header",
     "settle", "skip_tagged_fields", "survey_store", "use_one_heap", "whole_batches",
@@ -168,7 +168,10 @@ class Dispatch:
 
         Args:
             messages: its `Codec`.
-            handle: a `Produce`, or what is called with the context and the message.
+            handle: a `Produce`, `ShareFetch` or `ShareAcknowledge`, whose requests become no objects of
+                Python's; or what is called with the context and the message.
+
+        Raises ValueError: one of those, and another request than its own.
         """
     def on_frame(self, connection: Any, frame: bytes) -> list[bytes] | Pending | None:
         """Answers one request frame. Raises `Disconnect` for one that is no request of this broker's."""
@@ -268,7 +271,7 @@ class ShareAnswer:
 
 @final
 class ShareAcknowledge:
-    """Handles ShareAcknowledge requests, called with the context and the message.
+    """Handles ShareAcknowledge requests: `Dispatch` reads them for it.
 
     Args:
         check: raises `KafkaError` unless the client of a context may be a member of a group.
@@ -276,29 +279,7 @@ class ShareAcknowledge:
     """
 
     def __new__(cls, check: Callable[[Any, str], object], may_read: Callable[[Any, UUID], bool]) -> Self: ...
-    def __call__(self, context: Any, request: Any) -> Any:
-        """The answer, or a promise of it. Raises `KafkaError`."""
 
-def acknowledge(
-    context: Any,
-    may_read: Callable[[Any, UUID], bool],
-    session: Any,
-    topics: Iterable[Any],
-    may_renew: bool,
-    gather: Gather,
-) -> None:
-    """Begins the acknowledgements of one request; their errors are the outcomes of `gather`.
-
-    As with Kafka, the last one counts of a partition that is named twice, and those without batches are among
-    the outcomes where something is acknowledged.
-
-    Args:
-        context: of the request.
-        may_read: whether the client may read a topic; asked where there is an authorizer.
-        session: the member's.
-        topics: of the request.
-        may_renew: whether the request says that it renews locks.
-    """
 @final
 class GroupBounds:
     """What a share group and its members may be given at this broker, and the fetches that wait for more.
@@ -673,7 +654,7 @@ class ShareFetching:
 
 @disjoint_base
 class ShareFetch:
-    """Handles ShareFetch requests, called with the context and the message.
+    """Handles ShareFetch requests: `Dispatch` reads them for it.
 
     A subclass has `_open`, `_refuse` and `_sift` (see `sharecore.broker.handlers.share_fetch`).
 
@@ -685,8 +666,11 @@ class ShareFetch:
     def __new__(
         cls, check: Callable[[Any, str], object], may_read: Callable[[Any, UUID], bool], *_args: Any
     ) -> Self: ...
-    def __call__(self, context: Any, message: Any) -> Any:
-        """The answer, or a promise of it. Raises `KafkaError`."""
+
+def call_by_name(on: bool) -> None:
+    """Has methods of Python's classes looked up where the compiled part would call its own, or not any more:
+    for tests that put others in their place. Published wheels do not have it.
+    """
 
 def next_epoch(epoch: int) -> int:
     """The epoch that follows; past the largest int32 comes 1, since 0 would open a new session."""
@@ -1215,7 +1199,9 @@ class Partition:
     def check(self) -> None:
         """Checks every invariant; linear in the window. Raises AssertionError."""
     def fail(self) -> None:
-        """Fails as a defect would have it, for tests: raises KafkaError, as every later call does."""
+        """Fails as a defect would have it, for tests: raises KafkaError, as every later call does. Published
+        wheels do not have it.
+        """
 
 _K = TypeVar("_K", default=Any)
 _V = TypeVar("_V", default=Any)
@@ -1624,7 +1610,8 @@ class LogCleaner:
 class MemoryDisk:
     """A disk in memory for simulations, mounted on a directory of this process for every store in it.
 
-    What was synced stands after a crash; of what was not, anything may be left.
+    What was synced stands after a crash; of what was not, anything may be left. Published wheels do not
+    have it.
     """
 
     def __new__(cls, path: str | PathLike[str], seed: int) -> Self: ...
@@ -1870,9 +1857,11 @@ class Layout:
     Args:
         spec: (class or None, flexible, fields); each field is (name, kind, array, nullable, tag or None,
             default, spec or None). The class is a subclass of tuple; without one, plain tuples are made.
+        name: of the message, as Kafka's schemas have it.
+        version: of the message.
     """
 
-    def __new__(cls, spec: tuple[Any, ...]) -> Self: ...
+    def __new__(cls, spec: tuple[Any, ...], name: str, version: int) -> Self: ...
     def read(self, data: bytes, offset: int) -> tuple[Any, int]:
         """The message at `offset`, and the offset behind it.
 

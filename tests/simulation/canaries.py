@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from unittest import mock
 
-from sharecore._core import Partition, StoredLog, Tickets, Timeouts
+from sharecore._core import Partition, StoredLog, Tickets, Timeouts, call_by_name
 from sharecore.broker import share as share_module
 from sharecore.broker import store_ground as ground_module
 from sharecore.broker.handlers import produce as produce_module
@@ -66,6 +66,21 @@ async def _never(*_: Any) -> None:
 
 def _instead(target: Any, name: str, new: Any) -> Patch:
     return lambda: mock.patch.object(target, name, new)
+
+
+def _instead_of_rust(target: Any, name: str, new: Any) -> Patch:
+    """As `_instead`, for a method that the compiled part has itself and otherwise calls without its name."""
+
+    @contextmanager
+    def planted() -> Iterator[None]:
+        call_by_name(True)
+        try:
+            with mock.patch.object(target, name, new):
+                yield
+        finally:
+            call_by_name(False)
+
+    return planted
 
 
 def _engine(**changes: Callable[[int], int]) -> Patch:
@@ -235,7 +250,9 @@ CANARIES: dict[str, Canary] = {
     "no delivery limit": Canary(_engine(max_delivery_count=lambda limit: limit + 5)),
     "nobody is woken": Canary(_instead(SharePartition, "wake", _nothing)),
     "fetches whose time never comes": Canary(_instead(share_module, "Timeouts", _without_timers)),
-    "answers before the write": Canary(_instead(SharePartition, "acknowledge", _answered_first), CRASHES),
+    "answers before the write": Canary(
+        _instead_of_rust(SharePartition, "acknowledge", _answered_first), CRASHES
+    ),
     "answers before the sync": Canary(_instead(storage_module, "Tickets", _settled_at_once), CRASHES),
     "no sync": Canary(
         _instead(
@@ -244,11 +261,15 @@ CANARIES: dict[str, Canary] = {
         CRASHES,
     ),
     "a rollback that commits": Canary(
-        _instead(SharePartition, "_persist", _rolled_forward), f"{CRASHES},failing disk,full disk"
+        _instead_of_rust(SharePartition, "_persist", _rolled_forward), f"{CRASHES},failing disk,full disk"
     ),
-    "refusals that are not told": Canary(_instead(SharePartition, "acknowledge", _refusals_hidden)),
-    "renewals that are forgotten": Canary(_instead(SharePartition, "acknowledge", _renewals_forgotten)),
-    "session epochs that are not checked": Canary(_instead(ShareSessionCache, "resume", _epoch_ignored)),
+    "refusals that are not told": Canary(_instead_of_rust(SharePartition, "acknowledge", _refusals_hidden)),
+    "renewals that are forgotten": Canary(
+        _instead_of_rust(SharePartition, "acknowledge", _renewals_forgotten)
+    ),
+    "session epochs that are not checked": Canary(
+        _instead_of_rust(ShareSessionCache, "resume", _epoch_ignored)
+    ),
     "sessions that keep what they hold": Canary(_instead(ShareServices, "_session_closed", _nothing)),
     "counts that begin anew": Canary(
         _loaded(lambda state: state._replace(batches=[(a, b, s, 0) for a, b, s, _ in state.batches])), CRASHES

@@ -50,7 +50,7 @@ def skip_tagged_fields(data: bytes, offset: int) -> int:
 @cache
 def compile_layout(struct: Struct, newest: Struct | None = None) -> Layout:
     """Compiles the layout of `struct`; fields that only `newest` has are readable with their defaults."""
-    return Layout(_spec(struct, newest))
+    return Layout(_spec(struct, newest), struct.name, struct.version)
 
 
 def _spec(

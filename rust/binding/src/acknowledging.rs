@@ -6,91 +6,58 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use pyo3::{PyTraverseError, PyVisit, intern};
-use sharecore_session::{FINAL_EPOCH, INITIAL_EPOCH};
+use sharecore_engine::AckBatch;
+use sharecore_share::{
+    Claim, FINAL_EPOCH, INITIAL_EPOCH, Refused, batches_of, last_of_each, refusal,
+};
+use sharecore_wire::typed::share_acknowledge::ShareAcknowledgeRequest;
+use smallvec::SmallVec;
 
 use crate::codes::{
     INVALID_REQUEST, INVALID_SHARE_SESSION_EPOCH, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
 };
+use crate::convert::{acknowledgements, tuples};
 use crate::error::{kafka_error, kafka_error_in};
 use crate::leader::PyLeader;
-use crate::leaders::PyLeaders;
+use crate::leaders::{PyLeaders, PySessions};
+use crate::session::PyShareSession;
 use crate::share_answer::PyShareAnswer;
-use crate::uuids;
+use crate::testing::calls_by_name;
+use crate::uuids::partition_tuple;
 use crate::waiting::{PyGather, PyLater, PyPart};
 
 const NOT_HOSTED: &str = "This server does not host this topic-partition.";
 
-/// The acknowledge type that renews a lock; those above it there are not.
-const RENEW: u8 = 4;
-
 /// What is acknowledged of one partition.
-struct Asked<'py> {
-    /// Topic id and partition.
+struct Asked<'m, 'a, 'py> {
+    claim: Claim<'m, 'a>,
+    /// Topic id and partition, as Python has them.
     name: Bound<'py, PyTuple>,
     topic_id: Bound<'py, PyAny>,
-    index: i32,
-    batches: Bound<'py, PyAny>,
-    /// Whether the batches may stand as they are.
-    sound: bool,
 }
 
-/// What a request acknowledges. The last counts of a partition that is named twice.
-fn asked<'py>(topics: &Bound<'py, PyAny>, may_renew: bool) -> PyResult<Vec<Asked<'py>>> {
-    let py = topics.py();
-    let mut asked: Vec<Asked<'py>> = Vec::new();
-    for topic in topics.try_iter()? {
-        let topic = topic?;
-        let mut topic_id = topic.getattr(intern!(py, "topic_id"))?;
-        if topic_id.is_none() {
-            topic_id = uuids::zero(py)?;
-        }
-        for partition in topic.getattr(intern!(py, "partitions"))?.try_iter()? {
-            let partition = partition?;
-            let index = partition.getattr(intern!(py, "partition_index"))?;
-            let batches = partition.getattr(intern!(py, "acknowledgement_batches"))?;
-            asked.push(Asked {
-                sound: are_sound(&batches, may_renew)?,
-                index: index.extract()?,
-                name: PyTuple::new(py, [topic_id.clone(), index])?,
-                topic_id: topic_id.clone(),
-                batches,
-            });
-        }
+impl<'m, 'a, 'py> Asked<'m, 'a, 'py> {
+    fn of(py: Python<'py>, claim: Claim<'m, 'a>) -> PyResult<Self> {
+        let name = partition_tuple(py, claim.id)?;
+        let topic_id = name.get_item(0)?;
+        Ok(Self {
+            claim,
+            name,
+            topic_id,
+        })
     }
-    if asked.len() < 2 {
-        return Ok(asked);
-    }
-    let last = PyDict::new(py);
-    for (place, each) in asked.iter().enumerate() {
-        last.set_item(&each.name, place)?;
-    }
-    let mut asked: Vec<Option<Asked<'py>>> = asked.into_iter().map(Some).collect();
-    let mut kept = Vec::with_capacity(last.len());
-    for (_, place) in last {
-        kept.extend(asked[place.extract::<usize>()?].take());
-    }
-    Ok(kept)
 }
 
-/// Whether types are known and of the right number, and batches ascend.
-fn are_sound(batches: &Bound<'_, PyAny>, may_renew: bool) -> PyResult<bool> {
-    let most = if may_renew { RENEW } else { RENEW - 1 };
-    let mut end = -1;
-    for batch in batches.cast::<PyList>()?.iter() {
-        let (first, last, types): (i64, i64, Bound<'_, PyBytes>) = batch.extract()?;
-        let types = types.as_bytes();
-        let count = types.len();
-        let fits = count == 1
-            || i64::try_from(count).is_ok_and(|count| last.checked_sub(first) == Some(count - 1));
-        if first < end || last < first || !fits || types.iter().any(|each| *each > most) {
-            return Ok(false);
-        }
-        end = last;
+fn code_of(refused: Refused) -> i16 {
+    match refused {
+        Refused::UnknownTopicId => UNKNOWN_TOPIC_ID,
+        Refused::InvalidRequest => INVALID_REQUEST,
+        Refused::TopicAuthorizationFailed => TOPIC_AUTHORIZATION_FAILED,
+        Refused::UnknownTopicOrPartition => UNKNOWN_TOPIC_OR_PARTITION,
     }
-    Ok(true)
 }
 
 /// Where acknowledgements go, and for whom.
@@ -101,17 +68,19 @@ struct Begin<'a, 'py> {
     leaders: Bound<'py, PyLeaders>,
     /// Whether everybody may do everything.
     is_open: bool,
-    /// What was decided about topics, by the addresses of the ids that the request has.
-    readable: RefCell<HashMap<usize, bool>>,
-    group: Bound<'py, PyAny>,
-    member: Bound<'py, PyAny>,
+    /// What was decided about topics.
+    readable: RefCell<HashMap<[u8; 16], bool>>,
+    may_renew: bool,
+    group: Bound<'py, PyString>,
+    member: Bound<'py, PyString>,
 }
 
 impl<'a, 'py> Begin<'a, 'py> {
     fn of(
         context: &'a Bound<'py, PyAny>,
         may_read: &'a Bound<'py, PyAny>,
-        session: &Bound<'py, PyAny>,
+        session: &Bound<'py, PyShareSession>,
+        may_renew: bool,
     ) -> PyResult<Self> {
         let py = context.py();
         let broker = context.getattr(intern!(py, "broker"))?;
@@ -124,16 +93,17 @@ impl<'a, 'py> Begin<'a, 'py> {
             share,
             is_open: broker.getattr(intern!(py, "authorizer"))?.is_none(),
             readable: RefCell::default(),
-            group: session.getattr(intern!(py, "group_id"))?,
-            member: session.getattr(intern!(py, "member_id"))?,
+            may_renew,
+            group: session.borrow().group_id.bind(py).clone(),
+            member: session.borrow().member_id.bind(py).clone(),
         })
     }
 
     /// Why acknowledgements of a partition do not get as far as its leader, who may be known.
-    fn refusal(&self, asked: &Asked<'py>, is_led: bool) -> PyResult<Option<i16>> {
+    fn refusal(&self, asked: &Asked<'_, '_, 'py>, is_led: bool) -> PyResult<Option<i16>> {
         let py = self.context.py();
-        let count = if is_led {
-            Some(i64::from(asked.index) + 1)
+        let partitions = if is_led {
+            Some(i64::from(asked.claim.id.1) + 1)
         } else {
             let known = (&asked.topic_id,);
             let count = self
@@ -141,27 +111,20 @@ impl<'a, 'py> Begin<'a, 'py> {
                 .call_method1(intern!(py, "partition_count"), known)?;
             count.extract()?
         };
-        let Some(count) = count else {
-            return Ok(Some(UNKNOWN_TOPIC_ID));
-        };
-        if !asked.sound {
-            return Ok(Some(INVALID_REQUEST));
-        }
-        if !self.is_open && !self.may_read(&asked.topic_id)? {
-            return Ok(Some(TOPIC_AUTHORIZATION_FAILED));
-        }
-        let is_there = (0..count).contains(&asked.index.into());
-        Ok((!is_there).then_some(UNKNOWN_TOPIC_OR_PARTITION))
+        let may_read = || Ok::<_, PyErr>(self.is_open || self.may_read(asked)?);
+        let refused = refusal(&asked.claim, self.may_renew, partitions, may_read)?;
+        Ok(refused.map(code_of))
     }
 
     /// Whether the client may read a topic, decided once for all of its partitions.
-    fn may_read(&self, topic_id: &Bound<'py, PyAny>) -> PyResult<bool> {
-        let address = topic_id.as_ptr() as usize;
-        if let Some(known) = self.readable.borrow().get(&address) {
+    fn may_read(&self, asked: &Asked<'_, '_, 'py>) -> PyResult<bool> {
+        let id = asked.claim.id.0;
+        if let Some(known) = self.readable.borrow().get(&id) {
             return Ok(*known);
         }
-        let may = self.may_read.call1((self.context, topic_id))?.is_truthy()?;
-        self.readable.borrow_mut().insert(address, may);
+        let may = self.may_read.call1((self.context, &asked.topic_id))?;
+        let may = may.is_truthy()?;
+        self.readable.borrow_mut().insert(id, may);
         Ok(may)
     }
 
@@ -169,7 +132,7 @@ impl<'a, 'py> Begin<'a, 'py> {
     fn hand_on(
         &self,
         leader: Option<Bound<'py, PyLeader>>,
-        asked: &Asked<'py>,
+        asked: &Asked<'_, '_, 'py>,
         done: &Bound<'py, PyPart>,
     ) -> PyResult<()> {
         let py = self.context.py();
@@ -177,36 +140,52 @@ impl<'a, 'py> Begin<'a, 'py> {
             // nothing of it is leased, nor is there a reason to load it
             return Err(kafka_error(py, UNKNOWN_TOPIC_OR_PARTITION, NOT_HOSTED));
         };
+        let batches: SmallVec<[AckBatch<'_>; 8]> = batches_of(asked.claim.batches).collect();
+        if leader.borrow().engine.is_some() {
+            return settle(&leader, &self.member, &batches, done);
+        }
         let late = LateAcknowledgement {
             leader: leader.clone().unbind(),
             member: self.member.clone().unbind(),
-            batches: asked.batches.clone().unbind(),
+            batches: tuples(py, &batches)?.unbind(),
             done: done.clone().unbind(),
         };
-        if leader.borrow().engine.is_some() {
-            return late.hand_on(py);
-        }
         leader.call_method0(intern!(py, "load"))?;
         leader.call_method1(intern!(py, "when_loaded"), (late,))?;
         Ok(())
     }
 }
 
+/// Has a leader settle what a member holds, who calls `done`.
+fn settle(
+    leader: &Bound<'_, PyLeader>,
+    member: &Bound<'_, PyString>,
+    batches: &[AckBatch<'_>],
+    done: &Bound<'_, PyPart>,
+) -> PyResult<()> {
+    if calls_by_name() {
+        let told = (member, tuples(leader.py(), batches)?, done);
+        leader.call_method1("acknowledge", told)?;
+        return Ok(());
+    }
+    PyLeader::settle(leader, &member.to_cow()?, batches, done)
+}
+
 /// An acknowledgement for a leader whose state may still be loading.
 #[pyclass(module = "sharecore._core", frozen)]
 struct LateAcknowledgement {
     leader: Py<PyLeader>,
-    member: Py<PyAny>,
-    batches: Py<PyAny>,
+    member: Py<PyString>,
+    /// As Python has them: they outlive their request.
+    batches: Py<PyList>,
     done: Py<PyPart>,
 }
 
 impl LateAcknowledgement {
     fn hand_on(&self, py: Python<'_>) -> PyResult<()> {
-        let told = (&self.member, &self.batches, &self.done);
-        self.leader
-            .call_method1(py, intern!(py, "acknowledge"), told)?;
-        Ok(())
+        let batches = acknowledgements(self.batches.bind(py))?;
+        let (leader, member) = (self.leader.bind(py), self.member.bind(py));
+        settle(leader, member, &batches.batches(), self.done.bind(py))
     }
 }
 
@@ -227,29 +206,29 @@ impl LateAcknowledgement {
 /// Begins the acknowledgements of one request; their errors are the outcomes of `gather`.
 ///
 /// As with Kafka, those without batches are among the outcomes where something is acknowledged.
-#[pyfunction]
-pub(crate) fn acknowledge<'py>(
+pub(crate) fn acknowledge<'py, 'm, 'a: 'm>(
     context: &Bound<'py, PyAny>,
     may_read: &Bound<'py, PyAny>,
-    session: &Bound<'py, PyAny>,
-    topics: &Bound<'py, PyAny>,
+    session: &Bound<'py, PyShareSession>,
+    claims: impl IntoIterator<Item = Claim<'m, 'a>>,
     may_renew: bool,
     gather: &Bound<'py, PyGather>,
 ) -> PyResult<()> {
     let py = context.py();
-    let begin = Begin::of(context, may_read, session)?;
+    let begin = Begin::of(context, may_read, session, may_renew)?;
     begin.leaders.borrow_mut().acknowledgements += 1;
     let (mut some, mut nothing) = (Vec::new(), Vec::new());
-    for asked in asked(topics, may_renew)? {
-        let leader = PyLeaders::found(&begin.leaders, &begin.group, &asked.topic_id, asked.index)?;
+    for claim in last_of_each(claims) {
+        let asked = Asked::of(py, claim)?;
+        let leader = PyLeaders::found(&begin.leaders, &begin.group, &asked.topic_id, claim.id.1)?;
         if let Some(code) = begin.refusal(&asked, leader.is_some())? {
             let refusal = kafka_error(py, code, "").into_value(py).into_any();
             let name = asked.name.into_any().unbind();
             gather.borrow_mut().put(name, refusal);
-        } else if asked.batches.is_truthy()? {
-            some.push((asked, leader));
-        } else {
+        } else if claim.batches.is_empty() {
             nothing.push(asked.name);
+        } else {
+            some.push((asked, leader));
         }
     }
     let any = !some.is_empty();
@@ -275,34 +254,27 @@ pub(crate) struct PyShareAcknowledge {
     may_read: Py<PyAny>,
 }
 
-#[pymethods]
 impl PyShareAcknowledge {
-    #[new]
-    fn new(check: Py<PyAny>, may_read: Py<PyAny>) -> Self {
-        Self { check, may_read }
-    }
-
-    fn __call__<'py>(
+    /// The answer, or a `Later` of one.
+    pub(crate) fn handle<'py>(
         &self,
         context: &Bound<'py, PyAny>,
-        request: &Bound<'py, PyAny>,
+        request: &ShareAcknowledgeRequest<'_>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = context.py();
-        let group_id = request.getattr(intern!(py, "group_id"))?;
+        let group_id = request.group_id.into_pyobject(py)?;
         self.check.bind(py).call1((context, &group_id))?;
-        let epoch: i32 = request
-            .getattr(intern!(py, "share_session_epoch"))?
-            .extract()?;
+        let epoch = request.share_session_epoch;
         let broker = context.getattr(intern!(py, "broker"))?;
         let share = broker.getattr(intern!(py, "share"))?;
         let sessions = share.getattr(intern!(py, "sessions"))?;
-        let member_id = request.getattr(intern!(py, "member_id"))?;
+        let member_id = request.member_id.into_pyobject(py)?;
         let resumed = if epoch == INITIAL_EPOCH {
             sessions
                 .call_method1(intern!(py, "_check_identity"), (&group_id, &member_id))
                 .and_then(|_| Err(kafka_error(py, INVALID_SHARE_SESSION_EPOCH, "")))
         } else {
-            sessions.call_method1(intern!(py, "resume"), (&group_id, member_id, epoch))
+            PySessions::find(&sessions, &group_id, &member_id, epoch)
         };
         let session = match resumed {
             Ok(session) => session,
@@ -314,10 +286,15 @@ impl PyShareAcknowledge {
             }
         };
         let gather = Bound::new(py, PyGather::default())?;
-        let topics = request.getattr(intern!(py, "topics"))?;
-        let may_renew = request.getattr(intern!(py, "is_renew_ack"))?.is_truthy()?;
+        let claims = request.topics.iter().flat_map(|topic| {
+            topic.partitions.iter().map(|partition| Claim {
+                id: (topic.topic_id, partition.partition_index),
+                batches: &partition.acknowledgement_batches,
+            })
+        });
         let may_read = self.may_read.bind(py);
-        acknowledge(context, may_read, &session, &topics, may_renew, &gather)?;
+        let may_renew = request.is_renew_ack;
+        acknowledge(context, may_read, &session, claims, may_renew, &gather)?;
         if epoch == FINAL_EPOCH {
             sessions.call_method1(intern!(py, "close"), (session,))?;
         }
@@ -342,6 +319,14 @@ impl PyShareAcknowledge {
         let then = Py::new(py, acknowledged)?.into_any();
         PyGather::promise(&gather, later.clone().unbind(), then)?;
         Ok(later.into_any())
+    }
+}
+
+#[pymethods]
+impl PyShareAcknowledge {
+    #[new]
+    fn new(check: Py<PyAny>, may_read: Py<PyAny>) -> Self {
+        Self { check, may_read }
     }
 
     #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]

@@ -7,8 +7,9 @@ use std::collections::VecDeque;
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit, intern};
 use sharecore_bounds::{Allowance, Bounds, Rate, Weights};
+use sharecore_share::Limits;
 
-use crate::gather::{Limits, Look, PyPartitionFetch, gather, next};
+use crate::gather::{Look, PyPartitionFetch, gather, next};
 use crate::leader::PyLeader;
 use crate::waiting::log_failure;
 use crate::waits::PyWaitingShareFetch;

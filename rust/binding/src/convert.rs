@@ -3,7 +3,7 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
-use sharecore_engine::{Acquired, OffsetRange, RecordState, StateBatch};
+use sharecore_engine::{AckBatch, Acquired, OffsetRange, RecordState, StateBatch};
 use smallvec::SmallVec;
 
 /// First offset, last offset, state, delivery count.
@@ -127,17 +127,37 @@ impl<'py> FromPyObject<'_, 'py> for KeptStateBatches<'py> {
     }
 }
 
-/// First offset, last offset, acknowledge types.
-type AckTuple<'py> = (i64, i64, Bound<'py, PyBytes>);
+/// Acknowledgements for Python: (first offset, last offset, acknowledge types).
+pub(crate) fn tuples<'py>(
+    py: Python<'py>,
+    batches: &[AckBatch<'_>],
+) -> PyResult<Bound<'py, PyList>> {
+    let tuples = batches.iter();
+    let tuples = tuples.map(|each| (each.first, each.last, PyBytes::new(py, each.types)));
+    PyList::new(py, tuples.collect::<Vec<_>>())
+}
+
+/// Acknowledgements as Python has them: (first offset, last offset, acknowledge types).
+pub(crate) struct Acknowledgements<'py>(SmallVec<[(i64, i64, Bound<'py, PyBytes>); 8]>);
+
+impl Acknowledgements<'_> {
+    /// As the engine takes them.
+    pub(crate) fn batches(&self) -> SmallVec<[AckBatch<'_>; 8]> {
+        let batches = self.0.iter().map(|(first, last, types)| AckBatch {
+            first: *first,
+            last: *last,
+            types: types.as_bytes(),
+        });
+        batches.collect()
+    }
+}
 
 /// Acknowledgements: (first offset, last offset, acknowledge types).
-pub(crate) fn acknowledgements<'py>(
-    items: &Bound<'py, PyAny>,
-) -> PyResult<SmallVec<[AckTuple<'py>; 8]>> {
+pub(crate) fn acknowledgements<'py>(items: &Bound<'py, PyAny>) -> PyResult<Acknowledgements<'py>> {
     let mut batches = SmallVec::new();
     for_each(items, |item| {
         batches.push(item.extract()?);
         Ok(())
     })?;
-    Ok(batches)
+    Ok(Acknowledgements(batches))
 }

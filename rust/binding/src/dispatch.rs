@@ -14,26 +14,22 @@ use pyo3::{PyTraverseError, PyVisit, intern};
 use sharecore_wire::{Header, Input, read_header};
 
 use crate::exchange::PyExchange;
-use crate::large::{PyWritten, entries_of_large};
+use crate::large::PyWritten;
 use crate::layout::{PyLayout, named};
 use crate::produce::PyProduce;
 use crate::produced::PyProduced;
+use crate::reading::{Handle, Read};
 use crate::share_answer::PyShareAnswer;
+use crate::share_fetch::PyShareFetch;
 use crate::slot::{PyPending, disconnect};
 use crate::waiting::PyLater;
 
 static ENSURE_FUTURE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
-enum Handle {
-    Python(Py<PyAny>),
-    Produce(Py<PyProduce>),
-}
-
 /// An API in one version.
 struct Route {
     request: Py<PyLayout>,
     response: Py<PyLayout>,
-    flexible: bool,
     tagged_header: bool,
     /// The codec, for those parts of Python that write an answer themselves.
     messages: Py<PyAny>,
@@ -181,50 +177,33 @@ impl PyDispatch {
         Ok(Ok(route))
     }
 
-    /// As `handled`, for a request with many entries.
-    fn apart<'py>(
-        route: &Route,
-        asked: &Asked<'_, 'py>,
-        frame: &Bound<'py, PyBytes>,
-        at: usize,
-        entries: usize,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let Handle::Python(handle) = &route.handle else {
-            unreachable!("Produce reads its requests itself");
-        };
-        let py = frame.py();
-        let messages = route.messages.bind(py);
-        let told = (
-            asked.context()?,
-            messages,
-            handle.bind(py),
-            frame,
-            at,
-            entries,
-        );
-        asked.dispatch.call_method1("_handle_apart", told).map(Some)
-    }
-
     /// What the handler answers; None where nothing is to be answered.
     fn handled<'py>(
         route: &Route,
         asked: &Asked<'_, 'py>,
-        input: &mut Input<'_>,
-        message: Option<Bound<'py, PyAny>>,
+        request: Read<'_, '_, 'py>,
         frame: &Bound<'py, PyBytes>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let py = asked.connection.py();
-        match (&route.handle, message) {
-            (Handle::Python(handle), Some(message)) => {
-                let answer = handle.bind(py).call1((asked.context()?, message))?;
-                Ok((!answer.is_none()).then_some(answer))
+        let answer = match request {
+            Read::Python(handle, message) => handle.bind(py).call1((asked.context()?, message))?,
+            Read::Large(handle, at, entries) => {
+                let messages = route.messages.bind(py);
+                let handle = handle.bind(py);
+                let told = (asked.context()?, messages, handle, frame, at, entries);
+                asked.dispatch.call_method1("_handle_apart", told)?
             }
-            (Handle::Produce(produce), _) => {
-                let layout = route.request.get();
-                PyProduce::handle(produce.bind(py), asked, layout.fields(), input, frame)
+            Read::Produce(produce, request) => {
+                return PyProduce::handle(produce.bind(py), asked, &request, frame);
             }
-            (Handle::Python(_), None) => unreachable!("a handler of Python's gets the message"),
-        }
+            Read::ShareFetch(fetch, request) => {
+                PyShareFetch::handle(fetch.bind(py), &asked.context()?, &request)?
+            }
+            Read::ShareAcknowledge(acknowledge, request) => {
+                acknowledge.get().handle(&asked.context()?, &request)?
+            }
+        };
+        Ok((!answer.is_none()).then_some(answer))
     }
 }
 
@@ -279,17 +258,10 @@ impl PyDispatch {
         handle: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let request: Py<PyLayout> = messages.getattr("request_layout")?.extract()?;
-        let handle = match handle.cast::<PyProduce>() {
-            Ok(produce) => {
-                PyProduce::check(request.get().fields())?;
-                Handle::Produce(produce.clone().unbind())
-            }
-            Err(_) => Handle::Python(handle.clone().unbind()),
-        };
+        let handle = Handle::of(handle, request.get())?;
         let route = Route {
             request,
             response: messages.getattr("response_layout")?.extract()?,
-            flexible: messages.getattr("flexible")?.extract()?,
             tagged_header: messages.getattr("tagged_header")?.extract()?,
             messages: messages.clone().unbind(),
             handle,
@@ -318,33 +290,10 @@ impl PyDispatch {
             header,
             context: OnceCell::new(),
         };
-        let is_malformed = |error: PyErr| {
-            if error.is_instance_of::<PyValueError>(py) {
-                malformed(py, &error.value(py).to_string())
-            } else {
-                error
-            }
-        };
         let entries_max = dispatch.borrow().entries_max;
-        let large = entries_of_large(route.request.get(), route.flexible, &input, entries_max)
-            .map_err(|error| malformed(py, &error.to_string()))?
-            // Produce reads its requests without objects of Python's
-            .filter(|_| matches!(route.handle, Handle::Python(_)));
-        let message = match &route.handle {
-            Handle::Python(_) if large.is_some() => None,
-            Handle::Python(_) => {
-                let layout = route.request.get();
-                let message = layout.read_request(py, &mut input, route.flexible);
-                Some(message.map_err(is_malformed)?)
-            }
-            Handle::Produce(_) => {
-                if route.flexible {
-                    let skipped = input.skip_tagged_fields();
-                    skipped.map_err(|error| malformed(py, &error.to_string()))?;
-                }
-                None
-            }
-        };
+        let (handle, layout) = (&route.handle, route.request.get());
+        let request = Read::of(py, handle, layout, &mut input, entries_max);
+        let request = request.map_err(|stop| stop.into_end(py))?;
         let (log_requests, broker) = {
             let held = dispatch.borrow();
             (held.log_requests, held.broker.clone_ref(py))
@@ -365,11 +314,7 @@ impl PyDispatch {
             correlation_id: asked.header.correlation_id,
             meter: meter.as_ref(),
         };
-        let answer = match large {
-            Some((at, entries)) => Self::apart(&route, &asked, frame, at, entries),
-            None => Self::handled(&route, &asked, &mut input, message, frame),
-        };
-        let answer = match answer {
+        let answer = match Self::handled(&route, &asked, request, frame) {
             Ok(Some(answer)) => answer,
             Ok(None) => {
                 if let Some(meter) = &meter {
@@ -410,10 +355,7 @@ impl PyDispatch {
         for route in self.routes.values() {
             // an answer on its way has the route as well, but not another reference to what it names
             visit.call(&route.messages)?;
-            match &route.handle {
-                Handle::Python(handle) => visit.call(handle)?,
-                Handle::Produce(produce) => visit.call(produce)?,
-            }
+            route.handle.visit(&visit)?;
         }
         Ok(())
     }

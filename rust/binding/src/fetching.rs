@@ -127,9 +127,14 @@ impl PyShareFetching {
                 }
             }
         }
-        let [named, refused, served] = answer.borrow().named();
-        failed.extend(refused);
-        session.borrow_mut().inner.report(named, failed, served);
+        {
+            let answer = answer.borrow();
+            let told = answer.told();
+            failed.extend(told.failed().map(|(id, _)| id));
+            let served = told.served().map(|(id, _)| id);
+            let inner = &mut session.borrow_mut().inner;
+            inner.report(told.ids(), failed, served);
+        }
         PyShareAnswer::acknowledged(&answer, &gather, true)?;
         PyShareAnswer::message(&answer)
     }

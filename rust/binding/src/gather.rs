@@ -7,6 +7,7 @@ use pyo3::types::{PyBytes, PyList};
 use pyo3::{PyTraverseError, PyVisit, intern};
 use sharecore_engine::Acquired;
 use sharecore_lease::Wish;
+use sharecore_share::{Limits, Ration, Rations};
 
 use crate::codes::OFFSET_OUT_OF_RANGE;
 use crate::convert::span;
@@ -58,16 +59,6 @@ impl PyPartitionFetch {
     }
 }
 
-/// What a fetch asks for at most; `batch_size` is in offsets, `record_limit` makes the number of records exact.
-#[derive(Clone, Copy)]
-pub(crate) struct Limits {
-    pub(crate) min_bytes: i64,
-    pub(crate) max_bytes: i64,
-    pub(crate) max_records: i64,
-    pub(crate) batch_size: i64,
-    pub(crate) record_limit: bool,
-}
-
 /// The partitions that a fetch looks at, in their order.
 pub(crate) trait Look<'py> {
     /// The next one.
@@ -98,19 +89,12 @@ pub(crate) fn next<'py>(look: &mut impl Look<'py>) -> PyResult<Option<Bound<'py,
     Ok(None)
 }
 
-/// What one lease may take.
-struct Share<'a> {
-    member: &'a str,
-    max_bytes: i64,
-    max_records: i64,
-    at_least_one: bool,
-    limits: &'a Limits,
-}
-
 /// What was leased of a partition; or the `KafkaError` for which there is nothing.
 fn lease_of<'py>(
     partition: &Bound<'py, PyLeader>,
-    share: &Share<'_>,
+    member: &str,
+    ration: Ration,
+    limits: &Limits,
 ) -> PyResult<Result<Lease<'py>, Bound<'py, PyAny>>> {
     let py = partition.py();
     let Some(engine) = PyLeader::engine(partition) else {
@@ -132,14 +116,14 @@ fn lease_of<'py>(
     let end = partition.getattr(intern!(py, "readable_end"))?;
     let wish = Wish {
         now_ms: PyLeader::now_ms(partition)?,
-        member: share.member,
+        member,
         log_start: log.getattr(intern!(py, "start_offset"))?.extract()?,
         end: end.extract()?,
-        max_bytes: share.max_bytes,
-        max_records: share.max_records,
-        batch_size: share.limits.batch_size,
-        record_limit: share.limits.record_limit,
-        at_least_one: share.at_least_one,
+        max_bytes: ration.max_bytes,
+        max_records: ration.max_records,
+        batch_size: limits.batch_size,
+        record_limit: limits.record_limit,
+        at_least_one: ration.at_least_one,
     };
     let access = (stored, &read, aborted.as_ref());
     let lease = match lease(py, engine.get(), access, &wish) {
@@ -164,8 +148,7 @@ fn lease_of<'py>(
     Ok(Ok(lease))
 }
 
-/// As many partitions that have something as records are wanted get an equal part of the bytes each, others what is left;
-/// the first has one batch whatever its size. What threads are yet to read takes room, too.
+/// Leases from partition to partition until the fetch has enough.
 pub(crate) fn gather<'py>(
     py: Python<'py>,
     look: &mut impl Look<'py>,
@@ -180,29 +163,21 @@ pub(crate) fn gather<'py>(
             None => break,
         }
     }
-    let Ok(count @ 1..) = i64::try_from(chosen.len()) else {
+    if chosen.is_empty() {
         return Ok(results);
-    };
-    let (mut bytes_left, mut records_left) = (limits.max_bytes, limits.max_records);
-    let mut reading_bytes = 0;
-    while bytes_left > reading_bytes && records_left > 0 {
+    }
+    let mut rations = Rations::among(limits, chosen.len());
+    while let Some(ration) = rations.ration() {
         let next = match chosen.pop_front() {
             Some(partition) => Some(partition),
             None => next(look)?,
         };
         let Some(partition) = next else { break };
-        let share = Share {
-            member,
-            max_bytes: (bytes_left - reading_bytes).min(limits.max_bytes / count),
-            max_records: records_left,
-            at_least_one: bytes_left == limits.max_bytes,
-            limits,
-        };
-        let lease = lease_of(&partition, &share)?;
+        let lease = lease_of(&partition, member, ration, limits)?;
         if lease.as_ref().is_ok_and(|lease| lease.reading) {
             let leasing = partition.getattr(intern!(py, "leasing"))?;
-            let bytes: i64 = leasing.getattr(intern!(py, "reading_bytes"))?.extract()?;
-            reading_bytes += bytes;
+            let bytes = leasing.getattr(intern!(py, "reading_bytes"))?;
+            rations.read_later(bytes.extract()?);
         }
         match lease {
             Err(error) => {
@@ -214,8 +189,7 @@ pub(crate) fn gather<'py>(
             }
             Ok(lease) if lease.acquired.is_empty() => {}
             Ok(lease) => {
-                bytes_left -= i64::try_from(lease.records.as_bytes().len()).unwrap_or(i64::MAX);
-                records_left -= lease.total;
+                rations.take(lease.records.as_bytes().len(), lease.total);
                 let fetch = PyPartitionFetch {
                     partition: partition.unbind(),
                     records: lease.records.unbind(),

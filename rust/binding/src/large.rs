@@ -14,10 +14,9 @@ const LARGE_ENTRIES: usize = 5_000;
 
 /// Where the message of a request with many entries begins, and how many there are; None for another one.
 ///
-/// `input` is behind the header, but for its tagged fields, which there are if it is `flexible`.
+/// `input` is behind the header, but for its tagged fields, which there are if the message is flexible.
 pub(crate) fn entries_of_large(
     layout: &PyLayout,
-    flexible: bool,
     input: &Input<'_>,
     entries_max: usize,
 ) -> Result<Option<(usize, usize)>, Malformed> {
@@ -25,7 +24,7 @@ pub(crate) fn entries_of_large(
         return Ok(None);
     }
     let mut input = input.clone();
-    if flexible {
+    if layout.fields().flexible {
         input.skip_tagged_fields()?;
     }
     let at = input.at();

@@ -3,6 +3,10 @@
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyList, PyString, PyTuple, PyType};
+use sharecore_wire::typed::Message;
+use sharecore_wire::typed::produce::ProduceResponse;
+use sharecore_wire::typed::share_acknowledge::ShareAcknowledgeResponse;
+use sharecore_wire::typed::share_fetch::ShareFetchResponse;
 use sharecore_wire::{Build, Field, Input, Kind, Layout, read};
 
 use crate::parts::Parts;
@@ -21,11 +25,22 @@ pub(crate) struct Class {
     pub(crate) defaults: Vec<Py<PyAny>>,
 }
 
+/// A response that has a struct of Rust's, which writes it.
+#[derive(Clone, Copy)]
+pub(crate) enum Answers {
+    Produce,
+    ShareFetch,
+    ShareAcknowledge,
+}
+
 /// A message in one version.
 #[pyclass(name = "Layout", module = "sharecore._core", frozen)]
 pub(crate) struct PyLayout {
     layout: Layout,
     classes: Vec<Class>,
+    name: String,
+    version: i16,
+    answers: Option<Answers>,
 }
 
 #[pymethods]
@@ -33,10 +48,28 @@ impl PyLayout {
     /// `spec`: (class or None, flexible, fields); each field (name, kind, array, nullable, tag or None, default,
     /// spec or None).
     #[new]
-    fn new(spec: &Bound<'_, PyAny>) -> PyResult<Self> {
+    fn new(spec: &Bound<'_, PyAny>, name: String, version: i16) -> PyResult<Self> {
         let mut classes = Vec::new();
         let layout = layout(spec, &mut classes)?;
-        Ok(PyLayout { layout, classes })
+        let mut made = PyLayout {
+            layout,
+            classes,
+            name,
+            version,
+            answers: None,
+        };
+        let known = [
+            (made.is_of::<ProduceResponse>(), Answers::Produce),
+            (made.is_of::<ShareFetchResponse>(), Answers::ShareFetch),
+            (
+                made.is_of::<ShareAcknowledgeResponse>(),
+                Answers::ShareAcknowledge,
+            ),
+        ];
+        made.answers = known
+            .into_iter()
+            .find_map(|(is_it, answers)| is_it.then_some(answers));
+        Ok(made)
     }
 
     fn read<'py>(
@@ -46,7 +79,7 @@ impl PyLayout {
         offset: usize,
     ) -> PyResult<(Bound<'py, PyAny>, usize)> {
         let mut input = Input::new(data, offset);
-        let value = self.read_request(py, &mut input, false)?;
+        let value = self.message(py, &mut input).map_err(Stop::into_error)?;
         Ok((value, input.at()))
     }
 
@@ -94,10 +127,10 @@ impl PyLayout {
     ) -> PyResult<Bound<'py, PyList>> {
         let head = response_head(correlation_id, tagged_header);
         if let Ok(produced) = message.cast::<PyProduced>() {
-            return produced.borrow().frame(message.py(), &self.layout, head);
+            return produced.borrow().frame(message.py(), self, head);
         }
         if let Ok(answer) = message.cast::<PyShareAnswer>() {
-            return answer.borrow().frame(message.py(), &self.layout, head);
+            return answer.borrow().frame(message.py(), self, head);
         }
         let mut out = Parts::shared(head);
         write_record(&self.layout, &self.classes, message, &mut out)?;
@@ -111,25 +144,37 @@ impl PyLayout {
         &self.layout
     }
 
-    /// The message at `input`; after the tagged fields of a header if `tagged_header` says that there are some.
-    pub(crate) fn read_request<'py>(
+    /// The version of the message.
+    pub(crate) fn version(&self) -> i16 {
+        self.version
+    }
+
+    /// Which struct of Rust's it is, where it is a response that has one.
+    pub(crate) fn answers(&self) -> Option<Answers> {
+        self.answers
+    }
+
+    /// Whether a struct of Rust's reads and writes this message.
+    pub(crate) fn is_of<'a, M: Message<'a>>(&self) -> bool {
+        self.name == M::NAME && M::layout(self.version).is_some_and(|own| own.is_like(&self.layout))
+    }
+
+    /// Why it does not take an answer.
+    pub(crate) fn refuse_answer(&self) -> PyErr {
+        let (name, version) = (&self.name, self.version);
+        PyTypeError::new_err(format!("{name} of version {version} is no such answer"))
+    }
+
+    /// The message at `input`.
+    pub(crate) fn message<'py>(
         &self,
         py: Python<'py>,
         input: &mut Input<'_>,
-        tagged_header: bool,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> Result<Bound<'py, PyAny>, Stop> {
         let classes = &self.classes;
         let rest = Rest::default();
         let mut build = Objects::<'_, '_, false> { py, classes, rest };
-        let skipped = if tagged_header {
-            input.skip_tagged_fields()
-        } else {
-            Ok(())
-        };
-        skipped
-            .map_err(Stop::from)
-            .and_then(|()| read(&self.layout, input, &mut build))
-            .map_err(Stop::into_error)
+        read(&self.layout, input, &mut build)
     }
 }
 

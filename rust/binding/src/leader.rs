@@ -5,9 +5,11 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PySet, PyTuple};
 use pyo3::{PyTraverseError, PyVisit, intern};
+use sharecore_share::Writes;
 
 use crate::bounds::PyGroupBounds;
-use crate::codes::{INVALID_RECORD_STATE, NOT_LEADER_OR_FOLLOWER};
+use crate::codes::NOT_LEADER_OR_FOLLOWER;
+use crate::convert::acknowledgements;
 use crate::error::{kafka_error, kafka_error_in};
 use crate::partition::{PyPartition, PyWrite};
 use crate::session::PyShareSession;
@@ -31,22 +33,16 @@ pub(crate) struct PyLeader {
     #[pyo3(get, set)]
     resting: bool,
     #[pyo3(get, set)]
-    used_ms: i64,
+    pub(crate) used_ms: i64,
     #[pyo3(get, set)]
     state_epoch: i32,
     #[pyo3(get, set)]
     leader_epoch: i32,
     /// Fires when the next lease runs out.
     #[pyo3(get, set, name = "_timer")]
-    timer: Option<Py<PyAny>>,
+    pub(crate) timer: Option<Py<PyAny>>,
     timer_due_ms: i64,
-    /// Changes that are not durable yet.
-    #[pyo3(get, name = "_writes")]
-    pub(crate) writes: usize,
-    #[pyo3(get, set, name = "_start_is_persisted")]
-    pub(crate) start_is_persisted: bool,
-    /// A write about offsets below has failed, and none has passed them since.
-    pub(crate) unwritten_below: i64,
+    pub(crate) writes: Writes,
     /// Sessions that are told, once, when there may be something to acquire, longest waiting first; or that the leader
     /// has ended.
     #[pyo3(get, name = "_interested")]
@@ -110,7 +106,7 @@ impl PyLeader {
     }
 
     /// Has somebody called when the locks that begin now run out, or earlier.
-    fn arm_for_locks(leader: &Bound<'_, Self>, now_ms: i64) -> PyResult<()> {
+    pub(crate) fn arm_for_locks(leader: &Bound<'_, Self>, now_ms: i64) -> PyResult<()> {
         Self::_arm(leader, now_ms + Self::lock_ms(leader)?)
     }
 
@@ -142,7 +138,7 @@ impl PyLeader {
         if acquired {
             leader.borrow_mut().used_ms = now_ms;
             Self::arm_for_locks(leader, now_ms)?;
-            if !leader.borrow().start_is_persisted {
+            if !leader.borrow().writes.start_is_persisted() {
                 leader.call_method0(intern!(py, "_persist_start"))?;
             }
         }
@@ -214,18 +210,6 @@ impl PyLeader {
         }
         Ok(())
     }
-
-    /// Refuses what would be answered well without a write, though a write about it has failed: after a restart its
-    /// records come again.
-    fn check_passed_over(&self, py: Python<'_>, first: i64, start_offset: i64) -> PyResult<()> {
-        if first >= start_offset.min(self.unwritten_below) {
-            return Ok(());
-        }
-        let text = format!(
-            "offset {first} is not acquired any more, and what became of it is not written yet"
-        );
-        Err(kafka_error(py, INVALID_RECORD_STATE, &text))
-    }
 }
 
 #[pymethods]
@@ -244,14 +228,27 @@ impl PyLeader {
             leader_epoch: 0,
             timer: None,
             timer_due_ms: 0,
-            writes: 0,
-            start_is_persisted: true,
-            unwritten_below: 0,
+            writes: Writes::default(),
             interested: PyDict::new(args.py()).unbind(),
             holders: PySet::empty(args.py())?.unbind(),
             is_waking: false,
             bounds: None,
         })
+    }
+
+    #[getter]
+    fn _writes(&self) -> u64 {
+        self.writes.under_way()
+    }
+
+    #[getter(_start_is_persisted)]
+    fn start_is_persisted(&self) -> bool {
+        self.writes.start_is_persisted()
+    }
+
+    #[setter(_start_is_persisted)]
+    fn set_start_is_persisted(&mut self, is_persisted: bool) {
+        self.writes.set_start_is_persisted(is_persisted);
     }
 
     #[getter]
@@ -295,48 +292,19 @@ impl PyLeader {
         Ok(Self::told(leader, can)?.unwrap_or(false))
     }
 
-    fn acknowledge<'py>(
-        leader: &Bound<'py, Self>,
+    fn acknowledge(
+        leader: &Bound<'_, Self>,
         member: &str,
-        batches: &Bound<'py, PyAny>,
-        done: &Bound<'py, PyAny>,
+        batches: &Bound<'_, PyAny>,
+        done: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let py = leader.py();
-        let Some(engine) = Self::engine(leader) else {
-            return Err(PyErr::from_value(Self::no_engine(leader)));
-        };
-        let now_ms = Self::now_ms(leader)?;
-        leader.borrow_mut().used_ms = now_ms;
-        let answer = engine.get().acknowledge(py, now_ms, member, batches);
-        let is_armed = leader.borrow().timer.is_some();
-        if is_armed {
-            // locks that were renewed run as long as new ones, which may be shorter than those before
-            Self::arm_for_locks(leader, now_ms)?;
-        }
-        let write = match answer {
-            Ok(write) => write,
-            Err(error) => {
-                let error = kafka_error_in(py, error)?;
-                leader.call_method1(intern!(py, "_check_engine"), (&error,))?;
-                return Err(PyErr::from_value(error));
-            }
-        };
-        let passes_over = write.is_none() && leader.borrow().unwritten_below > 0;
-        if passes_over {
-            let start_offset: i64 = engine.get().start_offset(py)?;
-            let mut first = start_offset;
-            for batch in batches.try_iter()? {
-                first = first.min(batch?.get_item(0)?.extract()?);
-            }
-            leader.borrow().check_passed_over(py, first, start_offset)?;
-        }
-        leader.call_method1(intern!(py, "_persist"), (write, done))?;
-        Ok(())
+        let batches = acknowledgements(batches)?;
+        Self::settle(leader, member, &batches.batches(), done)
     }
 
     /// Writes a change that has begun; None is none.
     #[pyo3(signature = (write, done = None))]
-    fn _persist(
+    pub(crate) fn _persist(
         leader: &Bound<'_, Self>,
         write: Option<Py<PyWrite>>,
         done: Option<Py<PyAny>>,
@@ -351,7 +319,7 @@ impl PyLeader {
         };
         let (state_epoch, leader_epoch) = {
             let mut held = leader.borrow_mut();
-            held.writes += 1;
+            held.writes.begin();
             (held.state_epoch, held.leader_epoch)
         };
         let key = leader.getattr(intern!(py, "key"))?;

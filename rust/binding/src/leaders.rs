@@ -3,12 +3,12 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use pyo3::{PyTraverseError, PyVisit, intern};
-use sharecore_session::{FINAL_EPOCH, INITIAL_EPOCH};
 
 use crate::codes::{INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_NOT_FOUND};
 use crate::error::kafka_error;
 use crate::leader::PyLeader;
 use crate::session::PyShareSession;
+use crate::testing::calls_by_name;
 
 /// Share-partition leaders. `sharecore.partition.SharePartitions` has them.
 #[pyclass(name = "Leaders", module = "sharecore._core", subclass)]
@@ -94,6 +94,22 @@ pub(crate) struct PySessions {
     sessions: Py<PyDict>,
 }
 
+impl PySessions {
+    /// The session of a member that a request goes on with; see `resume`.
+    pub(crate) fn find<'py>(
+        sessions: &Bound<'py, PyAny>,
+        group_id: &Bound<'py, PyAny>,
+        member_id: &Bound<'py, PyAny>,
+        epoch: i32,
+    ) -> PyResult<Bound<'py, PyShareSession>> {
+        if calls_by_name() {
+            let asked = (group_id, member_id, epoch);
+            return Ok(sessions.call_method1("resume", asked)?.cast_into()?);
+        }
+        Self::resume(sessions.cast()?, group_id, member_id, epoch)
+    }
+}
+
 #[pymethods]
 impl PySessions {
     #[new]
@@ -117,15 +133,10 @@ impl PySessions {
             return Err(kafka_error(py, SHARE_SESSION_NOT_FOUND, ""));
         };
         let session = session.cast_into::<PyShareSession>()?;
-        if epoch == FINAL_EPOCH {
-            return Ok(session);
-        }
-        let expected = session.borrow().inner.epoch;
-        if epoch == INITIAL_EPOCH || epoch != expected {
-            let text = format!("expected epoch {expected}, the request has {epoch}");
-            return Err(kafka_error(py, INVALID_SHARE_SESSION_EPOCH, &text));
-        }
-        session.borrow_mut().inner.epoch = next_epoch(epoch);
+        let resumed = session.borrow_mut().inner.resume(epoch);
+        resumed.map_err(|unexpected| {
+            kafka_error(py, INVALID_SHARE_SESSION_EPOCH, &unexpected.to_string())
+        })?;
         Ok(session)
     }
 
@@ -138,5 +149,5 @@ impl PySessions {
 /// The epoch that follows.
 #[pyfunction]
 pub(crate) fn next_epoch(epoch: i32) -> i32 {
-    sharecore_session::next_epoch(epoch)
+    sharecore_share::next_epoch(epoch)
 }

@@ -39,15 +39,18 @@ mod produce_places;
 mod produce_refused;
 mod produce_work;
 mod produced;
+mod reading;
 mod record;
 mod records;
 mod rest;
 mod rules;
 mod scan;
 mod session;
+mod settling;
 mod share_answer;
 mod share_fetch;
 mod share_state;
+#[cfg(feature = "testing")]
 mod simulation;
 mod slices;
 mod slot;
@@ -60,6 +63,7 @@ mod stop;
 mod store;
 mod survey;
 mod tally;
+mod testing;
 mod tickets;
 mod unsent;
 mod uuids;
@@ -75,7 +79,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use crate::acknowledging::{PyShareAcknowledge, acknowledge};
+    use crate::acknowledging::PyShareAcknowledge;
     #[pymodule_export]
     use crate::answers::PyAnswerBudget;
     #[pymodule_export]
@@ -142,6 +146,7 @@ mod _core {
     use crate::share_fetch::PyShareFetch;
     #[pymodule_export]
     use crate::share_state::{PyShareStateFold, decode_share_state, whole_batches};
+    #[cfg(feature = "testing")]
     #[pymodule_export]
     use crate::simulation::PyMemoryDisk;
     #[pymodule_export]
@@ -164,6 +169,9 @@ mod _core {
     use crate::survey::survey_store;
     #[pymodule_export]
     use crate::tally::observe_partitions;
+    #[cfg(feature = "testing")]
+    #[pymodule_export]
+    use crate::testing::call_by_name;
     #[pymodule_export]
     use crate::tickets::{PyStoredLog, PyTickets};
     #[pymodule_export]

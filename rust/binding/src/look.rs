@@ -6,12 +6,12 @@ use std::collections::HashSet;
 
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit, intern};
-use sharecore_session::Walk;
+use sharecore_share::{Limits, Walk};
 
 use crate::bounds::PyGroupBounds;
 use crate::error::kafka_error_in;
 use crate::exchange::PyExchange;
-use crate::gather::{Limits, Look, PyPartitionFetch, gather};
+use crate::gather::{Look, PyPartitionFetch, gather};
 use crate::leader::PyLeader;
 use crate::session::PyShareSession;
 use crate::uuids::{PartitionId, partition_id};

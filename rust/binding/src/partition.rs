@@ -76,6 +76,23 @@ impl PyPartition {
         self.inner.with(work).map_err(|error| failed(py, &error))
     }
 
+    /// As `acknowledge`, without objects of Python's.
+    pub(crate) fn settle(
+        &self,
+        py: Python<'_>,
+        now_ms: i64,
+        member: &str,
+        batches: &[AckBatch<'_>],
+    ) -> PyResult<Option<PyWrite>> {
+        let answer = self.with(py, |partition| {
+            let answer = partition.acknowledge(now_ms, member, batches);
+            answer.map(|write| write.map(PyWrite::of))
+        })?;
+        let write = answer.map_err(|refusal| refused(py, refusal))?;
+        self.tally.acknowledged(batches);
+        Ok(write)
+    }
+
     /// Work that grows with the window.
     fn sweep<R: Send>(
         &self,
@@ -173,29 +190,14 @@ impl PyPartition {
         PyList::new(py, out.iter().map(span))
     }
 
-    pub(crate) fn acknowledge(
+    fn acknowledge(
         &self,
         py: Python<'_>,
         now_ms: i64,
         member: &str,
         batches: &Bound<'_, PyAny>,
     ) -> PyResult<Option<PyWrite>> {
-        let held = acknowledgements(batches)?;
-        let batches: SmallVec<[AckBatch<'_>; 8]> = held
-            .iter()
-            .map(|(first, last, types)| AckBatch {
-                first: *first,
-                last: *last,
-                types: types.as_bytes(),
-            })
-            .collect();
-        let answer = self.with(py, |partition| {
-            let answer = partition.acknowledge(now_ms, member, &batches);
-            answer.map(|write| write.map(PyWrite::of))
-        })?;
-        let write = answer.map_err(|refusal| refused(py, refusal))?;
-        self.tally.acknowledged(&batches);
-        Ok(write)
+        self.settle(py, now_ms, member, &acknowledgements(batches)?.batches())
     }
 
     pub(crate) fn held_by(&self, py: Python<'_>, member: &str) -> PyResult<i64> {
@@ -394,6 +396,7 @@ impl PyPartition {
         PyList::new(py, held)
     }
 
+    #[cfg(feature = "testing")]
     fn fail(&self, py: Python<'_>) -> PyResult<()> {
         self.with(py, |_| panic!("it was told to"))
     }

@@ -5,30 +5,24 @@
 //! same object.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use pyo3::{PyTraverseError, PyVisit};
-use sharecore_records::layout::{MAGIC, MAGIC_AT, TRANSACTIONAL, attributes};
-use sharecore_wire::{Held, Input, Layout, Value, read};
+use sharecore_produce::{Refused, TopicName, each_once, has_zstd, is_transactional, topics};
+use sharecore_wire::typed::produce::ProduceRequest;
 
-use crate::codes::TRANSACTIONAL_ID_AUTHORIZATION_FAILED;
 use crate::dispatch::Asked;
 use crate::exchange::PyExchange;
 use crate::produce_append::{ProducedBatch, Target, Transaction};
 use crate::produce_check::check_apart;
 use crate::produce_places::{Places, names};
-use crate::produce_refused::{Refused, failure, tell};
+use crate::produce_refused::{by_the_broker, failure, tell};
 use crate::produce_work::PyProduceWork;
-use crate::produced::{Outcome, PyProduced, TopicName};
-use crate::stop::Stop;
+use crate::produced::PyProduced;
 use crate::waiting::PyLater;
 
-/// The version of Produce that zstd came with.
-const ZSTD_SINCE: i16 = 7;
 /// How many expanded bytes of a request's records are checked before it is handed to a thread, or what costs as much.
 const CHECKED_AT_ONCE: usize = 128 << 10;
 /// A request with more topics and partitions is taken in turns of the event loop.
@@ -45,101 +39,6 @@ pub(crate) struct PyProduce {
     known: HashMap<TopicName, HashMap<i32, Arc<Target>>>,
     /// How often topics have changed.
     pub(crate) changes: u64,
-}
-
-/// A request as it lies in its frame.
-struct Request<'a> {
-    transactional_id: Option<&'a str>,
-    acks: i64,
-    topics: Vec<Value<'a>>,
-}
-
-fn request<'a>(layout: &Layout, input: &mut Input<'a>) -> Result<Request<'a>, Stop> {
-    let Value::Record(mut fields) = read(layout, input, &mut Held)? else {
-        return Err(unexpected());
-    };
-    match (fields.pop(), &fields[..]) {
-        (Some(Value::Array(topics)), [id, Value::Int(acks), Value::Int(_)]) => Ok(Request {
-            transactional_id: if let Value::Text(id) = id {
-                Some(*id)
-            } else {
-                None
-            },
-            acks: *acks,
-            topics,
-        }),
-        _ => Err(unexpected()),
-    }
-}
-
-fn unexpected() -> Stop {
-    Stop::Bytes("it is no Produce request".into())
-}
-
-/// The topic, and its partitions.
-fn parts<'b, 'a>(topic: &'b Value<'a>) -> Result<(TopicName, &'b [Value<'a>]), Stop> {
-    if let Value::Record(fields) = topic
-        && let [name, Value::Array(partitions)] = &fields[..]
-    {
-        let name = match name {
-            Value::Uuid(id) => TopicName::Id(*id),
-            Value::Text(name) => TopicName::Name((*name).into()),
-            _ => return Err(unexpected()),
-        };
-        return Ok((name, partitions));
-    }
-    Err(unexpected())
-}
-
-/// The index of a partition, and the batch for it.
-fn batch<'a>(partition: &Value<'a>) -> Result<(i32, &'a [u8]), Stop> {
-    if let Value::Record(fields) = partition
-        && let [Value::Int(index), records] = &fields[..]
-    {
-        let records: &[u8] = if let Value::Bytes(records) = records {
-            records
-        } else {
-            &[]
-        };
-        return Ok((*index as i32, records));
-    }
-    Err(unexpected())
-}
-
-/// A topic, and the batches for its partitions.
-pub(crate) type Batches<'a> = (TopicName, Vec<(i32, &'a [u8])>);
-
-/// Names each topic and partition once: if a partition repeats, the last batch wins, as on Apache Kafka.
-fn each_once(topics: Vec<Batches<'_>>) -> Vec<Batches<'_>> {
-    if topics.len() == 1 && topics[0].1.len() == 1 {
-        return topics;
-    }
-    let mut found: Vec<Batches<'_>> = Vec::with_capacity(topics.len());
-    let mut places: HashMap<TopicName, (usize, HashMap<i32, usize>)> = HashMap::new();
-    for (name, batches) in topics {
-        let (topic, indexes) = places.entry(name).or_insert_with_key(|name| {
-            found.push((name.clone(), Vec::with_capacity(batches.len())));
-            (found.len() - 1, HashMap::with_capacity(batches.len()))
-        });
-        let kept = &mut found[*topic].1;
-        for (index, records) in batches {
-            match indexes.entry(index) {
-                Entry::Occupied(place) => kept[*place.get()].1 = records,
-                Entry::Vacant(place) => {
-                    place.insert(kept.len());
-                    kept.push((index, records));
-                }
-            }
-        }
-    }
-    found
-}
-
-/// Whether a batch is a transaction's; one that is too short for a header is nobody's, and so is one of a
-/// format that there is not.
-fn is_transactional(records: &[u8]) -> bool {
-    attributes(records)
-        .is_some_and(|attributes| attributes & TRANSACTIONAL != 0 && records[MAGIC_AT] == MAGIC)
 }
 
 /// What holds for every batch of a request.
@@ -195,15 +94,9 @@ impl Appender {
     ) -> PyResult<()> {
         let py = produce.py();
         let produced = self.produced.bind(py);
-        let place = {
-            let mut held = produced.borrow_mut();
-            held.outcomes.push(Outcome::of(one.index));
-            held.outcomes.len() - 1
-        };
+        let place = produced.borrow_mut().answer.name(one.index);
         if !terms.may_begin {
-            let outcome = &mut produced.borrow_mut().outcomes[place];
-            outcome.error_code = TRANSACTIONAL_ID_AUTHORIZATION_FAILED;
-            return Ok(());
+            return tell(produced, place, Refused::TransactionalId, None);
         }
         match PyProduce::arrive(produce, terms, one, places, context)? {
             Err(refused) => tell(produced, place, refused, None),
@@ -220,7 +113,7 @@ impl Appender {
     /// So many batches of a topic were taken, which are all.
     pub(crate) fn end_topic(&mut self, py: Python<'_>, name: TopicName, partitions: usize) {
         let mut held = self.produced.borrow_mut(py);
-        held.topics.push((name, partitions));
+        held.answer.end_topic(name, partitions);
     }
 
     /// The answer: a `Produced`, a `Later` of one, or None where the client wants none.
@@ -242,7 +135,7 @@ impl Appender {
                 Some(error) => Err(error),
             };
         }
-        if produced.borrow().left == 0 {
+        if produced.borrow().answer.is_known() {
             return Ok(Some(produced.into_any()));
         }
         let later = Bound::new(py, PyLater::default())?;
@@ -259,29 +152,19 @@ impl PyProduce {
     pub(crate) fn handle<'py>(
         produce: &Bound<'py, Self>,
         asked: &Asked<'_, 'py>,
-        layout: &Layout,
-        input: &mut Input<'_>,
+        request: &ProduceRequest<'_>,
         frame: &Bound<'py, PyBytes>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let py = produce.py();
-        let request = request(layout, input).map_err(|stop| stop.into_end(py))?;
         let now_ms = {
             let now_ms = produce.borrow().now_ms.clone_ref(py);
             now_ms.call0(py)?.extract(py)?
         };
-        let mut topics = Vec::with_capacity(request.topics.len());
-        let (mut any_transactional, mut count) = (false, request.topics.len());
-        for topic in &request.topics {
-            let (name, partitions) = parts(topic).map_err(|stop| stop.into_end(py))?;
-            let mut batches = Vec::with_capacity(partitions.len());
-            for partition in partitions {
-                let (index, records) = batch(partition).map_err(|stop| stop.into_end(py))?;
-                any_transactional |= is_transactional(records);
-                batches.push((index, records));
-            }
-            count += batches.len();
-            topics.push((name, batches));
-        }
+        let topics = topics(request, asked.api_version());
+        let sizes = topics.iter().map(|(_, batches)| 1 + batches.len());
+        let count = sizes.sum::<usize>();
+        let mut batches = topics.iter().flat_map(|(_, batches)| batches);
+        let any_transactional = batches.any(|(_, records)| is_transactional(records));
         let topics = each_once(topics);
         let context = || asked.context();
         let terms = Terms {
@@ -291,8 +174,8 @@ impl PyProduce {
                 may_begin.bind(py).call1(who)?.is_truthy()?
             },
             transactional_id: request.transactional_id,
-            acks: request.acks,
-            zstd: asked.api_version() >= ZSTD_SINCE,
+            acks: request.acks.into(),
+            zstd: has_zstd(asked.api_version()),
             now_ms,
         };
         if count > TAKEN_AT_ONCE {
@@ -333,7 +216,7 @@ impl PyProduce {
     ) -> PyResult<Result<ProducedBatch, Refused>> {
         let target = match Self::target(produce, one, places)? {
             Ok(target) => target,
-            Err(error) => return Ok(Err(Refused::ByTheBroker(error))),
+            Err(error) => return by_the_broker(error.bind(produce.py())).map(Err),
         };
         if let Err(refusal) = sharecore_store::check_request(one.records, terms.zstd) {
             return Ok(Err(Refused::ByTheStore(refusal)));
@@ -431,27 +314,5 @@ impl PyProduce {
 
     fn __clear__(&mut self) {
         self.known.clear();
-    }
-}
-
-impl PyProduce {
-    /// Refuses a schema that this does not read.
-    pub(crate) fn check(layout: &Layout) -> PyResult<()> {
-        let names = |layout: &Layout| {
-            let names = layout.fields.iter().map(|field| field.name.clone());
-            names.collect::<Vec<_>>().join(" ")
-        };
-        let topic = layout.fields.last().and_then(|field| field.layout.as_ref());
-        let part = topic.and_then(|topic| topic.fields.last()?.layout.as_ref());
-        let found =
-            [Some(layout), topic, part].map(|layout| layout.map_or_else(String::new, names));
-        let [whole, topic, part] = found.each_ref().map(String::as_str);
-        if whole == "transactional_id acks timeout_ms topic_data"
-            && matches!(topic, "name partition_data" | "topic_id partition_data")
-            && part == "index records"
-        {
-            return Ok(());
-        }
-        Err(PyValueError::new_err("the schema is none of Produce"))
     }
 }

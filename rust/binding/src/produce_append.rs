@@ -5,10 +5,11 @@ use std::sync::Arc;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use sharecore_produce::{Appended, Refused};
 use sharecore_store::{Incoming, Refusal};
 
 use crate::error::kafka_error_in;
-use crate::produce_refused::{Refused, tell};
+use crate::produce_refused::{by_the_broker, tell};
 use crate::produced::PyProduced;
 use crate::tickets::PyStoredLog;
 
@@ -91,8 +92,8 @@ impl ProducedBatch {
                 self.now_ms,
             );
             if let Err(error) = admit.call1(told) {
-                let error = kafka_error_in(py, error)?.unbind();
-                return tell(produced, place, Refused::ByTheBroker(error), Some(log));
+                let refused = by_the_broker(&kafka_error_in(py, error)?)?;
+                return tell(produced, place, refused, Some(log));
             }
         }
         let stored = self.target.stored.get();
@@ -110,22 +111,20 @@ impl ProducedBatch {
         if appended.last_offset >= log.getattr(end_offset)?.extract()? {
             log.setattr(end_offset, appended.last_offset + 1)?;
         }
-        {
-            // before the write may end
-            let mut held = produced.borrow_mut();
-            held.left += 1;
-            let outcome = &mut held.outcomes[place];
-            outcome.base_offset = appended.base_offset;
-            outcome.append_time_ms = appended.append_time_ms;
-            outcome.log_start_offset = appended.start_offset;
-        }
+        let told = Appended {
+            base_offset: appended.base_offset,
+            append_time_ms: appended.append_time_ms,
+            log_start_offset: appended.start_offset,
+        };
+        // before the write may end
+        produced.borrow_mut().answer.append(place, told);
         let waiting = produced.clone().unbind();
         let waits = stored
             .tickets
             .borrow_mut(py)
             .wait(appended.sequence, waiting, place);
         if !waits {
-            produced.borrow_mut().left -= 1;
+            produced.borrow_mut().answer.end(place, 0);
         }
         Ok(())
     }

@@ -31,7 +31,7 @@ pub(crate) fn check_apart<'py>(
     let later = Bound::new(py, PyLater::default())?;
     {
         let mut held = produced.borrow_mut();
-        held.left += batches.len();
+        held.answer.check_first(batches.len());
         held.later = wants_answer.then(|| later.clone().unbind());
     }
     if let Some(exchange) = &exchange {

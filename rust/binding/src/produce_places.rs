@@ -2,10 +2,10 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
+use sharecore_produce::TopicName;
 
 use crate::codes::UNKNOWN_TOPIC_OR_PARTITION;
 use crate::error::{kafka_error, kafka_error_in};
-use crate::produced::TopicName;
 use crate::uuids;
 
 /// The logs of a topic, and why nothing may be appended to them; or why the client is told of no log.

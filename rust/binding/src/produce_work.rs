@@ -9,12 +9,12 @@ use pyo3::exceptions::{PyIndexError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use pyo3::{PyTraverseError, PyVisit};
+use sharecore_produce::{Batches, TopicName};
 
 use crate::dispatch::Asked;
 use crate::exchange::PyExchange;
-use crate::produce::{Appender, Batches, One, PyProduce, Terms};
+use crate::produce::{Appender, One, PyProduce, Terms};
 use crate::produce_places::{Places, named};
-use crate::produced::TopicName;
 
 /// Batches of a turn of the event loop; see `sharecore.waiting.Turns`.
 const BATCHES_A_TURN: usize = 256;

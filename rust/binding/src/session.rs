@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PySet, PyString, PyTuple};
 use pyo3::{PyTraverseError, PyVisit, intern};
-use sharecore_session::{Session, Walk};
+use sharecore_share::{Session, Walk};
 
 use crate::leader::PyLeader;
 use crate::uuids::{PartitionId, partition_id, partition_tuple};

@@ -8,8 +8,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
 
 type Bytes = [u8; 16];
-/// Topic id and partition.
-pub(crate) type PartitionId = (Bytes, i32);
+pub(crate) use sharecore_share::PartitionId;
 
 /// How many are remembered, in each direction; one more, and both start over.
 const REMEMBERED_MAX: usize = 4096;

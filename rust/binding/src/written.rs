@@ -52,28 +52,18 @@ impl PyWritten {
         let py = written.py();
         let this = written.get();
         let (leader, write) = (this.leader.bind(py), this.write.get());
-        leader.borrow_mut().writes -= 1;
         let engine = this.engine.get();
         let now_ms = PyLeader::now_ms(leader)?;
         let told = match error {
             None => {
-                {
-                    let mut held = leader.borrow_mut();
-                    held.start_is_persisted = true;
-                    if write.start_offset >= held.unwritten_below {
-                        held.unwritten_below = 0;
-                    }
-                }
+                leader.borrow_mut().writes.succeed(write.start_offset);
                 let ended = engine.commit(py, write.id, now_ms);
                 PyLeader::told(leader, ended)?;
                 None
             }
             Some(error) => {
-                {
-                    let last = write.batches.last().map_or(0, |batch| batch.last + 1);
-                    let mut held = leader.borrow_mut();
-                    held.unwritten_below = held.unwritten_below.max(last);
-                }
+                let last = write.batches.last().map(|batch| batch.last);
+                leader.borrow_mut().writes.fail(last);
                 let ended = engine.rollback(py, write.id, now_ms);
                 PyLeader::told(leader, ended)?;
                 // as the client is told of it

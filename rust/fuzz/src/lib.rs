@@ -4,6 +4,8 @@
 //! fixed set of random bytes, so that a target never rots.
 #![forbid(unsafe_code)]
 
+#[path = "../../wire/tests/models/agree.rs"]
+mod agree;
 #[path = "../../engine/tests/models/combined.rs"]
 mod combined;
 mod combiner;
@@ -13,6 +15,7 @@ mod operations;
 mod records;
 mod recovery;
 mod share_state;
+mod typed;
 #[path = "../../engine/tests/models/world.rs"]
 mod world;
 
@@ -23,3 +26,4 @@ pub use operations::operations;
 pub use records::records;
 pub use recovery::recovery;
 pub use share_state::share_state;
+pub use typed::typed;

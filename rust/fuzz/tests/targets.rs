@@ -1,6 +1,8 @@
 //! Each target on random bytes, the same ones every time, so that what a change broke shows before `make fuzz`.
 
-use sharecore_fuzz::{combiner, messages, numbers, operations, records, recovery, share_state};
+use sharecore_fuzz::{
+    combiner, messages, numbers, operations, records, recovery, share_state, typed,
+};
 
 /// xorshift64*: bytes that are the same everywhere.
 struct Random(u64);
@@ -80,4 +82,9 @@ fn any_journal() {
 #[test]
 fn any_messages() {
     run(messages, 20_000, 200);
+}
+
+#[test]
+fn any_typed_messages() {
+    run(typed, 20_000, 200);
 }

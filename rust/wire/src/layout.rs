@@ -102,6 +102,24 @@ impl Layout {
         self.tagged
     }
 
+    /// Whether another has the same fields, whatever it is known by.
+    pub fn is_like(&self, other: &Layout) -> bool {
+        let alike = |(own, theirs): (&Field, &Field)| {
+            // records may be null wherever they are
+            let nullable = |field: &Field| field.nullable || field.kind == Kind::Records;
+            let plain = |field: &Field| (field.kind, field.array, nullable(field), field.tag);
+            let inner = match (&own.layout, &theirs.layout) {
+                (Some(own), Some(theirs)) => own.is_like(theirs),
+                (None, None) => true,
+                _ => false,
+            };
+            own.name == theirs.name && plain(own) == plain(theirs) && inner
+        };
+        self.flexible == other.flexible
+            && self.fields.len() == other.fields.len()
+            && self.fields.iter().zip(&other.fields).all(alike)
+    }
+
     /// Fewest bytes that it can take, at least 1: this bounds how many elements an array can have.
     pub fn bytes_min(&self) -> usize {
         self.bytes_min

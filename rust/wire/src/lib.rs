@@ -2,7 +2,7 @@
 //!
 //! Nothing here trusts a byte: every length is checked against the bytes that are there before memory is reserved for
 //! it, and what cannot be read is a [`Malformed`], never a panic. What a message becomes is up to the [`Build`] that is
-//! handed in.
+//! handed in; those of records have structs of their own in [`typed`].
 #![forbid(unsafe_code)]
 
 mod count;
@@ -13,6 +13,7 @@ mod layout;
 mod output;
 mod read;
 mod room;
+pub mod typed;
 mod unread;
 mod value;
 

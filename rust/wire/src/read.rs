@@ -120,30 +120,32 @@ fn value<'a, B: Build<'a>>(
         return array(field, flexible, count, input, build);
     }
     if is_string {
-        return string(count, &field.name, input, build);
+        return build.string(text(count, &field.name, input)?);
     }
     let bytes = input.sized(count, &field.name)?;
     build.bytes(bytes)
 }
 
-fn string<'a, B: Build<'a>>(
+/// A string of so many bytes.
+pub(crate) fn text<'a>(
     size: usize,
     name: &str,
     input: &mut Input<'a>,
-    build: &mut B,
-) -> Result<B::Value, B::Error> {
+) -> Result<&'a str, Malformed> {
     if size > STRING_BYTES_MAX {
         let text = format!("{name} is a string of {size} bytes, {STRING_BYTES_MAX} are allowed");
-        return Err(Malformed(Cow::Owned(text)).into());
+        return Err(Malformed(Cow::Owned(text)));
     }
-    match std::str::from_utf8(input.sized(size, name)?) {
-        Ok(text) => build.string(text),
-        Err(_) => Err(Malformed(Cow::Owned(format!("{name} is not UTF-8"))).into()),
-    }
+    let text = std::str::from_utf8(input.sized(size, name)?);
+    text.map_err(|_| Malformed(Cow::Owned(format!("{name} is not UTF-8"))))
 }
 
 /// The length before a string, bytes or an array; `None` for null. `short`: in two bytes where it is not compact.
-fn length(short: bool, flexible: bool, input: &mut Input<'_>) -> Result<Option<usize>, Malformed> {
+pub(crate) fn length(
+    short: bool,
+    flexible: bool,
+    input: &mut Input<'_>,
+) -> Result<Option<usize>, Malformed> {
     if flexible {
         return Ok((input.uvarint()? as usize).checked_sub(1));
     }
@@ -181,7 +183,7 @@ fn array<'a, B: Build<'a>>(
                 let Some(size) = length(true, flexible, input)? else {
                     return Err(Malformed::past_the_end("string in an array").into());
                 };
-                string(size, &field.name, input, build)?
+                build.string(text(size, &field.name, input)?)?
             }
         });
     }

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from sharecore._core import Produce, ShareAcknowledge, ShareFetch
 from sharecore.broker.broker import Broker
 from sharecore.broker.dispatch import Dispatcher
 from sharecore.broker.features import Features
@@ -183,3 +184,18 @@ def test_a_misspelt_name_is_not_sent(caplog: pytest.LogCaptureFixture) -> None:
 
     serve(test, lambda context, message: {"producer_identity": 3})
     assert "producer_identity" in caplog.text
+
+
+def test_a_handler_that_reads_its_requests_itself_takes_no_others() -> None:
+    dispatcher = Dispatcher(Broker(BrokerConfig()))
+    fetch, acknowledge = ShareFetch(print, lambda *_: True), ShareAcknowledge(print, lambda *_: True)
+    nothing: Any = print
+    produce = Produce(lambda: 0, nothing, nothing, nothing, lambda *_: True)
+    for api, version, handler in (
+        (ApiKey.PRODUCE, 13, produce),
+        (ApiKey.SHARE_FETCH, 2, fetch),
+        (ApiKey.SHARE_ACKNOWLEDGE, 1, acknowledge),
+    ):
+        dispatcher.add(api, version, codec(api, version), handler)
+        with pytest.raises(ValueError, match="the schema is not the one"):
+            dispatcher.add(ApiKey.METADATA, 4, codec(ApiKey.METADATA, 4), handler)

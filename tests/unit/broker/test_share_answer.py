@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
 import pytest
 
-from sharecore._core import Leader as ShareLeader
-from sharecore._core import Leaders, Partition, ShareAnswer, acknowledge
+from sharecore._core import ShareAnswer
 from sharecore.broker.cluster import Leader, Node
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey, codec
@@ -118,72 +116,7 @@ def test_large_records_are_sent_as_they_are() -> None:
     assert [part.records for part in told] == [records, b"small"]
 
 
-def asked(*topics: tuple[UUID | None, list[tuple[int, list[tuple[int, int, bytes]]]]]) -> Any:
-    return [
-        SimpleNamespace(
-            topic_id=topic_id,
-            partitions=[
-                SimpleNamespace(partition_index=index, acknowledgement_batches=batches)
-                for index, batches in parts
-            ],
-        )
-        for topic_id, parts in topics
-    ]
-
-
-class Acknowledging(ShareLeader):
-    """A leader that notes what it is handed, and settles it."""
-
-    def __init__(self) -> None:
-        self.engine = Partition()
-        self.noted: list[Any] = []
-
-    def acknowledge(self, member: str, batches: Any, done: Any) -> None:
-        assert member == "m"
-        self.noted.append(batches)
-        done(None)
-
-
-def acknowledged(topics: Any, *, may_renew: bool = False) -> tuple[dict[Any, Any], Leaders]:
-    """The outcomes, and leaders of the first topic's partitions 0 and 1."""
-    leaders = Leaders()
-    leaders._leaders["g", FIRST] = {index: Acknowledging() for index in range(2)}
-    share = SimpleNamespace(partitions=leaders, partition_count=lambda topic_id: None)
-    context = SimpleNamespace(broker=SimpleNamespace(share=share, authorizer=None))
-    gather: Gather[Any] = Gather()
-    session = SimpleNamespace(group_id="g", member_id="m")
-    acknowledge(context, lambda context, topic_id: True, session, topics, may_renew, gather)
-    assert not gather.pending
-    return gather.outcomes, leaders
-
-
-def test_the_last_counts_of_a_partition_that_is_named_twice() -> None:
-    topics = asked(
-        (FIRST, [(0, [(0, 1, b"\1")]), (1, [])]), (None, [(0, [])]), (FIRST, [(0, [(2, 2, b"\2")])])
-    )
-    outcomes, leaders = acknowledged(topics)
-    assert outcomes.pop((NONE, 0)).code is ErrorCode.UNKNOWN_TOPIC_ID
-    assert outcomes == {(FIRST, 0): None, (FIRST, 1): None}
-    assert [leaders.peek("g", FIRST, index).noted for index in range(2)] == [[[(2, 2, b"\2")]], []]
-
-
-def test_partitions_without_batches_are_passed_over_where_nothing_is_acknowledged() -> None:
-    assert acknowledged(asked((FIRST, [(0, []), (1, [])])))[0] == {}
-
-
-def test_what_may_not_stand_is_refused() -> None:
-    def sound(*batches: tuple[int, int, bytes], may_renew: bool = False) -> bool:
-        outcomes, _ = acknowledged(asked((FIRST, [(0, list(batches))])), may_renew=may_renew)
-        refusal = outcomes[FIRST, 0]
-        assert refusal is None or refusal.code is ErrorCode.INVALID_REQUEST
-        return refusal is None
-
-    assert sound((0, 4, b"\1"), (5, 6, b"\0\3"), (7, 7, b"\2"))
-    assert not sound((5, 6, b"\1"), (4, 4, b"\1")), "batches ascend"
-    assert not sound((5, 4, b"\1"))
-    assert not sound((0, 2, b"\1\1")), "as many types as records"
-    assert not sound((0, 2, b""))
-    assert not sound((0, 0, b"\5"), may_renew=True)
-    assert not sound((0, 0, b"\4"))
-    assert sound((0, 0, b"\4"), may_renew=True)
-    assert not sound((0, 2**63 - 1, b"\1\1"))
+def test_only_the_answers_of_these_two_requests_are_written() -> None:
+    for api, version in ((ApiKey.PRODUCE, 12), (ApiKey.METADATA, 4)):
+        with pytest.raises(TypeError, match="no such answer"):
+            codec(api, version).write_response(1, answer())

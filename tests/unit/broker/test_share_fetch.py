@@ -135,6 +135,30 @@ def test_topics_and_partitions_that_are_not_there(member: Member) -> None:
     assert (7, unknown, unknown) in errors(member.fetch(7, acks={7: [(0, 0, ACCEPT)]}))
 
 
+def test_the_last_counts_of_a_partition_that_is_named_twice(
+    broker: RunningBroker, topic: str, member: Member
+) -> None:
+    def named(partition: int, *offsets: int) -> dict[str, Any]:
+        names = ("first_offset", "last_offset", "acknowledge_types")
+        batches = [dict(zip(names, (each, each, ACCEPT), strict=True)) for each in offsets]
+        return {"partition_index": partition, "acknowledgement_batches": batches}
+
+    produce(broker, topic, 2)
+    assert acquired(member.fetch(0, 1)) == {0: [(0, 1, 1)]}
+    topics = [
+        {"topic_id": member.topic_id, "partitions": [named(0, 0), named(1)]},
+        {"topic_id": None, "partitions": [named(0)]},
+        {"topic_id": member.topic_id, "partitions": [named(0, 1)]},
+    ]
+    own = {"group_id": member.group, "member_id": member.name, "share_session_epoch": 1}
+    answer = member.client.ask(ApiKey.SHARE_ACKNOWLEDGE, 2, topics=topics, **own)
+    assert sorted(errors(answer)) == [(0, 0, 0), (0, ErrorCode.UNKNOWN_TOPIC_ID, 0), (1, 0, 0)]
+    # the first record was not settled
+    member.epoch = 2
+    assert errors(member.acknowledge({0: [(1, 1, ACCEPT)]})) == [(0, ErrorCode.INVALID_RECORD_STATE, 0)]
+    assert errors(member.acknowledge({0: [(0, 0, ACCEPT)]})) == [(0, 0, 0)]
+
+
 def test_locks_are_renewed_without_fetching(broker: RunningBroker, topic: str, member: Member) -> None:
     produce(broker, topic, 2)
     member.fetch(0, max_records=1)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -39,20 +39,23 @@ class ShareFetchHandler(ShareFetch):
         self._making: set[ShareSession] = set()
         """Sessions for whose partitions leaders are being made."""
 
-    def _open(self, context: RequestContext, request: Any) -> ShareSession:
-        """A new session, for a request with epoch 0; raises KafkaError."""
+    def _open(
+        self,
+        context: RequestContext,
+        group_id: str | None,
+        member_id: str | None,
+        partitions: Sequence[SharePartitionId],
+    ) -> ShareSession:
+        """A new session, for a request with epoch 0 and these partitions; raises KafkaError."""
         share = context.broker.share
-        topics = request.topics
-        _check_missing(
-            share, ((each.topic_id, one.partition_index) for each in topics for one in each.partitions)
-        )
+        _check_missing(share, partitions)
         share.watch(context.connection)
-        return share.sessions.open(request.group_id, request.member_id, context.connection)
+        return share.sessions.open(group_id, member_id, context.connection)
 
-    def _refuse(self, request: Any, error: KafkaError) -> Result:
+    def _refuse(self, max_wait_ms: int, error: KafkaError) -> Result:
         """The answer to a request that is refused as a whole."""
         if error.code is ErrorCode.SHARE_SESSION_LIMIT_REACHED:
-            return _refuse_slowly(request.max_wait_ms, error)
+            return _refuse_slowly(max_wait_ms, error)
         return {"error_code": error.code}
 
     def _sift(
@@ -118,14 +121,14 @@ class ShareFetchHandler(ShareFetch):
         return [each for each in unknown if each not in left_out]
 
 
-def _check_missing(share: ShareServices, partitions: Iterable[tuple[UUID | None, int]]) -> None:
+def _check_missing(share: ShareServices, partitions: Iterable[SharePartitionId]) -> None:
     """Raise KafkaError if more of the partitions are not there than an honest member may ask for."""
-    counts: dict[UUID | None, int] = {}
+    counts: dict[UUID, int] = {}
     missing = 0
     for topic_id, index in partitions:
         count = counts.get(topic_id)
         if count is None:
-            count = counts[topic_id] = 0 if topic_id is None else share.partition_count(topic_id) or 0
+            count = counts[topic_id] = share.partition_count(topic_id) or 0
         missing += not 0 <= index < count
         if missing > _MISSING_MAX:
             raise KafkaError(

@@ -10,15 +10,7 @@ use std::hash::Hash;
 
 use ready::Ready;
 
-/// The epoch of a request that opens a session.
-pub const INITIAL_EPOCH: i32 = 0;
-/// The epoch of a request that ends a session.
-pub const FINAL_EPOCH: i32 = -1;
-
-/// The epoch that follows; past the largest there is it starts again at 1, since 0 would open a new session.
-pub fn next_epoch(epoch: i32) -> i32 {
-    epoch.checked_add(1).unwrap_or(1)
-}
+use crate::epoch::{INITIAL_EPOCH, Unexpected, following, next_epoch};
 
 /// Where a partition stands among the others of its session; it grows in their order.
 pub type Place = u64;
@@ -69,6 +61,12 @@ impl<K, L> Default for Session<K, L> {
 }
 
 impl<K: Copy + Eq + Hash, L> Session<K, L> {
+    /// A request goes on with the session, or ends it; the next one must bring the epoch that follows.
+    pub fn resume(&mut self, epoch: i32) -> Result<(), Unexpected> {
+        self.epoch = following(self.epoch, epoch)?;
+        Ok(())
+    }
+
     /// How many partitions it has.
     pub fn len(&self) -> usize {
         self.order.len()

@@ -1,0 +1,100 @@
+//! Requests out of bytes: as objects of Python's, or as the structs of those handlers that are Rust's.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::{PyTraverseError, PyVisit};
+use sharecore_wire::Input;
+use sharecore_wire::typed::Message;
+use sharecore_wire::typed::produce::ProduceRequest;
+use sharecore_wire::typed::share_acknowledge::ShareAcknowledgeRequest;
+use sharecore_wire::typed::share_fetch::ShareFetchRequest;
+
+use crate::acknowledging::PyShareAcknowledge;
+use crate::large::entries_of_large;
+use crate::layout::PyLayout;
+use crate::produce::PyProduce;
+use crate::share_fetch::PyShareFetch;
+use crate::stop::Stop;
+
+/// What handles the requests of an API in one version.
+pub(crate) enum Handle {
+    Python(Py<PyAny>),
+    Produce(Py<PyProduce>),
+    ShareFetch(Py<PyShareFetch>),
+    ShareAcknowledge(Py<PyShareAcknowledge>),
+}
+
+impl Handle {
+    /// The handler of the requests that a layout reads: one of Rust's takes those of its own struct alone.
+    pub(crate) fn of(handle: &Bound<'_, PyAny>, request: &PyLayout) -> PyResult<Self> {
+        let (handle, fits) = if let Ok(produce) = handle.cast::<PyProduce>() {
+            let handle = Handle::Produce(produce.clone().unbind());
+            (handle, request.is_of::<ProduceRequest>())
+        } else if let Ok(fetch) = handle.cast::<PyShareFetch>() {
+            let handle = Handle::ShareFetch(fetch.clone().unbind());
+            (handle, request.is_of::<ShareFetchRequest>())
+        } else if let Ok(acknowledge) = handle.cast::<PyShareAcknowledge>() {
+            let handle = Handle::ShareAcknowledge(acknowledge.clone().unbind());
+            (handle, request.is_of::<ShareAcknowledgeRequest>())
+        } else {
+            (Handle::Python(handle.clone().unbind()), true)
+        };
+        if fits {
+            Ok(handle)
+        } else {
+            let text = "the schema is not the one that the handler reads";
+            Err(PyValueError::new_err(text))
+        }
+    }
+
+    pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match self {
+            Handle::Python(handle) => visit.call(handle),
+            Handle::Produce(handle) => visit.call(handle),
+            Handle::ShareFetch(handle) => visit.call(handle),
+            Handle::ShareAcknowledge(handle) => visit.call(handle),
+        }
+    }
+}
+
+/// A request that was read, for the handler of its route.
+pub(crate) enum Read<'a, 'h, 'py> {
+    Python(&'h Py<PyAny>, Bound<'py, PyAny>),
+    /// One with many entries, which a thread reads: where it begins, and how many there are.
+    Large(&'h Py<PyAny>, usize, usize),
+    Produce(&'h Py<PyProduce>, ProduceRequest<'a>),
+    ShareFetch(&'h Py<PyShareFetch>, ShareFetchRequest<'a>),
+    ShareAcknowledge(&'h Py<PyShareAcknowledge>, ShareAcknowledgeRequest<'a>),
+}
+
+impl<'a, 'h, 'py> Read<'a, 'h, 'py> {
+    /// Reads the request behind a header, but for the tagged fields of that.
+    pub(crate) fn of(
+        py: Python<'py>,
+        handle: &'h Handle,
+        layout: &PyLayout,
+        input: &mut Input<'a>,
+        entries_max: usize,
+    ) -> Result<Self, Stop> {
+        let large = entries_of_large(layout, input, entries_max)?;
+        if let (Handle::Python(handle), Some((at, entries))) = (handle, large) {
+            return Ok(Read::Large(handle, at, entries));
+        }
+        if layout.fields().flexible {
+            input.skip_tagged_fields()?;
+        }
+        let version = layout.version();
+        Ok(match handle {
+            Handle::Python(handle) => Read::Python(handle, layout.message(py, input)?),
+            Handle::Produce(handle) => {
+                Read::Produce(handle, ProduceRequest::decode(version, input)?)
+            }
+            Handle::ShareFetch(handle) => {
+                Read::ShareFetch(handle, ShareFetchRequest::decode(version, input)?)
+            }
+            Handle::ShareAcknowledge(handle) => {
+                Read::ShareAcknowledge(handle, ShareAcknowledgeRequest::decode(version, input)?)
+            }
+        })
+    }
+}

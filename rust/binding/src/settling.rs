@@ -1,0 +1,68 @@
+//! What a share partition's leader does with acknowledgements.
+//!
+//! No borrow of an object is held while Python runs, which may come back to the same object.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use sharecore_engine::AckBatch;
+
+use crate::codes::INVALID_RECORD_STATE;
+use crate::error::{kafka_error, kafka_error_in};
+use crate::leader::PyLeader;
+use crate::testing::calls_by_name;
+
+impl PyLeader {
+    /// Settles, gives back or renews what a member holds; `done` is called once that is durable.
+    pub(crate) fn settle(
+        leader: &Bound<'_, Self>,
+        member: &str,
+        batches: &[AckBatch<'_>],
+        done: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let py = leader.py();
+        let Some(engine) = Self::engine(leader) else {
+            return Err(PyErr::from_value(Self::no_engine(leader)));
+        };
+        let now_ms = Self::now_ms(leader)?;
+        leader.borrow_mut().used_ms = now_ms;
+        let answer = engine.get().settle(py, now_ms, member, batches);
+        let is_armed = leader.borrow().timer.is_some();
+        if is_armed {
+            // locks that were renewed run as long as new ones, which may be shorter than those before
+            Self::arm_for_locks(leader, now_ms)?;
+        }
+        let write = match answer {
+            Ok(write) => write,
+            Err(error) => {
+                let error = kafka_error_in(py, error)?;
+                leader.call_method1(intern!(py, "_check_engine"), (&error,))?;
+                return Err(PyErr::from_value(error));
+            }
+        };
+        let passes_over = write.is_none() && leader.borrow().writes.has_failed();
+        if passes_over {
+            let start_offset: i64 = engine.get().start_offset(py)?;
+            let first = batches.iter().map(|batch| batch.first);
+            let first = first.fold(start_offset, i64::min);
+            leader.borrow().check_passed_over(py, first, start_offset)?;
+        }
+        let write = write.map(|write| Py::new(py, write)).transpose()?;
+        if calls_by_name() {
+            leader.call_method1("_persist", (write, done))?;
+            return Ok(());
+        }
+        Self::_persist(leader, write, Some(done.clone().unbind()))
+    }
+
+    /// Refuses what would be answered well without a write, though a write about it has failed: after a restart its
+    /// records come again.
+    fn check_passed_over(&self, py: Python<'_>, first: i64, start_offset: i64) -> PyResult<()> {
+        if self.writes.may_pass_over(first, start_offset) {
+            return Ok(());
+        }
+        let text = format!(
+            "offset {first} is not acquired any more, and what became of it is not written yet"
+        );
+        Err(kafka_error(py, INVALID_RECORD_STATE, &text))
+    }
+}

@@ -1,0 +1,13 @@
+//! Messages that have structs of their own, held against the reader and the writer of any schema.
+
+use crate::agree::KNOWN;
+
+/// The first two bytes choose a message and a version, the others are it.
+pub fn typed(data: &[u8]) {
+    let [message, version, bytes @ ..] = data else {
+        return;
+    };
+    let known = &KNOWN[usize::from(*message) % KNOWN.len()];
+    let count = known.versions.end() - known.versions.start() + 1;
+    (known.agree)(known.versions.start() + i16::from(*version) % count, bytes);
+}

@@ -1,0 +1,165 @@
+//! The batches of a request.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use sharecore_records::layout::{MAGIC, MAGIC_AT, TRANSACTIONAL, attributes};
+use sharecore_wire::typed::produce::ProduceRequest;
+
+/// The version of Produce that zstd came with.
+const ZSTD_SINCE: i16 = 7;
+/// The version of Produce that names topics by their ids.
+const BY_ID_SINCE: i16 = 13;
+
+/// How a request names a topic.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum TopicName {
+    /// By its id.
+    Id([u8; 16]),
+    /// By its name.
+    Name(Box<str>),
+}
+
+/// A topic, and the batches for its partitions.
+pub type Batches<'a> = (TopicName, Vec<(i32, &'a [u8])>);
+
+/// Whether a version of Produce may bring batches that are compressed with zstd.
+pub fn has_zstd(version: i16) -> bool {
+    version >= ZSTD_SINCE
+}
+
+/// The topics of a request, as it names them.
+pub fn topics<'a>(request: &ProduceRequest<'a>, version: i16) -> Vec<Batches<'a>> {
+    let topics = request.topic_data.iter().map(|topic| {
+        let name = if version >= BY_ID_SINCE {
+            TopicName::Id(topic.topic_id)
+        } else {
+            TopicName::Name(topic.name.into())
+        };
+        let batches = topic.partition_data.iter();
+        let batches = batches.map(|each| (each.index, each.records.bytes()));
+        (name, batches.collect())
+    });
+    topics.collect()
+}
+
+/// Names each topic and partition once: if a partition repeats, the last batch wins, as on Apache Kafka.
+pub fn each_once(topics: Vec<Batches<'_>>) -> Vec<Batches<'_>> {
+    if topics.len() == 1 && topics[0].1.len() == 1 {
+        return topics;
+    }
+    let mut found: Vec<Batches<'_>> = Vec::with_capacity(topics.len());
+    let mut places: HashMap<TopicName, (usize, HashMap<i32, usize>)> = HashMap::new();
+    for (name, batches) in topics {
+        let (topic, indexes) = places.entry(name).or_insert_with_key(|name| {
+            found.push((name.clone(), Vec::with_capacity(batches.len())));
+            (found.len() - 1, HashMap::with_capacity(batches.len()))
+        });
+        let kept = &mut found[*topic].1;
+        for (index, records) in batches {
+            match indexes.entry(index) {
+                Entry::Occupied(place) => kept[*place.get()].1 = records,
+                Entry::Vacant(place) => {
+                    place.insert(kept.len());
+                    kept.push((index, records));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Whether a batch is a transaction's; one that is too short for a header is nobody's, and so is one of a format that
+/// there is not.
+pub fn is_transactional(records: &[u8]) -> bool {
+    attributes(records)
+        .is_some_and(|attributes| attributes & TRANSACTIONAL != 0 && records[MAGIC_AT] == MAGIC)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use sharecore_records::layout::ATTRIBUTES_AT;
+    use sharecore_wire::typed::Records;
+    use sharecore_wire::typed::produce::{PartitionProduceData, TopicProduceData};
+
+    use super::*;
+
+    #[test]
+    fn a_version_names_topics_one_way() {
+        let topic = TopicProduceData {
+            topic_id: [7; 16],
+            name: "jobs",
+            partition_data: vec![
+                PartitionProduceData {
+                    index: 3,
+                    records: Records::Here(b"batch"),
+                },
+                PartitionProduceData::default(),
+            ],
+        };
+        let request = ProduceRequest {
+            topic_data: vec![topic],
+            ..ProduceRequest::default()
+        };
+        let batches = vec![(3, &b"batch"[..]), (0, &[][..])];
+        let by_name = (TopicName::Name("jobs".into()), batches.clone());
+        assert_eq!(topics(&request, 12), [by_name]);
+        assert_eq!(topics(&request, 13), [(TopicName::Id([7; 16]), batches)]);
+    }
+
+    #[test]
+    fn zstd_came_with_a_version() {
+        assert!(!has_zstd(6) && has_zstd(7));
+    }
+
+    #[test]
+    fn a_transactions_batch_says_so_in_a_header_of_this_format() {
+        let mut batch = vec![0; 61];
+        batch[MAGIC_AT] = MAGIC;
+        assert!(!is_transactional(&batch));
+        batch[ATTRIBUTES_AT + 1] = TRANSACTIONAL as u8;
+        assert!(is_transactional(&batch));
+        assert!(!is_transactional(&batch[..=ATTRIBUTES_AT]));
+        batch[MAGIC_AT] = MAGIC - 1;
+        assert!(!is_transactional(&batch));
+        assert!(!is_transactional(&[]));
+    }
+
+    proptest! {
+        #[test]
+        fn the_last_batch_of_a_partition_counts_at_its_first_place(
+            named in vec((0_u8..3, vec((0_i32..4, any::<u8>()), 0..5)), 0..5),
+        ) {
+            let bytes: Vec<Vec<[u8; 1]>> = named
+                .iter()
+                .map(|(_, batches)| batches.iter().map(|(_, byte)| [*byte]).collect())
+                .collect();
+            let asked: Vec<Batches<'_>> = named
+                .iter()
+                .zip(&bytes)
+                .map(|((topic, batches), bytes)| {
+                    let batches = batches.iter().zip(bytes);
+                    let batches = batches.map(|((index, _), records)| (*index, &records[..]));
+                    (TopicName::Id([*topic; 16]), batches.collect())
+                })
+                .collect();
+            let mut expected: Vec<Batches<'_>> = Vec::new();
+            for (name, batches) in &asked {
+                if !expected.iter().any(|(known, _)| known == name) {
+                    expected.push((name.clone(), Vec::new()));
+                }
+                let known = expected.iter_mut().find(|(known, _)| known == name);
+                let kept = &mut known.expect("a topic that is there").1;
+                for (index, records) in batches {
+                    match kept.iter_mut().find(|(known, _)| known == index) {
+                        Some(known) => known.1 = records,
+                        None => kept.push((*index, records)),
+                    }
+                }
+            }
+            prop_assert_eq!(each_once(asked), expected);
+        }
+    }
+}

@@ -1,0 +1,411 @@
+//! What `ShareFetch` and `ShareAcknowledge` are answered with, as it comes together.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use sharecore_wire::typed::Records;
+use sharecore_wire::typed::share_acknowledge::{
+    self as acknowledge, ShareAcknowledgeResponse, ShareAcknowledgeTopicResponse,
+};
+use sharecore_wire::typed::share_fetch::{
+    self as fetch, AcquiredRecords, LeaderIdAndEpoch, NodeEndpoint, ShareFetchResponse,
+    ShareFetchableTopicResponse,
+};
+
+use crate::PartitionId;
+
+const NOT_LEADER_OR_FOLLOWER: i16 = 6;
+const REQUEST_TIMED_OUT: i16 = 7;
+const COORDINATOR_NOT_AVAILABLE: i16 = 15;
+const KAFKA_STORAGE_ERROR: i16 = 56;
+const FENCED_LEADER_EPOCH: i16 = 74;
+
+/// Whether an error says that acknowledgements were not written, or not in time: where the broker leads the partition no
+/// more, a client that hears of the write alone goes on asking here until its own time is over.
+pub fn is_unwritten(code: i16) -> bool {
+    matches!(
+        code,
+        COORDINATOR_NOT_AVAILABLE | KAFKA_STORAGE_ERROR | REQUEST_TIMED_OUT
+    )
+}
+
+/// Whether an error sends the client to another broker, so that the answer has to name the leader.
+pub fn redirects(code: i16) -> bool {
+    matches!(code, NOT_LEADER_OR_FOLLOWER | FENCED_LEADER_EPOCH)
+}
+
+/// An error code, and its text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Refusal {
+    /// Kafka's number; 0 is none.
+    pub code: i16,
+    /// None where there is nothing to say.
+    pub text: Option<String>,
+}
+
+/// A node that a client is sent to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Its number.
+    pub id: i32,
+    /// Its address.
+    pub host: String,
+    /// Its port.
+    pub port: i32,
+    /// Its rack.
+    pub rack: Option<String>,
+}
+
+/// What is told of one partition.
+#[derive(Debug)]
+struct Told<N, R> {
+    name: N,
+    id: PartitionId,
+    /// Id and epoch of its leader, where the client is sent to it: Apache Kafka's answers have zeros otherwise.
+    leader: (i32, i32),
+    error: Refusal,
+    acknowledge_error: Refusal,
+    records: Option<R>,
+    acquired: Vec<AcquiredRecords>,
+}
+
+/// An answer while its partitions come together, in the order in which they are first named.
+///
+/// `N` is what others know a partition by, `R` are its records.
+#[derive(Debug)]
+pub struct Answer<N, R> {
+    /// How long locks run.
+    pub lock_ms: i64,
+    /// How long the client has to wait.
+    pub throttle_time_ms: i64,
+    told: Vec<Told<N, R>>,
+    places: HashMap<PartitionId, usize>,
+    /// By topic, which of those that are told.
+    topics: Vec<([u8; 16], Vec<usize>)>,
+    by_topic: HashMap<[u8; 16], usize>,
+    served: Vec<usize>,
+    failed: Vec<usize>,
+    /// Leaders elsewhere, whom the client is sent to.
+    redirected: Vec<i32>,
+    endpoints: Vec<Node>,
+}
+
+impl<N, R> Answer<N, R> {
+    /// An answer about nothing yet.
+    pub fn new(lock_ms: i64) -> Self {
+        Self {
+            lock_ms,
+            throttle_time_ms: 0,
+            told: Vec::new(),
+            places: HashMap::new(),
+            topics: Vec::new(),
+            by_topic: HashMap::new(),
+            served: Vec::new(),
+            failed: Vec::new(),
+            redirected: Vec::new(),
+            endpoints: Vec::new(),
+        }
+    }
+
+    /// Names a partition, which has its place from now on; `name` is made where it has none yet.
+    pub fn name(&mut self, id: PartitionId, name: impl FnOnce() -> N) -> usize {
+        let place = self.told.len();
+        match self.places.entry(id) {
+            Entry::Occupied(known) => return *known.get(),
+            Entry::Vacant(new) => new.insert(place),
+        };
+        self.told.push(Told {
+            name: name(),
+            id,
+            leader: (0, 0),
+            error: Refusal::default(),
+            acknowledge_error: Refusal::default(),
+            records: None,
+            acquired: Vec::new(),
+        });
+        let at = *self.by_topic.entry(id.0).or_insert(self.topics.len());
+        if at == self.topics.len() {
+            self.topics.push((id.0, Vec::new()));
+        }
+        self.topics[at].1.push(place);
+        place
+    }
+
+    /// Gives a partition its error; `beside`: in the field of what was acknowledged, which has one of its own in a fetch.
+    /// `leader`: id and epoch of the leader that the client is sent to.
+    pub fn refuse(
+        &mut self,
+        place: usize,
+        refusal: Refusal,
+        beside: bool,
+        leader: Option<(i32, i32)>,
+    ) {
+        debug_assert_eq!(redirects(refusal.code), leader.is_some());
+        let told = &mut self.told[place];
+        if beside {
+            told.acknowledge_error = refusal;
+        } else {
+            told.error = refusal;
+        }
+        if let Some(leader) = leader {
+            told.leader = leader;
+            self.redirected.push(leader.0);
+        }
+    }
+
+    /// Gives a partition what was acquired of it.
+    pub fn bring(&mut self, place: usize, records: R, acquired: Vec<AcquiredRecords>) {
+        debug_assert!(
+            acquired
+                .windows(2)
+                .all(|pair| pair[0].last_offset < pair[1].first_offset)
+        );
+        if !acquired.is_empty() {
+            self.served.push(place);
+        }
+        self.told[place].records = Some(records);
+        self.told[place].acquired = acquired;
+    }
+
+    /// A partition could not be fetched.
+    pub fn fail(&mut self, place: usize) {
+        self.failed.push(place);
+    }
+
+    /// Whether the client is sent to other brokers.
+    pub fn redirects(&self) -> bool {
+        !self.redirected.is_empty()
+    }
+
+    /// Names those of the nodes that the client is sent to (KIP-951).
+    pub fn send_to(&mut self, nodes: impl IntoIterator<Item = Node>) {
+        let named = nodes.into_iter();
+        let named = named.filter(|node| self.redirected.contains(&node.id));
+        self.endpoints = named.collect();
+    }
+
+    /// The partitions that it names.
+    pub fn ids(&self) -> impl Iterator<Item = PartitionId> {
+        self.told.iter().map(|told| told.id)
+    }
+
+    /// Those that could not be fetched.
+    pub fn failed(&self) -> impl Iterator<Item = (PartitionId, &N)> {
+        self.at(&self.failed)
+    }
+
+    /// Those of which it brings records.
+    pub fn served(&self) -> impl Iterator<Item = (PartitionId, &N)> {
+        self.at(&self.served)
+    }
+
+    /// What others know its partitions by.
+    pub fn names(&self) -> impl Iterator<Item = &N> {
+        self.told.iter().map(|told| &told.name)
+    }
+
+    /// The records at a place.
+    pub fn records(&self, place: usize) -> Option<&R> {
+        self.told.get(place)?.records.as_ref()
+    }
+
+    fn at(&self, places: &[usize]) -> impl Iterator<Item = (PartitionId, &N)> {
+        places.iter().map(|place| {
+            let told = &self.told[*place];
+            (told.id, &told.name)
+        })
+    }
+
+    /// The message of a `ShareFetch`; records are far, known by their place, `size` is how many bytes they have.
+    pub fn of_fetch(&self, size: impl Fn(&R) -> usize) -> ShareFetchResponse<'_> {
+        let partition = |place: &usize| {
+            let told = &self.told[*place];
+            fetch::PartitionData {
+                partition_index: told.id.1,
+                error_code: told.error.code,
+                error_message: told.error.text.as_deref(),
+                acknowledge_error_code: told.acknowledge_error.code,
+                acknowledge_error_message: told.acknowledge_error.text.as_deref(),
+                current_leader: told.leader(),
+                records: match &told.records {
+                    Some(records) => Records::Far {
+                        len: size(records),
+                        id: *place,
+                    },
+                    None => Records::Here(&[]),
+                },
+                acquired_records: told.acquired.clone(),
+            }
+        };
+        let topics = self.topics.iter();
+        let topics = topics.map(|(id, places)| ShareFetchableTopicResponse {
+            topic_id: *id,
+            partitions: places.iter().map(partition).collect(),
+        });
+        ShareFetchResponse {
+            throttle_time_ms: self.throttle_time_ms as i32,
+            acquisition_lock_timeout_ms: self.lock_ms as i32,
+            responses: topics.collect(),
+            node_endpoints: self.node_endpoints(),
+            ..ShareFetchResponse::default()
+        }
+    }
+
+    /// The message of a `ShareAcknowledge`.
+    pub fn of_acknowledge(&self) -> ShareAcknowledgeResponse<'_> {
+        let partition = |place: &usize| {
+            let told = &self.told[*place];
+            acknowledge::PartitionData {
+                partition_index: told.id.1,
+                error_code: told.error.code,
+                error_message: told.error.text.as_deref(),
+                current_leader: told.leader(),
+            }
+        };
+        let topics = self.topics.iter();
+        let topics = topics.map(|(id, places)| ShareAcknowledgeTopicResponse {
+            topic_id: *id,
+            partitions: places.iter().map(partition).collect(),
+        });
+        ShareAcknowledgeResponse {
+            throttle_time_ms: self.throttle_time_ms as i32,
+            acquisition_lock_timeout_ms: self.lock_ms as i32,
+            responses: topics.collect(),
+            node_endpoints: self.node_endpoints(),
+            ..ShareAcknowledgeResponse::default()
+        }
+    }
+
+    fn node_endpoints(&self) -> Vec<NodeEndpoint<'_>> {
+        let nodes = self.endpoints.iter();
+        let nodes = nodes.map(|node| NodeEndpoint {
+            node_id: node.id,
+            host: &node.host,
+            port: node.port,
+            rack: node.rack.as_deref(),
+        });
+        nodes.collect()
+    }
+}
+
+impl<N, R> Told<N, R> {
+    fn leader(&self) -> LeaderIdAndEpoch {
+        let (leader_id, leader_epoch) = self.leader;
+        LeaderIdAndEpoch {
+            leader_id,
+            leader_epoch,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(topic: u8, index: i32) -> PartitionId {
+        ([topic; 16], index)
+    }
+
+    fn answer() -> Answer<&'static str, &'static [u8]> {
+        Answer::new(30_000)
+    }
+
+    fn refusal(code: i16, text: &str) -> Refusal {
+        Refusal {
+            code,
+            text: (!text.is_empty()).then(|| text.to_owned()),
+        }
+    }
+
+    fn acquired(first_offset: i64, last_offset: i64) -> AcquiredRecords {
+        AcquiredRecords {
+            first_offset,
+            last_offset,
+            delivery_count: 1,
+        }
+    }
+
+    #[test]
+    fn partitions_come_by_topic_in_the_order_in_which_they_are_named() {
+        let mut answer = answer();
+        for (topic, index) in [(2, 3), (1, 0), (2, 1), (2, 3)] {
+            answer.name(id(topic, index), || "a partition");
+        }
+        assert_eq!(answer.names().count(), 3);
+        let told = answer.of_fetch(|records| records.len());
+        let topics: Vec<_> = told
+            .responses
+            .iter()
+            .map(|topic| {
+                let indexes = topic.partitions.iter();
+                let indexes: Vec<_> = indexes.map(|each| each.partition_index).collect();
+                (topic.topic_id[0], indexes)
+            })
+            .collect();
+        assert_eq!(topics, [(2, vec![3, 1]), (1, vec![0])]);
+        assert_eq!(told.acquisition_lock_timeout_ms, 30_000);
+        assert!(told.node_endpoints.is_empty());
+    }
+
+    #[test]
+    fn a_fetch_tells_of_what_it_brings_beside_what_was_acknowledged() {
+        let mut answer = answer();
+        let place = answer.name(id(1, 0), || "first");
+        answer.bring(place, b"batch", vec![acquired(5, 6), acquired(7, 7)]);
+        answer.refuse(place, refusal(121, "gone"), true, None);
+        let other = answer.name(id(1, 1), || "second");
+        answer.bring(other, b"", Vec::new());
+        answer.refuse(other, refusal(29, ""), false, None);
+        answer.fail(other);
+        let told = answer.of_fetch(|records| records.len());
+        let [first, second] = &told.responses[0].partitions[..] else {
+            panic!("two partitions");
+        };
+        assert_eq!((first.error_code, first.acknowledge_error_code), (0, 121));
+        assert_eq!(first.acknowledge_error_message, Some("gone"));
+        assert_eq!(first.records, Records::Far { len: 5, id: place });
+        assert_eq!(first.acquired_records.len(), 2);
+        assert_eq!((second.error_code, second.error_message), (29, None));
+        assert_eq!(answer.records(place), Some(&&b"batch"[..]));
+        let served: Vec<_> = answer.served().collect();
+        let failed: Vec<_> = answer.failed().collect();
+        assert_eq!(
+            (served, failed),
+            (vec![(id(1, 0), &"first")], vec![(id(1, 1), &"second")])
+        );
+    }
+
+    #[test]
+    fn who_is_sent_away_hears_where_to_go() {
+        let mut answer = answer();
+        let place = answer.name(id(1, 0), || "moved");
+        assert!(!answer.redirects());
+        answer.refuse(
+            place,
+            refusal(NOT_LEADER_OR_FOLLOWER, ""),
+            false,
+            Some((2, 10)),
+        );
+        assert!(answer.redirects());
+        let node = |id, host: &str| Node {
+            id,
+            host: host.to_owned(),
+            port: 9092,
+            rack: None,
+        };
+        answer.send_to([node(1, "one"), node(2, "two"), node(3, "three")]);
+        let told = answer.of_acknowledge();
+        let leader = told.responses[0].partitions[0].current_leader.clone();
+        assert_eq!((leader.leader_id, leader.leader_epoch), (2, 10));
+        let hosts: Vec<_> = told.node_endpoints.iter().map(|node| node.host).collect();
+        assert_eq!(hosts, ["two"]);
+    }
+
+    #[test]
+    fn errors_of_writes_and_of_leaders_are_told_apart() {
+        let codes = -1..130;
+        let unwritten: Vec<_> = codes.clone().filter(|code| is_unwritten(*code)).collect();
+        let moved: Vec<_> = codes.filter(|code| redirects(*code)).collect();
+        assert_eq!((unwritten, moved), (vec![7, 15, 56], vec![6, 74]));
+    }
+}

@@ -1,0 +1,269 @@
+//! What a `ShareFetch` asks for, and which requests are refused before anything is fetched.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use sharecore_wire::typed::share_fetch::ShareFetchRequest;
+
+use crate::epoch::{FINAL_EPOCH, INITIAL_EPOCH};
+
+/// The acquire mode of requests whose number of records is exact (KIP-1206); above it there is none.
+const RECORD_LIMIT: i8 = 1;
+
+/// Why a request is refused as a whole: it contradicts itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invalid(pub Cow<'static, str>);
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Invalid {}
+
+/// What a fetch asks for at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes that are worth an answer before the time is over.
+    pub min_bytes: i64,
+    /// Bytes of records.
+    pub max_bytes: i64,
+    /// Records.
+    pub max_records: i64,
+    /// In offsets.
+    pub batch_size: i64,
+    /// Whether the number of records is exact.
+    pub record_limit: bool,
+}
+
+/// What a request wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "a request says as much")]
+pub struct Wanted {
+    /// The epoch of its session.
+    pub epoch: i32,
+    /// Whether it acknowledges anything.
+    pub acknowledges: bool,
+    /// Whether its acknowledgements may renew locks; it gets no records then.
+    pub renews: bool,
+    /// How long it waits for records.
+    pub max_wait_ms: i64,
+    limits: Limits,
+    mode: i8,
+}
+
+impl Wanted {
+    /// Reads a request.
+    ///
+    /// Those that are refused here, the session does not take notice of.
+    pub fn of(request: &ShareFetchRequest<'_>) -> Result<Self, Invalid> {
+        let mut partitions = request.topics.iter().flat_map(|topic| &topic.partitions);
+        let wanted = Self {
+            epoch: request.share_session_epoch,
+            acknowledges: partitions.any(|each| !each.acknowledgement_batches.is_empty()),
+            renews: request.is_renew_ack,
+            max_wait_ms: request.max_wait_ms.into(),
+            limits: Limits {
+                min_bytes: request.min_bytes.into(),
+                max_bytes: request.max_bytes.into(),
+                max_records: request.max_records.into(),
+                batch_size: request.batch_size.into(),
+                record_limit: request.share_acquire_mode == RECORD_LIMIT,
+            },
+            mode: request.share_acquire_mode,
+        };
+        let asks = [
+            request.max_wait_ms,
+            request.min_bytes,
+            request.max_bytes,
+            request.max_records,
+        ];
+        if wanted.renews && asks.iter().any(|asked| *asked > 0) {
+            let text = "a request that renews locks must not ask for records";
+            return Err(Invalid(Cow::Borrowed(text)));
+        }
+        if wanted.is_first() && wanted.acknowledges {
+            let text = "the first request of a session acknowledges nothing";
+            return Err(Invalid(Cow::Borrowed(text)));
+        }
+        Ok(wanted)
+    }
+
+    /// Whether it opens a session.
+    pub fn is_first(&self) -> bool {
+        self.epoch == INITIAL_EPOCH
+    }
+
+    /// Whether it ends its session.
+    pub fn is_last(&self) -> bool {
+        self.epoch == FINAL_EPOCH
+    }
+
+    /// Refuses an acquire mode that there is not, where the session has something to fetch; it has taken notice of the
+    /// request then.
+    pub fn check_mode(&self, session_is_empty: bool) -> Result<(), Invalid> {
+        if self.is_last() || session_is_empty || (0..=RECORD_LIMIT).contains(&self.mode) {
+            return Ok(());
+        }
+        let text = format!("there is no acquire mode {}", self.mode);
+        Err(Invalid(Cow::Owned(text)))
+    }
+
+    /// Whether it is answered with records, where there are any.
+    pub fn fetches(&self) -> bool {
+        // one that renews hears of no partition's trouble either
+        !self.is_last() && !self.renews
+    }
+
+    /// Whether the answer names those partitions that no answer has named yet.
+    pub fn names_new(&self) -> bool {
+        self.limits.max_records != 0 && self.limits.max_bytes > 0 && !self.is_last()
+    }
+
+    /// Whether it asks for less than nothing.
+    pub fn refuses_all(&self) -> bool {
+        self.limits.max_bytes < 0 && self.limits.max_records != 0
+    }
+
+    /// Its limits, where an answer has room for so many bytes of records.
+    pub fn limits(&self, room: i64) -> Limits {
+        Limits {
+            min_bytes: self.limits.min_bytes.min(room),
+            max_bytes: self.limits.max_bytes.min(room),
+            ..self.limits
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sharecore_wire::typed::share_fetch::{AcknowledgementBatch, FetchPartition, FetchTopic};
+
+    use super::*;
+
+    fn request() -> ShareFetchRequest<'static> {
+        ShareFetchRequest {
+            share_session_epoch: 3,
+            max_wait_ms: 500,
+            min_bytes: 1,
+            max_bytes: 1000,
+            max_records: 10,
+            batch_size: 10,
+            ..ShareFetchRequest::default()
+        }
+    }
+
+    fn topics(batches: &[AcknowledgementBatch<'static>]) -> Vec<FetchTopic<'static>> {
+        let partition = FetchPartition {
+            partition_index: 0,
+            acknowledgement_batches: batches.to_vec(),
+        };
+        vec![FetchTopic {
+            topic_id: [1; 16],
+            partitions: vec![FetchPartition::default(), partition],
+        }]
+    }
+
+    fn refused(request: &ShareFetchRequest<'_>) -> String {
+        Wanted::of(request).expect_err("refused").to_string()
+    }
+
+    #[test]
+    fn who_renews_asks_for_nothing() {
+        let asks_for_nothing = ShareFetchRequest {
+            is_renew_ack: true,
+            max_wait_ms: 0,
+            min_bytes: -1,
+            max_bytes: 0,
+            max_records: 0,
+            ..request()
+        };
+        let wanted = Wanted::of(&asks_for_nothing).expect("a request that asks for nothing");
+        assert!(!wanted.fetches());
+        for field in 0..4 {
+            let mut asks = asks_for_nothing.clone();
+            *[
+                &mut asks.max_wait_ms,
+                &mut asks.min_bytes,
+                &mut asks.max_bytes,
+                &mut asks.max_records,
+            ][field] = 1;
+            let text = "a request that renews locks must not ask for records";
+            assert_eq!(refused(&asks), text);
+        }
+    }
+
+    #[test]
+    fn the_first_request_acknowledges_nothing() {
+        let first = ShareFetchRequest {
+            share_session_epoch: INITIAL_EPOCH,
+            topics: topics(&[]),
+            ..request()
+        };
+        let wanted = Wanted::of(&first).expect("a first request");
+        assert!(wanted.is_first() && !wanted.acknowledges);
+        let acknowledges = ShareFetchRequest {
+            topics: topics(&[AcknowledgementBatch::default()]),
+            ..first
+        };
+        let text = "the first request of a session acknowledges nothing";
+        assert_eq!(refused(&acknowledges), text);
+        let later = ShareFetchRequest {
+            share_session_epoch: 1,
+            ..acknowledges
+        };
+        assert!(Wanted::of(&later).expect("a later request").acknowledges);
+    }
+
+    #[test]
+    fn an_acquire_mode_counts_where_there_is_something_to_fetch() {
+        for (mode, is_known) in [(-1, false), (0, true), (1, true), (2, false)] {
+            let asked = ShareFetchRequest {
+                share_acquire_mode: mode,
+                ..request()
+            };
+            let wanted = Wanted::of(&asked).expect("a request");
+            assert_eq!(wanted.check_mode(false).is_ok(), is_known);
+            assert!(wanted.check_mode(true).is_ok());
+            assert_eq!(wanted.limits(1).record_limit, mode == 1);
+            let last = ShareFetchRequest {
+                share_session_epoch: FINAL_EPOCH,
+                ..asked
+            };
+            let last = Wanted::of(&last).expect("a last request");
+            assert!(last.check_mode(false).is_ok());
+        }
+    }
+
+    #[test]
+    fn what_is_asked_for_decides_what_is_told() {
+        let told = |max_bytes, max_records, epoch| {
+            let asked = ShareFetchRequest {
+                max_bytes,
+                max_records,
+                share_session_epoch: epoch,
+                ..request()
+            };
+            let wanted = Wanted::of(&asked).expect("a request");
+            (wanted.fetches(), wanted.names_new(), wanted.refuses_all())
+        };
+        assert_eq!(told(1000, 10, 3), (true, true, false));
+        assert_eq!(told(1000, 0, 3), (true, false, false));
+        assert_eq!(told(0, 10, 3), (true, false, false));
+        assert_eq!(told(-1, 10, 3), (true, false, true));
+        assert_eq!(told(-1, 0, 3), (true, false, false));
+        assert_eq!(told(1000, 10, FINAL_EPOCH), (false, false, false));
+    }
+
+    #[test]
+    fn an_answer_has_room_for_so_much() {
+        let wanted = Wanted::of(&request()).expect("a request");
+        let limits = wanted.limits(700);
+        assert_eq!((limits.min_bytes, limits.max_bytes), (1, 700));
+        let limits = wanted.limits(0);
+        assert_eq!((limits.min_bytes, limits.max_bytes), (0, 0));
+        assert_eq!(wanted.limits(i64::MAX).max_bytes, 1000);
+        assert_eq!((limits.max_records, limits.batch_size), (10, 10));
+    }
+}

@@ -1,0 +1,152 @@
+//! What a share partition's leader knows of its writes: how many are under way, and what became of those that have ended.
+
+/// Writes of one leader's state.
+#[derive(Debug)]
+pub struct Writes {
+    under_way: u64,
+    start_is_persisted: bool,
+    unwritten_below: i64,
+}
+
+impl Default for Writes {
+    fn default() -> Self {
+        Self {
+            under_way: 0,
+            start_is_persisted: true,
+            unwritten_below: 0,
+        }
+    }
+}
+
+impl Writes {
+    /// How many have begun and not ended.
+    pub fn under_way(&self) -> u64 {
+        self.under_way
+    }
+
+    /// Whether a restart finds the start offset that holds now; any write brings it along.
+    pub fn start_is_persisted(&self) -> bool {
+        self.start_is_persisted
+    }
+
+    /// The start offset was found, or is being written, or was not.
+    pub fn set_start_is_persisted(&mut self, is_persisted: bool) {
+        self.start_is_persisted = is_persisted;
+    }
+
+    /// A write begins.
+    pub fn begin(&mut self) {
+        self.under_way += 1;
+    }
+
+    /// A write has ended well, with this start offset.
+    pub fn succeed(&mut self, start_offset: i64) {
+        self.end();
+        self.start_is_persisted = true;
+        if start_offset >= self.unwritten_below {
+            self.unwritten_below = 0;
+        }
+    }
+
+    /// A write about records up to `last` has failed; `None` for one about no records.
+    pub fn fail(&mut self, last: Option<i64>) {
+        self.end();
+        let below = last.map_or(0, |last| last.saturating_add(1));
+        self.unwritten_below = self.unwritten_below.max(below);
+    }
+
+    fn end(&mut self) {
+        debug_assert!(self.under_way > 0, "a write ends that has not begun");
+        self.under_way = self.under_way.saturating_sub(1);
+    }
+
+    /// Whether acknowledgements of records from `first` on may be answered well without a write, as they change nothing:
+    /// not where a write about such records has failed, which come again after a restart.
+    pub fn may_pass_over(&self, first: i64, start_offset: i64) -> bool {
+        first >= start_offset.min(self.unwritten_below)
+    }
+
+    /// Whether [`may_pass_over`](Self::may_pass_over) refuses anything.
+    pub fn has_failed(&self) -> bool {
+        self.unwritten_below > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_was_not_written_is_not_passed_over() {
+        let mut writes = Writes::default();
+        assert!(writes.may_pass_over(0, 10) && !writes.has_failed());
+        writes.begin();
+        writes.fail(Some(7));
+        assert!(writes.has_failed());
+        assert!(!writes.may_pass_over(7, 10));
+        assert!(writes.may_pass_over(8, 10));
+        // what the start offset has not passed is the engine's to refuse
+        assert!(writes.may_pass_over(5, 5));
+        writes.begin();
+        writes.succeed(7);
+        assert!(
+            !writes.may_pass_over(7, 10),
+            "the write stopped short of it"
+        );
+        writes.begin();
+        writes.succeed(8);
+        assert!(writes.may_pass_over(0, 10) && !writes.has_failed());
+    }
+
+    #[test]
+    fn a_write_about_no_records_leaves_nothing_unwritten() {
+        let mut writes = Writes::default();
+        writes.begin();
+        writes.fail(None);
+        assert!(!writes.has_failed());
+    }
+
+    #[test]
+    fn any_write_brings_the_start_along() {
+        let mut writes = Writes::default();
+        writes.set_start_is_persisted(false);
+        writes.begin();
+        writes.fail(Some(3));
+        assert!(!writes.start_is_persisted());
+        writes.begin();
+        writes.succeed(0);
+        assert!(writes.start_is_persisted());
+    }
+
+    proptest! {
+        /// Writes that fail and succeed in any order: an offset is refused as long as no success has passed the last
+        /// failure from it on.
+        #[test]
+        fn a_failure_counts_until_a_later_write_passes_it(
+            ends in vec((any::<bool>(), 0_i64..20), 0..30),
+            first in 0_i64..20,
+        ) {
+            let mut writes = Writes::default();
+            let mut failed: Vec<i64> = Vec::new();
+            for (well, offset) in ends {
+                writes.begin();
+                if well {
+                    writes.succeed(offset);
+                    if failed.iter().all(|last| offset > *last) {
+                        failed.clear();
+                    }
+                } else {
+                    writes.fail(Some(offset));
+                    failed.push(offset);
+                }
+                prop_assert_eq!(writes.under_way(), 0);
+                prop_assert_eq!(writes.has_failed(), !failed.is_empty());
+                let refused = failed.iter().any(|last| first <= *last);
+                prop_assert_eq!(writes.may_pass_over(first, i64::MAX), !refused);
+            }
+        }
+    }
+}
