@@ -48,14 +48,14 @@ def use_one_heap() -> None:
     """Lets all threads of this process allocate from one heap, where the C library has more than one."""
 
 def combine(existing: Sequence[_Four], new: Sequence[_Four], start_offset: int) -> list[_Four]:
-    """Joins new state batches, (first, last, state, delivery count), with persisted ones; the highest
+    """Join new state batches, (first, last, state, delivery count), with persisted ones; the highest
     (delivery count, state) of an offset wins, what lies before `start_offset` goes (negative: nothing).
 
     Returns: ascending, without overlap, equal neighbours joined.
     """
 
 def crc32c(data: bytes) -> int:
-    """The checksum of bytes (Castagnoli)."""
+    """Return the checksum of bytes (Castagnoli)."""
 
 def decompress(data: bytes, compression: int, *, expanded_bytes_max: int) -> bytes:
     """Bytes that were compressed, by Kafka's number of the compression type.
@@ -102,7 +102,7 @@ class AnswerBudget:
         """Owners whose answers wait for room, and whether for room of their own."""
 
     def _wake(self) -> None:
-        """Calls those who wait and have room."""
+        """Call those who wait and have room."""
 
 @final
 class MemoryBudget:
@@ -267,7 +267,7 @@ class ShareAnswer:
     def message(self) -> ShareAnswer:
         """Itself, as it is to be sent: with the nodes that it sends the client to (KIP-951)."""
     def throttled(self, throttle_time_ms: int) -> ShareAnswer:
-        """The same answer, which says how long the client has to wait."""
+        """Return the same answer, which says how long the client has to wait."""
 
 @final
 class ShareAcknowledge:
@@ -291,9 +291,9 @@ class GroupBounds:
 
     def __new__(cls, now_ms: Callable[[], int], call_later: Any) -> Self: ...
     def configure(self, records_per_second: int, member_max: int, weights: Sequence[tuple[str, int]]) -> None:
-        """Sets the bounds, 0 or nothing for none, and lets the fetches look again that wait."""
+        """Set the bounds, 0 or nothing for none, and let the fetches look again that wait."""
     def add(self, leader: Leader) -> None:
-        """Counts what members hold of a share partition, too."""
+        """Count what members hold of a share partition, too."""
     def more(self) -> None:
         """Lets the fetches look again that wait: members may hold less than before."""
     def _due(self) -> None: ...
@@ -372,7 +372,7 @@ class Leader:
         """
 
     def _persist(self, write: Write | None, done: Callable[..., None] | None = None) -> None:
-        """Writes a change that has begun; None is none."""
+        """Write a change that has begun; None is none."""
 
     def _arm(self, due_ms: int) -> None:
         """Has `_expire` called at a time, or earlier."""
@@ -401,10 +401,10 @@ class Leaders:
         """Requests that acknowledged something, those that fetch as well among them."""
 
     def config(self, group_id: str) -> Any:
-        """The present configuration of a group; `_group_config` of the subclass tells it."""
+        """Return the present configuration of a group; `_group_config` of the subclass tells it."""
 
     def peek(self, group_id: str, topic_id: UUID, partition: int) -> Any:
-        """The leader of a share partition where there is one, else None."""
+        """Return the leader of a share partition where there is one, else None."""
 
 @disjoint_base
 class Sessions:
@@ -416,7 +416,7 @@ class Sessions:
         """By group and member."""
 
     def resume(self, group_id: str | None, member_id: str | None, epoch: int) -> ShareSession:
-        """The member's session, for a request with an epoch other than 0; its epoch moves on by one.
+        """Return the member's session, for a request with an epoch other than 0; its epoch moves on by one.
 
         The request may come over any connection; the session still ends with the one that it was opened
         over. With the final epoch (-1) the session is given as it is: the caller closes it once its
@@ -478,12 +478,12 @@ class ShareSession:
     def waiting(self) -> bool:
         """Whether a fetch waits for what leaders tell."""
     def add(self, partitions: Iterable[tuple[UUID, int]]) -> None:
-        """Puts partitions into the session; those that are in it keep their place."""
+        """Put partitions into the session; those that are in it keep their place."""
     def forget(self, partitions: Iterable[tuple[UUID, int]]) -> None:
-        """Takes partitions out of the session; unknown ones are passed over."""
+        """Take partitions out of the session; unknown ones are passed over."""
     def rotation(self) -> int:
-        """The place at which this request begins to serve. It moves by one partition a request, as with
-        Kafka, so that a busy partition cannot keep the others from being served.
+        """Return the place at which this request begins to serve. It moves by one partition a request, as
+        with Kafka, so that a busy partition cannot keep the others from being served.
         """
     def in_order(self, partitions: Iterable[tuple[UUID, int]], first: int) -> list[tuple[UUID, int]]:
         """Partitions in the order in which a request serves them that begins at the place `first`; those that
@@ -495,7 +495,7 @@ class ShareSession:
         failed: Iterable[tuple[UUID, int]],
         served: Iterable[tuple[UUID, int]],
     ) -> None:
-        """Notes which partitions an answer names.
+        """Note which partitions an answer names.
 
         The first answer of a session is expected to name each partition that can be fetched, and so is the
         first after a partition was added or had an error; later ones name partitions with records alone.
@@ -509,11 +509,11 @@ class ShareSession:
     def partition_count(self) -> int:
         """How many partitions it has."""
     def touch(self, partition: tuple[UUID, int]) -> None:
-        """Notes that the member has leased records of a partition."""
+        """Note that the member has leased records of a partition."""
     def replace(self, before: ShareSession) -> None:
         """The session takes the place of another one of its member, who holds what it held."""
     def walk(self, first: int) -> list[Any]:
-        """The leaders of what is ready, from a place on and round."""
+        """Return the leaders of what is ready, from a place on and round."""
     def failed(self, leader: Leader) -> None:
         """A partition's leader has ended."""
     def close(self) -> None:
@@ -530,14 +530,14 @@ class States:
 
     def __new__(cls, *args: Any, **rest: Any) -> Self: ...
     def _shard(self, key: Any) -> Any:
-        """The shard that holds the state of a share partition, loaded.
+        """Return the shard that holds the state of a share partition, loaded.
 
         Raises:
             KafkaError: it is not this broker's, or why it cannot be loaded.
         """
 
     def _writable(self, shard: Any, key: Any, state_epoch: int, leader_epoch: int) -> Any:
-        """The state for a writer that nobody has superseded.
+        """Return the state for a writer that nobody has superseded.
 
         Raises:
             KafkaError: INVALID_REQUEST where there is none; FENCED_STATE_EPOCH, FENCED_LEADER_EPOCH.
@@ -546,7 +546,7 @@ class States:
     def write_begun(
         self, key: Any, state_epoch: int, leader_epoch: int, write: Write, done: Callable[..., None]
     ) -> None:
-        """Writes a change that an engine of this process has begun.
+        """Write a change that an engine of this process has begun.
 
         No state is written for records that need none: the start offset passes what is settled and touches
         it. So a consumer that accepts in order costs one small record a request.
@@ -635,11 +635,11 @@ class WaitingShareFetch:
     def wait(self, max_wait_ms: int) -> None:
         """Begins to wait."""
     def again(self) -> bool:
-        """Looks again; says whether the fetch waits no longer."""
+        """Look again; say whether the fetch waits no longer."""
     def end(self, fetched: list[PartitionFetch]) -> None:
         """Answers a fetch that waits; one that does not has been answered."""
     def cancel(self) -> None:
-        """Waits no longer, and is not answered."""
+        """Wait no longer, and is not answered."""
     def _loaded(self) -> None: ...
     def _look_at_loaded(self) -> None: ...
 
@@ -673,13 +673,13 @@ def call_by_name(on: bool) -> None:
     """
 
 def next_epoch(epoch: int) -> int:
-    """The epoch that follows; past the largest int32 comes 1, since 0 would open a new session."""
+    """Return the epoch that follows; past the largest int32 comes 1, since 0 would open a new session."""
 @final
 class Produced:
     """The answer to a Produce request."""
 
     def throttled(self, throttle_time_ms: int) -> Produced:
-        """The same answer, which says how long the client has to wait."""
+        """Return the same answer, which says how long the client has to wait."""
 
 @disjoint_base
 class Exchange:
@@ -733,7 +733,9 @@ class Exchange:
         """Requests that were handed on and are not answered yet."""
 
     def idle_since(self) -> float | None:
-        """The moment of the last byte in either direction, or None while a request waits for its answer."""
+        """Return the moment of the last byte in either direction, or None while a request waits for its
+        answer.
+        """
 
     def enter(self, budget: MemoryBudget, owner: str) -> None:
         """From now on the client takes its memory of `budget`, and as `owner`."""
@@ -742,7 +744,7 @@ class Exchange:
         """Bytes of records that the next answer may carry; 0 where it has to wait for clients to read."""
 
     def when_answer_room(self, room: Callable[[], object]) -> None:
-        """Calls back when there is room for an answer."""
+        """Call back when there is room for an answer."""
 
     def get_buffer(self, _size_hint: int) -> memoryview: ...
     def buffer_updated(self, count: int) -> None: ...
@@ -753,15 +755,15 @@ class Exchange:
         """Hands on what has been read, as far as the pipeline has room."""
 
     def _send(self) -> None:
-        """Sends the next part of an answer, unless the client does not read."""
+        """Send the next part of an answer, unless the client does not read."""
 
     def _send_rest(self) -> None:
-        """Sends all that is left of answers."""
+        """Send all that is left of answers."""
 
     def _pause(self, reason: int) -> None: ...
     def _resume(self, reason: int) -> None: ...
     def _recount(self) -> None:
-        """Counts anew what the client has not read."""
+        """Count anew what the client has not read."""
 
     def _readers_have_read(self) -> None:
         """There is room for the next answer."""
@@ -770,7 +772,9 @@ class Exchange:
         """Lets go of what was read and is not handed on."""
 
     def _end(self) -> list[Any]:
-        """The client has gone: gives back what is held, and returns the futures that nobody waits for."""
+        """The client has gone: gives back what is held, and return the futures that nobody waits
+        for.
+        """
 
 @disjoint_base
 class Later:
@@ -787,7 +791,7 @@ class Later:
         """Why there is no answer; None where there is one."""
 
     def result(self) -> Any:
-        """The answer; raises what there is instead."""
+        """Return the answer; raise what there is instead."""
 
     def set_result(self, value: Any) -> None:
         """The answer is there."""
@@ -799,7 +803,7 @@ class Later:
         """Nobody wants it any more; says whether it was still to come."""
 
     def add_done_callback(self, callback: Callable[[Any], object]) -> None:
-        """Calls back with this object when it is done, at once when it is."""
+        """Call back with this object when it is done, at once when it is."""
 
 @disjoint_base
 class Ticket:
@@ -819,10 +823,10 @@ class Ticket:
         """As `error`."""
 
     def add_done_callback(self, callback: Callable[[Any], object]) -> None:
-        """Calls back with this object once the write has ended, at once when it has."""
+        """Call back with this object once the write has ended, at once when it has."""
 
     def settle(self, error: KafkaError | None = None) -> None:
-        """Ends the write; for the storage alone. A callback that raises is logged and holds up no other."""
+        """End the write; for the storage alone. A callback that raises is logged and holds up no other."""
 
 @final
 class Tickets(Generic[_Ticket]):
@@ -835,7 +839,7 @@ class Tickets(Generic[_Ticket]):
 
     def __new__(cls, made: Callable[[int], _Ticket], ended: int = 0) -> Self: ...
     def ticket(self, sequence: int) -> _Ticket:
-        """The ticket of a write; of one that has ended one that is done."""
+        """Return the ticket of a write; of one that has ended one that is done."""
     @property
     def newest(self) -> int | None:
         """The newest write that somebody waits for."""
@@ -874,23 +878,23 @@ class Gather:
         """Whether some have not ended yet."""
 
     def part(self, name: Any) -> Callable[..., None]:
-        """What the operation of that name calls when it ends; later calls are passed over."""
+        """Return what the operation of that name calls when it ends; later calls are passed over."""
 
     def run(self, name: Any, operation: Callable[..., object], *args: Any) -> None:
         """Begins an operation; its last argument is what to call with its outcome. KafkaError is one, too."""
 
     def put(self, name: Any, outcome: Any) -> None:
-        """Sets an outcome that is known."""
+        """Set an outcome that is known."""
 
     def when_ended(self, then: Callable[[], object]) -> None:
-        """Calls back when all of them have ended, at once when they have."""
+        """Call back when all of them have ended, at once when they have."""
 
     def promise(self, later: Later, answer: Callable[[], object]) -> None:
         """Has `answer` make the result of `later`, or its exception, when all of them have ended; not where
         nobody wants it any more."""
 
 def settle(callbacks: Iterable[Callable[..., object]], *outcome: Any) -> None:
-    """Calls each callback; one that raises is logged, and the others are called all the same."""
+    """Call each callback; one that raises is logged, and the others are called all the same."""
 @final
 class StagedBatch:
     """Records that go out together, and who waits for them."""
@@ -962,9 +966,9 @@ class Staging:
             producer: of the transaction that they are part of.
         """
     def flush(self) -> None:
-        """Appends what is staged, unless a write before it has failed and is to be tried again."""
+        """Append what is staged, unless a write before it has failed and is to be tried again."""
     def _try_again(self) -> None:
-        """Sends what was lost once more, in its order."""
+        """Send what was lost once more, in its order."""
     def _abandon(self) -> list[StagedBatch]:
         """Take out what is lost, and what was staged on top of it: none of it is written any more."""
     def _abandon_transactions(self) -> list[StagedBatch]:
@@ -990,7 +994,9 @@ class Write:
     def delivery_complete_count(self) -> int:
         """Settled records at or behind the start offset (KIP-1226)."""
     def batches(self) -> list[_Four]:
-        """What changed: (first offset, last offset, state, delivery count), equal neighbours joined."""
+        """Return what changed: (first offset, last offset, state, delivery count), equal neighbours
+        joined.
+        """
 
 @final
 class Rules:
@@ -1125,14 +1131,15 @@ class Partition:
     def can_acquire_before(self, end: int) -> bool:
         """Whether something in front of an offset can be leased, as far as it is known without the log."""
     def take_dead_letters(self) -> list[tuple[int, int, int, bool]]:
-        """The dead letters that have become due since the last call, in the order in which they did.
+        """Return the dead letters that have become due since the last call, in the order in which they did.
 
         Returns:
             (first offset, last offset, delivery count, whether a member rejected them rather than that they
             came to their delivery limit). Loaded state does not tell: it is guessed by the delivery count.
         """
     def finish_archiving(self, now_ms: int, first: int, last: int) -> Write | None:
-        """The letters of first to last are written, or never will be: what waited for them is archived.
+        """The letters of first to last are written, or never will be: what waited for them is
+        archived.
 
         It stays archived whether the write succeeds or not.
         """
@@ -1149,9 +1156,9 @@ class Partition:
         renew_enabled: bool | None = None,
         dead_letters: bool | None = None,
     ) -> None:
-        """Changes limits; what is leased keeps its deadline."""
+        """Change limits; what is leased keeps its deadline."""
     def set_rules(self, rules: Rules | None) -> None:
-        """Changes when records come again; what waits keeps its time, and waits no longer without rules."""
+        """Change when records come again; what waits keeps its time, and wait no longer without rules."""
     def waiting(self) -> tuple[int, bool]:
         """How many records wait, and whether the window takes no new ones because of what waits in it."""
     @property
@@ -1160,7 +1167,9 @@ class Partition:
     def next_time_ms(self) -> int | None:
         """When `advance` has something to do: a lock runs out, or records have waited long enough."""
     def batch_end(self, offset: int) -> int:
-        """The last offset of what `offset` was acquired together with; itself where it is not in flight."""
+        """Return the last offset of what `offset` was acquired together with; itself where it is not in
+        flight.
+        """
     def is_slow(self, offset: int) -> bool:
         """Whether what a fetch from `offset` on gets next is near its delivery limit, or in one batch with
         what is: a fetch that has something already leaves it, and one that begins with it goes no further.
@@ -1189,15 +1198,18 @@ class Partition:
         renew); records leased by delivery count, from 1 on, 16 and above as one. Counted since the partition
         was made."""
     def inflight(self) -> list[_Four]:
-        """The records from the start offset on, as (first offset, last offset, state, delivery count)."""
+        """Return the records from the start offset on, as (first offset, last offset, state, delivery
+        count).
+        """
     def leases(self) -> list[tuple[int, int, str, int | None]]:
-        """What members hold from the start offset on, as (first offset, last offset, member, deadline).
+        """Return what members hold from the start offset on, as (first offset, last offset, member,
+        deadline).
 
         While a write of what a member asked for is open, the records are still its own. The deadline is None
         where the lock has run out meanwhile.
         """
     def check(self) -> None:
-        """Checks every invariant; linear in the window. Raises AssertionError."""
+        """Check every invariant; linear in the window. Raises AssertionError."""
     def fail(self) -> None:
         """Fails as a defect would have it, for tests: raises KafkaError, as every later call does. Published
         wheels do not have it.
@@ -1279,7 +1291,7 @@ class Record(Generic[_K, _V]):
     def position(self) -> int:
         """The record's place among the acquired offsets, counted from 0 over all ranges."""
     def replace(self, key: Any, value: Any) -> Record:
-        """The same record with another key and value."""
+        """Return the same record with another key and value."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
     def __copy__(self) -> Self: ...
     def __deepcopy__(self, memo: dict[int, Any]) -> Self: ...
@@ -1297,7 +1309,7 @@ def decode_records(
     *,
     expanded_bytes_max: int = 1073741824,
 ) -> tuple[list[Record], list[tuple[int, int]], list[tuple[int, int]], list[tuple[int, int, str]]]:
-    """The acquired records of one share partition in a ShareFetch response.
+    """Return the acquired records of one share partition in a ShareFetch response.
 
     Args:
         records: record batches v2, of which the last may be cut off; what was not acquired is left out.
@@ -1317,7 +1329,7 @@ def decode_records(
 def decode_columns(
     records: bytes, ranges: Sequence[_Three], *, headers: bool = True, expanded_bytes_max: int = 1073741824
 ) -> tuple[int, list[_Column], int | None, list[_Unread]]:
-    """Records as buffers in Arrow's layout.
+    """Record as buffers in Arrow's layout.
 
     Args:
         records: record batches v2; a last one that is cut off is left out.
@@ -1358,7 +1370,7 @@ def encode_batch(
 def encode_records(
     records: Sequence[tuple[bytes | None, bytes | None, Sequence[tuple[str, bytes | None]]]], now_ms: int
 ) -> bytes:
-    """The same of keys, values and headers, by no producer in particular."""
+    """Return the same of keys, values and headers, by no producer in particular."""
 
 def decode_share_state(
     records: bytes,
@@ -1371,7 +1383,7 @@ def decode_share_state(
     group: str | None = None,
     expanded_bytes_max: int = 134217728,
 ) -> tuple[tuple[int, list[tuple[int, bytes | None]]], int, int | None, tuple[int, str] | None]:
-    """Records of `__share_group_state` as buffers in Arrow's layout, a row a record.
+    """Record of `__share_group_state` as buffers in Arrow's layout, a row a record.
 
     Args:
         records: record batches v2; a last one that is cut off is left out.
@@ -1402,12 +1414,12 @@ class StateContent:
 
     def __new__(cls) -> Self: ...
     def replay_snapshot(self, value: bytes) -> None:
-        """Applies the value of a ShareSnapshot record; raises ValueError for one that is damaged, which
+        """Apply the value of a ShareSnapshot record; raise ValueError for one that is damaged, which
         changes nothing.
         """
 
     def replay_update(self, value: bytes) -> None:
-        """Applies the value of a ShareUpdate record; raises as `replay_snapshot`."""
+        """Apply the value of a ShareUpdate record; raise as `replay_snapshot`."""
 
     def batches(self) -> bytes:
         """State batches from the start offset on, packed, ascending, apart."""
@@ -1448,7 +1460,7 @@ class StateContent:
         updates_per_snapshot: int,
         leader_epoch: int | None = None,
     ) -> tuple[bool, bytes]:
-        """Applies a change. The start offset never falls, nor does the count while it stays.
+        """Apply a change. The start offset never falls, nor does the count while it stays.
 
         Args:
             batches: packed, ascending, apart, none below the start offset.
@@ -1468,7 +1480,7 @@ class StateContent:
         """
 
     def snapshot(self, now_ms: int, create_ms: int) -> bytes:
-        """The value of the ShareSnapshot that makes all earlier records redundant."""
+        """Return the value of the ShareSnapshot that makes all earlier records redundant."""
 
     def is_superseded(self, state_epoch: int, leader_epoch: int) -> bool:
         """Whether a higher epoch than one of these has been seen; -1 is not looked at."""
@@ -1479,7 +1491,7 @@ class StateFold:
 
     def __new__(cls) -> Self: ...
     def take(self, offset: int, key: bytes | None, value: bytes | None) -> str | None:
-        """Takes a record, in the order of offsets.
+        """Take a record, in the order of offsets.
 
         Returns:
             None, or why it was passed over: a type that is not known, an update without a snapshot.
@@ -1492,8 +1504,8 @@ class StateFold:
     def repaired(self) -> int:
         """How many state batches so far were impossible ones; their records are delivered again."""
     def states(self) -> list[tuple[bytes, int, StateContent]]:
-        """A copy of each state with what follows the type in its records' keys, and the offset of its last
-        snapshot.
+        """Return a copy of each state with what follows the type in its records' keys, and the offset of its
+        last snapshot.
         """
 
     def waiting(self, deliveries: int) -> list[tuple[bytes, int]]:
@@ -1505,7 +1517,7 @@ class StateFold:
         """
 
     def state(self, key: bytes) -> StateContent | None:
-        """A copy of one state, by what follows the type in its records' keys."""
+        """Return a copy of one state, by what follows the type in its records' keys."""
 
     def drain(self) -> list[tuple[bytes, int, StateContent]]:
         """As `states`, but takes them out."""
@@ -1532,7 +1544,7 @@ class ShareStateFold:
         expanded_bytes_max: int = 134217728,
     ) -> Self: ...
     def take(self, records: bytes) -> tuple[int | None, tuple[int, str] | None]:
-        """Takes the whole record batches at the front, in the order of their offsets.
+        """Take the whole record batches at the front, in the order of their offsets.
 
         Returns:
             The offset behind them, None when there is none; the first thing that could not be read so far.
@@ -1541,7 +1553,8 @@ class ShareStateFold:
     def drain(
         self, rows_max: int = 16384
     ) -> tuple[tuple[int, list[tuple[int, bytes | None]]], tuple[int, str] | None]:
-        """The next rows, as `decode_share_state` gives them, ordered by share partition; none at the end.
+        """Return the next rows, as `decode_share_state` gives them, ordered by share partition; none at the
+        end.
 
         Returns:
             Rows, and the first thing that could not be read: an update that has no snapshot shows only here.
@@ -1576,7 +1589,7 @@ class LetterBatch:
     def add(
         self, ranges: Sequence[tuple[int, int, int, bool]], source: bytes, read_to: int
     ) -> tuple[int, int]:
-        """Adds letters, as many as fit.
+        """Add letters, as many as fit.
 
         Offsets of control batches get none. A letter is without the record's content where that is not in
         `source`, and where it is too large; one that is too large only with the record's own headers goes
@@ -1593,7 +1606,7 @@ class LetterBatch:
             How many ranges are done, and the first offset of the next one that is not; 0 where all are.
         """
     def finish(self) -> bytes:
-        """The batch; this one is empty then."""
+        """Return the batch; this one is empty then."""
 
 @final
 class LogCleaner:
@@ -1630,7 +1643,7 @@ class MemoryDisk:
     def files(self) -> list[tuple[str, bytes]]:
         """All files as they are, by their names."""
     def replace(self, files: Sequence[tuple[str, bytes]]) -> None:
-        """Puts other files in the place of all; open ones are of no more use."""
+        """Put other files in the place of all; open ones are of no more use."""
     def heal(self) -> None:
         """Forgets the failures to come."""
     def end_after(self, changes: int) -> None:
@@ -1677,11 +1690,11 @@ class Store:
         staging_bytes: int = ...,
         read_threads: int = ...,
     ) -> Self:
-        """Raises OSError when the directory cannot be had, is in use, or holds damaged files."""
+        """Raise OSError when the directory cannot be had, is in use, or holds damaged files."""
     @staticmethod
     def look(path: str | PathLike[str], *, cache_bytes: int = ...) -> Store:
-        """A store to read: what the directory holds now, whoever has it. Nothing in it is changed, and what
-        would write is refused. Raises OSError when there is no store or its files are damaged."""
+        """Return a store to read: what the directory holds now, whoever has it. Nothing in it is changed,
+        and what would write is refused. Raises OSError when there is no store or its files are damaged."""
     @staticmethod
     def stepped(
         path: str | PathLike[str],
@@ -1692,7 +1705,7 @@ class Store:
         staging_bytes: int = ...,
         ahead_bytes: int = ...,
     ) -> Store:
-        """A store without threads, for simulations: `step` commits, `maintain` looks after segments.
+        """Return a store without threads, for simulations: `step` commits, `maintain` looks after segments.
 
         Args:
             ahead_bytes: what a journal has written ahead of its frames at most.
@@ -1701,13 +1714,13 @@ class Store:
     def has_work(self) -> bool:
         """Whether something waits to be committed."""
     def step(self) -> bool:
-        """Commits once in a store without threads; says whether there was anything."""
+        """Commit once in a store without threads; say whether there was anything."""
     def maintain(self) -> bool:
         """Seals or rewrites segments once in a store without threads; says whether there was anything."""
     def abandon(self) -> None:
-        """Ends a store without threads as a killed process does: nothing more is written."""
+        """End a store without threads as a killed process does: nothing more is written."""
     def close(self) -> None:
-        """Commits what is staged and stops."""
+        """Commit what is staged and stop."""
     def fileno(self) -> int: ...
     def drain(
         self,
@@ -1728,7 +1741,7 @@ class Store:
     def wait(self, sequence: int) -> None:
         """Blocks until the operation has ended."""
     def figures(self) -> tuple[list[int], float, int, int, int, int, int, int]:
-        """Commits by duration (bucket i: below 2^i microseconds), their seconds together, bytes written,
+        """Commit by duration (bucket i: below 2^i microseconds), their seconds together, bytes written,
         commits that failed, segments, bytes of batches in them, how many of these a log still reaches, bytes
         that wait."""
     @property
@@ -1759,7 +1772,7 @@ class Store:
         compression: tuple[int, int | None] | None = None,
     ) -> None: ...
     def append(self, log: int, records: bytes, now_ms: int) -> tuple[int, int, int, int, int]:
-        """Base offset, last offset, append time or -1, log start, sequence number."""
+        """Return base offset, last offset, append time or -1, log start, sequence number."""
     def announce(self, log: int, producer: tuple[int, int, int], from_zero: bool, now_ms: int) -> None:
         """Of a batch that is about to be appended: producer id, epoch, first sequence."""
     def append_local(
@@ -1818,7 +1831,7 @@ class Store:
     def has_reads(self) -> bool:
         """Whether a read waits for a thread."""
     def step_read(self) -> bool:
-        """Reads once, in a store without threads; whether there was anything."""
+        """Read once, in a store without threads; whether there was anything."""
     def readable_bytes(self, log: int, offset: int, max_bytes: int, limit: int | None = None) -> int | None:
         """Size of what `read` would return; None when the disk would have to be asked."""
     def scan(
@@ -1830,15 +1843,15 @@ class Store:
     def offset_for(self, log: int, timestamp: int) -> tuple[int, int] | None:
         """Offset and timestamp of the first record that is not older."""
     def retain(self, log: int, *, oldest_ms: int | None = None, max_bytes: int | None = None) -> int | None:
-        """Moves the start as retention has it; None when it stays."""
+        """Move the start as retention has it; None when it stays."""
     @property
     def maintenance_error(self) -> str | None:
         """Why sealing or rewriting of segments failed, when the newest attempt did."""
     def max_timestamp(self, log: int) -> int | None: ...
     def aborted(self, log: int, first: int, end: int) -> list[tuple[int, int]]: ...
     def active_producers(self, log: int) -> list[tuple[int, int, int, int, int, int]]:
-        """Producers that have written to a log: id, epoch, last sequence, last timestamp, coordinator epoch,
-        first offset of the open transaction; -1 for what there is not.
+        """Return producers that have written to a log: id, epoch, last sequence, last timestamp, coordinator
+        epoch, first offset of the open transaction; -1 for what there is not.
         """
     def expire_producers(self, before_ms: int, max: int) -> None: ...
     def plan_fault(self, point: str, errno: int, *, skip: int = 0, times: int = 1) -> None:
@@ -1863,7 +1876,7 @@ class Layout:
 
     def __new__(cls, spec: tuple[Any, ...], name: str, version: int) -> Self: ...
     def read(self, data: bytes, offset: int) -> tuple[Any, int]:
-        """The message at `offset`, and the offset behind it.
+        """Return the message at `offset`, and the offset behind it.
 
         Raises ValueError: the bytes end too early, or a length or a string in them is impossible.
         """
@@ -1874,25 +1887,26 @@ class Layout:
     ) -> list[bytes]:
         """As `write_response`, in a thread that lets others run now and then."""
     def write(self, message: Mapping[str, Any]) -> bytes:
-        """The bytes of a message. What the mapping does not hold gets its default; a struct in it may be a
-        tuple instead, with the fields that are not tagged in the order of the schema.
+        """Return the bytes of a message. What the mapping does not hold gets its default; a struct in it may
+        be a tuple instead, with the fields that are not tagged in the order of the schema.
         """
     def write_response(
         self, correlation_id: int, tagged_header: bool, message: Mapping[str, Any] | Produced | ShareAnswer
     ) -> list[bytes]:
-        """A response frame with its size before it, as buffers to send one after the other.
+        """Return a response frame with its size before it, as buffers to send one after the other.
 
         Bytes in it of 64 KiB and more are not copied.
         """
 
 def read_request_header(frame: bytes, offset: int = 0) -> tuple[int, int, int, str | None, int]:
-    """API key, version, correlation id, client id, and the offset behind them, where tagged fields may come.
+    """Return API key, version, correlation id, client id, and the offset behind them, where tagged fields
+    may come.
 
     Raises ValueError: the frame is too short, or the client id is not a string.
     """
 
 def skip_tagged_fields(data: bytes, offset: int) -> int:
-    """Steps over a section of tagged fields; gives the offset behind it. Raises ValueError."""
+    """Step over a section of tagged fields; give the offset behind it. Raises ValueError."""
 
 _Kept = tuple[int, int, int, int, int, bool]
 
@@ -1906,7 +1920,7 @@ def survey_store(
     bool,
     tuple[str, int, int] | None,
 ]:
-    """Reads a store from end to end; with `to` makes a new one there of what is whole. `path` stays as it is.
+    """Read a store from end to end; with `to` makes a new one there of what is whole. `path` stays as it is.
 
     Returns: problems (file, byte, what); logs (log, start, end, whole batches, their bytes, whether nothing
     but they tells of it); lost offsets (log, first, last); the catalogue; whether more may be missing that

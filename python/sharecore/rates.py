@@ -41,7 +41,7 @@ class Rate:
         """Of each sample its start, its last record and its sum, the oldest first."""
 
     def record(self, amount: float, now_ms: float) -> None:
-        """Counts an amount."""
+        """Count an amount."""
         samples = self._samples
         if not samples or now_ms - samples[-1][0] >= self._window.sample_ms:
             samples.append([now_ms, now_ms, amount])
@@ -52,7 +52,7 @@ class Rate:
             samples[-1][2] += amount
 
     def measure(self, now_ms: float) -> float:
-        """The amount a second."""
+        """Return the amount a second."""
         self._forget(now_ms)
         return sum(sample[2] for sample in self._samples) * 1000 / self._elapsed_ms(now_ms)
 
@@ -90,7 +90,7 @@ class TokenBucket:
         self._at_ms = float("-inf")
 
     def take(self, count: float, bound: float, now_ms: float) -> None:
-        """Takes tokens, whether they are there or not."""
+        """Take tokens, whether they are there or not."""
         self._refill(bound, now_ms)
         self._tokens -= count
 

@@ -18,7 +18,7 @@ class AclAdmin(Administration):
     """
 
     async def list(self, wanted: AclFilter) -> list[Acl]:
-        """The entries that a filter means; raises KafkaError when the broker refuses."""
+        """Return the entries that a filter means; raise KafkaError when the broker refuses."""
         answer = await self._transport.any(ApiKey.DESCRIBE_ACLS, _filter(wanted))
         return sorted(
             Acl(
@@ -35,7 +35,7 @@ class AclAdmin(Administration):
         )
 
     async def create(self, acls: Iterable[Acl]) -> None:
-        """Adds entries; raises KafkaError when the broker refuses one."""
+        """Add entries; raise KafkaError when the broker refuses one."""
         creations = [
             {
                 "resource_type": acl.resource_type,
@@ -53,7 +53,7 @@ class AclAdmin(Administration):
             accept(each, on_cluster(ApiKey.CREATE_ACLS))
 
     async def delete(self, wanted: AclFilter) -> int:
-        """Deletes the entries that a filter means; gives how many, raises KafkaError."""
+        """Delete the entries that a filter means; give how many, raise KafkaError."""
         answer = await self._transport.any(ApiKey.DELETE_ACLS, {"filters": [_filter(wanted)]})
         missing = on_cluster(ApiKey.DELETE_ACLS)
         return sum(len(accept(each, missing).matching_acls) for each in answer.filter_results)

@@ -24,7 +24,7 @@ class Administration:
 
     @classmethod
     def over(cls, transport: Transport) -> Self:
-        """An administrator on connections that there are; closing it closes them."""
+        """Return an administrator on connections that there are; closing it closes them."""
         made = cls.__new__(cls)
         made._transport = transport
         return made
@@ -36,5 +36,5 @@ class Administration:
         await self.close()
 
     async def close(self) -> None:
-        """Ends all connections."""
+        """End all connections."""
         await self._transport.close()

@@ -40,7 +40,7 @@ class BlockingAdmin:
         self.close()
 
     def close(self) -> None:
-        """Ends all connections."""
+        """End all connections."""
         self._runner.run(self._admin.close())
         self._runner.close()
 

@@ -43,7 +43,7 @@ class Admin(Administration):
     async def list_groups(
         self, *, types: Collection[str] = ("share",), states: Collection[str] = ()
     ) -> list[GroupListing]:
-        """Groups by name.
+        """Return groups by name.
 
         Args:
             types: classic, consumer, share, streams; none for all.
@@ -64,7 +64,7 @@ class Admin(Administration):
         return [found[group_id] for group_id in sorted(found)]
 
     async def describe(self, group_id: str, *, authorized_operations: bool = False) -> ShareGroup:
-        """A share group with its members.
+        """Return a share group with its members.
 
         Raises:
             KafkaError: GROUP_ID_NOT_FOUND when there is no share group of that name, or the broker refused.
@@ -85,7 +85,7 @@ class Admin(Administration):
         )
 
     async def members(self, group_id: str) -> list[Member]:
-        """The members of a share group; raises KafkaError as `describe` does."""
+        """Return the members of a share group; raise KafkaError as `describe` does."""
         return list((await self.describe(group_id)).members)
 
     async def offsets(
@@ -207,7 +207,7 @@ class Admin(Administration):
         return ResetResult(tuple(changes.values()), tuple(failed))
 
     async def delete_offsets(self, group_id: str, topics: Collection[str]) -> dict[str, KafkaError | None]:
-        """Deletes a share group's offsets of whole topics; the group must have no members.
+        """Delete a share group's offsets of whole topics; the group must have no members.
 
         Returns: by topic, why it was refused, or None.
 
@@ -226,7 +226,7 @@ class Admin(Administration):
         }
 
     async def delete_group(self, group_id: str) -> None:
-        """Deletes a group of any type, with its state; it must have no members.
+        """Delete a group of any type, with its state; it must have no members.
 
         Raises:
             KafkaError: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND, or the broker refused.
@@ -239,7 +239,9 @@ class Admin(Administration):
         )
 
     async def configs(self, group_id: str, names: Collection[str] = ()) -> dict[str, ConfigEntry]:
-        """The configuration of a group, or of these settings; raises KafkaError when the broker refuses."""
+        """Return the configuration of a group, or of these settings; raise KafkaError when the broker
+        refuses.
+        """
         return await describe_configs(self._transport, ResourceKind.GROUP, group_id, names)
 
     async def alter_configs(
@@ -250,7 +252,7 @@ class Admin(Administration):
         unset: Collection[str] = (),
         validate_only: bool = False,
     ) -> None:
-        """Sets settings of a group, and takes others back to the broker's defaults; all of them or none.
+        """Set settings of a group, and take others back to the broker's defaults; all of them or none.
 
         Args:
             values: by Kafka's names, such as `share.auto.offset.reset`.
@@ -316,7 +318,7 @@ class Admin(Administration):
         )
 
     async def share_state(self, key: SharePartitionKey | None = None) -> StateDump:
-        """The live state of all share partitions or of one, read from `__share_group_state`.
+        """Return the live state of all share partitions or of one, read from `__share_group_state`.
 
         Raises:
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION when there never was any, or a broker refused.
@@ -325,7 +327,7 @@ class Admin(Administration):
         return state.dump(await self._transport.names_of(state.topic_ids()))
 
     async def share_state_history(self, key: SharePartitionKey) -> StateHistory:
-        """The records about one share partition that are still there; raises as `share_state`."""
+        """Return the records about one share partition that are still there; raise as `share_state`."""
         return (await read_state_topic(self._transport, lambda: History(key), key)).history()
 
     async def _resolve(

@@ -19,7 +19,7 @@ _ATTEMPTS = 5
 
 
 def share_state(path: Path, key: SharePartitionKey | None = None) -> StateDump:
-    """The live state in a data directory, of all share partitions or of one.
+    """Return the live state in a data directory, of all share partitions or of one.
 
     Raises:
         OSError: there is no data of a broker, or its files are damaged.
@@ -31,7 +31,7 @@ def share_state(path: Path, key: SharePartitionKey | None = None) -> StateDump:
 
 
 def share_state_history(path: Path, key: SharePartitionKey) -> StateHistory:
-    """The records about one share partition in a data directory; raises as `share_state`."""
+    """Return the records about one share partition in a data directory; raise as `share_state`."""
     history, _ = _read(path, lambda: History(key), key)
     return history.history()
 

@@ -68,7 +68,7 @@ class Finding:
 
 
 def machine() -> list[Finding]:
-    """What the process was given."""
+    """Return what the process was given."""
     if sys.platform == "win32":
         return []
     import resource
@@ -127,7 +127,7 @@ def configuration(properties: Mapping[str, str]) -> list[Finding]:
 
 
 def data_directory(directory: Path) -> list[Finding]:
-    """What a data directory holds, and whether there is room; nothing is changed."""
+    """Return what a data directory holds, and whether there is room; nothing is changed."""
     about = "data directory"
     if not directory.is_dir():
         return [
@@ -161,7 +161,7 @@ def data_directory(directory: Path) -> list[Finding]:
 
 
 def _share_state(directory: Path) -> list[Finding]:
-    """Records of share state that cannot be what a share-partition leader wrote."""
+    """Record of share state that cannot be what a share-partition leader wrote."""
     about = "data directory"
     try:
         problems = share_state(directory).problems
@@ -253,7 +253,7 @@ async def _letters_trouble(transport: Transport, group_id: str) -> str:
 
 
 def without_secrets(properties: Mapping[str, str]) -> dict[str, str]:
-    """Settings that may be shown: passwords, keys and credentials are not among them."""
+    """Return settings that may be shown: passwords, keys and credentials are not among them."""
     keys = broker_keys()
 
     def hidden(name: str) -> bool:

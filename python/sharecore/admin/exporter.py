@@ -66,7 +66,7 @@ class Exporter:
         self.trouble = "no round has ended yet"
 
     async def run(self, interval_s: float) -> None:
-        """Looks again and again; a cluster that cannot be had is tried anew."""
+        """Look again and again; a cluster that cannot be had is tried anew."""
         while True:
             began = time.monotonic()
             await self.look()
@@ -98,11 +98,11 @@ class Exporter:
         self._text = sheet.text() + lines.text()
 
     async def metrics(self) -> Page:
-        """What the newest round found; of a cluster that cannot be had, only that."""
+        """Return what the newest round found; of a cluster that cannot be had, only that."""
         return Page(200, self._text, CONTENT_TYPE)
 
     async def alive(self) -> Page:
-        """The process answers."""
+        """Return the process answers."""
         return Page(200, b"ok\n")
 
     async def ready(self) -> Page:
@@ -135,7 +135,7 @@ class Exporter:
                 left = max(0, left - len(positions))
 
     def _oldest_ms(self, topic: str, positions: Mapping[int, Positioned]) -> int | None:
-        """The timestamp of the oldest record that is known not to be settled."""
+        """Return the timestamp of the oldest record that is known not to be settled."""
         known = self._timestamps
         found = (
             known.get((topic, partition, position.start_offset))

@@ -70,7 +70,7 @@ def read_letter(
     value: bytes | None,
     headers: Iterable[Header],
 ) -> Letter | None:
-    """The letter that a record is; None for one that is none."""
+    """Return the letter that a record is; None for one that is none."""
     errors: dict[str, str] = {}
     own: list[Header] = []
     for name, content in headers:

@@ -105,8 +105,8 @@ class Target:
 
     @classmethod
     def at(cls, time: datetime) -> Target:
-        """The first record that is not older; behind the last one where all are. A time without zone is
-        local.
+        """Return the first record that is not older; behind the last one where all are. A time without zone
+        is local.
         """
         return cls(_Place.TIME, round(time.timestamp() * 1000))
 

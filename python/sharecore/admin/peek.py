@@ -76,7 +76,7 @@ async def peek(
     max_records: int = 20,
     settled: bool = False,
 ) -> list[Peeked]:
-    """The next records of a share group in a topic, in each partition at most `max_records`.
+    """Return the next records of a share group in a topic, in each partition at most `max_records`.
 
     They are read as any consumer without a group reads them, and their state out of `__share_group_state`:
     nothing is leased, and no delivery counted. What is leased at this moment is not durable: a broker of
@@ -207,7 +207,7 @@ class Spans:
         return NOT_DELIVERED, 0
 
     def next_wanted(self, offset: int) -> int | None:
-        """The first offset from `offset` on whose state is wanted; None where there is none."""
+        """Return the first offset from `offset` on whose state is wanted; None where there is none."""
         offset = max(offset, self.start)
         at = max(0, bisect_right(self._firsts, offset) - 1)
         for first, last, *_ in self._batches[at:]:
@@ -224,7 +224,7 @@ class Spans:
 async def look_at_records(
     transport: Transport, partition: TopicPartition, spans: Spans, *, first: int = 0, max_records: int = 20
 ) -> Peeked:
-    """Records of the states that are wanted, from offset `first` on, at most `max_records` of them.
+    """Record of the states that are wanted, from offset `first` on, at most `max_records` of them.
 
     A call reads so many bytes at most; `next_offset` is where the following one goes on.
 

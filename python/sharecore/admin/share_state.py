@@ -124,7 +124,7 @@ class LiveState(_Reading):
             self.problem(StateProblem(record.partition, record.offset, passed_over, damaged=False))
 
     def states(self) -> Iterator[tuple[SharePartitionKey, StateContent]]:
-        """The states that result, in no order."""
+        """Yield the states that result, in no order."""
         for fold in self._folds.values():
             for tail, _, content in fold.states():
                 yield key_of(tail), content
@@ -136,17 +136,17 @@ class LiveState(_Reading):
                 yield key_of(tail), records
 
     def state(self, key: SharePartitionKey) -> StateContent | None:
-        """The state of one share partition."""
+        """Return the state of one share partition."""
         tail = key_tail(key)
         found = (fold.state(tail) for fold in self._folds.values())
         return next((state for state in found if state is not None), None)
 
     def topic_ids(self) -> set[UUID]:
-        """The topics that there is state of."""
+        """Return the topics that there is state of."""
         return {key.topic_id for key, _ in self.states()}
 
     def dump(self, names: Mapping[UUID, str]) -> StateDump:
-        """The state that results.
+        """Return the state that results.
 
         Args:
             names: of the topics, as far as they are known.
@@ -187,5 +187,5 @@ class History(_Reading):
             self._changes.append(change)
 
     def history(self) -> StateHistory:
-        """The records found."""
+        """Return the records found."""
         return StateHistory(self._changes, self.problems)

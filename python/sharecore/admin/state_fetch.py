@@ -20,7 +20,7 @@ _ATTEMPTS = 5
 async def read_state_topic(
     transport: Transport, new_sink: Callable[[], Sink], key: SharePartitionKey | None = None
 ) -> Sink:
-    """Reads the topic as it is now, or only the partition that has the state of `key`.
+    """Read the topic as it is now, or only the partition that has the state of `key`.
 
     Raises:
         KafkaError: UNKNOWN_TOPIC_OR_PARTITION when there is no such topic, or a broker refused.

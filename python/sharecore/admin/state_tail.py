@@ -32,7 +32,7 @@ class StateTail:
         self._positions: dict[TopicPartition, int] = {}
 
     async def look(self) -> None:
-        """Reads on; raises KafkaError, UNKNOWN_TOPIC_OR_PARTITION when there never was any share state."""
+        """Read on; raise KafkaError, UNKNOWN_TOPIC_OR_PARTITION when there never was any share state."""
         partitions = await self._transport.partitions_of(STATE_TOPIC)
         if not self._positions:
             self._live = LiveState()
@@ -58,11 +58,11 @@ class StateTail:
             offset = following
 
     def state(self, key: SharePartitionKey) -> StateContent | None:
-        """What is known of a share partition."""
+        """Return what is known of a share partition."""
         return self._live.state(key)
 
     def came_back(self, group_id: str, deliveries: int) -> Iterator[tuple[SharePartitionKey, StateBatch]]:
-        """The records of a group that came back so often and wait to be delivered again."""
+        """Yield the records of a group that came back so often and wait to be delivered again."""
         for key, state in self._live.states():
             if key.group_id == group_id:
                 for batch in _waiting(state, deliveries):

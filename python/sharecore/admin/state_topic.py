@@ -43,14 +43,14 @@ class StateSink(Protocol):
     """Receives the topic's records, partition by partition, each in the order of its offsets."""
 
     def take(self, record: RawRecord) -> None:
-        """Takes a record."""
+        """Take a record."""
 
     def problem(self, problem: StateProblem) -> None:
-        """Notes what cannot be read."""
+        """Note what cannot be read."""
 
 
 def feed(sink: StateSink, partition: int, data: bytes, first: int, end: int) -> int:
-    """Decodes record batches into a sink.
+    """Decode record batches into a sink.
 
     Args:
         data: record batches, of which the last may be cut off.

@@ -41,7 +41,7 @@ class Users(Administration):
         ]
 
     async def put(self, name: str, mechanism: str, password: str, *, iterations: int = ITERATIONS) -> None:
-        """Sets a user's password for a mechanism; only its salted form leaves this process.
+        """Set a user's password for a mechanism; only its salted form leaves this process.
 
         Raises:
             KafkaError: the broker refuses.
@@ -62,7 +62,7 @@ class Users(Administration):
         )
 
     async def delete(self, name: str, mechanism: str) -> None:
-        """Deletes a user's password for a mechanism; raises KafkaError (RESOURCE_NOT_FOUND)."""
+        """Delete a user's password for a mechanism; raise KafkaError (RESOURCE_NOT_FOUND)."""
         await self._alter(deletions=[{"name": name, "mechanism": MECHANISMS[mechanism]}])
 
     async def _alter(self, **changes: Any) -> None:

@@ -87,7 +87,7 @@ class Watch:
         self._held = held
 
     async def look(self) -> Look:
-        """The cluster now; raises KafkaError or OSError where it cannot be had."""
+        """Return the cluster now; raise KafkaError or OSError where it cannot be had."""
         groups = {group.group_id: group for group in await look_at_groups(self._transport)}
         came_back: dict[str, int] | None = None
         try:
@@ -100,7 +100,7 @@ class Watch:
         return Look(time.monotonic(), groups, came_back, in_flight, oldest)
 
     async def close(self) -> None:
-        """Ends all connections."""
+        """End all connections."""
         await self._transport.close()
 
     def _came_back(self) -> dict[str, int]:
@@ -154,7 +154,7 @@ def partition_figures(group_id: str, now: Look, before: Look | None) -> Iterator
 def _rates(
     keys: Iterable[tuple[str, int]], group_id: str, now: Look, before: Look | None
 ) -> tuple[float | None, float | None]:
-    """Records settled and records new, a second; None until there are two looks."""
+    """Record settled and records new, a second; None until there are two looks."""
     if before is None or group_id not in before.groups or now.at_s <= before.at_s:
         return None, None
     settled = new = 0

@@ -97,7 +97,7 @@ class Authenticator:
         self._expires_ms: int | None = None
 
     def on_frame(self, connection: Connection, frame: bytes) -> Answer:
-        """Takes a frame of a client that has not proved who it is."""
+        """Take a frame of a client that has not proved who it is."""
         if not self._with_headers:
             return self._raw(connection, frame)
         try:
@@ -117,7 +117,7 @@ class Authenticator:
         raise Disconnect(f"API {header.api_key} v{header.api_version} of a client without authentication")
 
     def watch(self, connection: Connection, frame: bytes) -> Answer:
-        """Takes a frame of a client whose proof loses its value after a time."""
+        """Take a frame of a client whose proof loses its value after a time."""
         now_ms = self._service.clock.now_ms()
         if frame[:2] == b"\x00\x11" and now_ms - self._since_ms >= _AGAIN_AFTER_MS:
             try:
@@ -170,7 +170,9 @@ class Authenticator:
         )
 
     def _out_of_turn(self, connection: Connection, header: RequestHeader) -> Answer:
-        """A request where a token belongs: it is answered in its own words, and the connection closed."""
+        """Return a request where a token belongs: it is answered in its own words, and the connection
+        closed.
+        """
         try:
             messages = codec(header.api_key, header.api_version)
         except KeyError:
@@ -182,7 +184,7 @@ class Authenticator:
         return self._close_with(connection, answer, delay_ms)
 
     def _raw(self, connection: Connection, frame: bytes) -> Answer:
-        """A token without a header, as clients from before SaslAuthenticate send it."""
+        """Return a token without a header, as clients from before SaslAuthenticate send it."""
         try:
             token = self._step(frame)
         except Refused as refused:

@@ -111,7 +111,7 @@ class Broker(Services):
         self.metrics_port = 0
 
     async def start(self) -> None:
-        """Opens what is kept and listens.
+        """Open what is kept and listen.
 
         Raises:
             ConfigError: what is kept is not this broker's, or the persister cannot be had.
@@ -261,7 +261,7 @@ class Broker(Services):
         return self.quotas.connection_rate(address)
 
     async def stop(self) -> None:
-        """Takes no more requests, ends those that wait, and closes what is kept after what was answered."""
+        """Take no more requests, end those that wait, and close what is kept after what was answered."""
         if self.page is not None:
             await self.page.stop()
         await self.ground.drain()
@@ -297,7 +297,7 @@ class Broker(Services):
         }
 
     def describe(self) -> str:
-        """What a person who started it wants to know."""
+        """Return what a person who started it wants to know."""
         where = ", ".join(
             f"{each.advertised_host}:{each.advertised_port}" for each in self.listeners.values()
         )
@@ -317,7 +317,7 @@ class Broker(Services):
             self.share.broker_reconfigured()
 
     def _read_dynamic_config(self) -> None:
-        """Puts what clients have altered over the configuration of the start."""
+        """Put what clients have altered over the configuration of the start."""
         everyones = self.configs.get(ResourceType.BROKER, CLUSTER_WIDE)
         own = self.configs.get(ResourceType.BROKER, str(self.static_config.node_id))
         try:
@@ -358,7 +358,7 @@ def _watched(broker: Broker, dispatch: OnFrame) -> tuple[BrokerMetrics, OnFrame]
 
 
 def _telemetry() -> type[ClientTelemetry]:
-    """What takes metrics of clients.
+    """Return what takes metrics of clients.
 
     Raises:
         ConfigError: what reads them is not installed.
@@ -369,7 +369,7 @@ def _telemetry() -> type[ClientTelemetry]:
 
 
 def _page(broker: Broker) -> BrokerPage:
-    """The page of a broker.
+    """Return the page of a broker.
 
     Raises:
         ConfigError: what serves it is not installed, or keys cannot be had.

@@ -32,7 +32,7 @@ class _Candidate(NamedTuple):
     dirt: Dirt
 
     def ratio(self, *, with_active: bool = False) -> float:
-        """The share of its bytes that has not been compacted."""
+        """Return the share of its bytes that has not been compacted."""
         dirty = self.dirt.dirty_bytes + (self.dirt.active_bytes if with_active else 0)
         return dirty / max(1, self.dirt.clean_bytes + dirty)
 
@@ -83,7 +83,7 @@ class Cleaner:
         self._unreadable: set[int] = set()
 
     def start(self) -> None:
-        """Starts to look, every log.cleaner.backoff.ms."""
+        """Start to look, every log.cleaner.backoff.ms."""
         self._rounds.start()
 
     def stop(self) -> None:
@@ -131,7 +131,7 @@ class Cleaner:
         return max(due, key=_Candidate.ratio, default=None)
 
     def _look(self, logs: list[tuple[StoreLog, TopicConfig]], now_ms: int) -> list[_Candidate]:
-        """What is new in each log; on a thread that may wait for the disk."""
+        """Return what is new in each log; on a thread that may wait for the disk."""
         found = self._dirt(logs, now_ms)
         if any(each.wants_new_segment(now_ms) for each in found):
             self._cleaner.roll()
@@ -205,7 +205,7 @@ def _newest_ms(config: TopicConfig, now_ms: int) -> int:
 
 
 def _limits(config: BrokerConfig) -> Limits:
-    """What one of several passes may use."""
+    """Return what one of several passes may use."""
     threads = max(1, min(config.log_cleaner_threads, _THREADS_MAX))
     return Limits(
         keys_bytes=max(0, config.log_cleaner_dedupe_buffer_size) // threads,

@@ -49,12 +49,12 @@ class ClientTelemetry:
             self._changed(ResourceType.CLIENT_METRICS, name)
 
     def ask(self, connection: Connection, client_id: str | None, request: Any) -> Asked:
-        """What the client is asked for; raises KafkaError where it asks too soon."""
+        """Return what the client is asked for; raise KafkaError where it asks too soon."""
         client = _client(connection, client_id)
         return self._instances.ask(request.client_instance_id, client, self._follow(connection))
 
     def push(self, connection: Connection, client_id: str | None, request: Any) -> None:
-        """Takes a push; raises KafkaError where it is refused."""
+        """Take a push; raise KafkaError where it is refused."""
         client = _client(connection, client_id)
         self._instances.push(
             request.client_instance_id,
@@ -68,7 +68,7 @@ class ClientTelemetry:
         )
 
     def report(self, sheet: Sheet, lines: Lines) -> None:
-        """Puts what clients pushed among the metrics."""
+        """Put what clients pushed among the metrics."""
         self._instances.forget_silent()
         sheet.add(f.CLIENT_INSTANCES, len(self._instances))
         errors = self._instances.errors
@@ -83,7 +83,7 @@ class ClientTelemetry:
             self._series.take(request.client_instance_id, client, pushed, kept_ms(asked.interval_ms))
 
     def _follow(self, connection: Connection) -> int:
-        """The number of a client's connection, with whose end the client is forgotten."""
+        """Return the number of a client's connection, with whose end the client is forgotten."""
         if connection.id not in self._connections:
             self._connections.add(connection.id)
             connection.on_close(partial(self._gone, connection.id))

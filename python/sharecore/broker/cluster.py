@@ -37,27 +37,27 @@ class Cluster(Protocol):
     """Who the brokers are, and what each of them leads."""
 
     def nodes(self, listener: str) -> Sequence[Node]:
-        """The live brokers, with the addresses that clients of a listener use."""
+        """Return the live brokers, with the addresses that clients of a listener use."""
 
     def controller(self) -> int:
-        """The broker that clients take for the controller."""
+        """Return the broker that clients take for the controller."""
 
     def leader(self, topic_id: UUID, partition: int) -> Leader:
-        """The leader of a partition and of its share partitions; epochs never fall."""
+        """Return the leader of a partition and of its share partitions; epochs never fall."""
 
     def coordinator(self, group_id: str) -> int:
-        """The broker that coordinates a group; `NOBODY` while none does."""
+        """Return the broker that coordinates a group; `NOBODY` while none does."""
 
     def check_leader(self, topic_id: UUID, partition: int) -> None:
-        """Raises KafkaError(NOT_LEADER_OR_FOLLOWER) unless this broker leads the partition now."""
+        """Raise KafkaError(NOT_LEADER_OR_FOLLOWER) unless this broker leads the partition now."""
 
     def check_coordinator(self, group_id: str) -> None:
-        """Raises KafkaError(NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS) unless this broker coordinates
+        """Raise KafkaError(NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS) unless this broker coordinates
         the group now.
         """
 
     def check_asker(self, group_id: str, epoch: int) -> None:
-        """Raises KafkaError(NOT_COORDINATOR) where another broker has coordinated the group since the one
+        """Raise KafkaError(NOT_COORDINATOR) where another broker has coordinated the group since the one
         that asks.
 
         Args:
@@ -104,7 +104,9 @@ class SingleBroker:
 
 
 def describe_partition(cluster: Cluster, topic_id: UUID, index: int) -> dict[str, Any]:
-    """A partition as Metadata and DescribeTopicPartitions tell of it; its leader is its one replica."""
+    """Return a partition as Metadata and DescribeTopicPartitions tell of it; its leader is its one
+    replica.
+    """
     leader = cluster.leader(topic_id, index)
     led = leader.node_id != NOBODY
     return {

@@ -52,7 +52,7 @@ _NOT_ZERO = ("max.connections", "max.connection.creation.rate")
 def changed(
     broker: Services, resource_type: int, name: str, changes: Sequence[Change], *, incremental: bool = True
 ) -> dict[str, str]:
-    """A resource's own settings after the changes, checked.
+    """Return a resource's own settings after the changes, checked.
 
     Args:
         broker: whose resource it is.
@@ -82,7 +82,7 @@ def changed(
 
 
 def _check_node(node_id: int, name: str, unexpected: str = "Unexpected broker id, expected") -> None:
-    """Raises KafkaError(INVALID_REQUEST) where a name is not this broker's."""
+    """Raise KafkaError(INVALID_REQUEST) where a name is not this broker's."""
     asked = as_node_id(name)
     if asked is None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
@@ -91,7 +91,7 @@ def _check_node(node_id: int, name: str, unexpected: str = "Unexpected broker id
 
 
 def _check_dead_letters(broker: Services, group_id: str, settings: Mapping[str, str]) -> None:
-    """Raises KafkaError(INVALID_CONFIG) for a group that would be given its own dead letters."""
+    """Raise KafkaError(INVALID_CONFIG) for a group that would be given its own dead letters."""
     topic = settings.get("errors.deadletterqueue.topic.name", "").strip()
     group = broker.groups.registry.get(group_id)
     if topic and isinstance(group, ShareGroup) and topic in group.sources:
@@ -103,7 +103,7 @@ def _check_dead_letters(broker: Services, group_id: str, settings: Mapping[str, 
 
 
 def _check_changes(changes: Sequence[Change]) -> None:
-    """Raises KafkaError where a request contradicts itself."""
+    """Raise KafkaError where a request contradicts itself."""
     if len({change.name for change in changes}) < len(changes):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
     missing = [each.name for each in changes if each.value is None and each.operation != Operation.DELETE]
@@ -112,7 +112,7 @@ def _check_changes(changes: Sequence[Change]) -> None:
 
 
 def _check_name(resource_type: int, name: str) -> None:
-    """Raises KafkaError where no resource of the type can have the name."""
+    """Raise KafkaError where no resource of the type can have the name."""
     if resource_type == ResourceType.TOPIC:
         if not name:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
@@ -146,7 +146,7 @@ def _apply(broker: Services, resource_type: int, settings: dict[str, str], chang
 
 
 def _subtract(words: Iterable[str], parts: Iterable[str]) -> list[str]:
-    """The words without those that `parts` has, each as often as it has them."""
+    """Return the words without those that `parts` has, each as often as it has them."""
     gone, left = Counter(parts), []
     for word in words:
         if gone[word] > 0:
@@ -157,8 +157,8 @@ def _subtract(words: Iterable[str], parts: Iterable[str]) -> list[str]:
 
 
 def _parts(value: str) -> list[str]:
-    """What is appended or subtracted. An empty word counts, which most lists refuse, but not behind the last
-    comma.
+    """Return what is appended or subtracted. An empty word counts, which most lists refuse, but not behind
+    the last comma.
     """
     parts = [part.strip() for part in value.split(",")]
     while value and parts and not parts[-1]:
@@ -240,7 +240,7 @@ async def _check_files(broker: Services, settings: Mapping[str, str]) -> None:
 async def alter(
     context: RequestContext, request: Any, change: Callable[[Any], Change], *, incremental: bool
 ) -> dict[str, Any]:
-    """Changes resources, each on its own; gives the answer.
+    """Change resources, each on its own; give the answer.
 
     Args:
         request: (Incremental)AlterConfigs.

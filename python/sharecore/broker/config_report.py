@@ -109,13 +109,13 @@ def broker_entries(broker: Services) -> list[Entry]:
 
 
 def cluster_entries(broker: Services) -> list[Entry]:
-    """What was set for every broker."""
+    """Return what was set for every broker."""
     settings = broker.configs.get(ResourceType.BROKER, CLUSTER_WIDE)
     return _altered(settings, settings, ConfigSource.DYNAMIC_DEFAULT_BROKER)
 
 
 def _altered(names: Iterable[str], settings: Mapping[str, str], source: ConfigSource) -> list[Entry]:
-    """Settings that were altered at run time, those of single listeners among them."""
+    """Return settings that were altered at run time, those of single listeners among them."""
     entries = []
     for name in sorted(names):
         known = broker_keys().get(listener_key(name))
@@ -156,7 +156,7 @@ def client_metrics_entries(overrides: Mapping[str, str]) -> list[Entry]:
 
 
 def letter_entries(broker: Services, group_id: str) -> list[Entry]:
-    """What became of a group's dead letters since the start, for those who ask for it by name."""
+    """Return what became of a group's dead letters since the start, for those who ask for it by name."""
     counts = broker.share.dead_letters.counts.get(group_id)
     shown = {
         LETTERS_WRITTEN: ("Dead letters that were written since the broker started.", "letters"),
@@ -215,7 +215,7 @@ def _hidden(name: str, key: ConfigKey, overrides: Mapping[str, str]) -> bool:
 
 
 def _broker_values(broker: Services, name: str) -> list[Value]:
-    """The values of a broker's key, the one that counts first; none when nothing sets it."""
+    """Return the values of a broker's key, the one that counts first; none when nothing sets it."""
     _, key = broker_keys()[name]
     values: list[Value] = []
     own = broker.configs.get(ResourceType.BROKER, str(broker.identity.node_id))
@@ -242,12 +242,12 @@ def _values_without_effect(broker: Services, key: ConfigKey) -> list[Value]:
 
 
 def _retention_values(broker: Services) -> list[Value]:
-    """The values of the three keys that say how long records are kept, the one that counts first."""
+    """Return the values of the three keys that say how long records are kept, the one that counts first."""
     return [value for name in _RETENTION for value in _broker_values(broker, name)]
 
 
 def _as_read(key: ConfigKey, text: str) -> str | None:
-    """A value that was set, as Kafka tells it; unchanged where only an older version took it."""
+    """Return a value that was set, as Kafka tells it; unchanged where only an older version took it."""
     try:
         return _parsed(key, text)
     except ConfigError:
@@ -261,7 +261,7 @@ def _parsed(key: ConfigKey, text: str) -> str | None:
 
 
 def _milliseconds(value: Value) -> str | None:
-    """A retention in milliseconds, whichever key said it."""
+    """Return a retention in milliseconds, whichever key said it."""
     name, text, _ = value
     if text is None or text == "-1":
         return text

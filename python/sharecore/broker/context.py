@@ -112,7 +112,7 @@ class RequestContext(NamedTuple):
     def require(
         self, operation: int, resource_type: int, name: str = CLUSTER_NAME, *, said: bool = False
     ) -> None:
-        """Raises the KafkaError of the resource's type unless the client may do it.
+        """Raise the KafkaError of the resource's type unless the client may do it.
 
         Args:
             operation, resource_type, name: as for `may`.
@@ -130,7 +130,7 @@ class RequestContext(NamedTuple):
         )
 
     def operations(self, resource_type: int, name: str = CLUSTER_NAME) -> int:
-        """What the client may do with a resource, as the bits that answers carry (KIP-430)."""
+        """Return what the client may do with a resource, as the bits that answers carry (KIP-430)."""
         authorizer = self.broker.authorizer
         if authorizer is None:
             return sum(1 << operation for operation in SUPPORTED[resource_type])
@@ -138,7 +138,7 @@ class RequestContext(NamedTuple):
         return authorizer.operations(connection.principal, connection.peer_host, resource_type, name)
 
     def mutations(self, *, strict_since: int) -> Mutations:
-        """What the request may make and delete (controller_mutation_rate).
+        """Return what the request may make and delete (controller_mutation_rate).
 
         Args:
             strict_since: the version from which on a client is refused what is beyond its quota.

@@ -140,23 +140,23 @@ class Coordinators:
         )
 
     def stop(self) -> None:
-        """Writes what is staged, and stops the timers."""
+        """Write what is staged, and stop the timers."""
         for timer in self._timers.values():
             timer.cancel()
         self.records.flush()
         self._transaction_records.flush()
 
     def offsets_partition(self, group_id: str) -> TopicPartition:
-        """The partition of `__consumer_offsets` that holds a group's records."""
+        """Return the partition of `__consumer_offsets` that holds a group's records."""
         return TopicPartition(OFFSETS_TOPIC, self.records.partition_of(group_id))
 
     def forget_unused(self) -> None:
-        """Deletes offsets that have expired, and groups that have nothing left."""
+        """Delete offsets that have expired, and groups that have nothing left."""
         for group in self.commits.expire():
             self._delete(group, lambda error: None)
 
     def delete(self, group_id: str, done: Done) -> None:
-        """Deletes a group that commits offsets, with its offsets.
+        """Delete a group that commits offsets, with its offsets.
 
         Raises:
             KafkaError: GROUP_ID_NOT_FOUND when there is no such group or it is of another type,

@@ -29,7 +29,9 @@ def dead_letter_office(
     clock: Clock,
     call_later: CallLater,
 ) -> DeadLetterOffice:
-    """What writes the dead letters of all share groups; whatever its topics hang on makes it look again."""
+    """Return what writes the dead letters of all share groups; whatever its topics hang on makes it look
+    again.
+    """
 
     async def create(name: str, settings: dict[str, str]) -> None:
         check_name(name)

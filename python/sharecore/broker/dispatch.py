@@ -81,7 +81,7 @@ class Dispatcher(Dispatch):
         return self._made[served.module]
 
     def _unsupported_api_versions(self, correlation_id: int) -> list[bytes]:
-        """A client newer than the broker learns from version 0 which versions there are (KIP-511)."""
+        """Return a client newer than the broker learns from version 0 which versions there are (KIP-511)."""
         served = self._offered[ApiKey.API_VERSIONS]
         message = {
             "error_code": ErrorCode.UNSUPPORTED_VERSION,
@@ -104,7 +104,7 @@ class Dispatcher(Dispatch):
         return Meter(context, frame_bytes)
 
     def _check(self, messages: Codec, context: RequestContext, message: Mapping[str, Any]) -> None:
-        """Raises Disconnect for an answer with a name that no schema has."""
+        """Raise Disconnect for an answer with a name that no schema has."""
         if names := messages.misspelt(message):
             log.error("%s answers with names that no schema has: %s", _name(context), ", ".join(names))
             raise Disconnect("answer could not be written")
@@ -114,7 +114,7 @@ class Dispatcher(Dispatch):
         raise Disconnect("answer could not be written") from error
 
     def _refusal(self, messages: Codec, context: RequestContext, error: BaseException) -> dict[str, Any]:
-        """The answer that says that the request as a whole failed.
+        """Return the answer that says that the request as a whole failed.
 
         Raises:
             Disconnect: the answer of this API has no place for it.

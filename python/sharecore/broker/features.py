@@ -92,7 +92,7 @@ class Features:
         self.has_share_groups = min(levels[SHARE], self._limits.get(SHARE, levels[SHARE])) > 0
 
     async def keep(self) -> None:
-        """Stores the levels that are not stored yet; raises KafkaError when that fails."""
+        """Store the levels that are not stored yet; raise KafkaError when that fails."""
         if self._catalogue.get(_KEY) is None:
             await self._write(self.epoch, self._levels)
 
@@ -113,12 +113,12 @@ class Features:
         return self._levels[GROUP] > 0
 
     def check_share_groups(self, message: str = "") -> None:
-        """Raises KafkaError(UNSUPPORTED_VERSION) unless share groups are served."""
+        """Raise KafkaError(UNSUPPORTED_VERSION) unless share groups are served."""
         if not self.has_share_groups:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)
 
     async def update(self, updates: Iterable[FeatureUpdate], *, validate_only: bool) -> None:
-        """Sets levels, all or none of them.
+        """Set levels, all or none of them.
 
         Raises:
             KafkaError: INVALID_UPDATE_VERSION, KAFKA_STORAGE_ERROR.
@@ -141,7 +141,7 @@ class Features:
             settle(self._listeners)
 
     def on_change(self, callback: Callable[[], object]) -> None:
-        """Calls back after a level has changed."""
+        """Call back after a level has changed."""
         self._listeners.append(callback)
 
     def _refusal(self, update: FeatureUpdate) -> str:

@@ -54,7 +54,7 @@ class Ground(StateLogs, Protocol):
     cluster: Cluster
 
     async def open(self, broker: Host) -> None:
-        """Gets at what is kept; raises ConfigError, OSError or KafkaError where that cannot be."""
+        """Get at what is kept; raise ConfigError, OSError or KafkaError where that cannot be."""
 
     async def join(self, broker: Host) -> None:
         """The services are there: finds out who leads what, before clients are let in and ask for it."""
@@ -66,10 +66,10 @@ class Ground(StateLogs, Protocol):
         """The broker is about to stop, and still answers: hands over what can be."""
 
     def end(self) -> None:
-        """Stops looking after what is kept."""
+        """Stop looking after what is kept."""
 
     async def settle(self) -> None:
-        """Waits for the writes under way."""
+        """Wait for the writes under way."""
 
     async def close(self) -> None:
         """Lets go of what is kept."""
@@ -84,4 +84,4 @@ class Ground(StateLogs, Protocol):
         """Return the damaged record batches that are known."""
 
     async def report(self, sheet: Sheet) -> None:
-        """Puts figures of its own among the metrics."""
+        """Put figures of its own among the metrics."""

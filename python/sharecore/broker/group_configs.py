@@ -29,7 +29,9 @@ class GroupConfigs:
         configs.on_change(self._changed)
 
     def get(self, group_id: str) -> GroupConfig:
-        """The configuration of a group; a group without settings of its own has the broker's defaults."""
+        """Return the configuration of a group; a group without settings of its own has the broker's
+        defaults.
+        """
         config = self._resolved.get(group_id)
         if config is None:
             if len(group_id) > _NAME_MAX:
@@ -44,11 +46,11 @@ class GroupConfigs:
         return GroupConfig.resolve(own, self._broker_config())
 
     def when_current(self, done: Done) -> None:
-        """Calls back once `get` tells what any broker had set by now, or with why that cannot be known."""
+        """Call back once `get` tells what any broker had set by now, or with why that cannot be known."""
         self._configs.when_current(done)
 
     def on_change(self, callback: Callable[[str], None]) -> None:
-        """Calls `callback` with the id of a group whose settings were changed."""
+        """Call `callback` with the id of a group whose settings were changed."""
         self._listeners.append(callback)
 
     def broker_changed(self) -> None:

@@ -33,11 +33,12 @@ class Health:
         self._looking = asyncio.Lock()
 
     async def alive(self) -> Page:
-        """The process answers."""
+        """Return the process answers."""
         return Page(200, b"ok\n")
 
     async def ready(self) -> Page:
-        """The state is loaded and whole, this broker may lead, and what it keeps can be written: a write of
+        """The state is loaded and whole, this broker may lead, and what it keeps can be written: a
+        write of
         a few bytes finds out. Damaged records of clients are named, and do not keep others from being served.
         """
         trouble = self._broker.ground.trouble()

@@ -31,7 +31,7 @@ _INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
 
 
 def as_node_id(text: str) -> int | None:
-    """The number of a broker that is named by a text, as Java reads it: `+1`, `01` and `١` are 1, too.
+    """Return the number of a broker that is named by a text, as Java reads it: `+1`, `01` and `١` are 1, too.
 
     Returns:
         None where the text is no number of 32 bits.
@@ -71,7 +71,7 @@ def identify(data_dir: Path, node_id: int) -> Identity:
 
 
 def _without_file(data_dir: Path) -> Identity | None:
-    """What the store says where the file does not; None where nobody has used the directory."""
+    """Return what the store says where the file does not; None where nobody has used the directory."""
     repeated = look_up(data_dir)
     trouble = judge(data_dir, repeated)
     if trouble is not None:

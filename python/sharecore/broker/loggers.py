@@ -41,7 +41,7 @@ def logger_entries() -> list[Entry]:
 
 
 def change_levels(changes: Sequence[Change], *, validate_only: bool) -> None:
-    """Sets levels, or has loggers take their parents' again: all of the changes or none.
+    """Set levels, or has loggers take their parents' again: all of the changes or none.
 
     Raises:
         KafkaError: INVALID_CONFIG for a logger or a level that does not exist, INVALID_REQUEST for what no
@@ -76,7 +76,7 @@ def _check(change: Change) -> None:
 
 
 def _names() -> list[str]:
-    """The root's name, and those of the loggers that are the broker's own, sorted."""
+    """Return the root's name, and those of the loggers that are the broker's own, sorted."""
     known = [name for name in tuple(logging.root.manager.loggerDict) if name.startswith(f"{_OURS}.")]
     return [ROOT, *sorted({_OURS, *known})]
 
@@ -86,5 +86,5 @@ def _logger(name: str) -> logging.Logger:
 
 
 def _level_name(level: int) -> str:
-    """The name of the first level that gets through."""
+    """Return the name of the first level that gets through."""
     return next((name for name, number in _LEVELS.items() if number >= level), "OFF")

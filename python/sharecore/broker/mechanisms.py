@@ -49,16 +49,16 @@ class Mechanisms:
         self._offered, self._keys = self._read(config)
 
     def of(self, listener: str) -> Mapping[str, Mechanism]:
-        """What a listener offers; nothing without SASL."""
+        """Return what a listener offers; nothing without SASL."""
         return self._offered.get(listener, {})
 
     def start(self) -> None:
-        """Fetches the keys that sign tokens from time to time."""
+        """Fetch the keys that sign tokens from time to time."""
         self._refreshing = {}
         self._refresh()
 
     def stop(self) -> None:
-        """Stops fetching."""
+        """Stop fetching."""
         for each in (self._refreshing or {}).values():
             each.stop()
         if self._applying is not None:
@@ -66,11 +66,11 @@ class Mechanisms:
         self._refreshing = None
 
     async def check(self, config: BrokerConfig) -> None:
-        """Raises ConfigError when the listeners could not go on with `config`."""
+        """Raise ConfigError when the listeners could not go on with `config`."""
         self._checked = (await self._read_apart(config))[1]
 
     def reconfigure(self, config: BrokerConfig) -> None:
-        """Applies a changed configuration; one that cannot be used changes nothing.
+        """Apply a changed configuration; one that cannot be used changes nothing.
 
         It follows once keys that sign tokens are fetched, if there are any: see `settled`.
         """
@@ -107,13 +107,13 @@ class Mechanisms:
             raise ConfigError(f"the keys that sign tokens cannot be fetched: {blocked}") from None
 
     def _with_tokens(self, config: BrokerConfig) -> Iterator[BrokerConfig]:
-        """The settings of each listener that takes tokens."""
+        """Yield the settings of each listener that takes tokens."""
         for name in self._names:
             if _TOKENS in config.for_listener(name).sasl_enabled_mechanisms:
                 yield config.for_listener(name, _TOKENS)
 
     def _read(self, config: BrokerConfig) -> _Read:
-        """The mechanisms of each listener, and the keys that they go by, by their addresses."""
+        """Return the mechanisms of each listener, and the keys that they go by, by their addresses."""
         known, used = self._checked | self._keys, dict[str, TokenKeys]()
 
         def keys_of(config: BrokerConfig) -> TokenKeys:

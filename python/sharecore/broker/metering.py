@@ -37,7 +37,7 @@ class Meter:
         self._began = perf_counter_ns()
 
     def settle(self, messages: Codec, message: Any, parts: list[bytes]) -> list[bytes]:
-        """Counts the request; returns the answer to send, which says how long the client has to wait.
+        """Count the request; return the answer to send, which says how long the client has to wait.
 
         Args:
             messages: what writes the answer.

@@ -76,7 +76,7 @@ class BrokerMetrics:
         self._scraping = asyncio.Lock()
 
     async def start(self) -> int:
-        """Starts to listen; returns the port.
+        """Start to listen; return the port.
 
         Raises:
             OSError: the address cannot be had.
@@ -90,7 +90,7 @@ class BrokerMetrics:
         self._health.started = True
 
     def stop(self) -> None:
-        """Stops listening."""
+        """Stop listening."""
         self._health.started = False
         self._delay.stop()
         self._listener.close()

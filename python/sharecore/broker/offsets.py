@@ -43,7 +43,7 @@ class Commits:
 
 
 def read_commits(context: RequestContext, topics: Any, *, by_id: bool, expire_ms: int = -1) -> Steps[Commits]:
-    """The offsets of a request, by what becomes of them."""
+    """Return the offsets of a request, by what becomes of them."""
     broker = context.broker
     now_ms = broker.clock.now_ms()
     commits = Commits(broker.config.offset_metadata_max_bytes)
@@ -87,7 +87,7 @@ def read_commits(context: RequestContext, topics: Any, *, by_id: bool, expire_ms
 def answer_commit(
     topics: Any, commits: Commits, code: ErrorCode | None, *, by_id: bool
 ) -> Steps[dict[str, Any]]:
-    """The answer: `code` for each partition that was not refused by itself; None for success.
+    """Return the answer: `code` for each partition that was not refused by itself; None for success.
 
     As Apache Kafka's, it has each topic once, what is not there first, and a topic that is there only with
     its partitions.
@@ -110,7 +110,7 @@ def answer_commit(
 
 
 def refuse_all(topics: Any, code: ErrorCode, *, by_id: bool) -> dict[str, Any]:
-    """The answer that says the same about every partition."""
+    """Return the answer that says the same about every partition."""
     name = "topic_id" if by_id else "name"
     return {
         "topics": [

@@ -60,13 +60,13 @@ class BrokerPage:
         self._stop: Callable[[], object] = lambda: None
 
     def bind(self) -> int:
-        """Takes the address; returns the port. Raises OSError where it cannot be had."""
+        """Take the address; return the port. Raises OSError where it cannot be had."""
         self._listening = listen(self._address.host, self._address.port)
         port: int = self._listening.getsockname()[1]
         return port
 
     def start(self) -> None:
-        """Serves, once the broker does."""
+        """Serve, once the broker does."""
         assert self._listening is not None
         loop = asyncio.get_running_loop()
         access = _Loopback(self._broker, loop)
@@ -76,7 +76,7 @@ class BrokerPage:
         self._thread.start()
 
     async def stop(self) -> None:
-        """Serves no more."""
+        """Serve no more."""
         thread, self._thread = self._thread, None
         if thread is not None:
             self._stop()
@@ -109,7 +109,9 @@ def _run(serving: Coroutine[Any, Any, None]) -> None:
 
 
 def _own(config: BrokerConfig) -> BrokerConfig:
-    """The settings of the page's TLS: browsers are asked for no certificates unless it is said for them."""
+    """Return the settings of the page's TLS: browsers are asked for no certificates unless it is said for
+    them.
+    """
     asked = "ssl.client.auth" in config.listener_properties.get(_LISTENER, {})
     own = config.for_listener(_LISTENER)
     return own if asked else replace(own, ssl_client_auth="none")

@@ -28,13 +28,15 @@ class ProducerIds:
                 self._next, self._end = self._end, end
 
     def take(self) -> int:
-        """An id that no producer has, reserved by `ensure`."""
+        """Return an id that no producer has, reserved by `ensure`."""
         assert self._next < self._end
         number = self._next
         self._next += 1
         return number
 
     async def next(self) -> int:
-        """An id that no producer has; raises KafkaError(KAFKA_STORAGE_ERROR) when it cannot be stored."""
+        """Return an id that no producer has; raise KafkaError(KAFKA_STORAGE_ERROR) when it cannot be
+        stored.
+        """
         await self.ensure()
         return self.take()

@@ -43,15 +43,15 @@ class Retention:
         )
 
     def start(self) -> None:
-        """Starts to look, every log.retention.check.interval.ms."""
+        """Start to look, every log.retention.check.interval.ms."""
         self._rounds.start()
 
     def stop(self) -> None:
-        """Stops looking."""
+        """Stop looking."""
         self._rounds.stop()
 
     async def check(self) -> None:
-        """Looks once at every log."""
+        """Look once at every log."""
         now_ms = self._clock.now_ms()
         for topic in tuple(self._storage.topics):
             config = self._topic_configs.get(topic.name)

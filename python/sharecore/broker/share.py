@@ -158,13 +158,13 @@ class ShareServices:
         self._load_later(partition + 1)
 
     async def finish(self) -> None:
-        """Writes what is staged, before the broker stops."""
+        """Write what is staged, before the broker stops."""
         self.coordinator.flush()
         self.persister.close()
         await asyncio.sleep(0)  # what a persister called back from its threads
 
     def stop(self) -> None:
-        """Closes the leaders."""
+        """Close the leaders."""
         for timer in (*self._timers.values(), *self._leaving.values()):
             timer.cancel()
         self.dead_letters.stop()
@@ -221,12 +221,12 @@ class ShareServices:
         return None if topic is None else len(topic.partitions)
 
     def check_exists(self, key: SharePartitionKey) -> None:
-        """Raises KafkaError(UNKNOWN_TOPIC_OR_PARTITION) unless the topic has such a partition."""
+        """Raise KafkaError(UNKNOWN_TOPIC_OR_PARTITION) unless the topic has such a partition."""
         if not 0 <= key.partition < (self.partition_count(key.topic_id) or 0):
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NO_SUCH_PARTITION)
 
     def delete_group(self, group: ShareGroup, done: Done) -> None:
-        """Deletes an empty group and its state, and ends what leads its share partitions with that state.
+        """Delete an empty group and its state, and end what leads its share partitions with that state.
 
         Raises:
             KafkaError: NON_EMPTY_GROUP.

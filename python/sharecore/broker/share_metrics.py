@@ -67,7 +67,7 @@ class ShareMetrics:
         """CPU that the newest scrape took here."""
 
     async def collect(self, sheet: Sheet, lines: Lines) -> None:
-        """Adds the samples."""
+        """Add the samples."""
         began = thread_time()
         self.cpu_s = 0.0
         self._look()

@@ -13,7 +13,7 @@ from sharecore.waiting import exhaust
 
 
 def check_share_group(context: RequestContext, group_id: str) -> None:
-    """Raises KafkaError where share groups are not served, or where the client may not read the group."""
+    """Raise KafkaError where share groups are not served, or where the client may not read the group."""
     broker = context.broker
     if not broker.features.has_share_groups:
         broker.features.check_share_groups()

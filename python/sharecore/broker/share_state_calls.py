@@ -29,7 +29,7 @@ def each_partition(
     *,
     may_be_empty: bool = False,
 ) -> Result:
-    """Runs an operation for each share partition of a request.
+    """Run an operation for each share partition of a request.
 
     Args:
         context: whose request it is.

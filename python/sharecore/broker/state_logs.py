@@ -18,19 +18,19 @@ class StateLogs(Protocol):
         """Whether the logs themselves let go of records of groups that are out of date."""
 
     def logs(self, topic: str) -> Sequence[TopicLog]:
-        """The partitions of a coordinator's topic; raises COORDINATOR_NOT_AVAILABLE without it."""
+        """Return the partitions of a coordinator's topic; raise COORDINATOR_NOT_AVAILABLE without it."""
 
     def check_owner(self, partition: int) -> None:
-        """Raises KafkaError(NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS) unless a partition is this
+        """Raise KafkaError(NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS) unless a partition is this
         broker's now.
         """
 
     def persister(self, local: Persister) -> Persister:
-        """What keeps share state, wherever it lies.
+        """Return what keeps share state, wherever it lies.
 
         Args:
             local: keeps what lies in partitions of this broker's.
         """
 
     def route(self, key: SharePartitionKey, partitions: int) -> int:
-        """The partition, out of so many, that holds the state of a share partition."""
+        """Return the partition, out of so many, that holds the state of a share partition."""

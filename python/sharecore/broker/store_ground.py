@@ -65,7 +65,7 @@ class StoreGround:
         self._verifying: asyncio.Task[None] | None = None
 
     async def open(self, broker: Host) -> None:
-        """Opens the data directory.
+        """Open the data directory.
 
         Raises:
             ConfigError: it is not this broker's.
@@ -107,7 +107,7 @@ class StoreGround:
                 await asyncio.sleep(_RETRY_S)
 
     async def begin(self, broker: Host) -> None:
-        """Looks after retention and compaction from now on."""
+        """Look after retention and compaction from now on."""
         self.topics.on_change(partial(self._topic_changed, broker))
         chores = self.storage, broker.topic_configs, lambda: broker.config, broker.clock
         self._retention, self._cleaner = Retention(*chores), Cleaner(*chores)
@@ -116,7 +116,7 @@ class StoreGround:
         self._verifying = asyncio.get_running_loop().create_task(self._verify())
 
     async def _verify(self) -> None:
-        """Reads the share state, which is loaded when a group first needs it: damage is known before that."""
+        """Read the share state, which is loaded when a group first needs it: damage is known before that."""
         try:
             await self.storage.verify(STATE_TOPIC)
         except KafkaError as error:
@@ -126,7 +126,7 @@ class StoreGround:
         """There is nobody to hand over to."""
 
     def end(self) -> None:
-        """Stops looking after retention and compaction."""
+        """Stop looking after retention and compaction."""
         for task in (self._restoring, self._verifying):
             if task is not None:
                 task.cancel()
@@ -136,11 +136,11 @@ class StoreGround:
             self._cleaner.stop()
 
     async def settle(self) -> None:
-        """Waits for the disk."""
+        """Wait for the disk."""
         self.storage.sync()
 
     async def close(self) -> None:
-        """Closes the data directory."""
+        """Close the data directory."""
         self.storage.close()
 
     def trouble(self) -> str:
@@ -152,7 +152,7 @@ class StoreGround:
         return f"data in {self._data_dir}, durability {self._durability}"
 
     def logs(self, topic: str) -> Sequence[TopicLog]:
-        """The partitions of a coordinator's topic; raises COORDINATOR_NOT_AVAILABLE without it."""
+        """Return the partitions of a coordinator's topic; raise COORDINATOR_NOT_AVAILABLE without it."""
         found = self.topics.get(topic)
         if found is None:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"there is no topic {topic}")
@@ -165,7 +165,7 @@ class StoreGround:
         return local
 
     def route(self, key: SharePartitionKey, partitions: int) -> int:
-        """The partition, out of so many, that holds the state of a share partition: Kafka's."""
+        """Return the partition, out of so many, that holds the state of a share partition: Kafka's."""
         return kafkas_partition(key, partitions)
 
     def damage(self) -> Sequence[DamagedBatch]:

@@ -20,7 +20,7 @@ def report(
     free: int,
     damaged: int,
 ) -> None:
-    """Puts the store's figures, the bytes that are free on its disk and damaged batches among the metrics."""
+    """Put the store's figures, the bytes that are free on its disk and damaged batches among the metrics."""
     commits, seconds, written, failed, segments, held, live, staged = figures
     sheet.histogram(f.STORE_COMMIT_TIME, _EDGES, commits, seconds)
     for family, value in (

@@ -35,7 +35,7 @@ class TopicConfigs:
         self.apply_all()
 
     def get(self, name: str) -> TopicConfig:
-        """The configuration of a topic; one without settings of its own has the broker's defaults."""
+        """Return the configuration of a topic; one without settings of its own has the broker's defaults."""
         return TopicConfig.resolve(self._configs.get(ResourceType.TOPIC, name), self._broker_config())
 
     def apply_all(self) -> None:
@@ -56,7 +56,9 @@ class TopicConfigs:
             )
 
     def _max_batch_bytes(self, topic: str, config: TopicConfig) -> int:
-        """What bounds clients' records does not bound the state of a share partition, which is one record."""
+        """Return what bounds clients' records does not bound the state of a share partition, which is one
+        record.
+        """
         if topic != STATE_TOPIC:
             return config.max_message_bytes
         locks = self._broker_config().group_share_max_partition_max_record_locks
@@ -73,7 +75,7 @@ class TopicConfigs:
 
 
 def _compression(config: TopicConfig) -> tuple[int, int | None] | None:
-    """The number and level of a topic's compression; None where batches stay as they come."""
+    """Return the number and level of a topic's compression; None where batches stay as they come."""
     number = _NUMBERS.get(config.compression_type)
     if number is None:
         return None

@@ -33,7 +33,7 @@ def has_no_time(request: Any, named: Mapping[Any, int], permitted: Container[Any
 
 
 def check_name(name: str) -> None:
-    """Raises KafkaError(INVALID_TOPIC_EXCEPTION) for what no topic may be called."""
+    """Raise KafkaError(INVALID_TOPIC_EXCEPTION) for what no topic may be called."""
     wrong = ""
     if not name:
         wrong = "the empty string is not allowed"
@@ -61,7 +61,7 @@ def check_collision(name: str, topics: Topics) -> None:
 
 
 def partition_count(topic: Any, default_partitions: int, default_replicas: int, node_id: int) -> int:
-    """The number of partitions that a topic of a CreateTopics request asks for.
+    """Return the number of partitions that a topic of a CreateTopics request asks for.
 
     Raises:
         KafkaError: the number, the replication factor or an assignment cannot be had here.
@@ -106,7 +106,7 @@ def partition_count(topic: Any, default_partitions: int, default_replicas: int, 
 
 
 def check_replicas(broker_ids: Sequence[int], node_id: int) -> None:
-    """Raises KafkaError unless a manual assignment puts a partition on this one broker."""
+    """Raise KafkaError unless a manual assignment puts a partition on this one broker."""
     text = ""
     if not broker_ids:
         text = "The manual partition assignment includes an empty replica list."
@@ -127,7 +127,7 @@ def check_replicas(broker_ids: Sequence[int], node_id: int) -> None:
 
 
 def refused_deletion(name: str | None, topic_id: UUID | None) -> dict[str, Any]:
-    """The answer about a topic that is to be deleted by name and id, or by neither."""
+    """Return the answer about a topic that is to be deleted by name and id, or by neither."""
     both = "You may not specify both topic name and topic id."
     text = "Neither topic name nor id were specified." if name is None else both
     refused: dict[str, Any] = {"name": name, "topic_id": topic_id}

@@ -24,15 +24,15 @@ class TopicDirectory:
         topics.on_change(self._changed)
 
     def find(self, name: str) -> TopicInfo | None:
-        """The topic of this name."""
+        """Return the topic of this name."""
         return self._info(self._topics.get(name))
 
     def find_id(self, topic_id: UUID) -> TopicInfo | None:
-        """The topic with this id."""
+        """Return the topic with this id."""
         return self._info(self._topics.by_id(topic_id))
 
     def when_gone(self, topic_id: UUID, name: str, gone: Callable[[], object]) -> None:
-        """Calls back if a topic that is not found was deleted."""
+        """Call back if a topic that is not found was deleted."""
         self._topics.when_gone(topic_id, name, gone)
 
     def names(self) -> list[str]:

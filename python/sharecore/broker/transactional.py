@@ -20,7 +20,7 @@ _FOR_NOW = (ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.INVALID_TXN_STATE)
 
 
 def fenced_as_known(code: ErrorCode, version: int, known_since: int) -> ErrorCode:
-    """An error as a version of a request knows it: older ones have no PRODUCER_FENCED (KIP-588)."""
+    """Return an error as a version of a request knows it: older ones have no PRODUCER_FENCED (KIP-588)."""
     if code is ErrorCode.PRODUCER_FENCED and version < known_since:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     return code
@@ -29,7 +29,7 @@ def fenced_as_known(code: ErrorCode, version: int, known_since: int) -> ErrorCod
 def admit(
     groups: Coordinators, log: Log, records: bytes, transactional_id: str, version: int, now_ms: int
 ) -> None:
-    """Makes a batch part of its producer's open transaction; the caller appends it at once.
+    """Make a batch part of its producer's open transaction; the caller appends it at once.
 
     Args:
         records: a batch of a transaction, with all of its header.
@@ -52,7 +52,7 @@ def admit(
 
 
 def _told(error: KafkaError, version: int) -> KafkaError:
-    """A refusal as producers of a version want to hear it."""
+    """Return a refusal as producers of a version want to hear it."""
     if error.code is ErrorCode.CONCURRENT_TRANSACTIONS:
         # what makes producers of every age send the batch again, without asking for metadata first
         return KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, error.message)

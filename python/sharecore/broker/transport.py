@@ -50,12 +50,12 @@ class Transport:
                 self._rules[name] = MappingRules(own.ssl_principal_mapping_rules)
 
     def context_source(self, name: str) -> ContextSource | None:
-        """What a listener's handshakes take their context from; None for one that does not encrypt."""
+        """Return what a listener's handshakes take their context from; None for one that does not encrypt."""
         tls = self._tls.get(name)
         return tls.context if tls is not None else None
 
     def start(self) -> None:
-        """Starts to look at the files from time to time, and when SIGHUP comes."""
+        """Start to look at the files from time to time, and when SIGHUP comes."""
         if not self._tls:
             return
         try:
@@ -65,7 +65,7 @@ class Transport:
         self._later()
 
     def stop(self) -> None:
-        """Stops looking."""
+        """Stop looking."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -73,12 +73,12 @@ class Transport:
             self._reloading.cancel()
 
     def reload(self) -> None:
-        """Reads keys and certificates again; what cannot be used changes nothing."""
+        """Read keys and certificates again; what cannot be used changes nothing."""
         for tls in self._tls.values():
             self._begin(partial(tls.reload, self._files))
 
     async def check(self, config: BrokerConfig) -> None:
-        """Raises ConfigError when the listeners could not go on with `config`."""
+        """Raise ConfigError when the listeners could not go on with `config`."""
         try:
             for name in self._tls:
                 await self._files.run(partial(load, config.for_listener(name)), READ_SECONDS_MAX)
@@ -86,7 +86,7 @@ class Transport:
             raise ConfigError(f"keys and certificates cannot be read: {blocked}") from None
 
     def reconfigure(self, config: BrokerConfig) -> None:
-        """Applies a changed configuration; a listener that cannot use it goes on as it was.
+        """Apply a changed configuration; a listener that cannot use it goes on as it was.
 
         Keys and certificates follow once they are read: see `settled`.
         """

@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> None:
-    """Runs the program; never returns."""
+    """Run the program; never return."""
     try:
         from sharecore.cli.app import main as run
 

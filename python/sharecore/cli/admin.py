@@ -86,7 +86,7 @@ class Cluster(NamedTuple):
         connect(self.address, seconds).close()
 
     def client_settings(self, timeout_ms: int = API_TIMEOUT_MS) -> dict[str, str]:
-        """A client's settings: --timeout, then --set, then the file, then the default.
+        """Return a client's settings: --timeout, then --set, then the file, then the default.
 
         Raises:
             UsageFailed: one of --set is not KEY=VALUE.
@@ -129,13 +129,13 @@ def admin_beside(
     file: Path | None,
     timeout: float | None,
 ) -> AbstractContextManager[BlockingAdmin]:
-    """An administrator; what a command was given goes before what stands before its name."""
+    """Return an administrator; what a command was given goes before what stands before its name."""
     given, before, whole = context.obj
     return admin_at(Cluster(bootstrap or given, (before or []) + (setting or []), file or whole, timeout))
 
 
 def run_with(cluster: Cluster, act: Callable[[], Coroutine[Any, Any, Value]]) -> Value:
-    """What comes of an action on the cluster; raises CommandFailed with one line."""
+    """Return what comes of an action on the cluster; raise CommandFailed with one line."""
     from sharecore.errors import ConfigError, KafkaError
 
     try:
@@ -146,7 +146,7 @@ def run_with(cluster: Cluster, act: Callable[[], Coroutine[Any, Any, Value]]) ->
 
 
 def topic_id_of(topic: str, cluster: Cluster) -> str:
-    """The id of a topic, as Kafka writes it; raises CommandFailed where there is none."""
+    """Return the id of a topic, as Kafka writes it; raise CommandFailed where there is none."""
     from sharecore.errors import ErrorCode, KafkaError
     from sharecore.sharestate.keys import topic_id_text
 
@@ -165,7 +165,7 @@ def topic_id_of(topic: str, cluster: Cluster) -> str:
 
 
 def over_transport(cluster: Cluster, act: Callable[[Transport], Coroutine[Any, Any, Value]]) -> Value:
-    """What comes of an action over connections of its own; raises CommandFailed with one line."""
+    """Return what comes of an action over connections of its own; raise CommandFailed with one line."""
     from sharecore.client.settings import connection_settings_among, read_connection_settings
     from sharecore.client.wire.transport import Transport
 
@@ -194,7 +194,7 @@ def administered(
     cluster: Cluster,
     act: Callable[[Administrator], Coroutine[Any, Any, Value]],
 ) -> Value:
-    """What comes of an action of an administrator; raises CommandFailed with one line.
+    """Return what comes of an action of an administrator; raise CommandFailed with one line.
 
     Args:
         kind: makes the administrator out of a client's settings.
@@ -208,7 +208,9 @@ def administered(
 
 
 def given_settings(address: str, settings: list[str] | None, file: Path | None) -> dict[str, str]:
-    """What --set and the file say, and where the cluster is; raises as `Cluster.client_settings` does."""
+    """Return what --set and the file say, and where the cluster is; raise as `Cluster.client_settings`
+    does.
+    """
     from sharecore.config import read_properties
 
     chosen = read_properties(file) if file is not None else {}
@@ -216,7 +218,7 @@ def given_settings(address: str, settings: list[str] | None, file: Path | None) 
 
 
 def confluent_settings(cluster: Cluster) -> dict[str, Any]:
-    """The same for a client of confluent-kafka; raises CommandFailed."""
+    """Return the same for a client of confluent-kafka; raise CommandFailed."""
     from sharecore.client.java_names import from_java
     from sharecore.errors import ConfigError
 
@@ -237,7 +239,7 @@ def confluent_settings(cluster: Cluster) -> dict[str, Any]:
 
 
 def key_values(texts: list[str], option: str) -> dict[str, str]:
-    """The values of an option that is repeated; raises UsageFailed for one that is not KEY=VALUE."""
+    """Return the values of an option that is repeated; raise UsageFailed for one that is not KEY=VALUE."""
     pairs = {}
     for text in texts:
         name, equals, value = text.partition("=")

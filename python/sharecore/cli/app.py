@@ -114,7 +114,7 @@ _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 
 def main() -> None:
-    """Runs the program; never returns."""
+    """Run the program; never return."""
     status: int | str | None
     try:
         status = app(prog_name="sharecore")
@@ -128,8 +128,8 @@ def main() -> None:
 
 
 def _written(status: int | str | None) -> int | str | None:
-    """What to end with once standard output has taken all. What it does not take is dropped: the interpreter
-    would try that once more at its end, and end with a status of its own.
+    """Return what to end with once standard output has taken all. What it does not take is dropped: the
+    interpreter would try that once more at its end, and end with a status of its own.
     """
     try:
         if sys.stdout is not None:

@@ -44,7 +44,7 @@ BootstrapOrDirectory = Annotated[
 
 
 def usual_bootstrap() -> str:
-    """The cluster of whoever names none."""
+    """Return the cluster of whoever names none."""
     return os.environ.get(VARIABLE) or BOOTSTRAP
 
 
@@ -61,14 +61,14 @@ class UsageFailed(CommandFailed):
 
 
 def check_one_source(data_dir: Path | None, bootstrap: str) -> None:
-    """Raises CommandFailed where a command is given both a directory and a broker."""
+    """Raise CommandFailed where a command is given both a directory and a broker."""
     if data_dir is not None and bootstrap:
         raise UsageFailed("--data-dir and --bootstrap-server exclude each other")
 
 
 @contextmanager
 def failures_in_one_line() -> Iterator[None]:
-    """Ends the program with one line on stderr where a command failed: status 1, or 2 for its usage."""
+    """End the program with one line on stderr where a command failed: status 1, or 2 for its usage."""
     try:
         yield
     except CommandFailed as failure:
@@ -78,7 +78,7 @@ def failures_in_one_line() -> Iterator[None]:
 
 @contextmanager
 def ctrl_c_ends() -> Iterator[None]:
-    """Ends the program with status 130 at Ctrl-C, as shells expect it, and without another word."""
+    """End the program with status 130 at Ctrl-C, as shells expect it, and without another word."""
     try:
         yield
     except KeyboardInterrupt:
@@ -87,7 +87,7 @@ def ctrl_c_ends() -> Iterator[None]:
 
 @contextmanager
 def confluent_failures() -> Iterator[None]:
-    """Makes an error of confluent-kafka's one line, and of Ctrl-C the end; within `failures_in_one_line`."""
+    """Make an error of confluent-kafka's one line, and of Ctrl-C the end; within `failures_in_one_line`."""
     from confluent_kafka import KafkaException
 
     with ctrl_c_ends():
@@ -98,7 +98,7 @@ def confluent_failures() -> Iterator[None]:
 
 
 def connect(address: str, seconds: float = CONNECT_SECONDS_MAX) -> socket.socket:
-    """A connection to HOST:PORT, the first where there are several, within so many seconds.
+    """Return a connection to HOST:PORT, the first where there are several, within so many seconds.
 
     Raises:
         UsageFailed: the address cannot be read.

@@ -398,7 +398,7 @@ def dead_letters(
 
 
 def _chosen(option: str, given: list[str] | None, known: Sequence[str]) -> list[str]:
-    """The values of an option in Kafka's spelling, with commas between them or repeated.
+    """Return the values of an option in Kafka's spelling, with commas between them or repeated.
 
     Raises:
         UsageFailed: one that is not known.

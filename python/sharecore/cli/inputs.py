@@ -86,7 +86,7 @@ def of_json(line: bytes, number: int, usual: Input) -> Input:
 
 
 def _content(value: object) -> bytes | None:
-    """A string as UTF-8, null as nothing, and anything else as JSON."""
+    """Return a string as UTF-8, null as nothing, and anything else as JSON."""
     if value is None:
         return None
     if isinstance(value, str):

@@ -16,6 +16,6 @@ def listen_address(text: str) -> tuple[str | None, int]:
 
 
 def url(scheme: str, host: str | None, port: int) -> str:
-    """What a browser on this machine is given to reach it, without a path."""
+    """Return what a browser on this machine is given to reach it, without a path."""
     shown = "localhost" if host is None else f"[{host}]" if ":" in host else host
     return f"{scheme}://{shown}:{port}"

@@ -72,7 +72,7 @@ class Records:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Gives up what is not written yet.
+        """Give up what is not written yet.
 
         A producer's threads must not outlive this: at the end of the process OpenSSL is taken down under a
         handshake of theirs, and the process dies of SIGSEGV.
@@ -93,7 +93,7 @@ class Records:
         headers: Headers = (),
         written: Callable[[], None] | None = None,
     ) -> None:
-        """Sends one; waits while there are too many on their way.
+        """Send one; wait while there are too many on their way.
 
         Args:
             partition: -1: as its key says.
@@ -130,7 +130,7 @@ class Records:
         self._served(self._producer.poll, 0)
 
     def finish(self) -> None:
-        """Waits for what is on its way; raises CommandFailed where anything was not written."""
+        """Wait for what is on its way; raise CommandFailed where anything was not written."""
         while self._served(self._producer.flush, _LOOK_SECONDS) and not self._refused:
             pass
         lost = len(self.failed) + len(self._sent_at)
@@ -145,7 +145,7 @@ class Records:
             raise KeyboardInterrupt
 
     def _served(self, call: Callable[[float], int], seconds: float) -> int:
-        """A call that runs the producer's callbacks; raises KeyboardInterrupt behind it."""
+        """Return a call that runs the producer's callbacks; raise KeyboardInterrupt behind it."""
         self._serving = True
         try:
             left = call(seconds)

@@ -202,7 +202,7 @@ def _ephemeral(properties: dict[str, str], keeps_data: bool) -> Iterator[dict[st
 
 
 def advertised(addresses: list[str], properties: Mapping[str, str]) -> str:
-    """The setting `advertised.listeners`: addresses of listeners; without a name, of the only one.
+    """Return the setting `advertised.listeners`: addresses of listeners; without a name, of the only one.
 
     Raises:
         ConfigError: an address has no name, and there are several listeners.
@@ -220,7 +220,7 @@ def advertised(addresses: list[str], properties: Mapping[str, str]) -> str:
 
 
 def behind(upstream: str | None, settings: list[str]) -> dict[str, str]:
-    """The properties that name the cluster behind a node.
+    """Return the properties that name the cluster behind a node.
 
     Raises:
         ConfigError: a setting has no `=`.
@@ -237,7 +237,9 @@ def behind(upstream: str | None, settings: list[str]) -> dict[str, str]:
 
 
 def ground_of(config: BrokerConfig) -> Ground | None:
-    """What a broker stands on where that is not its data directory: the cluster that it is in front of."""
+    """Return what a broker stands on where that is not its data directory: the cluster that it is in front
+    of.
+    """
     if not config.upstream_settings:
         return None
     from sharecore.tier.ground import TierGround

@@ -21,7 +21,7 @@ _BATCHES_SHOWN = 4
 
 
 def show_states(states: Iterable[SharePartitionState], output: str) -> None:
-    """Prints what holds, a share partition a line.
+    """Print what holds, a share partition a line.
 
     Args:
         output: table, json for one array, or lines for an object of JSON a line.
@@ -64,7 +64,7 @@ def show_states(states: Iterable[SharePartitionState], output: str) -> None:
 
 
 def show_history(changes: Iterable[StateChange], output: str) -> None:
-    """Prints records, the oldest first; `output` as for `show_states`."""
+    """Print records, the oldest first; `output` as for `show_states`."""
     if output != "table":
         found = [
             dict(
@@ -108,7 +108,7 @@ def show_problems(problems: Iterable[StateProblem]) -> None:
 
 
 def _fields(change: StateChange) -> dict[str, Any]:
-    """The fields of a record, named and ordered as in Kafka's schemas; none of a tombstone."""
+    """Return the fields of a record, named and ordered as in Kafka's schemas; none of a tombstone."""
     from sharecore.sharestate.records import Snapshot
 
     value = change.value

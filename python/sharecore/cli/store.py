@@ -128,7 +128,7 @@ def salvage(
 
 
 def beside(directory: Path, what: str) -> Path:
-    """A name beside a directory that nothing has."""
+    """Return a name beside a directory that nothing has."""
     directory = directory.absolute()
     number = 1
     while (path := directory.with_name(f"{directory.name}.{what}-{number}")).exists():
@@ -138,7 +138,7 @@ def beside(directory: Path, what: str) -> Path:
 
 @contextmanager
 def failures() -> Iterator[None]:
-    """Ends the command with one line and status 2 where it cannot do its work."""
+    """End the command with one line and status 2 where it cannot do its work."""
     try:
         yield
     except (CommandFailed, OSError) as error:
@@ -148,7 +148,7 @@ def failures() -> Iterator[None]:
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Progress]:
-    """Shows on a terminal how far it is, once it takes longer than a moment."""
+    """Show on a terminal how far it is, once it takes longer than a moment."""
     if not sys.stderr.isatty():
         yield lambda done, total: None
         return
@@ -162,7 +162,7 @@ def progress_bar(what: str) -> Iterator[Progress]:
 
 
 def tell(damage: Damage) -> None:
-    """Shows what is damaged and what is lost; of a directory that is whole only what a crash cut short."""
+    """Show what is damaged and what is lost; of a directory that is whole only what a crash cut short."""
     if damage.torn is not None:
         typer.echo(str(damage.torn))
     if damage.is_whole:

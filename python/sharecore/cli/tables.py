@@ -79,5 +79,5 @@ def _cell(value: Any) -> str:
 
 
 def known(number: int | None) -> str:
-    """A number, or a dash where there is none."""
+    """Return a number, or a dash where there is none."""
     return "-" if number is None else str(number)

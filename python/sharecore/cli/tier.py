@@ -319,7 +319,7 @@ def _slots_of(status: Status, node: int) -> int:
 
 
 def _ailing(status: Status) -> list[str]:
-    """What is wrong, a line each."""
+    """Return what is wrong, a line each."""
     wrong = [str(each) for each in status.wrong if each.is_ours]
     if not status.nodes:
         return ["no node is there", *wrong]

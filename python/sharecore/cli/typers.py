@@ -10,6 +10,8 @@ CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_w
 
 
 def commands(help: str, **more: Any) -> typer.Typer:
-    """A group of commands, which by itself prints its help, without rich: that takes long to import."""
+    """Return a group of commands, which by itself prints its help, without rich: that takes long to
+    import.
+    """
     given = {"no_args_is_help": True, "rich_markup_mode": None, "context_settings": CONTEXT} | more
     return typer.Typer(help=help, **given)

@@ -125,7 +125,7 @@ def work(
 
 
 def load(target: str) -> Worker:
-    """The worker that MODULE:FUNCTION names; modules of the working directory are found too.
+    """Return the worker that MODULE:FUNCTION names; modules of the working directory are found too.
 
     Raises:
         CommandFailed: there is none.

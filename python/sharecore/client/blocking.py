@@ -160,7 +160,7 @@ class ShareConsumer:
         return self._take(lambda: self._inner.poll(max_records, timeout=timeout), lambda batch: batch)
 
     def __iter__(self) -> Iterator[Record]:
-        """The records one by one; in implicit mode each is accepted when the next is asked for."""
+        """Return the records one by one; in implicit mode each is accepted when the next is asked for."""
         return self
 
     def __next__(self) -> Record:

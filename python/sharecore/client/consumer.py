@@ -179,7 +179,9 @@ class ShareConsumer:
         return self
 
     async def __anext__(self) -> Record:
-        """The next record; in implicit mode the one before is accepted. Ends when the consumer is closed."""
+        """Return the next record; in implicit mode the one before is accepted. Ends when the consumer is
+        closed.
+        """
         runtime = self._runtime
         try:
             self._begin()
@@ -202,7 +204,7 @@ class ShareConsumer:
             raise StopAsyncIteration from None
 
     def _begin(self) -> None:
-        """Starts every call for records."""
+        """Start every call for records."""
         self._raise_pending()
         if not self._subscription:
             raise RuntimeError("subscribe to topics before asking for records")
@@ -363,7 +365,7 @@ class ShareConsumer:
         return Kept(self._runtime.keeper, parts, limit, on_error, cancel)
 
     async def commit_sync(self, timeout: float | None = None) -> dict[TopicPartition, KafkaError | None]:
-        """Sends acknowledgements, in implicit mode of all records delivered so far, and waits for the
+        """Send acknowledgements, in implicit mode of all records delivered so far, and wait for the
         answers.
 
         Args:
@@ -393,7 +395,7 @@ class ShareConsumer:
         return results
 
     def commit_async(self) -> None:
-        """Sends acknowledgements, in implicit mode of all records delivered so far, without waiting.
+        """Send acknowledgements, in implicit mode of all records delivered so far, without waiting.
 
         The answers go to the callback, and to the next `commit_sync`.
         """
@@ -407,7 +409,7 @@ class ShareConsumer:
         self.deliveries.latest = None
 
     def set_acknowledgement_commit_callback(self, callback: Callback | None) -> None:
-        """Calls `callback` in the event loop with the answer to each share partition's acknowledgements, but
+        """Call `callback` in the event loop with the answer to each share partition's acknowledgements, but
         never from within `acknowledge` and its like.
 
         Of this consumer it may call `wakeup` and `metrics`; all else raises RuntimeError there. What it
@@ -424,11 +426,11 @@ class ShareConsumer:
     # state and the end
 
     def metrics(self) -> dict[MetricName, float]:
-        """The metrics of KIP-932, by name and group."""
+        """Return the metrics of KIP-932, by name and group."""
         return self._runtime.metrics.read()
 
     async def client_instance_id(self, timeout: float | None = None) -> UUID:
-        """The id under which the cluster has this client's metrics (KIP-714).
+        """Return the id under which the cluster has this client's metrics (KIP-714).
 
         Args:
             timeout: seconds; `default.api.timeout.ms` without it.
@@ -482,7 +484,7 @@ class ShareConsumer:
             raise RuntimeError("an acknowledgement callback may call nothing but wakeup and metrics")
 
     def _raise_pending(self) -> None:
-        """Raises the next error that waits for the application: a final one each time, others once."""
+        """Raise the next error that waits for the application: a final one each time, others once."""
         runtime = self._runtime
         self._raise_in_callback()
         if self._closed:

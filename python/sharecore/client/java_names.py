@@ -20,7 +20,7 @@ _OPTION = re.compile(r"""(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)')
 
 
 def from_java(given: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Settings with `sasl.jaas.config`, trust store and key store replaced by what they hold.
+    """Return settings with `sasl.jaas.config`, trust store and key store replaced by what they hold.
 
     Args:
         prefix: of the names as their user wrote them, for errors.

@@ -35,11 +35,11 @@ class Leased(NamedTuple):
     at: int
 
     def within(self, first: int, last: int) -> Leased:
-        """The offsets from one to another of these."""
+        """Return the offsets from one to another of these."""
         return self._replace(first=first, last=last, at=self.at + first - self.first)
 
     def part(self, first: int, last: int) -> Part:
-        """The part of the lease from one offset to another within."""
+        """Return the part of the lease from one offset to another within."""
         return Part(self.lease, self.at + first - self.first, self.at + last - self.first + 1)
 
 
@@ -62,7 +62,7 @@ class CountedLease(Lease):
         self.record_bytes = size / max(1, self.open)
 
     def held(self, low: int, high: int) -> Iterator[Leased]:
-        """What is still held of positions `low` up to `high`."""
+        """Yield what is still held of positions `low` up to `high`."""
         base = 0
         for first, last, count in self.acquired:
             size = last - first + 1

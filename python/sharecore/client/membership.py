@@ -99,7 +99,7 @@ class Membership:
         return "" if self._joined else f"not a member of group {group} yet"
 
     async def run(self) -> None:
-        """Sends heartbeats until it is cancelled or an error is final."""
+        """Send heartbeats until it is cancelled or an error is final."""
         backoff = Backoff(self._settings.retry_backoff_ms, self._settings.retry_backoff_max_ms)
         while True:
             self._wake.clear()
@@ -192,7 +192,7 @@ class Membership:
             self._assigned(assignment)
 
     async def _recover(self, error: KafkaError) -> bool:
-        """Prepares the next try; False when there is none."""
+        """Prepare the next try; False when there is none."""
         if isinstance(error, Disconnected) or error.code in _LOST_COORDINATOR:
             logger.info("coordinator of group %s is lost: %s", self._settings.group_id, error)
             self._drop_connection()

@@ -161,7 +161,7 @@ class Metrics:
         self._sensors[sensor].record(value, self.clock())
 
     def poll_began(self) -> float:
-        """Notes that a poll begins; returns the seconds since the previous one began, 0 for the first."""
+        """Note that a poll begins; return the seconds since the previous one began, 0 for the first."""
         now = self.clock()
         before = self._poll_began
         self._poll_began = now
@@ -186,7 +186,7 @@ class Metrics:
         self._record("rebalance", 1)
 
     def fetched(self, seconds: float, size: int, records: int, throttle_ms: int) -> None:
-        """Notes one answer to a fetch: its duration, and the bytes and records in it."""
+        """Note one answer to a fetch: its duration, and the bytes and records in it."""
         now = self.clock()
         sensors = self._sensors
         sensors["fetch"].record(seconds * 1000, now)
@@ -195,7 +195,7 @@ class Metrics:
         sensors["throttle"].record(throttle_ms, now)
 
     def acknowledged(self, records: int, failed: bool) -> None:
-        """Counts the acknowledgements of `records` records that were answered."""
+        """Count the acknowledgements of `records` records that were answered."""
         self._record("acknowledgements", records)
         if failed:
             self._record("acknowledgement-errors", records)

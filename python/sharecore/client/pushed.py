@@ -54,7 +54,7 @@ class Pushes:
         return _field(1, _field(1, self._about) + _field(2, scope))
 
     def _metric(self, name: str, metric: MetricName, value: float, now_ns: int, *, delta: bool) -> bytes:
-        """A `Metric` with one point: a sum where it is a total, else a gauge."""
+        """Return a `Metric` with one point: a sum where it is a total, else a gauge."""
         attributes = b"".join(
             _field(7, _text(key.replace("-", "_"), text)) for key, text in metric.tags if key != _CLIENT_ID
         )
@@ -80,7 +80,7 @@ class Pushes:
 
 
 def _text(name: str, text: str) -> bytes:
-    """A `KeyValue` with a string."""
+    """Return a `KeyValue` with a string."""
     return _field(1, name.encode()) + _field(2, _field(1, text.encode()))
 
 

@@ -97,7 +97,7 @@ class Runtime:
         }
 
     def start(self) -> None:
-        """Starts the tasks; nothing happens the second time."""
+        """Start the tasks; nothing happens the second time."""
         if not self._tasks:
             self.spawn(self.membership.run(), "membership")
             self.spawn(self._watch(), "metadata")
@@ -123,7 +123,7 @@ class Runtime:
         self.start()
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> object:
-        """Runs something in a task that ends with the consumer at the latest."""
+        """Run something in a task that ends with the consumer at the latest."""
         task = asyncio.get_running_loop().create_task(work, name=f"sharecore {name}")
         self._tasks.add(task)
         task.add_done_callback(self._ended)
@@ -142,8 +142,8 @@ class Runtime:
     # what links ask and tell
 
     def demand(self, *, requested: int, drained: bool) -> Demand | None:
-        """The fetch that is due; `requested` records are on their way from the broker whose link asks, and
-        `drained` says that it had none the last time.
+        """Return the fetch that is due; `requested` records are on their way from the broker whose link
+        asks, and `drained` says that it had none the last time.
         """
         settings, buffer = self.settings, self.buffer
         if self.closing or self.final is not None:
@@ -189,7 +189,7 @@ class Runtime:
             lease.owner.mark(lease, low, high, kind)
 
     def send(self, leases: Iterable[Lease]) -> None:
-        """Sends what is marked of these leases, without waiting for the answer."""
+        """Send what is marked of these leases, without waiting for the answer."""
         for owner in {lease.owner for lease in leases}:
             owner.commit()
 
@@ -220,7 +220,7 @@ class Runtime:
                 interrupted.set_result(None)
 
     async def flush(self) -> None:
-        """Returns when all that is marked has been answered or has failed."""
+        """Return when all that is marked has been answered or has failed."""
         await asyncio.gather(*(link.flush() for link in self.links.values()))
 
     async def flush_until(self, deadline: float | None) -> bool:
@@ -247,7 +247,9 @@ class Runtime:
         return flushed in done
 
     async def client_instance_id(self, seconds: float) -> UUID:
-        """The id that the cluster gives this client; raises RuntimeError where it is to ask for none."""
+        """Return the id that the cluster gives this client; raise RuntimeError where it is to ask for
+        none.
+        """
         if self.telemetry is None:
             raise RuntimeError("client_instance_id needs enable.metrics.push=true")
         self.start()
@@ -271,7 +273,7 @@ class Runtime:
             self.refresh()
 
     def _spread(self) -> None:
-        """Gives each assigned partition to the link to its leader, as far as that is known."""
+        """Give each assigned partition to the link to its leader, as far as that is known."""
         found: dict[int, set[TopicIdPartition]] = defaultdict(set)
         for key in self.membership.assignment:
             node = self.cluster.leader(key)
@@ -283,7 +285,7 @@ class Runtime:
             link.want(frozenset(found.get(node, ())))
 
     async def _watch(self) -> None:
-        """Refreshes what is known of the cluster when it is out of date, or old."""
+        """Refresh what is known of the cluster when it is out of date, or old."""
         settings = self.settings
         backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms)
         while True:
@@ -329,7 +331,7 @@ class Runtime:
     # the end
 
     async def close(self, timeout: float) -> None:
-        """Sends what is marked, closes the share sessions, leaves the group; gives up after `timeout`
+        """Send what is marked, close the share sessions, leave the group; give up after `timeout`
         seconds.
         """
         self.closing = True

@@ -238,7 +238,7 @@ class Settings(ConnectionSettings):
 
 
 def read_settings(config: Mapping[str, Any] | None = None, /, **keywords: Any) -> Settings:
-    """Reads a share consumer's settings: a mapping with Kafka's names, keywords with `_` for each dot, or
+    """Read a share consumer's settings: a mapping with Kafka's names, keywords with `_` for each dot, or
     both.
 
     Raises:
@@ -255,7 +255,7 @@ def read_settings(config: Mapping[str, Any] | None = None, /, **keywords: Any) -
 def read_connection_settings(
     config: Mapping[str, Any] | None = None, /, **keywords: Any
 ) -> ConnectionSettings:
-    """Reads the settings that every client has; raises ConfigError as `read_settings` does."""
+    """Read the settings that every client has; raise ConfigError as `read_settings` does."""
     return ConnectionSettings(**_read(_CONNECTION_KEYS, "an admin client", config, keywords))
 
 

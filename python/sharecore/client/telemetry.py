@@ -55,7 +55,7 @@ class Telemetry:
         self._refused: KafkaError | None = None
 
     async def instance_id(self) -> UUID:
-        """The id that the cluster has given to this client, as soon as it has.
+        """Return the id that the cluster has given to this client, as soon as it has.
 
         Raises:
             KafkaError: UNSUPPORTED_VERSION, the cluster gives none.
@@ -131,7 +131,7 @@ class Telemetry:
         return self._interval
 
     def _after(self, code: int) -> float | None:
-        """The seconds until the next time after a refusal; None where there is none."""
+        """Return the seconds until the next time after a refusal; None where there is none."""
         if code in _ASK_ANEW:
             self._asked = None
             return 0.0

@@ -92,7 +92,7 @@ class BrokerConfig(
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> BrokerConfig:
-        """Reads keys by Kafka's names; names that are not known here are passed over (see `unknown_names`).
+        """Read keys by Kafka's names; names that are not known here are passed over (see `unknown_names`).
 
         Raises:
             ConfigError: a value is not allowed, by itself or beside another; or something is asked for that
@@ -168,11 +168,11 @@ class BrokerConfig(
         )
 
     def value(self, name: str) -> Any:
-        """The value of a key by Kafka's name; raises KeyError for a name that is not known here."""
+        """Return the value of a key by Kafka's name; raise KeyError for a name that is not known here."""
         return getattr(self, broker_keys()[name][0])
 
     def check(self) -> None:
-        """Raises ConfigError where two values cannot stand beside each other."""
+        """Raise ConfigError where two values cannot stand beside each other."""
         if len(self.log_dirs) != 1:
             raise ConfigError(
                 f"log.dirs={','.join(self.log_dirs)}: this broker keeps one directory; allowed: one path"
@@ -200,8 +200,8 @@ def _wrong_values(unserved: Mapping[str, str]) -> list[str]:
 
 
 def listener_key(name: str) -> str:
-    """The key that a name sets: `listener.name.x.ssl.key.password` sets ssl.key.password for one listener,
-    `listener.name.x.plain.sasl.jaas.config` sets sasl.jaas.config for one of its mechanisms.
+    """Return the key that a name sets: `listener.name.x.ssl.key.password` sets ssl.key.password for one
+    listener, `listener.name.x.plain.sasl.jaas.config` sets sasl.jaas.config for one of its mechanisms.
     """
     listener, key = split_listener(name)
     mechanism, _, rest = key.partition(".")
@@ -209,7 +209,9 @@ def listener_key(name: str) -> str:
 
 
 def split_listener(name: str) -> tuple[str | None, str]:
-    """The listener, in small letters, that a name sets something for, and what; None where it is for all."""
+    """Return the listener, in small letters, that a name sets something for, and what; None where it is for
+    all.
+    """
     if not name.lower().startswith(LISTENER_PREFIX):
         return None, name
     listener, _, key = name[len(LISTENER_PREFIX) :].partition(".")

@@ -41,7 +41,7 @@ class ClientMetricsConfig:
 
     @classmethod
     def parse(cls, settings: Mapping[str, str]) -> ClientMetricsConfig:
-        """Reads settings; raises ConfigError for a value that is not of its key's type."""
+        """Read settings; raise ConfigError for a value that is not of its key's type."""
         keys = client_metrics_keys()
         return cls(**{keys[name][0]: keys[name][1].parse(text) for name, text in settings.items()})
 
@@ -73,7 +73,7 @@ def client_metrics_keys() -> dict[str, tuple[str, ConfigKey]]:
 
 
 def check_client_metrics(name: str, settings: Mapping[str, str]) -> None:
-    """Raises KafkaError or ConfigError where settings of a subscription are not allowed, in Kafka's order."""
+    """Raise KafkaError or ConfigError where settings of a subscription are not allowed, in Kafka's order."""
     if not name:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")
     for key in settings:

@@ -53,7 +53,7 @@ class GroupDeadLetterSettings:
     )
 
     def check_dead_letters(self) -> None:
-        """Raises ConfigError for a topic that no group can ever have its letters in.
+        """Raise ConfigError for a topic that no group can ever have its letters in.
 
         Whether there is such a topic, and whether it may be used, is found out when a letter is written.
         """

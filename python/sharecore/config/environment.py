@@ -22,7 +22,7 @@ _SERVICE = re.compile(r"_SERVICE_HOST$|_SERVICE_PORT(_\w+)?$|_PORT$|_PORT_\d+_(T
 
 
 def variable_of(name: str) -> str:
-    """The variable that sets a key of the broker's."""
+    """Return the variable that sets a key of the broker's."""
     return PREFIX + name.removeprefix(_OWN).replace(".", "_").upper()
 
 

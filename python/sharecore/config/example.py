@@ -27,7 +27,7 @@ _ALTERED = {
 
 
 def example() -> str:
-    """The file; as it stands it sets nothing."""
+    """Return the file; as it stands it sets nothing."""
     parts = [_comment(_HEAD)]
     seen: set[str] = set()
     for settings in (BrokerConfig, *reversed(BrokerConfig.__mro__[1:])):
@@ -49,7 +49,9 @@ def example() -> str:
 
 
 def explain(name: str) -> str:
-    """What a setting does, of a broker, a topic or a group; raises KeyError with similar names for none."""
+    """Return what a setting does, of a broker, a topic or a group; raise KeyError with similar names for
+    none.
+    """
     wanted = ALIASES.get(name, listener_key(name))
     found = [
         _explained(scope, keys[wanted][1])

@@ -54,7 +54,7 @@ class OffsetReset:
 
     @classmethod
     def parse(cls, text: str) -> OffsetReset:
-        """Reads `share.auto.offset.reset`; raises ValueError."""
+        """Read `share.auto.offset.reset`; raise ValueError."""
         if text in ("latest", "earliest"):
             return cls(text)
         strategy, colon, duration = text.partition(":")
@@ -165,7 +165,7 @@ class GroupConfig(GroupDeadLetterSettings, QueueSettings, UnservedGroupSettings)
 
     @classmethod
     def resolve(cls, overrides: Mapping[str, str], broker: BrokerConfig) -> GroupConfig:
-        """A group's settings over the broker's defaults.
+        """Return a group's settings over the broker's defaults.
 
         A setting that was made under other bounds of the broker is brought within today's.
 
@@ -181,7 +181,7 @@ class GroupConfig(GroupDeadLetterSettings, QueueSettings, UnservedGroupSettings)
 
 
 def check_group_config(overrides: Mapping[str, str], broker: BrokerConfig) -> None:
-    """Raises ConfigError where a group's settings are not allowed, by themselves or by the broker's
+    """Raise ConfigError where a group's settings are not allowed, by themselves or by the broker's
     bounds.
     """
     values = _parse(overrides)
@@ -222,7 +222,9 @@ def _parse(overrides: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _bounds(attribute: str, broker: BrokerConfig) -> tuple[str, int, str, int] | None:
-    """The broker's keys that bound a group's setting, with their values: low name, low, high name, high."""
+    """Return the broker's keys that bound a group's setting, with their values: low name, low, high name,
+    high.
+    """
     kind, _, setting_name = attribute.partition("_")
     low, high = f"group_{kind}_min_{setting_name}", f"group_{kind}_max_{setting_name}"
     if not hasattr(broker, low):

@@ -89,7 +89,7 @@ class ConfigKey:
     own: bool = False
 
     def parse(self, text: str) -> Any:
-        """The value of a text.
+        """Return the value of a text.
 
         Raises:
             ConfigError: it is not of the key's type, or outside of its limits; the text names key, value and
@@ -187,7 +187,7 @@ class ConfigKey:
         return f"{what}, at most {self.high}" if self.high is not None else what
 
     def format(self, value: Any) -> str | None:
-        """The text of a value, as Kafka's tools print it; None for one that is secret or not set."""
+        """Return the text of a value, as Kafka's tools print it; None for one that is secret or not set."""
         if value is None or self.kind is Kind.PASSWORD:
             return None
         if isinstance(value, bool):
@@ -200,7 +200,7 @@ class ConfigKey:
 
 
 def setting(kind: Kind, default: Any, doc: str, *, name: str = "", **limits: Any) -> Any:
-    """A dataclass field that is a configuration key; its name with dots is Kafka's, unless `name` says
+    """Return a dataclass field that is a configuration key; its name with dots is Kafka's, unless `name` says
     otherwise.
     """
     metadata = {"kind": kind, "doc": doc, "name": name, **limits}
@@ -208,7 +208,7 @@ def setting(kind: Kind, default: Any, doc: str, *, name: str = "", **limits: Any
 
 
 def keys_of(settings: type[Any]) -> dict[str, tuple[str, ConfigKey]]:
-    """The keys that a dataclass of `setting` fields declares: Kafka's name to the field's name and the
+    """Return the keys that a dataclass of `setting` fields declares: Kafka's name to the field's name and the
     key.
     """
     found = {}

@@ -45,7 +45,7 @@ class Listener:
 
 
 def listeners_of(config: BrokerConfig) -> list[Listener]:
-    """The listeners of a configuration, without those of Kafka's controllers.
+    """Return the listeners of a configuration, without those of Kafka's controllers.
 
     Raises:
         ConfigError: an address cannot be read, or its security protocol is not offered.

@@ -25,7 +25,7 @@ class PageAddress(NamedTuple):
 
 
 def parse_page_listener(text: str) -> PageAddress:
-    """An address as host:port, with https:// before it where it encrypts; raises ValueError."""
+    """Return an address as host:port, with https:// before it where it encrypts; raise ValueError."""
     tls = text.startswith(_SECURE)
     host, port = parse_address(text.removeprefix(_SECURE).removeprefix(_PLAIN))
     return PageAddress(host, port, tls)

@@ -20,7 +20,7 @@ _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def read_properties(path: str | Path) -> dict[str, str]:
-    """Reads a property file as Java does: comments, continued lines, escapes; a later line wins.
+    """Read a property file as Java does: comments, continued lines, escapes; a later line wins.
 
     Raises:
         ConfigError: the file cannot be read.
@@ -33,7 +33,7 @@ def read_properties(path: str | Path) -> dict[str, str]:
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """The keys and values of a property file's text."""
+    """Return the keys and values of a property file's text."""
     found = {}
     lines = iter(text.splitlines())
     for line in lines:

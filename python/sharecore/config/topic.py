@@ -131,7 +131,8 @@ class TopicConfig(UnservedTopicSettings):
 
     @classmethod
     def resolve(cls, overrides: Mapping[str, str], broker: BrokerConfig) -> TopicConfig:
-        """A topic's settings over the broker's defaults; raises ConfigError as `parse_topic_config` does.
+        """Return a topic's settings over the broker's defaults; raise ConfigError as `parse_topic_config`
+        does.
 
         Those that have no effect are left out: what an older version kept of them must not end a start.
         """
@@ -150,7 +151,7 @@ def topic_keys() -> dict[str, tuple[str, ConfigKey]]:
 
 
 def parse_topic_config(overrides: Mapping[str, str]) -> dict[str, Any]:
-    """A topic's own settings by attribute.
+    """Return a topic's own settings by attribute.
 
     Raises:
         ConfigError: a name that no topic has, or a value that is not allowed.
@@ -165,7 +166,7 @@ def parse_topic_config(overrides: Mapping[str, str]) -> dict[str, Any]:
 
 
 def check_topic_config(overrides: Mapping[str, str], broker: BrokerConfig) -> None:
-    """Raises ConfigError where a topic's settings are not allowed, by themselves or over the broker's."""
+    """Raise ConfigError where a topic's settings are not allowed, by themselves or over the broker's."""
     config = replace(_broker_defaults(broker), **parse_topic_config(overrides))
     low, high = config.min_compaction_lag_ms, config.max_compaction_lag_ms
     if low > high:

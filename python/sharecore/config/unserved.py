@@ -273,7 +273,7 @@ def unserved_families() -> list[Unserved]:
 
 
 def find_unserved(name: str) -> Unserved | None:
-    """What is said of a name that has no effect here; None for a name that is not Kafka's."""
+    """Return what is said of a name that has no effect here; None for a name that is not Kafka's."""
     known = unserved_keys().get(name)
     if known is not None:
         return known
@@ -316,7 +316,7 @@ def _asks_for_nothing(text: str, harmless: str) -> bool:
 
 
 def _shown(name: str, text: str) -> str:
-    """A value for a person; one that may be secret is not shown."""
+    """Return a value for a person; one that may be secret is not shown."""
     return "***" if _SECRET.search(name) else text
 
 

@@ -41,15 +41,15 @@ class CommittingGroup(Group, Protocol):
         transactional: bool,
         api_version: int,
     ) -> None:
-        """Raises KafkaError unless the commit comes from a present member, or from outside of an empty
+        """Raise KafkaError unless the commit comes from a present member, or from outside of an empty
         group.
         """
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Raises KafkaError for a caller that claims to be a member and is not."""
+        """Raise KafkaError for a caller that claims to be a member and is not."""
 
     def check_offset_delete(self) -> None:
-        """Raises KafkaError when offsets of the group may not be deleted."""
+        """Raise KafkaError when offsets of the group may not be deleted."""
 
     def unused_since_ms(self) -> int | None:
         """Since when nobody has consumed as a member; None for a group where commits alone tell."""
@@ -118,7 +118,7 @@ class OffsetCommits:
         """Groups are forgotten by those who keep them."""
 
     def start(self) -> None:
-        """Makes the groups of which nothing but offsets was read. One that has none left, or none that count,
+        """Make the groups of which nothing but offsets was read. One that has none left, or none that count,
         is there until it is forgotten as unused.
         """
         replayed, self._offsets.replayed = self._offsets.replayed, set()
@@ -127,7 +127,7 @@ class OffsetCommits:
                 self._classic.create(group_id)
 
     def commit(self, request: CommitRequest, done: Done) -> None:
-        """Writes offsets; `done` is called when they are durable.
+        """Write offsets; `done` is called when they are durable.
 
         Raises:
             KafkaError: the commit is none of this generation; see `CommittingGroup.check_commit`.
@@ -220,13 +220,13 @@ class OffsetCommits:
         return {each for each in partitions if committing.is_subscribed(each.topic)}
 
     def delete(self, group_id: str, partitions: Iterable[TopicPartition], done: Done) -> None:
-        """Deletes offsets that are not `in_use`; where there is none, there is nothing to do."""
+        """Delete offsets that are not `in_use`; where there is none, there is nothing to do."""
         known = self._offsets.get(group_id)
         found = [each for each in partitions if each in known or self._offsets.is_pending(group_id, each)]
         self._offsets.delete(group_id, sorted(found), done)
 
     def expire(self) -> list[CommittingGroup]:
-        """Deletes offsets that have expired; returns the groups that have nothing left."""
+        """Delete offsets that have expired; return the groups that have nothing left."""
         now_ms = self._clock.now_ms()
         left = []
         for group in self._registry:

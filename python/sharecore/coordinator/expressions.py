@@ -120,7 +120,7 @@ def _compiled(expression: str) -> Expression:
 
 @lru_cache(256)
 def _translated(expression: str) -> str:
-    """A short expression in the syntax of `Expression`."""
+    """Return a short expression in the syntax of `Expression`."""
     return _Translation(expression).whole()
 
 
@@ -158,7 +158,7 @@ class _Translation:
         return "".join(self.parts)
 
     def _next(self, repeated: bool) -> bool:
-        """Translates one element behind another, which may be a repetition; gives whether it is one, or looks
+        """Translate one element behind another, which may be a repetition; give whether it is one, or look
         like it.
         """
         match self.text[self.at]:
@@ -269,7 +269,7 @@ class _Translation:
         self.at = min(self.at + 4, len(self.text))
 
     def _named_class(self) -> str | None:
-        r"""What `\d` or `\p{L}` is in a class, None where neither is next."""
+        r"""Return what `\d` or `\p{L}` is in a class, None where neither is next."""
         following = self.text[self.at + 1 : self.at + 2]
         if following.lower() in _PERL and following:
             self.at += 2
@@ -283,7 +283,7 @@ class _Translation:
         return _either(_unicode(found[3] or found[4] or ""), negated=(found[1] == "P") != bool(found[2]))
 
     def _character(self) -> str:
-        """The one character that a backslash and what follows it stand for."""
+        """Return the one character that a backslash and what follows it stand for."""
         self.at += 1
         if self.at == len(self.text):
             raise ValueError("trailing backslash at end of expression")
@@ -318,7 +318,7 @@ class _Translation:
         self._take(1, _set(found, excluded=excluded))
 
     def _posix(self) -> str | None:
-        """What `[:alpha:]` is in a class, None if no such name is next."""
+        """Return what `[:alpha:]` is in a class, None if no such name is next."""
         if not self.text.startswith("[:", self.at) or not self.ends_posix:
             return None
         begin = self.at + 2
@@ -366,7 +366,7 @@ def _either(characters: frozenset[str], *, negated: bool) -> str:
 
 @lru_cache(256)
 def _unicode(name: str) -> frozenset[str]:
-    """The characters of ASCII's that are of a general category or a script."""
+    """Return the characters of ASCII's that are of a general category or a script."""
     if _CATEGORIES.fullmatch(name):
         return frozenset(each for each in _ASCII if unicodedata.category(each).startswith(name))
     if name in _SCRIPTS:
@@ -377,5 +377,5 @@ def _unicode(name: str) -> frozenset[str]:
 
 
 def _set(found: str, *, excluded: bool = False) -> str:
-    """A class of what was found, which may be nothing."""
+    """Return a class of what was found, which may be nothing."""
     return f"[{'^' * excluded}{found}]" if found else "[" + "^" * (not excluded) + _EVERYTHING + "]"

@@ -22,7 +22,7 @@ class ReplayedGroup(Protocol):
     """A group that is read."""
 
     def replay(self, kind: Any, about: str, value: Any) -> None:
-        """Takes the content of a record.
+        """Take the content of a record.
 
         Args:
             about: what of the group it is about, a member as a rule; empty for the group itself.
@@ -54,7 +54,7 @@ class GroupRecords(Generic[Kind]):
         self._group = group
 
     def record(self, kind: Kind, group_id: str, value: Mapping[str, Any] | None, **about: str) -> Record:
-        """A record; without a value, the one that erases it.
+        """Return a record; without a value, the one that erases it.
 
         Args:
             about: the rest of its key.

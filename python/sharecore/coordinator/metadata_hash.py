@@ -15,7 +15,7 @@ _HASH = Struct("<Q")
 
 
 def metadata_hash(topics: Iterable[TopicInfo], rack: str | None) -> int:
-    """The signed 64-bit hash of topics that there are; 0 without any.
+    """Return the signed 64-bit hash of topics that there are; 0 without any.
 
     Args:
         rack: of the broker that has all partitions.

@@ -94,7 +94,7 @@ def encode_offset(value: CommittedOffset) -> bytes:
 
 
 def decode_offset(data: bytes) -> CommittedOffset:
-    """Reads a value of any version; raises ValueError."""
+    """Read a value of any version; raise ValueError."""
     value = _VALUES.read(data)
     return CommittedOffset(
         value.offset, value.leader_epoch, value.metadata, value.commit_ms, value.expire_ms, value.topic_id

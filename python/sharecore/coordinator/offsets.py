@@ -79,7 +79,7 @@ class Offsets:
     def commit(
         self, group_id: str, commits: Commits, done: Done, *, producer: Producer | None = None
     ) -> None:
-        """Writes offsets of a group; with a producer they count from the commit of its transaction on.
+        """Write offsets of a group; with a producer they count from the commit of its transaction on.
 
         Raises:
             KafkaError: POLICY_VIOLATION: all offsets together would take too much memory.
@@ -197,7 +197,7 @@ class Offsets:
         """Offsets count as soon as they are replayed."""
 
     def of_topic(self, topic: str) -> dict[str, list[TopicPartition]]:
-        """Groups that have offsets for a topic, and for which partitions."""
+        """Return groups that have offsets for a topic, and for which partitions."""
         found = {
             group_id: [each for each in commits if each.topic == topic]
             for group_id, commits in self._groups.items()
@@ -239,7 +239,7 @@ class Offsets:
             self._take(group_id, {committed: decode_offset(value)}, None)
 
     def replay_in_transaction(self, producer_id: int, key: bytes, value: bytes | None) -> None:
-        """Takes an offset that waits for the end of its transaction."""
+        """Take an offset that waits for the end of its transaction."""
         group_id, committed = decode_offset_key(key)
         if value is None:
             raise ValueError("an offset is deleted in a transaction")

@@ -80,11 +80,11 @@ class GroupRegistry:
         return len(self._groups)
 
     def get(self, group_id: str) -> Group | None:
-        """The group of that name, whatever its type."""
+        """Return the group of that name, whatever its type."""
         return self._groups.get(group_id)
 
     def find(self, group_id: str, kind: type[AnyGroup]) -> AnyGroup | None:
-        """The group of that name when it is a `kind`; None when there is no group of that name.
+        """Return the group of that name when it is a `kind`; None when there is no group of that name.
 
         Raises:
             KafkaError: GROUP_ID_NOT_FOUND when the name belongs to a group of another type.
@@ -112,13 +112,13 @@ class GroupRegistry:
         self._groups[group.group_id] = group
 
     def remove(self, group: Group) -> None:
-        """Takes a group out, unless its name belongs to another by now."""
+        """Take a group out, unless its name belongs to another by now."""
         if self._groups.get(group.group_id) is group:
             del self._groups[group.group_id]
 
     def select(self, states: Collection[str] = (), types: Collection[str] = ()) -> list[Group]:
-        """Groups in one of the states and of one of the types, compared without case; an empty filter takes
-        all (ListGroups).
+        """Return groups in one of the states and of one of the types, compared without case; an empty filter
+        takes all (ListGroups).
         """
         wanted_states = {state.lower() for state in states}
         wanted_types = {kind.lower() for kind in types}

@@ -23,22 +23,22 @@ class TopicView(Protocol):
         """Grows with each topic that appears, goes, or gets more partitions."""
 
     def find(self, name: str) -> TopicInfo | None:
-        """The topic of this name; share groups do not see internal topics."""
+        """Return the topic of this name; share groups do not see internal topics."""
 
     def find_id(self, topic_id: UUID) -> TopicInfo | None:
-        """The topic with this id."""
+        """Return the topic with this id."""
 
 
 class NotedTopics(TopicView, Protocol):
     """The topics, and what became of those that are noted."""
 
     def when_gone(self, topic_id: UUID, name: str, gone: Callable[[], object]) -> None:
-        """Calls back, at once or later, if a topic that a group has noted was deleted; one that is not known
+        """Call back, at once or later, if a topic that a group has noted was deleted; one that is not known
         yet is waited for.
         """
 
 
 def existing(topics: TopicView, names: Iterable[str]) -> list[TopicInfo]:
-    """The names that are topics, in the order given."""
+    """Return the names that are topics, in the order given."""
     found = (topics.find(name) for name in sorted(names))
     return [topic for topic in found if topic is not None]

@@ -24,7 +24,7 @@ _LANES = (_P32[2], _P64[0], _P64[1], _P64[2], _P64[3], _P32[1], _P64[4], _P32[0]
 
 
 def xxh3_64(data: bytes) -> int:
-    """The hash of at least four bytes, as an unsigned number."""
+    """Return the hash of at least four bytes, as an unsigned number."""
     size = len(data)
     if size > 240:
         return _long(data)

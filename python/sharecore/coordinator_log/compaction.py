@@ -26,7 +26,7 @@ class Compaction:
         self.end = log.start_offset
 
     def read_some(self) -> bool:
-        """Reads more; False when everything durable has been read."""
+        """Read more; False when everything durable has been read."""
         count = 0
         while count < _STEP_RECORDS:
             batch = next(self._batches, None)

@@ -41,7 +41,7 @@ class Compactor:
         self._compaction: Compaction | None = None
 
     def look(self) -> None:
-        """Starts to rewrite the partition if it has grown enough."""
+        """Start to rewrite the partition if it has grown enough."""
         if self._compaction is None and self._log.end_offset - self._log.start_offset > self._limit:
             self._compaction = Compaction(self._log)
             self._timers.call_soon(self._go_on)

@@ -79,15 +79,15 @@ class RecordSchema:
         self._layout = compile_layout(struct, newest)
 
     def write(self, **values: Any) -> bytes:
-        """The bytes of a message with these fields."""
+        """Return the bytes of a message with these fields."""
         return self.pack(values)
 
     def pack(self, values: Mapping[str, Any]) -> bytes:
-        """The bytes of a message with these fields."""
+        """Return the bytes of a message with these fields."""
         return self._head + self._layout.write(values)
 
     def read(self, data: bytes) -> Any:
-        """A named tuple of the fields.
+        """Return a named tuple of the fields.
 
         Raises:
             UnknownRecord: the bytes are of another type or version.
@@ -109,7 +109,7 @@ class VersionedSchema:
         self._versions = {schema.number: schema for schema in versions}
 
     def read(self, data: bytes) -> Any:
-        """A named tuple of the fields.
+        """Return a named tuple of the fields.
 
         Raises:
             UnknownRecord: the version is not known.
@@ -122,7 +122,7 @@ class VersionedSchema:
 
 
 def number_of(data: bytes) -> int:
-    """The type of a key or the version of a value.
+    """Return the type of a key or the version of a value.
 
     Raises:
         ValueError: there are no two bytes.

@@ -17,8 +17,8 @@ def java_string_hash(text: str, before: int = 0) -> int:
 
 
 def partition_for(text: str, partitions: int) -> int:
-    """The partition of a coordinator's topic that holds the state of `text`, a group id or a coordinator
-    key.
+    """Return the partition of a coordinator's topic that holds the state of `text`, a group id or a
+    coordinator key.
     """
     return partition_of_hash(java_string_hash(text), partitions)
 

@@ -33,7 +33,7 @@ class Replayer(Protocol):
     """Numbers of the record types that it reads."""
 
     def replay(self, partition: int, kind: int, key: bytes, value: bytes | None) -> None:
-        """Applies one record, in the order in which they were written; raises ValueError for one that is
+        """Apply one record, in the order in which they were written; raise ValueError for one that is
         damaged.
         """
 
@@ -43,7 +43,7 @@ class TransactionalReplayer(Replayer, Protocol):
     """A coordinator whose records may be part of transactions."""
 
     def replay_in_transaction(self, producer_id: int, key: bytes, value: bytes | None) -> None:
-        """Applies one record that counts once the transaction is committed."""
+        """Apply one record that counts once the transaction is committed."""
 
     def complete(self, producer_id: int, partition: int, *, commit: bool) -> None:
         """A transaction has ended in a partition of the topic."""
@@ -161,7 +161,7 @@ class CoordinatorRuntime:
         self._unread.clear()
 
     def partition_of(self, key: str) -> int:
-        """The partition that holds the records of a group or a transactional id."""
+        """Return the partition that holds the records of a group or a transactional id."""
         return partition_for(key, len(self.partitions))
 
     def load(self) -> int:
@@ -242,7 +242,7 @@ class CoordinatorRuntime:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
     def _owned(self, key: str, done: Done, ended: Done | None) -> StagedLog | None:
-        """The partition of a key; None after `done` was told why nothing is written there."""
+        """Return the partition of a key; None after `done` was told why nothing is written there."""
         index = self.partition_of(key)
         partition = self.partitions[index]
         try:
@@ -296,7 +296,7 @@ class CoordinatorRuntime:
         return [each for each in registered if isinstance(each, RestorableReplayer)]
 
     def flush(self) -> None:
-        """Appends what is staged."""
+        """Append what is staged."""
         for partition in list(self._staged):
             partition.flush()
 

@@ -132,7 +132,7 @@ class StagedLog(Staging):
         }
 
     def when_ended(self, done: Done) -> None:
-        """Calls back when what is staged and under way now has ended, at once where there is nothing.
+        """Call back when what is staged and under way now has ended, at once where there is nothing.
 
         Args:
             done: called with None when all of it is durable, else with why something is not.

@@ -68,7 +68,7 @@ class TopicLog(Protocol):
         producer: tuple[int, int] | None = None,
         lingers: bool = False,
     ) -> AppendedBatch:
-        """Appends a batch. Nobody waits for one that lingers: it may become durable a little later."""
+        """Append a batch. Nobody waits for one that lingers: it may become durable a little later."""
 
     def hurry(self) -> None:
         """Somebody waits now for what lingers."""

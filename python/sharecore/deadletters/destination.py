@@ -41,7 +41,7 @@ class Destinations:
         self.group_config = group_config
 
     def find(self, group_id: str) -> Topic | None:
-        """The topic of a group's letters; None where it has to be made first.
+        """Return the topic of a group's letters; None where it has to be made first.
 
         Raises:
             Unavailable: none is set, or the one that is set may not be used.
@@ -67,7 +67,7 @@ class Destinations:
         return topic
 
     def max_bytes(self, topic: Topic) -> int:
-        """The largest record batch that a topic takes."""
+        """Return the largest record batch that a topic takes."""
         return self._topic_config(topic.name).max_message_bytes
 
     def create(self, group_id: str) -> asyncio.Future[KafkaError | None]:

@@ -102,7 +102,7 @@ class DeadLetterOffice:
         source: Log,
         archive: Callable[[Sequence[tuple[int, int]]], None],
     ) -> Outbox:
-        """The outbox of one share partition.
+        """Return the outbox of one share partition.
 
         Args:
             source: the log of the records.

@@ -93,7 +93,7 @@ class Outbox:
         return self._writing
 
     def send(self, letters: Iterable[DeadLetter]) -> None:
-        """Takes letters that have become due."""
+        """Take letters that have become due."""
         self._due += letters
         if self._due and not self._writing:
             self._writing = True
@@ -195,7 +195,7 @@ class Outbox:
         appended.ticket.add_done_callback(lambda ticket: durable(ticket.error))
 
     def _fill(self, batch: LetterBatch) -> list[DeadLetter]:
-        """Fills a batch with letters; gives those that are in it: none while the disk is read."""
+        """Fill a batch with letters; give those that are in it: none while the disk is read."""
         filled: list[DeadLetter] = []
         while self._due and not (self._tried and len(filled) >= self._tried):
             found = self._source.read(self._due)
@@ -217,7 +217,7 @@ class Outbox:
         return filled
 
     def _together(self, read_to: int, most: int) -> list[DeadLetter]:
-        """The letters that what was read may hold, ascending; `most` of them where it is above 0."""
+        """Return the letters that what was read may hold, ascending; `most` of them where it is above 0."""
         if self._one_by_one:
             letter = self._due.popleft()
             if letter.last > letter.first:

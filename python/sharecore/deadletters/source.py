@@ -61,7 +61,7 @@ class Source:
         return found.records, found.batches[-1][1] + 1
 
     def _failed(self, letter: DeadLetter, reason: str) -> tuple[bytes, int] | None:
-        """Tries again, up to five times until something is read: a disk may recover, and where the log ends
+        """Try again, up to five times until something is read: a disk may recover, and where the log ends
         is asked again: it may not be followed, as the group reads what is committed only, its next records
         may be long under way to who has taken over from another that had read them, and who leads it since a
         moment may not know that yet.

@@ -22,7 +22,7 @@ _ARROW = arrow_schema(FINDINGS)
 
 
 def findings(history: DataFrame) -> DataFrame:
-    """A row for everything that must not be.
+    """Return a row for everything that must not be.
 
     Args:
         history: rows of `format("sharestate")`, of whole share partitions.
@@ -31,7 +31,7 @@ def findings(history: DataFrame) -> DataFrame:
 
 
 def counted(history: DataFrame) -> DataFrame:
-    """A row a share partition: how many records of each kind there are."""
+    """Return a row a share partition: how many records of each kind there are."""
     return (
         history.where("group is not null")
         .groupBy(*KEYS)

@@ -13,7 +13,7 @@ Row = Mapping[str, Any]
 
 
 def audit_report(findings: Sequence[Row], counted: Sequence[Row], facts: Mapping[str, object]) -> Report:
-    """The report on rows of `audit.findings` and `audit.counted`."""
+    """Return the report on rows of `audit.findings` and `audit.counted`."""
     errors = sum(row["severity"] == "error" for row in findings)
     summary = {
         **facts,
@@ -56,5 +56,5 @@ def audit_report(findings: Sequence[Row], counted: Sequence[Row], facts: Mapping
 
 
 def place(row: Row) -> str:
-    """The share partition of a row, by its topic's name where that is known."""
+    """Return the share partition of a row, by its topic's name where that is known."""
     return f"{row['topic'] or row['topicId']}-{row['topicPartition']}"

@@ -60,7 +60,7 @@ def changes(rows: Sequence[Mapping[str, Any]]) -> Iterator[Change]:
 
 
 def batches(found: Sequence[Mapping[str, int]] | None) -> list[StateBatch]:
-    """The state batches of a row."""
+    """Return the state batches of a row."""
     return [
         (each["firstOffset"], each["lastOffset"], each["deliveryState"], each["deliveryCount"])
         for each in found or ()

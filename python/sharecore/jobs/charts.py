@@ -60,7 +60,7 @@ def bar_chart(title: str, bars: Sequence[tuple[str, float]], *, y: str) -> str:
 
 
 def number(value: float) -> str:
-    """A number with four significant digits, grouped by thousands; whole ones as they are."""
+    """Return a number with four significant digits, grouped by thousands; whole ones as they are."""
     if isinstance(value, int) or value == int(value):
         return f"{int(value):,}"
     if abs(value) >= 1000:
@@ -108,7 +108,7 @@ class _Frame:
 
 
 def _step(rough: float) -> float:
-    """A round number, 1, 2 or 5 times a power of ten, that is not smaller."""
+    """Return a round number, 1, 2 or 5 times a power of ten, that is not smaller."""
     power = 10.0 ** math.floor(math.log10(rough))
     return next(step * power for step in (1, 2, 5, 10) if step * power >= rough * (1 - 1e-9))
 

@@ -84,7 +84,7 @@ def ends(connection: Mapping[str, str], partitions: Iterable[TopicPartition]) ->
 
 
 def topic_of(connection: Mapping[str, str], topic: str) -> tuple[UUID, list[TopicPartition]]:
-    """The id of a topic, and its partitions; raises KafkaError (UNKNOWN_TOPIC_OR_PARTITION)."""
+    """Return the id of a topic, and its partitions; raise KafkaError (UNKNOWN_TOPIC_OR_PARTITION)."""
 
     async def ask() -> tuple[UUID, list[TopicPartition]]:
         transport = Transport(read_connection_settings(connection))
@@ -136,7 +136,7 @@ def _run(work: Coroutine[Any, Any, Value], connection: Mapping[str, str], group:
 
 
 def explained(error: KafkaError, connection: Mapping[str, str], group: str = "") -> KafkaError:
-    """The error, saying what to do about it where that is known."""
+    """Return the error, saying what to do about it where that is known."""
     hints = {
         ErrorCode.NETWORK_EXCEPTION: f"no broker answers at {connection.get('bootstrap.servers')}",
         ErrorCode.GROUP_ID_NOT_FOUND: f"there is no share group {group}: sharecore groups list shows all",

@@ -19,7 +19,7 @@ _producers: dict[tuple[tuple[str, str], ...], Producer] = {}
 
 
 def check_producer() -> None:
-    """Raises ConfigError where there is no producer in this Python."""
+    """Raise ConfigError where there is no producer in this Python."""
     try:
         import confluent_kafka  # noqa: F401
     except ImportError:
@@ -29,7 +29,7 @@ def check_producer() -> None:
 
 
 def producer_settings(connection: Mapping[str, str]) -> dict[str, object]:
-    """The settings of a producer for whoever has those of another client."""
+    """Return the settings of a producer for whoever has those of another client."""
     shared = {name: value for name, value in connection.items() if name.startswith(_PRODUCER_NAMES)}
     return {
         **shared,
@@ -90,7 +90,7 @@ class Delivery:
         self._producer.poll(0)
 
     def finish(self) -> list[dict[str, Any]]:
-        """Waits for the broker's answers; raises KafkaError where one is missing or is an error."""
+        """Wait for the broker's answers; raise KafkaError where one is missing or is an error."""
         left = self._producer.flush(_FLUSH_SECONDS)
         if left:
             self._failed.append(f"{left} without an answer within {_FLUSH_SECONDS:g} s")
@@ -103,7 +103,7 @@ class Delivery:
 
 
 def headers_of(record: Mapping[str, Any]) -> list[Header]:
-    """The headers of a row of records."""
+    """Return the headers of a row of records."""
     return [(header["key"], header["value"]) for header in record["headers"] or ()]
 
 

@@ -77,7 +77,7 @@ def pack(state: int, count: int) -> int:
 
 
 def audit(changes: Iterable[Change]) -> Iterator[Finding]:
-    """What is wrong with the history of one share partition, its records in the order of their offsets.
+    """Yield what is wrong with the history of one share partition, its records in the order of their offsets.
 
     Records that a later snapshot made redundant may be gone: the history begins where it begins.
     """
@@ -108,7 +108,7 @@ Said = tuple[str, str, str]
 
 
 def _own(change: Change) -> Iterator[Said]:
-    """What a record shows alone."""
+    """Yield what a record shows alone."""
     before = UNKNOWN
     start = UNKNOWN if change.start_offset is None else change.start_offset
     for first, last, state, count in change.batches:
@@ -163,7 +163,7 @@ def _epochs(state: _State, change: Change) -> Iterator[Said]:
 
 
 def _follows(state: _State, change: Change) -> Iterator[Said]:
-    """What a record shows beside those before it of the same state epoch.
+    """Yield what a record shows beside those before it of the same state epoch.
 
     A snapshot that is due takes the place of an update, so it may hold one write more than what came before.
     """
@@ -204,7 +204,7 @@ def _transition(low: int, high: int, before: int, delivered: int, state: int, co
 
 
 def _count(state: _State, change: Change) -> Iterator[Said]:
-    """The delivery-complete count (KIP-1226), from which lag is reckoned."""
+    """Yield the delivery-complete count (KIP-1226), from which lag is reckoned."""
     told = change.delivery_complete_count
     if told is None or told == UNKNOWN or state.start_offset == UNKNOWN:
         return

@@ -34,7 +34,7 @@ def lag(
     group: str | None = None,
     topics: Collection[str] = (),
 ) -> DataFrame:
-    """A row a share partition; see docs/spark.md for the columns.
+    """Return a row a share partition; see docs/spark.md for the columns.
 
     Raises:
         KafkaError: a broker did not answer, or refused.

@@ -26,7 +26,7 @@ Row = Mapping[str, Any]
 
 
 def lag_report(rows: Sequence[Row], facts: Mapping[str, object]) -> Report:
-    """The report on rows of `lag.lag`."""
+    """Return the report on rows of `lag.lag`."""
     report = Report("Lag and age of share partitions", {**facts, "share partitions": len(rows)})
     for title, name, scale, unit in (
         ("Lag", "lag", 1, "records"),
@@ -52,7 +52,7 @@ def lag_report(rows: Sequence[Row], facts: Mapping[str, object]) -> Report:
 
 
 def age(ms: int | None) -> str:
-    """A time span for a person."""
+    """Return a time span for a person."""
     if ms is None:
         return "-"
     seconds = ms // 1000
@@ -63,5 +63,5 @@ def age(ms: int | None) -> str:
 
 
 def place(row: Row) -> str:
-    """The share partition of a row, by its topic's name where that is known."""
+    """Return the share partition of a row, by its topic's name where that is known."""
     return f"{row['topic'] or row['topicId']}-{row['partition']}"

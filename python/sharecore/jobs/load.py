@@ -52,7 +52,7 @@ class Load:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        """Raises ConfigError for a value that cannot stand."""
+        """Raise ConfigError for a value that cannot stand."""
         handling_time(self.handling)
         for name in (
             "record_batch",
@@ -128,7 +128,7 @@ class Outcome:
     samples: list[Sample] = field(default_factory=list)
 
     def reckon(self, latencies_ms: Iterable[float]) -> None:
-        """Takes what is known at the end only: all latencies, and what follows from the deliveries."""
+        """Take what is known at the end only: all latencies, and what follows from the deliveries."""
         self.redelivery_rate = self.redeliveries / self.deliveries if self.deliveries else 0.0
         ordered = sorted(latencies_ms)
         if not ordered:

@@ -48,7 +48,7 @@ def poison_ranges(
 
 
 def poison_records(ranges: DataFrame, connection: Mapping[str, str], group: str, limit: int) -> DataFrame:
-    """The records themselves, with the group and its delivery limit."""
+    """Return the records themselves, with the group and its delivery limit."""
     return read_records(ranges, connection).select(
         F.lit(group).alias("group"),
         "topic",

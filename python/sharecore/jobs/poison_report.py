@@ -14,7 +14,7 @@ Row = Mapping[str, Any]
 
 
 def poison_report(rows: Sequence[Row], of: int, facts: Mapping[str, object]) -> Report:
-    """The report on rows of `poison.poison_records`.
+    """Return the report on rows of `poison.poison_records`.
 
     Args:
         rows: the first of them, at most SHOWN_MAX.

@@ -18,7 +18,7 @@ _POLL_SECONDS = 0.2
 
 @contextmanager
 def progress(context: SparkContext, what: str) -> Iterator[None]:
-    """Shows on stderr how many tasks have ended; nothing where stderr is no terminal."""
+    """Show on stderr how many tasks have ended; nothing where stderr is no terminal."""
     if not sys.stderr.isatty():
         yield
         return

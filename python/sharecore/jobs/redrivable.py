@@ -34,7 +34,7 @@ def portions(
     done: Iterable[tuple[int, int]] = (),
     size: int = CHUNK,
 ) -> tuple[int, list[Portion]]:
-    """The state epoch of a history, and its archived offsets in portions of `size` at most.
+    """Return the state epoch of a history, and its archived offsets in portions of `size` at most.
 
     Args:
         limit: the group's delivery limit.

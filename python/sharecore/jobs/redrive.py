@@ -35,7 +35,7 @@ class Target:
 
 
 def redrive(planned: DataFrame, connection: Mapping[str, str], target: Target) -> DataFrame:
-    """A row for each record that was produced, from where and to where.
+    """Return a row for each record that was produced, from where and to where.
 
     The rows are there once the broker has them (acks=all, idempotent producer). A task that Spark runs again
     produces its records again.

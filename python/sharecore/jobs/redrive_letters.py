@@ -69,7 +69,7 @@ class Sources:
 
 
 def letter_topic(connection: Mapping[str, str], topic: str) -> LetterTopic:
-    """A dead-letter topic as it is now; raises KafkaError (UNKNOWN_TOPIC_OR_PARTITION)."""
+    """Return a dead-letter topic as it is now; raise KafkaError (UNKNOWN_TOPIC_OR_PARTITION)."""
     topic_id, partitions = topic_of(connection, topic)
     found = ends(connection, partitions)
     return LetterTopic(topic, topic_id_text(topic_id), {each.partition: found[each] for each in found})
@@ -92,7 +92,7 @@ def letters(
     *,
     topics: Collection[str] = (),
 ) -> DataFrame:
-    """The letters that are wanted, with the columns of LETTERS; what is no letter is left out.
+    """Return the letters that are wanted, with the columns of LETTERS; what is no letter is left out.
 
     `copy` says whether a letter carries its record: key, value, and headers without the letter's own.
 
@@ -142,7 +142,7 @@ def _letter(record: Mapping[str, Any], topic_id: str, wanted: Wanted) -> dict[st
 
 
 def redrive_letters(found: DataFrame, connection: Mapping[str, str], sources: Sources) -> DataFrame:
-    """A row for each record that was produced, with the columns of REDRIVEN.
+    """Return a row for each record that was produced, with the columns of REDRIVEN.
 
     A letter that carries its record gives that one; another the record that is in its topic still, or none. A
     record that is younger than its letter is another one: the topic was deleted and created again.

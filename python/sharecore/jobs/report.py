@@ -45,13 +45,13 @@ class Report:
         self._parts = [f"<dl>{pairs}</dl>"]
 
     def text(self, text: str) -> None:
-        """Adds a paragraph."""
+        """Add a paragraph."""
         self._parts.append(f"<p>{escape(text)}</p>")
 
     def table(
         self, title: str, header: Sequence[str], rows: Sequence[Sequence[object]], of: int | None = None
     ) -> None:
-        """Adds a table; `of` tells how many rows there are where `rows` are not all of them."""
+        """Add a table; `of` tells how many rows there are where `rows` are not all of them."""
         shown = rows[:ROWS_MAX]
         head = "".join(f"<th>{escape(name)}</th>" for name in header)
         body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in shown)
@@ -67,18 +67,18 @@ class Report:
         )
 
     def charts(self, title: str, charts: Sequence[str]) -> None:
-        """Adds charts side by side, those left out that are empty."""
+        """Add charts side by side, those left out that are empty."""
         some = [f"<div>{chart}</div>" for chart in charts if chart]
         if some:
             self._parts.append(f'<h2>{escape(title)}</h2><div class="charts">{"".join(some)}</div>')
 
     def write(self, path: Path) -> None:
-        """Writes the page; raises OSError."""
+        """Write the page; raise OSError."""
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(self.html(), encoding="utf-8")
 
     def html(self) -> str:
-        """The page."""
+        """Return the page."""
         made = datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
         return (
             f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(self._title)}</title>'

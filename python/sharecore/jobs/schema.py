@@ -16,12 +16,12 @@ _KINDS = {
 
 
 def arrow_schema(columns: str, **nested: pa.DataType) -> pa.Schema:
-    """The Arrow schema of plain columns as Spark's DDL has them, and nested ones behind them."""
+    """Return the Arrow schema of plain columns as Spark's DDL has them, and nested ones behind them."""
     names = [column.split() for column in columns.split(", ")]
     plain = [pa.field(name, _KINDS[kind]) for name, kind in names]
     return pa.schema([*plain, *(pa.field(name, kind) for name, kind in nested.items())])
 
 
 def structs(columns: str) -> pa.DataType:
-    """A list of structs of plain columns."""
+    """Return a list of structs of plain columns."""
     return pa.list_(pa.struct(list(arrow_schema(columns))))

@@ -46,7 +46,7 @@ class Run:
 
 
 def plan(base: Load, axes: Mapping[str, Sequence[Any]], partitions: int = 1) -> list[Run]:
-    """A run for each combination of the axes and each share partition, which have seeds of their own.
+    """Return a run for each combination of the axes and each share partition, which have seeds of their own.
 
     Raises:
         ConfigError: a value that cannot stand, or more than RUNS_MAX runs.
@@ -68,7 +68,7 @@ def plan(base: Load, axes: Mapping[str, Sequence[Any]], partitions: int = 1) -> 
 
 
 def simulate_runs(spark: SparkSession, runs: Sequence[Run]) -> DataFrame:
-    """A row a run: point, partition, the load's fields, the outcome's, and samples over time."""
+    """Return a row a run: point, partition, the load's fields, the outcome's, and samples over time."""
     rows = [(run.point, run.partition, json.dumps(asdict(run.load))) for run in runs]
     frame = spark.createDataFrame(rows, "point int, partition int, load string")
     return (
@@ -79,7 +79,8 @@ def simulate_runs(spark: SparkSession, runs: Sequence[Run]) -> DataFrame:
 
 
 def replay_traces(spark: SparkSession, path: str, limits: Sequence[Mapping[str, int]]) -> DataFrame:
-    """A row a trace and point: the file's name, the limits, the outcome's fields, and samples over time.
+    """Return a row a trace and point: the file's name, the limits, the outcome's fields, and samples over
+    time.
 
     Args:
         path: a file, a directory or a pattern, on any file system that Spark reads.

@@ -36,7 +36,7 @@ Row = Mapping[str, Any]
 
 
 def simulation_report(rows: Sequence[Row], axes: Sequence[str], facts: Mapping[str, object]) -> Report:
-    """The report of a simulation.
+    """Return the report of a simulation.
 
     Args:
         rows: a run each, as `simulate_runs` or `replay_traces` has them.

@@ -29,7 +29,7 @@ class _Work(NamedTuple):
 
 
 def simulate(load: Load) -> Outcome:
-    """Runs a load to its end; the same load gives the same outcome."""
+    """Run a load to its end; the same load gives the same outcome."""
     run = _Simulation(load)
     run.run()
     return run.finish()
@@ -162,7 +162,7 @@ class _Simulation:
             )
 
     def _read(self, offset: int) -> list[tuple[int, int]]:
-        """The record batches from an offset on, about as many as are wanted."""
+        """Return the record batches from an offset on, about as many as are wanted."""
         size = self._load.record_batch
         first = offset // size
         wanted = -(-self._load.max_poll_records // size)

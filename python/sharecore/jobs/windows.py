@@ -80,7 +80,7 @@ def _most(waiting: Iterable[Range]) -> int:
 
 
 def first_unsettled(start: int, batches: Iterable[StateBatch]) -> int:
-    """The first offset from `start` on that no state batch says is settled; batches ascend."""
+    """Return the first offset from `start` on that no state batch says is settled; batches ascend."""
     for first, last, state, _ in batches:
         if last < start:
             continue
@@ -91,7 +91,7 @@ def first_unsettled(start: int, batches: Iterable[StateBatch]) -> int:
 
 
 def archived(changes: Iterable[Change]) -> Ranges:
-    """The offsets that were archived in the present state epoch, with their delivery counts.
+    """Return the offsets that were archived in the present state epoch, with their delivery counts.
 
     A new state epoch, after a reset or a deletion, begins anew: what was archived before is delivered again.
     """

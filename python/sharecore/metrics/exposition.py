@@ -49,7 +49,7 @@ class Sheet:
     def histogram(
         self, family: Family, edges: Sequence[str], counts: Sequence[int], total: float, *labels: str
     ) -> None:
-        """Counts by bucket.
+        """Count by bucket.
 
         Args:
             edges: the upper edges as they are printed, `+Inf` last.
@@ -70,7 +70,7 @@ class Sheet:
         return registry
 
     def text(self, others: Iterable[Collector] = ()) -> bytes:
-        """The same in the text format."""
+        """Return the same in the text format."""
         return generate_latest(self.registry(others))
 
     def _metric(self, family: Family) -> Any:
@@ -109,15 +109,15 @@ class Lines:
         self._lines: dict[str, tuple[Family, list[str]]] = {}
 
     def of(self, family: Family) -> list[str]:
-        """The lines of a family, to append to: `labels_of(...)`, a blank, the value."""
+        """Return the lines of a family, to append to: `labels_of(...)`, a blank, the value."""
         return self._lines.setdefault(family.sample_name, (family, []))[1]
 
     def each(self) -> Iterator[tuple[Family, list[str]]]:
-        """The families that have lines, with them."""
+        """Return the families that have lines, with them."""
         return (kept for kept in self._lines.values() if kept[1])
 
     def text(self) -> bytes:
-        """The text format."""
+        """Return the text format."""
         parts = []
         for family, lines in self.each():
             name = family.sample_name

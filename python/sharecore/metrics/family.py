@@ -41,12 +41,12 @@ class Family:
 
 
 def gauge(name: str, doc: str, *labels: str, kafka: tuple[str, ...] = ()) -> Family:
-    """A value that goes up and down."""
+    """Return a value that goes up and down."""
     return Family(name, Kind.GAUGE, doc, labels, kafka)
 
 
 def counter(name: str, doc: str, *labels: str, kafka: tuple[str, ...] = ()) -> Family:
-    """A value that only grows, until the process ends."""
+    """Return a value that only grows, until the process ends."""
     return Family(name, Kind.COUNTER, doc, labels, kafka)
 
 
@@ -56,5 +56,5 @@ def histogram(name: str, doc: str, *labels: str, kafka: tuple[str, ...] = ()) ->
 
 
 def summary(name: str, doc: str, *labels: str, kafka: tuple[str, ...] = ()) -> Family:
-    """A count and a sum."""
+    """Return a count and a sum."""
     return Family(name, Kind.SUMMARY, doc, labels, kafka)

@@ -62,7 +62,7 @@ class HttpListener:
         self._door = Door("of metrics", lambda: self._limits.connections_max, self._visitor)
 
     async def listen(self, host: str | None, port: int) -> int:
-        """Starts; returns the port, which the system chose if `port` is 0.
+        """Start; return the port, which the system chose if `port` is 0.
 
         Raises:
             OSError: the address cannot be had.
@@ -72,7 +72,7 @@ class HttpListener:
         return bound
 
     def close(self) -> None:
-        """Listens no more."""
+        """Listen no more."""
         self._door.close()
 
     def _visitor(self) -> _Visitor:
@@ -150,7 +150,7 @@ class _Visitor(asyncio.StreamReaderProtocol):
 
 
 def _accepted(head: bytes) -> str:
-    """What the Accept header says."""
+    """Return what the Accept header says."""
     for line in head.split(b"\r\n")[1:]:
         name, _, value = line.partition(b":")
         if name.lower() == b"accept":

@@ -27,6 +27,6 @@ class LoopDelay:
         self._timer = loop.call_at(due, fired)
 
     def stop(self) -> None:
-        """Looks no more."""
+        """Look no more."""
         if self._timer is not None:
             self._timer.cancel()

@@ -59,7 +59,7 @@ class Writer:
 
 
 def _of_lines(texts: Sequence[str], place: int, before: Mapping[str, bytes], kept: dict[str, bytes]) -> bytes:
-    """The messages Metric of a family's lines."""
+    """Return the messages Metric of a family's lines."""
     found: list[bytes] = []
     pack = _DOUBLE.pack
     for text in texts:
@@ -75,7 +75,7 @@ def _family(name: str, doc: str, kind: str, metrics: bytes) -> bytes:
 
 
 def _of_family(metric: Metric) -> Iterator[bytes]:
-    """The messages Metric of one family."""
+    """Yield the messages Metric of one family."""
     if metric.type not in (Kind.HISTOGRAM.value, Kind.SUMMARY.value):
         for sample in metric.samples:
             yield _labels(sample.labels) + _message(_PLACES[metric.type], _double(1, sample.value))
@@ -114,7 +114,7 @@ def _buckets(samples: Sequence[Sample]) -> bytes:
 
 
 def _before_value(about: str, place: int) -> bytes:
-    """The message of a line up to its value, which is the end of it."""
+    """Return the message of a line up to its value, which is the end of it."""
     whole = _message(4, _labels(_read_labels(about)) + _message(place, _double(1, 0.0)))
     return whole[: -_DOUBLE.size]
 

@@ -89,14 +89,14 @@ class Acceptor:
             raise
 
     def listen(self, backlog: int) -> None:
-        """Accepts connections from now on; raises OSError where another has begun to listen meanwhile."""
+        """Accept connections from now on; raise OSError where another has begun to listen meanwhile."""
         for listening in self.sockets:
             with listening_on(*listening.getsockname()[:2]):
                 listening.listen(backlog)
         self._go_on()
 
     def close(self) -> None:
-        """Stops listening, and closes the connection that waits."""
+        """Stop listening, and close the connection that waits."""
         self._rest()
         if self._timer is not None:
             self._timer.cancel()
@@ -177,7 +177,7 @@ class Acceptor:
         self._begin(peer, name, leave)
 
     def _refuse(self, peer: socket.socket, delay_ms: int) -> None:
-        """Closes a connection after a while, so that the client does not come back at once."""
+        """Close a connection after a while, so that the client does not come back at once."""
 
         def close() -> None:
             del self._refused[peer]

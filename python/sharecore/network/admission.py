@@ -67,7 +67,7 @@ class Admission:
             room()
 
     def delay_ms(self, listener: str) -> int:
-        """Counts a connection that is about to be accepted; returns how long it has to wait before."""
+        """Count a connection that is about to be accepted; return how long it has to wait before."""
         limits, now_ms = self._limits(), self._now_ms()
         bounds = {
             "": limits.creation_rate_max,
@@ -76,7 +76,7 @@ class Admission:
         return max(self._delay_ms(name, bound, limits.window, now_ms) for name, bound in bounds.items())
 
     def host_delay_ms(self, host: str) -> int:
-        """Counts a connection of an address; more than 0 where it must not come in, and how long it waits to
+        """Count a connection of an address; more than 0 where it must not come in, and how long it waits to
         hear so.
         """
         bound = self._rate_of(host)
@@ -115,7 +115,7 @@ class Admission:
         return sum(self._spare() for _ in range(2)) > 0
 
     def enter(self, listener: str, host: str) -> Callable[[], None]:
-        """Counts a connection as open; returns a function that counts it as closed.
+        """Count a connection as open; return a function that counts it as closed.
 
         Raises:
             TooManyConnections: its address has as many as it may have.

@@ -78,14 +78,14 @@ class Connection(Exchange, asyncio.BufferedProtocol):
         return f"{self.peer_host}:{self.peer_port} (connection {self.id})"
 
     def on_close(self, hook: Callable[[], None]) -> None:
-        """Calls `hook` once when the connection is gone, at once if it already is."""
+        """Call `hook` once when the connection is gone, at once if it already is."""
         if self.closed:
             hook()
         else:
             self._close_hooks.append(hook)
 
     def close(self, reason: str = "") -> None:
-        """Closes the connection after what has been written; `reason` is logged as a warning when it is
+        """Close the connection after what has been written; `reason` is logged as a warning when it is
         given.
         """
         if self._transport is None or self._transport.is_closing():
@@ -98,12 +98,12 @@ class Connection(Exchange, asyncio.BufferedProtocol):
         self._transport.close()
 
     def stop_reading(self) -> None:
-        """Takes no more requests; those that were handed on are still answered."""
+        """Take no more requests; those that were handed on are still answered."""
         self._drop_backlog()
         self._pause(_PAUSE_CLOSING)
 
     def throttle(self, milliseconds: int) -> None:
-        """Reads no request for a while, beginning now; those handed on are still answered."""
+        """Read no request for a while, beginning now; those handed on are still answered."""
         loop = asyncio.get_running_loop()
         until = loop.time() + milliseconds / 1000
         if self._throttled is not None:
@@ -132,17 +132,17 @@ class Connection(Exchange, asyncio.BufferedProtocol):
         return self._transport is None or bool(self._transport.is_closing())
 
     def limit_frames(self, bytes_max: int) -> None:
-        """Closes the connection when a frame from now on claims to be larger."""
+        """Close the connection when a frame from now on claims to be larger."""
         self.frame_bytes_max = bytes_max
 
     def certificate(self) -> bytes | None:
-        """The client's certificate in DER, checked in the handshake; None when it showed none."""
+        """Return the client's certificate in DER, checked in the handshake; None when it showed none."""
         tls = self._transport.get_extra_info("ssl_object") if self._transport is not None else None
         found: bytes | None = tls.getpeercert(True) if tls is not None else None
         return found
 
     def abort(self) -> None:
-        """Closes the connection at once; answers that are not written yet are dropped."""
+        """Close the connection at once; answers that are not written yet are dropped."""
         if self._transport is not None:
             self._transport.abort()
 
@@ -195,7 +195,7 @@ class Connection(Exchange, asyncio.BufferedProtocol):
         asyncio.get_running_loop().call_soon(self._pump)
 
     def _send_soon(self) -> None:
-        """Sends on in another turn: others are served in between."""
+        """Send on in another turn: others are served in between."""
         asyncio.get_running_loop().call_soon(self._send)
 
     def _wait_for_room(self) -> None:

@@ -78,7 +78,7 @@ class Handshakes:
         return False
 
     def abort(self) -> None:
-        """Gives all of them up."""
+        """Give all of them up."""
         for task in self._open:
             task.cancel()
         self._open.clear()

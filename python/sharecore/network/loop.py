@@ -10,7 +10,9 @@ log = logging.getLogger("sharecore.network")
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    """What makes the event loop: uvloop's where it is installed, else asyncio's own, which is slower."""
+    """Return what makes the event loop: uvloop's where it is installed, else asyncio's own, which is
+    slower.
+    """
     try:
         import uvloop
     except ImportError:

@@ -87,7 +87,7 @@ class Server:
     async def bind(
         self, host: str | None, port: int, listener: str, *, tls: ContextSource | None = None
     ) -> int:
-        """Takes an address, where clients are refused until `listen`; returns the port, which the system
+        """Take an address, where clients are refused until `listen`; return the port, which the system
         chose if `port` is 0.
 
         Args:
@@ -133,7 +133,7 @@ class Server:
         self._sweep()
 
     async def adopt(self, listener: str, peer_host: str) -> socket:
-        """A client within this process: its end of a connection in the clear.
+        """Return a client within this process: its end of a connection in the clear.
 
         Args:
             listener: name of a listener, on whose terms the client is served.
@@ -186,7 +186,7 @@ class Server:
         self.handshakes.abort()
 
     async def close(self, *, grace_s: float = 1.0) -> None:
-        """Ends every connection, and lets answers that are written leave for at most `grace_s` before."""
+        """End every connection, and let answers that are written leave for at most `grace_s` before."""
         self.stop_listening()
         for connection in list(self.connections.values()):
             connection.close()
@@ -212,7 +212,7 @@ class Server:
 
 
 def _stranger_bytes(request_bytes_max: int) -> int:
-    """A sixteenth of all memory for requests, and where that has no bound, one all the same."""
+    """Return a sixteenth of all memory for requests, and where that has no bound, one all the same."""
     share = max(request_bytes_max // _STRANGER_SHARE, _STRANGER_BYTES_MIN)
     return share if request_bytes_max >= 0 else _STRANGER_BYTES_MIN
 

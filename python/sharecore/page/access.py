@@ -36,7 +36,7 @@ class Access(Protocol):
         """What users may log in with; none where nobody logs in."""
 
     def connect(self, credentials: Credentials | None, peer_host: str) -> Transport:
-        """Connections as a user, or as everybody.
+        """Return connections as a user, or as everybody.
 
         Args:
             peer_host: address of the browser.
@@ -82,7 +82,7 @@ class ClusterAccess:
 
 
 def sasl_settings(credentials: Credentials) -> dict[str, str]:
-    """A client's settings with which it is a user."""
+    """Return a client's settings with which it is a user."""
     return {
         "sasl.mechanism": credentials.mechanism,
         "sasl.username": credentials.user,
@@ -139,7 +139,7 @@ class Logins:
         self._addresses: dict[str, _Address] = {}
 
     async def try_credentials(self, credentials: Credentials, peer_host: str) -> Transport:
-        """Connections as the user.
+        """Return connections as the user.
 
         Raises:
             Refused: the broker does not accept the credentials.

@@ -50,7 +50,7 @@ async def reset(admin: Admin, body: Json) -> Json:
 
 
 async def delete_offsets(admin: Admin, body: Json) -> Json:
-    """Deletes the offsets of a group in a topic; raises BadRequest, KafkaError."""
+    """Delete the offsets of a group in a topic; raise BadRequest, KafkaError."""
     group_id, topic = text_of(body, "group"), text_of(body, "topic")
     _require(body, group_id)
     error = (await admin.delete_offsets(group_id, [topic])).get(topic)
@@ -60,7 +60,7 @@ async def delete_offsets(admin: Admin, body: Json) -> Json:
 
 
 async def delete_group(admin: Admin, body: Json) -> Json:
-    """Deletes a group; raises BadRequest, KafkaError."""
+    """Delete a group; raise BadRequest, KafkaError."""
     group_id = text_of(body, "group")
     _require(body, group_id)
     await admin.delete_group(group_id)
@@ -68,7 +68,7 @@ async def delete_group(admin: Admin, body: Json) -> Json:
 
 
 async def pause(admin: Admin, body: Json) -> Json:
-    """Gives a group no more records, for `minutes` or until it is resumed; raises BadRequest, KafkaError."""
+    """Give a group no more records, for `minutes` or until it is resumed; raise BadRequest, KafkaError."""
     group_id = text_of(body, "group")
     _require(body, group_id)
     minutes = body.get("minutes")
@@ -82,7 +82,7 @@ async def pause(admin: Admin, body: Json) -> Json:
 
 
 async def resume(admin: Admin, body: Json) -> Json:
-    """Gives a group records again; raises BadRequest, KafkaError."""
+    """Give a group records again; raise BadRequest, KafkaError."""
     group_id = text_of(body, "group")
     _require(body, group_id)
     await admin.resume(group_id)
@@ -90,7 +90,7 @@ async def resume(admin: Admin, body: Json) -> Json:
 
 
 async def redrive(transport: Transport, body: Json) -> Json:
-    """Produces again what letters are about, each at least once; they stay where they are.
+    """Produce again what letters are about, each at least once; they stay where they are.
 
     Raises:
         BadRequest, KafkaError: nothing was produced, or not all; the text says how many were.
@@ -133,7 +133,7 @@ async def _produce(transport: Transport, batches: dict[TopicPartition, list[Fres
 
 
 async def _content(transport: Transport, letter: Letter) -> Fresh | None:
-    """What a letter is about: its copy, or the record where it was; None where that is gone."""
+    """Return what a letter is about: its copy, or the record where it was; None where that is gone."""
     topic, partition, offset = letter.origin
     key, value, own = letter.key, letter.value, letter.headers
     if not letter.is_copy:
@@ -150,7 +150,7 @@ async def _content(transport: Transport, letter: Letter) -> Fresh | None:
 
 
 def text_of(body: Json, name: str) -> str:
-    """A text of a request; raises BadRequest."""
+    """Return a text of a request; raise BadRequest."""
     value = body.get(name)
     if not isinstance(value, str) or not value:
         raise BadRequest(f"{name}: a text is needed")

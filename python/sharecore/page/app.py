@@ -102,7 +102,7 @@ class Page:
         self.sessions.start()
 
     async def stop(self) -> None:
-        """Ends streams and sessions."""
+        """End streams and sessions."""
         self._stopping.set()
         await self.sessions.stop()
 
@@ -267,7 +267,7 @@ class Page:
             raise Refusal(403, "this request does not come from the page")
 
     async def _looked(self, request: Request) -> Session:
-        """The session of a request that is about a look; there is one then."""
+        """Return the session of a request that is about a look; there is one then."""
         session = self._require(request)
         with session.looker.watched():
             if session.looker.now is None and not await session.looker.newer(0, _LOOK_S):
@@ -289,7 +289,7 @@ _ACTIONS: dict[str, _Action] = {
 
 
 def _told(handle: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
-    """What goes wrong becomes an answer with a status and one sentence."""
+    """Return what goes wrong becomes an answer with a status and one sentence."""
 
     async def answer(request: Request) -> Response:
         try:

@@ -37,7 +37,7 @@ class EventStream(StreamingResponse):
         self._room = room
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Sends the events."""
+        """Send the events."""
 
         async def in_time(message: Message) -> None:
             try:
@@ -56,7 +56,7 @@ class EventStream(StreamingResponse):
 async def looks(
     session: Session, view: Callable[[], Awaitable[Json]], stream_s: float, stopping: asyncio.Event
 ) -> AsyncIterator[str]:
-    """What `view` makes of each new look, until the stream or the session ends."""
+    """Yield what `view` makes of each new look, until the stream or the session ends."""
     looker, seen = session.looker, looker_seen(session)
     until = time.monotonic() + stream_s
     # a browser that finds the server gone tries again after this time

@@ -30,7 +30,7 @@ class Files:
         }
 
     def answer(self, request: Request, name: str) -> Response:
-        """A file, or that the browser has it already."""
+        """Return a file, or that the browser has it already."""
         data = self._files.get(name)
         if data is None:
             return Response("there is no such file\n", 404, media_type="text/plain")

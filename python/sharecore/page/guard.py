@@ -40,7 +40,7 @@ class Guard:
         self._hosts = {host.lower().strip("[]") for host in hosts} | {"localhost"}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handles a request."""
+        """Handle a request."""
         if scope["type"] != "http":
             return
         secure = scope["scheme"] == "https"
@@ -76,7 +76,7 @@ class Guard:
 
 
 def host_name(host: str) -> str:
-    """The name in a Host header, without its port."""
+    """Return the name in a Host header, without its port."""
     if host.startswith("["):
         return host[1:].partition("]")[0].lower()
     return host.partition(":")[0].lower()

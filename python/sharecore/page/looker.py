@@ -96,7 +96,7 @@ class Looker:
             self._left_at = time.monotonic()
 
     async def newer(self, seen: int, timeout_s: float) -> bool:
-        """Waits for a round behind `seen`; false when the time passed before."""
+        """Wait for a round behind `seen`; false when the time passed before."""
         if self.round > seen:
             return True
         try:
@@ -107,7 +107,7 @@ class Looker:
         return True
 
     async def close(self) -> None:
-        """Ends the looks and all connections."""
+        """End the looks and all connections."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

@@ -32,7 +32,7 @@ _ENABLED = "errors.deadletterqueue.group.enable"
 async def browse(
     looker: Looker, group_id: str, topic: str, partition: int, states: Collection[str], first: int, most: int
 ) -> Json:
-    """Records of a share partition whose state is one of `states`, from offset `first` on.
+    """Record of a share partition whose state is one of `states`, from offset `first` on.
 
     Raises:
         KafkaError: they may not be read, or are not there.
@@ -55,7 +55,7 @@ async def browse(
 
 
 async def poison(looker: Looker, group_id: str) -> Json:
-    """Records that came back nearly as often as they may, the most often first, with what they hold.
+    """Record that came back nearly as often as they may, the most often first, with what they hold.
 
     Raises:
         KafkaError: share state cannot be read.
@@ -90,7 +90,7 @@ async def poison(looker: Looker, group_id: str) -> Json:
 
 
 async def letter_topics(transport: Transport) -> list[str]:
-    """The topics that share groups may have their letters in, of those that may be seen."""
+    """Return the topics that share groups may have their letters in, of those that may be seen."""
     answer = await transport.any(ApiKey.METADATA, {"topics": None, "allow_auto_topic_creation": False})
     names = sorted(
         topic.name
@@ -114,7 +114,7 @@ async def letter_topics(transport: Transport) -> list[str]:
 
 
 async def letters(transport: Transport, topic: str, group: str, cause: str, most: int) -> Json:
-    """The newest letters of a topic, newest first.
+    """Return the newest letters of a topic, newest first.
 
     Raises:
         KafkaError: the topic may not be read, or is not there.
@@ -138,7 +138,7 @@ async def letters(transport: Transport, topic: str, group: str, cause: str, most
 
 
 async def record_at(transport: Transport, place: TopicPartition, offset: int) -> Record | None:
-    """The record at an offset; None where it is there no more; raises KafkaError."""
+    """Return the record at an offset; None where it is there no more; raise KafkaError."""
     try:
         answer = await transport.fetch(place, offset, _LETTER_CHUNK)
     except KafkaError as error:
@@ -150,7 +150,7 @@ async def record_at(transport: Transport, place: TopicPartition, offset: int) ->
 
 
 def letter_of(record: Record) -> Letter | None:
-    """The letter that a record is; None for one that is none."""
+    """Return the letter that a record is; None for one that is none."""
     return read_letter(
         record.partition, record.offset, record.timestamp, record.key, record.value, record.headers
     )
@@ -223,7 +223,7 @@ def _peeked(each: PeekedRecord) -> Json:
 
 
 def content(record: Record) -> Json:
-    """What a record holds, as text and no longer than a browser needs."""
+    """Return what a record holds, as text and no longer than a browser needs."""
     return {
         "offset": record.offset,
         "time_ms": record.timestamp,

@@ -145,7 +145,7 @@ class PageServer:
         self._server = _Server(config, listening, limits, context)
 
     async def serve(self) -> None:
-        """Serves until it is cancelled or stopped."""
+        """Serve until it is cancelled or stopped."""
         self._page.start()
         try:
             await self._server.serve()
@@ -154,13 +154,13 @@ class PageServer:
                 self._listening.close()
 
     async def stop(self) -> None:
-        """Ends streams, sessions, and then the server; `serve` returns."""
+        """End streams, sessions, and then the server; `serve` returns."""
         await self._page.stop()
         self._server.should_exit = True
 
 
 def listen(host: str | None, port: int) -> socket.socket:
-    """A socket to serve on; raises OSError where the address cannot be had."""
+    """Return a socket to serve on; raise OSError where the address cannot be had."""
     with listening_on(host, port):
         if host is None:
             family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET

@@ -60,14 +60,14 @@ class Sessions:
         self._sweeper = asyncio.get_running_loop().create_task(self._sweep())
 
     async def stop(self) -> None:
-        """Ends all."""
+        """End all."""
         if self._sweeper is not None:
             self._sweeper.cancel()
         for session in [*self._by_token.values(), *([self._open] if self._open else [])]:
             await self.end(session)
 
     def find(self, token: str | None) -> Session | None:
-        """The session of a request; asking uses it."""
+        """Return the session of a request; asking uses it."""
         session = self._open if self._open is not None else self._by_token.get(token or "")
         if session is None or self._is_over(session):
             return None
@@ -75,7 +75,7 @@ class Sessions:
         return session
 
     def add(self, user: str, make: Callable[[], Looker], *, may_act: bool) -> Session:
-        """A session for a user who has proved to be one; raises Full."""
+        """Return a session for a user who has proved to be one; raise Full."""
         if len(self._by_token) >= self._config.sessions_max:
             raise Full(f"{self._config.sessions_max} users are logged in, and more may not")
         session = Session(user, make(), may_act=may_act)
@@ -83,7 +83,7 @@ class Sessions:
         return session
 
     async def end(self, session: Session) -> None:
-        """Logs a user out."""
+        """Log a user out."""
         session.ended = True
         self._by_token.pop(session.token, None)
         await session.looker.close()

@@ -31,7 +31,7 @@ Json = dict[str, Any]
 
 
 def groups_view(looker: Looker, wanted: str) -> Json:
-    """The groups that lag most, of those whose name contains `wanted`."""
+    """Return the groups that lag most, of those whose name contains `wanted`."""
     if looker.now is None:
         return {"groups": [], "total": 0, "matching": 0}
     every = list(group_figures(looker.now, looker.before))
@@ -104,7 +104,7 @@ async def group_view(looker: Looker, group_id: str, topic: str, first: int) -> J
 async def windows_of(
     looker: Looker, group_id: str, topic: str, partitions: Sequence[int]
 ) -> dict[int, Window]:
-    """The windows that are known; of partitions that the principal may see."""
+    """Return the windows that are known; of partitions that the principal may see."""
     found: dict[int, Window] = {}
     if looker.leaders is not None:
         found = await looker.leaders.windows(group_id, topic, partitions)
@@ -119,7 +119,7 @@ async def windows_of(
 
 
 async def group_settings(looker: Looker, group_id: str) -> Json:
-    """The delivery limit and the dead-letter topic of a group, as far as they may be read."""
+    """Return the delivery limit and the dead-letter topic of a group, as far as they may be read."""
     try:
         entries: Mapping[str, ConfigEntry] = await looker.admin.configs(group_id)
         trouble = await looker.admin.configs(group_id, [LETTERS_TROUBLE])
@@ -136,7 +136,7 @@ async def group_settings(looker: Looker, group_id: str) -> Json:
 
 
 async def cluster_id(transport: Transport) -> str | None:
-    """The cluster's id; raises KafkaError."""
+    """Return the cluster's id; raise KafkaError."""
     answer = await transport.any(ApiKey.METADATA, {"topics": [], "allow_auto_topic_creation": False})
     found: str | None = answer.cluster_id
     return found
@@ -182,7 +182,9 @@ _READ, _DELETE, _ALTER_CONFIGS = 3, 6, 11
 
 
 def _operations(group: ShareGroup) -> Json:
-    """What the principal may do with the group; a cluster that does not tell leaves it to the attempt."""
+    """Return what the principal may do with the group; a cluster that does not tell leaves it to the
+    attempt.
+    """
     bits = group.authorized_operations
     return {
         "read": bits is None or bool(bits >> _READ & 1),

@@ -55,14 +55,14 @@ class Leaders(Protocol):
     """A broker that tells what its leaders of share partitions have in flight."""
 
     async def held(self) -> Held:
-        """Records in flight and the age of the oldest lease, by share partition."""
+        """Record in flight and the age of the oldest lease, by share partition."""
 
     async def windows(self, group_id: str, topic: str, partitions: Sequence[int]) -> dict[int, Window]:
-        """The windows of share partitions, of those that have a leader now."""
+        """Return the windows of share partitions, of those that have a leader now."""
 
 
 def of_state(state: StateContent) -> Window:
-    """What the durable state tells."""
+    """Return what the durable state tells."""
     batches = state.batches()
     runs = [Run(*batch) for batch in (unpack_batches(batches) if batches else ())]
     end = runs[-1].last if runs else state.start_offset
@@ -77,7 +77,7 @@ def of_leader(
     now_ms: int,
     log_end: int,
 ) -> Window:
-    """What an engine tells, with its leases.
+    """Return what an engine tells, with its leases.
 
     Args:
         inflight: (first, last, state, delivery count), ascending.

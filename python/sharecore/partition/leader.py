@@ -124,7 +124,7 @@ class SharePartition(Leader):
         )
 
     def when_loaded(self, callback: Callable[[], object]) -> None:
-        """Calls back once loading has ended, well or not; at once when it has."""
+        """Call back once loading has ended, well or not; at once when it has."""
         if self._loading:
             self._on_loaded.append(callback)
         else:
@@ -173,7 +173,7 @@ class SharePartition(Leader):
             self._rearm()
 
     def configure(self, config: GroupConfig) -> None:
-        """Applies a changed configuration; running locks keep their deadlines."""
+        """Apply a changed configuration; running locks keep their deadlines."""
         self.config = config
         log = self.log.isolate(committed=config.read_committed)
         # who was told that the isolation level is another one gets nothing any more by the one before
@@ -244,7 +244,7 @@ class SharePartition(Leader):
         )
 
     def close(self, error: KafkaError) -> None:
-        """Ends the leader: the topic or the group is gone, or another has taken over."""
+        """End the leader: the topic or the group is gone, or another has taken over."""
         self._closed = self.error = error
         if self.engine is not None:
             self.log.off_advance(self._log_advanced)
@@ -279,7 +279,9 @@ class SharePartition(Leader):
     # an engine that has failed is of no more use: this leader ends, and the next request loads the state anew
 
     def _tell(self, operation: Callable[..., Answer], *args: object) -> Answer | None:
-        """What an operation of the engine answers, where nobody waits to hear of a failure: None then."""
+        """Return what an operation of the engine answers, where nobody waits to hear of a failure: None
+        then.
+        """
         try:
             return operation(*args)
         except KafkaError as error:
@@ -287,7 +289,7 @@ class SharePartition(Leader):
             return None
 
     def _check_engine(self, error: KafkaError) -> None:
-        """Ends this leader where an error means that the engine has failed; a refusal does not."""
+        """End this leader where an error means that the engine has failed; a refusal does not."""
         if error.code is ErrorCode.UNKNOWN_SERVER_ERROR and self.engine is not None:
             self._log(logging.ERROR, "the engine of %s failed: %s", error)
             self._fenced(self)
@@ -308,7 +310,7 @@ class SharePartition(Leader):
         return self.leasing.reading and self.fetchable
 
     def when_read(self, callback: Callable[[], object]) -> None:
-        """Calls back, once, when what a thread reads is there."""
+        """Call back, once, when what a thread reads is there."""
         self._on_read[callback] = None
 
     def _read(self) -> None:
@@ -355,7 +357,7 @@ class SharePartition(Leader):
                 self._persist(self._tell(self.engine.finish_archiving, self._clock.monotonic_ms(), *span))
 
     def _persist_start(self) -> None:
-        """Records are out: a restart must not apply the reset policy again and step over them."""
+        """Record are out: a restart must not apply the reset policy again and step over them."""
         self._start_is_persisted = True
         engine = self.engine
         assert engine is not None

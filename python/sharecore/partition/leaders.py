@@ -79,7 +79,9 @@ class SharePartitions(Leaders):
         """What leaders that are gone had counted, by group and topic."""
 
     def _group_config(self, group_id: str) -> GroupConfig:
-        """The configuration of a group, which `config` remembers: for any group that a client names."""
+        """Return the configuration of a group, which `config` remembers: for any group that a client
+        names.
+        """
         if len(self._configs) >= _CONFIGS_MAX:
             self._configs.clear()
         return self._config_of(group_id)
@@ -88,11 +90,11 @@ class SharePartitions(Leaders):
         return sum(map(len, self._leaders.values()))
 
     def by_topic(self) -> Mapping[tuple[str, UUID], Mapping[int, SharePartition]]:
-        """The leaders by group and topic, then by partition."""
+        """Return the leaders by group and topic, then by partition."""
         return self._leaders
 
     def get(self, group_id: str, topic_id: UUID, partition: int) -> SharePartition:
-        """The leader of a share partition; one that failed to load is made anew.
+        """Return the leader of a share partition; one that failed to load is made anew.
 
         Raises:
             KafkaError: UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER.

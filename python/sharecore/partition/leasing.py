@@ -51,7 +51,7 @@ class Leasing:
         return self._reader.keeps
 
     def forget(self) -> None:
-        """Keeps nothing of what a thread has read."""
+        """Keep nothing of what a thread has read."""
         self._reader.forget()
 
     @property
@@ -68,5 +68,5 @@ class Leasing:
         )
 
     def aborted(self, first: int, end: int) -> list[tuple[int, int]]:
-        """Producer and first offset of aborted transactions with records in `[first, end)`."""
+        """Return producer and first offset of aborted transactions with records in `[first, end)`."""
         return self.log.aborted(first, end)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def find_first_offset(
     config: GroupConfig, log: Log, now_ms: int, done: Callable[[int | KafkaError], object]
 ) -> None:
-    """Looks for the start offset by the group's reset policy (`share.auto.offset.reset`).
+    """Look for the start offset by the group's reset policy (`share.auto.offset.reset`).
 
     Args:
         now_ms: by the clock that record timestamps follow.

@@ -26,12 +26,12 @@ class Tally:
     timed_out: int = 0
 
     def take(self, engine: Partition) -> None:
-        """Adds what an engine has counted; raises KafkaError for one that has failed."""
+        """Add what an engine has counted; raise KafkaError for one that has failed."""
         standing, acknowledged, deliveries = engine.observe()
         self.add(acknowledged, deliveries, standing[5])
 
     def add(self, acknowledged: Sequence[int], deliveries: Sequence[int], timed_out: int) -> None:
-        """Adds what was counted elsewhere."""
+        """Add what was counted elsewhere."""
         self.timed_out += timed_out
         if any(acknowledged):
             for at, records in enumerate(acknowledged):

@@ -27,7 +27,7 @@ class Loop(Protocol):
 
 
 def load_plugin(name: str, settings: Mapping[str, str], loop: Loop) -> Persister:
-    """Imports a persister and creates it.
+    """Import a persister and create it.
 
     Args:
         name: `package.module:Class`.

@@ -32,32 +32,32 @@ class Persister(Protocol):
     """
 
     def initialize(self, key: SharePartitionKey, state_epoch: int, start_offset: int, done: Done) -> None:
-        """Makes state, or begins it anew under a state epoch that is not lower; start offset -1: not known
+        """Make state, or begin it anew under a state epoch that is not lower; start offset -1: not known
         yet.
         """
 
     def read(
         self, key: SharePartitionKey, leader_epoch: int, done: Callable[[LoadedState | KafkaError], None]
     ) -> None:
-        """Loads state for a new leader; leaders with a lower epoch are fenced from then on."""
+        """Load state for a new leader; leaders with a lower epoch are fenced from then on."""
 
     def write(
         self, key: SharePartitionKey, state_epoch: int, leader_epoch: int, write: Write, done: Done
     ) -> None:
-        """Writes a change that an engine has begun."""
+        """Write a change that an engine has begun."""
 
     def write_start(
         self, key: SharePartitionKey, state_epoch: int, leader_epoch: int, start_offset: int, done: Done
     ) -> None:
-        """Writes a start offset of a share partition that had none; nothing has been settled yet."""
+        """Write a start offset of a share partition that had none; nothing has been settled yet."""
 
     def delete(self, key: SharePartitionKey, done: Done) -> None:
-        """Deletes state; there need not be any."""
+        """Delete state; there need not be any."""
 
     def summary(self, key: SharePartitionKey, done: Callable[[StateSummary | KafkaError], None]) -> None:
-        """Reads state without its batches, for administration and for a group that is about to make some;
+        """Read state without its batches, for administration and for a group that is about to make some;
         fences nobody.
         """
 
     def close(self) -> None:
-        """Ends what is under way, since the broker stops; nothing is asked for afterwards."""
+        """End what is under way, since the broker stops; nothing is asked for afterwards."""

@@ -29,7 +29,7 @@ class RequestHeader(NamedTuple):
 
 
 def read_header(frame: bytes, offset: int = 0) -> RequestHeader:
-    """Reads a request header, but for its tagged fields, which only the API's schema tells of.
+    """Read a request header, but for its tagged fields, which only the API's schema tells of.
 
     Raises:
         MalformedMessage: the frame is too short, or the client id is not a string.
@@ -74,8 +74,8 @@ class Codec:
         return compile_layout(self.response.struct)
 
     def read_request(self, frame: bytes, header: RequestHeader) -> Any:
-        """The body of the request whose header was read; fields that only newer versions have show their
-        defaults.
+        """Return the body of the request whose header was read; fields that only newer versions have show
+        their defaults.
 
         Raises:
             MalformedMessage: the bytes do not hold this request.
@@ -86,11 +86,11 @@ class Codec:
     def write_response(
         self, correlation_id: int, message: Mapping[str, Any] | Produced | ShareAnswer
     ) -> list[bytes]:
-        """A response frame with its size before it, as buffers to send one after the other."""
+        """Return a response frame with its size before it, as buffers to send one after the other."""
         return self.response_layout.write_response(correlation_id, self.tagged_header, message)
 
     def write_request(self, correlation_id: int, client_id: str | None, message: Mapping[str, Any]) -> bytes:
-        """A request frame with its size before it."""
+        """Return a request frame with its size before it."""
         name = None if client_id is None else client_id.encode()
         parts = [
             _HEADER.pack(self.api_key, self.version, correlation_id, -1 if name is None else len(name)),
@@ -102,7 +102,7 @@ class Codec:
         return b"".join((_CORRELATION_ID.pack(sum(map(len, parts))), *parts))
 
     def read_response(self, frame: bytes) -> tuple[int, Any]:
-        """The correlation id and the message of a response frame (without its size).
+        """Return the correlation id and the message of a response frame (without its size).
 
         Raises:
             MalformedMessage: the bytes do not hold this response.
@@ -124,5 +124,5 @@ class Codec:
 
 @cache
 def codec(api_key: int, version: int) -> Codec:
-    """The codec of an API in a version; raises KeyError when the schemas do not have it."""
+    """Return the codec of an API in a version; raise KeyError when the schemas do not have it."""
     return Codec(api_key, version)

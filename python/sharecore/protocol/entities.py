@@ -25,7 +25,7 @@ _CLASS_VARIABLE = "__"
 
 
 def entity(module: str, name: str) -> Any:
-    """A class of one of kio's modules, which is read anew each time.
+    """Return a class of one of kio's modules, which is read anew each time.
 
     Args:
         module: its whole name, of three parts below `kio.schema`.
@@ -35,7 +35,7 @@ def entity(module: str, name: str) -> Any:
 
 
 def fields_of(entity: Any) -> Iterator[dataclasses.Field[Any]]:
-    """The fields of such a class, in their order, each with its name and type."""
+    """Yield the fields of such a class, in their order, each with its name and type."""
     for name, annotation in entity.__annotations__.items():
         if not name.startswith(_CLASS_VARIABLE):
             field = vars(entity).get(name)
@@ -46,7 +46,7 @@ def fields_of(entity: Any) -> Iterator[dataclasses.Field[Any]]:
 
 
 def _run(module: str) -> SimpleNamespace:
-    """What importing it would make."""
+    """Return what importing it would make."""
     names: dict[str, Any] = {"__name__": module, "__builtins__": _BUILTINS}
     exec(_code(module), names)
     return SimpleNamespace(**names)
@@ -57,7 +57,9 @@ _shared = cache(_run)
 
 
 def _code(module: str) -> Any:
-    """What importing it would run. The packages that it lies in would import more, and are passed by."""
+    """Return what importing it would run. The packages that it lies in would import more, and are passed
+    by.
+    """
     _, _, *folders, last = module.split(".")
     places = ["/".join((place, *folders)) for place in kio.schema.__path__]
     spec = PathFinder.find_spec(last, places)

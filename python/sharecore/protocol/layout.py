@@ -24,7 +24,7 @@ _ACKNOWLEDGEMENT_BATCH = [
 
 
 def read_message(layout: Layout, data: bytes, offset: int) -> Any:
-    """Reads a message that takes the rest of `data`; bytes after it are left alone, as Kafka does.
+    """Read a message that takes the rest of `data`; bytes after it are left alone, as Kafka does.
 
     Raises:
         MalformedMessage: the bytes end too early, or a length or a string in them is impossible.

@@ -78,7 +78,7 @@ class Struct:
     fields: tuple[FieldSpec, ...]
 
     def field(self, name: str) -> FieldSpec | None:
-        """The field of this name, or None when this version does not have it."""
+        """Return the field of this name, or None when this version does not have it."""
         return next((field for field in self.fields if field.name == name), None)
 
 
@@ -135,7 +135,7 @@ _NEWER: Mapping[int, tuple[int, Callable[[Struct], Struct], Callable[[Struct], S
 
 
 def versions(api_key: int, *, response: bool) -> list[int]:
-    """The versions that the schemas know, in their order."""
+    """Return the versions that the schemas know, in their order."""
     kind: Any = EntityType.response if response else EntityType.request
     known = kio_index.schema_name_map[kio_index.api_key_map[api_key]]
     found = {version for version, kinds in known.items() if kind in kinds}
@@ -145,13 +145,13 @@ def versions(api_key: int, *, response: bool) -> list[int]:
 
 
 def newest_version(api_key: int, *, response: bool) -> int:
-    """The highest version that the schemas know."""
+    """Return the highest version that the schemas know."""
     return versions(api_key, response=response)[-1]
 
 
 @cache
 def load(api_key: int, version: int, *, response: bool) -> Message:
-    """The schema of a request or a response.
+    """Return the schema of a request or a response.
 
     Raises:
         KeyError: the schemas have no such API or version.

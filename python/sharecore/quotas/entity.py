@@ -34,7 +34,7 @@ class Component(NamedTuple):
 
 
 def entity_of(parts: Iterable[tuple[str, str | None]]) -> Entity:
-    """An entity of its parts; the last one of a type counts."""
+    """Return an entity of its parts; the last one of a type counts."""
     return tuple(sorted(dict(parts).items()))
 
 
@@ -56,7 +56,7 @@ def check_entity(entity: Entity) -> None:
 
 
 def select(entities: Iterable[Entity], components: Sequence[Component], *, strict: bool) -> list[Entity]:
-    """The entities that a filter means.
+    """Return the entities that a filter means.
 
     Args:
         entities: all of them.

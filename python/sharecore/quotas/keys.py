@@ -23,7 +23,7 @@ _OF_CLIENTS = (PRODUCER, CONSUMER, REQUEST, CONTROLLER)
 
 
 def check_value(entity: Entity, key: str, value: float) -> None:
-    """Raises KafkaError unless an entity may have such a quota."""
+    """Raise KafkaError unless an entity may have such a quota."""
     keys = (IP_RATE,) if IP in dict(entity) else _OF_CLIENTS
     if key not in keys:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Invalid configuration key {key}")

@@ -61,11 +61,11 @@ class ClientQuotas:
         return iter(sorted(self._entries, key=_written))
 
     def of(self, entity: Entity) -> Mapping[str, float]:
-        """An entity's quotas."""
+        """Return an entity's quotas."""
         return self._entries.get(entity, {})
 
     def limit(self, key: str, user: str, client_id: str) -> Limit | None:
-        """The quota that counts for a request: the most particular one; None where there is none."""
+        """Return the quota that counts for a request: the most particular one; None where there is none."""
         if len(user) + len(client_id) > _NAMES_MAX:
             return self._look_up(key, user, client_id)
         try:
@@ -77,7 +77,7 @@ class ClientQuotas:
             return found
 
     def connection_rate(self, address: str) -> float | None:
-        """Connections a second that an address may open; None for any number."""
+        """Return connections a second that an address may open; None for any number."""
         return self._addresses.get(address, self._addresses.get(None))
 
     async def check(self, entity: Entity) -> None:
@@ -88,7 +88,7 @@ class ClientQuotas:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"{host} is not a valid IP or resolvable host.")
 
     async def change(self, changes: Mapping[Entity, Mapping[str, float | None]]) -> None:
-        """Sets quotas, or takes those away whose value is None; one change after the other.
+        """Set quotas, or take those away whose value is None; one change after the other.
 
         Raises:
             KafkaError: KAFKA_STORAGE_ERROR.

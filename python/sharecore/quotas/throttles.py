@@ -42,11 +42,11 @@ class Throttles:
         """Whether the time that requests take counts."""
 
     def produced(self, user: str, client_id: str, size: int) -> int:
-        """Counts the bytes of a Produce request; returns milliseconds to wait, as the others do."""
+        """Count the bytes of a Produce request; return milliseconds to wait, as the others do."""
         return self._count(PRODUCER, user, client_id, size)
 
     def consumed(self, user: str, client_id: str, size: int) -> int:
-        """Counts the bytes of an answer with records."""
+        """Count the bytes of an answer with records."""
         return self._count(CONSUMER, user, client_id, size)
 
     def not_consumed(self, user: str, client_id: str, size: int) -> None:
@@ -64,12 +64,12 @@ class Throttles:
         return min(int(limit.bound * seconds), 2**31 - 1)
 
     def spent(self, user: str, client_id: str, nanoseconds: int) -> int:
-        """Counts time; nobody waits longer for it than one sample."""
+        """Count time; nobody waits longer for it than one sample."""
         waiting_ms = self._count(REQUEST, user, client_id, nanoseconds * 100 / 1e9)
         return min(waiting_ms, self._window.sample_ms)
 
     def mutations(self, user: str, client_id: str, *, strict: bool) -> Mutations:
-        """What a request may make and delete.
+        """Return what a request may make and delete.
 
         Args:
             user, client_id: whose request it is.
@@ -111,7 +111,7 @@ class Mutations:
         """How long the client has to wait."""
 
     def take(self, count: int) -> None:
-        """Counts partitions that come or go.
+        """Count partitions that come or go.
 
         Raises:
             KafkaError: THROTTLING_QUOTA_EXCEEDED, nothing is counted.

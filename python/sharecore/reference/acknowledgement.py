@@ -13,7 +13,7 @@ STATE_AFTER = {GAP: ARCHIVED, ACCEPT: ACKNOWLEDGED, RELEASE: AVAILABLE, REJECT: 
 
 
 def acknowledged(window: Window, first: int, last: int, types: bytes) -> Iterator[tuple[int, int]]:
-    """The offsets of one acknowledged batch that are in flight, each with its acknowledge type.
+    """Yield the offsets of one acknowledged batch that are in flight, each with its acknowledge type.
 
     Offsets below the start offset are settled, and those in a gap do not exist: both are passed over.
 

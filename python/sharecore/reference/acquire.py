@@ -44,7 +44,7 @@ class Acquisition:
         return self.acquired
 
     def _archive_vanished(self, fetch_offset: int, base: int) -> None:
-        """Records between the fetch offset and the first batch returned have left the log (compaction)."""
+        """Record between the fetch offset and the first batch returned have left the log (compaction)."""
         if fetch_offset < base:
             self.window.archive_available(fetch_offset, base - 1)
 

@@ -125,7 +125,7 @@ class ManagedPartition(Partition):
                 self._hold_back(range(first, last + 1), now_ms)
 
     def _hold_back(self, offsets: range, now_ms: int) -> None:
-        """Records that are available, because they were given back, wait: neighbours delivered as often as
+        """Record that are available, because they were given back, wait: neighbours delivered as often as
         each other wait together.
         """
         first, before = 0, None

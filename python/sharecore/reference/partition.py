@@ -195,7 +195,9 @@ class Partition:
         return self._begin_write(begun)
 
     def release(self, now_ms: int, member: str) -> Write | None:
-        """The member's session ended: what it holds is available again, or archived at the delivery limit."""
+        """Return the member's session ended: what it holds is available again, or archived at the delivery
+        limit.
+        """
         held = [o for o, r in self._window.all() if r.state == ACQUIRED and r.member == member]
         for offset in held:
             record = self._window.records[offset]
@@ -248,7 +250,8 @@ class Partition:
         return self._due.take()
 
     def finish_archiving(self, now_ms: int, first: int, last: int) -> Write | None:
-        """The letters of first to last are written, or never will be: what waited for them is archived.
+        """The letters of first to last are written, or never will be: what waited for them is
+        archived.
 
         The records change at once, and stay so however the write ends.
         """
@@ -289,7 +292,9 @@ class Partition:
             self._window.advance_start()
 
     def batch_end(self, offset: int) -> int:
-        """The last offset of what `offset` was acquired together with; itself where it is not in flight."""
+        """Return the last offset of what `offset` was acquired together with; itself where it is not in
+        flight.
+        """
         return next((batch.last for batch in self._window.between(offset, offset)), offset)
 
     def is_slow(self, offset: int) -> bool:

@@ -60,7 +60,7 @@ class Window:
         return [b for b in self.batches if b.last >= first and b.first <= last]
 
     def items(self, first: int, last: int) -> Iterator[tuple[int, Record]]:
-        """Records of offsets first to last, in order."""
+        """Record of offsets first to last, in order."""
         for batch in self.between(first, last):
             for offset in range(max(first, batch.first), min(last, batch.last) + 1):
                 yield offset, self.records[offset]

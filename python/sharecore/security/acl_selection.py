@@ -56,7 +56,7 @@ class AclSelection:
         return found
 
     def _exact(self, wanted: AclFilter) -> Iterator[AclFilter]:
-        """Filters of exact names that together select what one of a name that entries match does."""
+        """Filter of exact names that together select what one of a name that entries match does."""
         name = wanted.name
         if name is None or wanted.pattern_type != PatternType.MATCH:
             yield wanted
@@ -71,7 +71,7 @@ class AclSelection:
 
 
 def _fields(wanted: AclFilter) -> _Fields:
-    """The fields that a filter sets."""
+    """Return the fields that a filter sets."""
     return tuple(name for name, open_values in _OPEN if getattr(wanted, name) not in open_values)
 
 

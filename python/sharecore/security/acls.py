@@ -42,7 +42,7 @@ class Acls:
         self._changed = changed
 
     def select(self, wanted: AclFilter) -> list[Acl]:
-        """The entries that a filter means: looked up where it names a resource, else of all."""
+        """Return the entries that a filter means: looked up where it names a resource, else of all."""
         return [acl for acl in self._candidates(wanted) if wanted.matches(acl)]
 
     def _candidates(self, wanted: AclFilter) -> Iterable[Acl]:
@@ -54,7 +54,7 @@ class Acls:
         return (*self._literal.get((kind, name), ()), *self._prefixed.get((kind, name), ()))
 
     def of(self, resource_type: int, name: str) -> Iterator[Acl]:
-        """The entries that count for a resource."""
+        """Yield the entries that count for a resource."""
         yield from self._literal.get((resource_type, name), ())
         if name != WILDCARD:
             yield from self._literal.get((resource_type, WILDCARD), ())
@@ -65,7 +65,7 @@ class Acls:
     async def delete(
         self, wanted: Iterable[AclFilter], step: Callable[[], Awaitable[None]]
     ) -> list[list[Acl]]:
-        """Deletes the entries that filters mean, whichever broker has added them; returns them by filter.
+        """Delete the entries that filters mean, whichever broker has added them; return them by filter.
 
         Args:
             wanted: the filters.
@@ -91,7 +91,7 @@ class Acls:
         return found
 
     def change(self, puts: Iterable[Acl] = (), deletes: Iterable[Acl] = ()) -> Ticket:
-        """Adds and deletes entries, all or none; they count once the ticket has ended well."""
+        """Add and delete entries, all or none; they count once the ticket has ended well."""
         puts, deletes = list(puts), list(deletes)
         ticket = self._catalogue.change([(_key(acl), b"") for acl in puts], map(_key, deletes))
 

@@ -39,7 +39,7 @@ class Decision(NamedTuple):
         return " ".join(f"{key}={_quoted(value)}" for key, value in self.fields().items())
 
     def fields(self) -> dict[str, str]:
-        """The fields of a line, by name."""
+        """Return the fields of a line, by name."""
         fields = {
             "principal": cut(str(self.principal)),
             "host": self.host,
@@ -105,6 +105,6 @@ class _JsonLines(logging.Formatter):
 
 
 def _quoted(value: str) -> str:
-    """A value that cannot be taken for two, nor for two lines."""
+    """Return a value that cannot be taken for two, nor for two lines."""
     plain = value.isprintable() and not any(each in value for each in ' "=')
     return value if plain else json.dumps(value)

@@ -136,7 +136,7 @@ class Authorizer:
         return any(not _is_covered(acl, denied) for acl in allowed)
 
     def operations(self, principal: Principal, host: str, resource_type: int, name: str) -> int:
-        """What somebody may do with a resource, as the bits that answers carry (KIP-430)."""
+        """Return what somebody may do with a resource, as the bits that answers carry (KIP-430)."""
         bits = 0
         for operation in SUPPORTED[resource_type]:
             if self.allows(principal, host, operation, resource_type, name, quiet=True):

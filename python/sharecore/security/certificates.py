@@ -53,7 +53,7 @@ class Authority:
         self.certificate_path.write_bytes(_pem_of_certificate(self._certificate))
 
     def issue(self, name: str, *, file: str, hosts: Sequence[str] = ()) -> Path:
-        """Makes a key and a certificate, in one PEM file as `ssl.keystore.location` takes it.
+        """Make a key and a certificate, in one PEM file as `ssl.keystore.location` takes it.
 
         Args:
             name: who it is for: the common name.
@@ -149,7 +149,7 @@ def _pem_of_certificate(certificate: Certificate) -> bytes:
 
 
 def _write_secret(path: Path, content: bytes) -> None:
-    """Writes a file that only its owner can ever read."""
+    """Write a file that only its owner can ever read."""
     fresh = path.with_name(path.name + ".new")
     number = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(number, "wb") as file:

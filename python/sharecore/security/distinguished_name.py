@@ -29,7 +29,7 @@ _ESCAPED = frozenset(',=+<>#;"\\')
 
 
 def subject_of(certificate: bytes) -> str:
-    """The subject's name, the most special part first: `CN=worker,O=Example`.
+    """Return the subject's name, the most special part first: `CN=worker,O=Example`.
 
     Args:
         certificate: X.509 in DER.

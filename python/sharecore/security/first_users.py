@@ -25,7 +25,7 @@ class FirstUser(NamedTuple):
 
 
 def parse_add_scram(text: str) -> FirstUser:
-    """Reads `SCRAM-SHA-256=[name=alice,password=secret]`, with `iterations=` where others are wanted.
+    """Read `SCRAM-SHA-256=[name=alice,password=secret]`, with `iterations=` where others are wanted.
 
     Raises:
         ConfigError: it cannot be read; the text does not tell the password.

@@ -17,7 +17,7 @@ class Login(NamedTuple):
 
 
 def parse_jaas(text: str) -> Login:
-    """Reads `org.example.PlainLoginModule required user_alice="secret";`.
+    """Read `org.example.PlainLoginModule required user_alice="secret";`.
 
     Raises:
         ValueError: it is none; the text does not tell what stands in it.

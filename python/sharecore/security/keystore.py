@@ -34,7 +34,7 @@ class KeyPair:
 
 
 def read_keystore(config: BrokerConfig) -> KeyPair | None:
-    """The key and certificates of a listener's settings (`ssl.keystore.*`); None when nothing is set.
+    """Return the key and certificates of a listener's settings (`ssl.keystore.*`); None when nothing is set.
 
     Raises:
         ConfigError: it cannot be read.
@@ -62,7 +62,7 @@ def read_keystore(config: BrokerConfig) -> KeyPair | None:
 
 
 def read_truststore(config: BrokerConfig) -> str | None:
-    """The certificates of trusted authorities as PEM (`ssl.truststore.*`); None when nothing is set.
+    """Return the certificates of trusted authorities as PEM (`ssl.truststore.*`); None when nothing is set.
 
     Raises:
         ConfigError: it cannot be read.
@@ -79,7 +79,7 @@ def read_truststore(config: BrokerConfig) -> str | None:
 
 
 def store_files(config: BrokerConfig) -> list[Path]:
-    """The files that the settings name."""
+    """Return the files that the settings name."""
     return [Path(each) for each in (config.ssl_keystore_location, config.ssl_truststore_location) if each]
 
 
@@ -99,7 +99,7 @@ def _lines(pem: str) -> str:
 
 
 def _blocks(text: str) -> Iterator[tuple[str, slice]]:
-    """The blocks of PEM in a text: what each is, and where; in one pass, whatever the text is."""
+    """Yield the blocks of PEM in a text: what each is, and where; in one pass, whatever the text is."""
     begun: re.Match[str] | None = None
     for edge in _EDGE.finditer(text):
         if edge[1] == "BEGIN":
@@ -110,7 +110,7 @@ def _blocks(text: str) -> Iterator[tuple[str, slice]]:
 
 
 def _read(name: str, location: str, kind: str) -> bytes | str:
-    """A store's content: text for PEM, bytes for PKCS12."""
+    """Return a store's content: text for PEM, bytes for PKCS12."""
     try:
         data = read_file(location)
     except OSError as error:

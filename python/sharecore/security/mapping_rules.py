@@ -42,7 +42,7 @@ class MappingRules:
             at = end + len(text[end:]) - len(text[end:].lstrip(" ,\n"))
 
     def name(self, subject: str) -> str | None:
-        """The principal's name for a certificate's subject; None when no rule fits."""
+        """Return the principal's name for a certificate's subject; None when no rule fits."""
         for rule in self._rules:
             if rule is None:
                 return subject

@@ -18,7 +18,7 @@ def mechanisms_of(
     credentials: Credentials,
     keys: Callable[[BrokerConfig], TokenKeys] = TokenKeys,
 ) -> dict[str, Mechanism]:
-    """The mechanisms of a listener, in the order of its settings.
+    """Return the mechanisms of a listener, in the order of its settings.
 
     Args:
         config: the broker's configuration.

@@ -50,7 +50,7 @@ class TokenKeys:
             raise ConfigError(f"sasl.oauthbearer.jwks.endpoint.url={url}: {error}") from None
 
     def fetch(self) -> None:
-        """Fetches the keys; takes as long as the network does, so it is for a thread of its own.
+        """Fetch the keys; take as long as the network does, so it is for a thread of its own.
 
         Raises:
             OSError: the address does not answer.
@@ -74,7 +74,7 @@ class TokenKeys:
         self._keys = {key.key_id: key for key in keys if key.key_type != "oct"}
 
     def find(self, key_id: str | None) -> Any:
-        """The key with an id; the only one there is where a token names none."""
+        """Return the key with an id; the only one there is where a token names none."""
         if key_id is None and len(self._keys) == 1:
             return next(iter(self._keys.values()))
         return self._keys.get(key_id)
@@ -97,7 +97,9 @@ class OAuth:
         return OAuthExchange(self)
 
     def verify(self, token: str) -> tuple[str, int]:
-        """The name that a token proves, and when it runs out in milliseconds of the epoch; raises Refused."""
+        """Return the name that a token proves, and when it runs out in milliseconds of the epoch; raise
+        Refused.
+        """
         import jwt
         from jwt.exceptions import PyJWTError
 
@@ -143,7 +145,7 @@ class OAuthExchange:
         self.expires_ms: int | None = None
 
     def step(self, message: bytes) -> bytes:
-        """Takes the client's message; raises `Refused`."""
+        """Take the client's message; raise `Refused`."""
         if self._refused is not None:
             raise self._refused
         act_for, token = _parse(message)

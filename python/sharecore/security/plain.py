@@ -26,7 +26,7 @@ class Plain:
 
     @classmethod
     def of(cls, config: BrokerConfig) -> Plain:
-        """The mechanism as a listener has it.
+        """Return the mechanism as a listener has it.
 
         Args:
             config: the settings as the listener has them for PLAIN.
@@ -68,7 +68,7 @@ class PlainExchange:
         self.complete = False
 
     def step(self, message: bytes) -> bytes:
-        """Takes the client's message; raises `Refused`."""
+        """Take the client's message; raise `Refused`."""
         try:
             parts = message.decode().split("\0")
         except UnicodeDecodeError:

@@ -18,7 +18,7 @@ class Principal(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Principal:
-        """Reads `User:alice`.
+        """Read `User:alice`.
 
         Raises:
             ValueError: there is no type or no name.

@@ -33,7 +33,7 @@ class Exchange(Protocol):
     """When the proof loses its value, in milliseconds of the epoch; None for never."""
 
     def step(self, message: bytes) -> bytes:
-        """Handles the client's next message and returns the answer to it; raises `Refused`."""
+        """Handle the client's next message and return the answer to it; raise `Refused`."""
 
 
 class Mechanism(Protocol):

@@ -63,7 +63,7 @@ class Credentials:
         catalogue.watch(_PREFIX, self._told)
 
     def get(self, user: str, mechanism: str) -> Credential | None:
-        """A user's credential for a mechanism."""
+        """Return a user's credential for a mechanism."""
         return self._found.get((user, mechanism))
 
     def users(self) -> dict[str, dict[str, int]]:
@@ -78,7 +78,7 @@ class Credentials:
         puts: Iterable[tuple[str, str, Credential]] = (),
         deletes: Iterable[tuple[str, str]] = (),
     ) -> Ticket:
-        """Sets and deletes credentials, all of them or none; they count once the ticket has ended well.
+        """Set and delete credentials, all of them or none; they count once the ticket has ended well.
 
         Args:
             puts: user, mechanism and credential.

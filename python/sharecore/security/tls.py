@@ -27,7 +27,7 @@ _CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required
 
 
 def server_context(config: BrokerConfig) -> ssl.SSLContext:
-    """The context of a listener.
+    """Return the context of a listener.
 
     Args:
         config: the settings as the listener has them (`BrokerConfig.for_listener`).
@@ -155,7 +155,7 @@ class TlsListener:
         self._context, self._stamps = loaded
 
     def context(self) -> ssl.SSLContext:
-        """What the next handshake uses."""
+        """Return what the next handshake uses."""
         return self._context
 
     async def reload(

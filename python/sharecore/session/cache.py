@@ -51,7 +51,7 @@ class ShareSessionCache(Sessions):
         return iter(list(self._sessions.values()))
 
     def open(self, group_id: str | None, member_id: str | None, connection: Hashable) -> ShareSession:
-        """A new session, for a request with epoch 0.
+        """Return a new session, for a request with epoch 0.
 
         It takes the place of one that the member had before: what the member holds stays leased to it, and
         fetches of the old session that wait are answered. One of a member that has left its group ends.
@@ -104,7 +104,7 @@ class ShareSessionCache(Sessions):
             self.close(largest)
 
     def close(self, session: ShareSession) -> None:
-        """Ends a session; does nothing for one that has ended."""
+        """End a session; do nothing for one that has ended."""
         if self._sessions.get(session.key) is not session:
             return
         del self._sessions[session.key]
@@ -112,7 +112,7 @@ class ShareSessionCache(Sessions):
         self._ended(session)
 
     def close_member(self, group_id: str, member_id: str) -> None:
-        """Ends the session of a member that fell silent, if it has one."""
+        """End the session of a member that fell silent, if it has one."""
         session = self._sessions.get((group_id, member_id))
         if session is not None:
             self.close(session)
@@ -137,7 +137,7 @@ class ShareSessionCache(Sessions):
         return session
 
     def connection_lost(self, connection: Hashable) -> None:
-        """Ends every session that was opened over this connection."""
+        """End every session that was opened over this connection."""
         for key in self._by_connection.pop(connection, {}):
             self._ended(self._sessions.pop(key))
 

@@ -49,7 +49,7 @@ class FetchPartition:
     start_offset: int = _UNKNOWN
 
     def note(self, high_watermark: int, start_offset: int, *, failed: bool) -> bool:
-        """Notes what the client is told now; whether it is anything new."""
+        """Note what the client is told now; whether it is anything new."""
         told = (self.high_watermark, self.start_offset)
         self.high_watermark = _UNKNOWN if failed else high_watermark
         self.start_offset = start_offset
@@ -77,7 +77,7 @@ class FetchSession:
     partitions: dict[PartitionId, FetchPartition] = field(default_factory=dict)
 
     def update(self, wanted: Iterable[FetchPartition], forgotten: Iterable[PartitionId]) -> None:
-        """Takes partitions in, or their new places, and then others out."""
+        """Take partitions in, or their new places, and then others out."""
         for partition in wanted:
             known = self.partitions.get(partition.key)
             if known is None:
@@ -155,7 +155,7 @@ class FetchSessionCache:
         *,
         by_id: bool,
     ) -> FetchSession | None:
-        """The session as a request leaves it; None where no partition is left, which ends it.
+        """Return the session as a request leaves it; None where no partition is left, which ends it.
 
         Raises:
             KafkaError: FETCH_SESSION_ID_NOT_FOUND, also where it grows beyond the bound of memory, which ends
@@ -187,13 +187,13 @@ class FetchSessionCache:
         return session
 
     def close(self, session_id: int) -> None:
-        """Ends a session, if there is one of the id."""
+        """End a session, if there is one of the id."""
         session = self._sessions.pop(session_id, None)
         if session is not None:
             self._bytes -= session.bytes
 
     def _evict(self, size: int, now_ms: int) -> bool:
-        """Ends a session that is idle, or old and no larger than the one that wants its place."""
+        """End a session that is idle, or old and no larger than the one that wants its place."""
         if not self._sessions:
             return False
         victim = next(iter(self._sessions.values()))

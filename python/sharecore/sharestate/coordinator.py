@@ -50,7 +50,7 @@ def _hash_before(group_id: str, topic_id: UUID) -> int:
 
 
 def check_epochs(leader_epoch: int = 0, state_epoch: int = 0) -> None:
-    """Raises KafkaError(INVALID_REQUEST) for a negative epoch."""
+    """Raise KafkaError(INVALID_REQUEST) for a negative epoch."""
     if leader_epoch < 0:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "The leader epoch cannot be a negative number.")
     if state_epoch < 0:
@@ -94,7 +94,7 @@ class ShareCoordinator(States):
         self._changes = 0
 
     def initialize(self, key: SharePartitionKey, state_epoch: int, start_offset: int, done: Done) -> None:
-        """Creates state for a share partition, or resets it under a higher state epoch.
+        """Create state for a share partition, or reset it under a higher state epoch.
 
         Raises:
             KafkaError: INVALID_REQUEST, FENCED_STATE_EPOCH, or why the state cannot be loaded.
@@ -121,7 +121,7 @@ class ShareCoordinator(States):
         batches: bytes,
         done: Done,
     ) -> None:
-        """Writes a change of a share partition's state.
+        """Write a change of a share partition's state.
 
         Args:
             start_offset: one that is not behind that of the state leaves it as it is, -1 for instance.
@@ -214,7 +214,7 @@ class ShareCoordinator(States):
                 yield partition, state.content
 
     def delete(self, key: SharePartitionKey, done: Done) -> None:
-        """Deletes the state of a share partition; there need not be any.
+        """Delete the state of a share partition; there need not be any.
 
         Raises:
             KafkaError: why the state cannot be loaded.
@@ -229,7 +229,7 @@ class ShareCoordinator(States):
         shard.append((state.snapshot_key, None), self._clock.now_ms(), done)
 
     def partition_of(self, key: SharePartitionKey) -> int:
-        """The partition of the state topic that holds the state of a share partition."""
+        """Return the partition of the state topic that holds the state of a share partition."""
         return self._route(key, len(self._all_shards()))
 
     @property
@@ -261,7 +261,7 @@ class ShareCoordinator(States):
         return self._runtime.writes
 
     def flush(self) -> None:
-        """Appends what is staged, without waiting for the end of the turn."""
+        """Append what is staged, without waiting for the end of the turn."""
         for shard in self._shards:
             shard.flush()
 
@@ -286,7 +286,7 @@ class ShareCoordinator(States):
         self._runtime.topic_deleted()
 
     def load(self, partition: int) -> None:
-        """Reads a partition of the topic that has become this broker's; else that is done on first use.
+        """Read a partition of the topic that has become this broker's; else that is done on first use.
 
         Raises:
             KafkaError: why it cannot be read.
@@ -323,6 +323,6 @@ class ShareCoordinator(States):
 
 
 def _append(shard: StateShard, state: ShareState, record: Record, now_ms: int, done: Done | None) -> None:
-    """Appends a record of a state, which knows where its last snapshot lies."""
+    """Append a record of a state, which knows where its last snapshot lies."""
     is_update = record[0] is state.update_key
     shard.append(record, now_ms, done, snapshot_of=None if is_update else state)

@@ -19,28 +19,28 @@ class SharePartitionKey(NamedTuple):
     partition: int
 
     def coordinator_key(self) -> str:
-        """The key that clients name in FindCoordinator: `group:topicId:partition`."""
+        """Return the key that clients name in FindCoordinator: `group:topicId:partition`."""
         return f"{before_partition(self.group_id, self.topic_id)}{self.partition}"
 
 
 def before_partition(group_id: str, topic_id: UUID) -> str:
-    """What stands before the partition in the coordinator keys of a topic's share partitions."""
+    """Return what stands before the partition in the coordinator keys of a topic's share partitions."""
     return f"{group_id}:{topic_id_text(topic_id)}:"
 
 
 @lru_cache(maxsize=4096)
 def topic_id_text(topic_id: UUID) -> str:
-    """A topic id as Kafka prints it: URL-safe base64 without padding."""
+    """Return a topic id as Kafka prints it: URL-safe base64 without padding."""
     return base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
 
 
 def topic_id_of(text: str) -> UUID:
-    """Reads a topic id as Kafka prints it; raises ValueError for any other text."""
+    """Read a topic id as Kafka prints it; raise ValueError for any other text."""
     return UUID(bytes=base64.urlsafe_b64decode(text + "=="))
 
 
 def parse_coordinator_key(text: str) -> SharePartitionKey:
-    """The share partition that a FindCoordinator key of type SHARE names.
+    """Return the share partition that a FindCoordinator key of type SHARE names.
 
     Raises:
         ValueError: the text is not `group:topicId:partition`; group ids may hold colons themselves.

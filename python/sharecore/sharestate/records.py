@@ -83,7 +83,7 @@ class UnknownRecordType(ValueError):
 
 
 def decode_record(key: bytes | None, value: bytes | None) -> StateRecord:
-    """Reads a record of the topic.
+    """Read a record of the topic.
 
     Raises:
         UnknownRecordType: of no kind that is known.
@@ -118,12 +118,12 @@ def decode_key(data: bytes) -> tuple[int, SharePartitionKey]:
 
 
 def key_tail(key: SharePartitionKey) -> bytes:
-    """What follows the kind in the keys of a share partition's records."""
+    """Return what follows the kind in the keys of a share partition's records."""
     return encode_key(UPDATE, key)[_KEY_KIND.size :]
 
 
 def key_of(tail: bytes) -> SharePartitionKey:
-    """The share partition that the rest of a record's key names, what follows the kind.
+    """Return the share partition that the rest of a record's key names, what follows the kind.
 
     Raises:
         ValueError: the bytes are damaged.
@@ -146,7 +146,7 @@ def _uuid(data: bytes) -> UUID:
 
 
 def decode_snapshot(data: bytes) -> Snapshot:
-    """Reads the value of a ShareSnapshot record.
+    """Read the value of a ShareSnapshot record.
 
     Raises:
         ValueError: the bytes are damaged or of a version that is not known.
@@ -160,7 +160,7 @@ def decode_snapshot(data: bytes) -> Snapshot:
 
 
 def decode_update(data: bytes) -> Update:
-    """Reads the value of a ShareUpdate record.
+    """Read the value of a ShareUpdate record.
 
     Raises:
         ValueError: the bytes are damaged or of a version that is not known.

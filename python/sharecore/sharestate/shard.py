@@ -132,15 +132,15 @@ class StateShard:
         return self._staged.is_settled
 
     def when_durable(self, done: Done) -> None:
-        """Calls back when the states are on the disk as they are now, or when a write was lost."""
+        """Call back when the states are on the disk as they are now, or when a write was lost."""
         self._staged.when_ended(done)
 
     def flush(self) -> None:
-        """Appends what is staged."""
+        """Append what is staged."""
         self._staged.flush()
 
     def prune(self) -> None:
-        """Deletes records that later snapshots have made redundant.
+        """Delete records that later snapshots have made redundant.
 
         Deletes none while a write is lost: it may have been one of these snapshots.
         """

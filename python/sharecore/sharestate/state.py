@@ -42,7 +42,7 @@ class ShareState:
     def initialize(
         self, state_epoch: int, start_offset: int, *, now_ms: int, updates_per_snapshot: int
     ) -> Record:
-        """Resets the state to a start offset (-1: not known yet) and returns the snapshot to append.
+        """Reset the state to a start offset (-1: not known yet) and return the snapshot to append.
 
         Raises:
             KafkaError: FENCED_STATE_EPOCH when the state has a higher epoch.
@@ -73,7 +73,7 @@ class ShareState:
         updates_per_snapshot: int,
         leader_epoch: int | None = None,
     ) -> Record:
-        """Applies a change and returns the record to append.
+        """Apply a change and return the record to append.
 
         It is an update, or a snapshot of everything once `updates_per_snapshot` updates stand since the last
         one. The start offset never falls, nor does the count while it stays. `batches` are packed, ascending,
@@ -91,7 +91,7 @@ class ShareState:
         return (self.snapshot_key if is_snapshot else self.update_key), value
 
     def snapshot(self, now_ms: int, create_ms: int) -> Record:
-        """The record that makes all earlier ones redundant."""
+        """Return the record that makes all earlier ones redundant."""
         return self.snapshot_key, self.content.snapshot(now_ms, create_ms)
 
     def raise_leader_epoch(

@@ -47,7 +47,7 @@ class LeasedRanges(InputPartition):
 def read_ranges(
     part: LeasedRanges, connection: dict[str, str], *, headers: bool, fail_on_data_loss: bool
 ) -> Iterator[pa.RecordBatch]:
-    """The records of a task, fetching the next ones while Spark works on those before.
+    """Yield the records of a task, fetching the next ones while Spark works on those before.
 
     Raises:
         KafkaError: a record is gone from the log or cannot be read, and `fail_on_data_loss` says that this

@@ -61,7 +61,7 @@ class Fetcher:
         return Cluster(self.settings)
 
     def begin(self, part: Part, offset: int, bytes_max: int) -> asyncio.Task[Any]:
-        """Starts a fetch; the request is on its way when this returns, if there is a connection."""
+        """Start a fetch; the request is on its way when this returns, if there is a connection."""
         task = self.loop.create_task(self._fetch(part, offset, bytes_max))
         self.loop.run_until_complete(asyncio.sleep(0))
         return task
@@ -70,7 +70,7 @@ class Fetcher:
         return self.loop.run_until_complete(task)
 
     def names_of(self, topic_ids: Iterable[UUID]) -> dict[UUID, str]:
-        """The names of topics, those left out that nobody knows any more; raises KafkaError."""
+        """Return the names of topics, those left out that nobody knows any more; raise KafkaError."""
         wanted = set(topic_ids)
 
         async def ask() -> dict[UUID, str]:
@@ -81,7 +81,7 @@ class Fetcher:
         return self.loop.run_until_complete(self._until_answered(ask, "names of topics"))
 
     def offset_for(self, part: Part, timestamp: int) -> int:
-        """An offset by timestamp: EARLIEST, LATEST; raises KafkaError."""
+        """Return an offset by timestamp: EARLIEST, LATEST; raise KafkaError."""
         key = TopicIdPartition(part.topic_id, part.partition)
         ask = partial(self._list_offset, part, key, timestamp)
         return self.loop.run_until_complete(self._until_answered(ask, part.name, key))
@@ -161,7 +161,7 @@ _fetchers: dict[tuple[tuple[str, str], ...], Fetcher] = {}
 
 
 def fetcher_for(connection: Mapping[str, str]) -> Fetcher:
-    """The fetcher of this process with these settings."""
+    """Return the fetcher of this process with these settings."""
     # workers are forked and used again by Spark: what is kept here saves connecting for every task
     known = tuple(sorted(connection.items()))
     if known not in _fetchers:

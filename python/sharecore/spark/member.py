@@ -99,7 +99,7 @@ class Member:
         self._admin = Admin({"default.api.timeout.ms": str(_FIRST_CONTACT_MS), **options.connection})
 
     async def start(self) -> None:
-        """Joins the group; nothing happens the second time.
+        """Join the group; nothing happens the second time.
 
         Raises:
             KafkaError: no broker can be reached, a topic does not exist, or the broker refuses.
@@ -122,7 +122,7 @@ class Member:
         self._targets = {TopicPartition(*each): end for each, end in ends.items()}
 
     async def ends(self) -> dict[str, dict[str, int]]:
-        """The end of each partition, by topic."""
+        """Return the end of each partition, by topic."""
         found: dict[str, dict[str, int]] = {}
         ends = await self._transport.offsets_for(await self._partitions(), LATEST)
         for (topic, partition), end in sorted(ends.items()):
@@ -168,7 +168,7 @@ class Member:
         return True
 
     async def lease(self, start: Offset, records_max: int) -> Offset | None:
-        """The next batch behind `start`; None where there is nothing.
+        """Return the next batch behind `start`; None where there is nothing.
 
         Raises:
             KafkaError: acknowledgements failed for good, or too many of them are owed: the query must not
@@ -197,7 +197,7 @@ class Member:
         return self.batch
 
     async def close(self, timeout: float) -> None:
-        """Sends what was acknowledged, gives back the rest, and leaves the group."""
+        """Send what was acknowledged, give back the rest, and leave the group."""
         self._drop_kept()
         if self._consumer is not None:
             await self._consumer.close(timeout)
@@ -285,7 +285,7 @@ class Member:
                 logger.warning("rejected, since they cannot be read: %s", error)
 
     def _place(self, leased: Leased) -> int:
-        """Puts a lease where it belongs: into the next batch, to the batch that runs, or back at once."""
+        """Put a lease where it belongs: into the next batch, to the batch that runs, or back at once."""
         lease = leased.lease
         key = SharePartition(lease.topic, lease.key.topic_id, lease.partition)
         self.record_bytes[key] = lease.record_bytes or _RECORD_BYTES
@@ -344,7 +344,7 @@ class Member:
                 owed.cut(span.first + run.start(), span.first + run.end() - 1)
 
     async def _forget_settled(self) -> None:
-        """Takes out of what is owed whatever the group has settled otherwise, so that it does not grow."""
+        """Take out of what is owed whatever the group has settled otherwise, so that it does not grow."""
         self.owed = {key: ranges for key, ranges in self.owed.items() if len(ranges)}
         if not self.owed or self._loop.time() - self._looked < _OWED_LOOK_SECONDS:
             return

@@ -59,7 +59,7 @@ class Offset:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Offset:
-        """Reads what `to_json` gave; raises ValueError where it is something else."""
+        """Read what `to_json` gave; raise ValueError where it is something else."""
         if value.get("format") != FORMAT:
             raise ValueError(
                 f"the checkpoint was not written by this source (format {value.get('format')}, "
@@ -80,7 +80,7 @@ class Outcome(NamedTuple):
 
 
 def kinds_of(leased: Leases, outcomes: Sequence[Outcome]) -> dict[SharePartition, Ranges]:
-    """The acknowledge type of each range of a batch: accepted, unless the job said otherwise."""
+    """Return the acknowledge type of each range of a batch: accepted, unless the job said otherwise."""
     kinds = {
         key: Ranges((first, last, AcknowledgeType.ACCEPT) for first, last, _ in ranges)
         for key, ranges in leased.items()

@@ -62,7 +62,7 @@ class Options:
 
 
 def read_options(given: Mapping[str, str]) -> Options:
-    """Reads the options of a source.
+    """Read the options of a source.
 
     Raises:
         ConfigError: a name that is not known, a value that cannot stand, or one that is missing.

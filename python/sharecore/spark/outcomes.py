@@ -86,7 +86,7 @@ class Outcomes:
         self._files, self._path = _open(checkpoint)
 
     def read(self) -> tuple[list[Outcome], list[str]]:
-        """What there is, and the names of the files that it comes from."""
+        """Return what there is, and the names of the files that it comes from."""
         found: list[Outcome] = []
         names = []
         there = self._files.get_file_info(fs.FileSelector(self._path, allow_not_found=True))
@@ -98,14 +98,14 @@ class Outcomes:
         return found, names
 
     def remove(self, names: Iterable[str]) -> None:
-        """Removes files that `read` named."""
+        """Remove files that `read` named."""
         for name in names:
             if self._files.get_file_info(name).type != fs.FileType.NotFound:
                 self._files.delete_file(name)
 
 
 def committed(checkpoint: str) -> list[dict[str, object]]:
-    """The offsets, one a source, of the last batch that a query's checkpoint holds as committed."""
+    """Return the offsets, one a source, of the last batch that a query's checkpoint holds as committed."""
     files, path = _open(checkpoint, "")
     done = [
         int(info.base_name)

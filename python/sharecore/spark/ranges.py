@@ -41,7 +41,7 @@ class Ranges:
         return sum(last - first + 1 for first, last, _ in self._ranges)
 
     def overlap(self, first: int, last: int) -> list[Range]:
-        """What lies within `first` to `last`."""
+        """Return what lies within `first` to `last`."""
         found = []
         at = self._from(first)
         while at < len(self._ranges) and self._ranges[at][0] <= last:
@@ -51,7 +51,7 @@ class Ranges:
         return found
 
     def missing(self, first: int, last: int) -> list[tuple[int, int]]:
-        """What of `first` to `last` is not there."""
+        """Return what of `first` to `last` is not there."""
         gaps = []
         for low, high, _ in self.overlap(first, last):
             if first < low:
@@ -62,7 +62,7 @@ class Ranges:
         return gaps
 
     def cut(self, first: int, last: int) -> None:
-        """Takes out what lies within `first` to `last`."""
+        """Take out what lies within `first` to `last`."""
         at = end = self._from(first)
         left: list[Range] = []
         while end < len(self._ranges) and self._ranges[end][0] <= last:
@@ -75,7 +75,7 @@ class Ranges:
         self._ranges[at:end] = left
 
     def put(self, first: int, last: int, number: int) -> None:
-        """Puts a range in, over whatever is there."""
+        """Put a range in, over whatever is there."""
         self.cut(first, last)
         at = self._from(first)
         if at > 0 and self._ranges[at - 1][1] == first - 1 and self._ranges[at - 1][2] == number:
@@ -86,7 +86,7 @@ class Ranges:
         self._ranges.insert(at, (first, last, number))
 
     def _from(self, first: int) -> int:
-        """The index of the first range that ends at `first` or later."""
+        """Return the index of the first range that ends at `first` or later."""
         return bisect_left(self._ranges, first, key=lambda each: each[1])
 
 

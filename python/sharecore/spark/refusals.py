@@ -7,7 +7,7 @@ from sharecore.spark.options import Options
 
 
 def explain(error: KafkaError, options: Options) -> str:
-    """The error, and what to do about it."""
+    """Return the error, and what to do about it."""
     servers = ", ".join(f"{host}:{port}" for host, port in options.client.bootstrap_servers)
     group, topics = options.client.group_id, ", ".join(options.topics)
     hints = {

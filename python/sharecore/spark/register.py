@@ -13,7 +13,7 @@ _CHECK_SECONDS = 60
 
 
 def register(spark: SparkSession) -> None:
-    """Registers `format("sharegroup")` and `format("sharestate")`.
+    """Register `format("sharegroup")` and `format("sharestate")`.
 
     Raises:
         RuntimeError: the Python that Spark starts its workers with cannot read share groups.

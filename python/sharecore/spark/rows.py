@@ -31,12 +31,12 @@ _SCHEMA_HEADERS = pa.schema([*_FIELDS, pa.field("headers", pa.list_(pa.field("el
 
 
 def headers_type() -> pa.DataType:
-    """What the column of headers holds."""
+    """Return what the column of headers holds."""
     return _SCHEMA_HEADERS.field("headers").type
 
 
 def column_names(*, headers: bool) -> list[str]:
-    """The names of the columns, in order."""
+    """Return the names of the columns, in order."""
     names: list[str] = (_SCHEMA_HEADERS if headers else _SCHEMA).names
     return names
 
@@ -55,7 +55,7 @@ class Rows:
 
 
 def decode(records: bytes, ranges: Sequence[Range], topic: str, partition: int, *, headers: bool) -> Rows:
-    """The records in `ranges`, whose numbers become the delivery counts."""
+    """Return the records in `ranges`, whose numbers become the delivery counts."""
     rows, buffers, end, faults = decode_columns(records, ranges, headers=headers)
     if not rows:
         return Rows(None, end, faults)

@@ -97,7 +97,9 @@ def _optional(bits: bytes | None) -> pa.Buffer | None:
 
 
 def state_rows(rows: int, buffers: Sequence[Buffer], partition: int) -> pa.RecordBatch:
-    """What `decode_share_state` or a fold gave, with the partition of the state topic; no names yet."""
+    """Return what `decode_share_state` or a fold gave, with the partition of the state topic; no names
+    yet.
+    """
     take = _Taker(rows, buffers)
     offset = take.numbers(pa.int64())
     timestamp = take.numbers(_TIME, take.validity())
@@ -130,13 +132,13 @@ def state_rows(rows: int, buffers: Sequence[Buffer], partition: int) -> pa.Recor
 
 
 def topic_ids(batch: pa.RecordBatch) -> list[str]:
-    """The topics that a batch has rows of, each once."""
+    """Return the topics that a batch has rows of, each once."""
     found: list[str] = batch.column("topicId").unique().drop_null().to_pylist()
     return found
 
 
 def with_names(batch: pa.RecordBatch, names: Names) -> pa.RecordBatch:
-    """The batch with the names of its topics, as far as they are known."""
+    """Return the batch with the names of its topics, as far as they are known."""
     known = {topic_id: name for topic_id, name in names.items() if name is not None}
     places = pc.index_in(batch.column("topicId"), pa.array(known, pa.string()))
     named = pa.array(known.values(), pa.string()).take(places)
@@ -144,6 +146,6 @@ def with_names(batch: pa.RecordBatch, names: Names) -> pa.RecordBatch:
 
 
 def unreadable_row(partition: int, offset: int, reason: str) -> pa.RecordBatch:
-    """A row that says why something at this offset cannot be read."""
+    """Return a row that says why something at this offset cannot be read."""
     row = {"partition": partition, "offset": offset, "type": "unreadable", "error": reason}
     return pa.RecordBatch.from_pylist([row], schema=SCHEMA)

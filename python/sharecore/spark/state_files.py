@@ -23,7 +23,8 @@ _METADATA = "partition.metadata"
 
 
 def plan(path: str, view: str) -> list[StatePartition]:
-    """The partitions of the state topic below a path; for a history each segment of an Apache broker alone.
+    """Return the partitions of the state topic below a path; for a history each segment of an Apache broker
+    alone.
 
     Raises:
         KafkaError: UNKNOWN_TOPIC_OR_PARTITION where there is no share state.

@@ -40,7 +40,7 @@ class StateOptions:
 
 
 def read_state_options(given: Mapping[str, str]) -> StateOptions:
-    """Reads the options of a source.
+    """Read the options of a source.
 
     Raises:
         ConfigError: a name that is not known, a value that cannot stand, or one that is missing.

@@ -21,7 +21,7 @@ _ATTEMPTS = 5
 
 
 def read_state(part: StatePartition, log: StateLog, options: StateOptions) -> Iterator[pa.RecordBatch]:
-    """The rows of a task.
+    """Yield the rows of a task.
 
     Raises:
         KafkaError: CORRUPT_MESSAGE for what cannot be read, unless the mode lets it pass; others when the log

@@ -29,13 +29,14 @@ _HINTS = {
 
 
 def explain(error: KafkaError, servers: str) -> KafkaError:
-    """The same error, saying what to do about it where that is known."""
+    """Return the same error, saying what to do about it where that is known."""
     hint = _HINTS.get(error.code)
     return KafkaError(error.code, f"{hint.format(servers=servers)} ({error})") if hint else error
 
 
 def plan(connection: dict[str, str]) -> list[StatePartition]:
-    """The partitions of the state topic with the records that they have now, those without any left out.
+    """Return the partitions of the state topic with the records that they have now, those without any left
+    out.
 
     Raises:
         KafkaError: no broker can be reached, it refuses, or there is no share state.

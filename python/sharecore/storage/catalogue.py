@@ -27,7 +27,7 @@ class Catalogue(ABC):
         self._changing = asyncio.Lock()
 
     def get(self, key: bytes) -> bytes | None:
-        """The value under `key`."""
+        """Return the value under `key`."""
         return self._entries.get(key)
 
     def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -40,7 +40,7 @@ class Catalogue(ABC):
         return Objects(self, prefix, read)
 
     def watch(self, prefix: bytes, told: Callable[[bytes], object]) -> None:
-        """Calls back with each key that begins so and was set or deleted by another broker."""
+        """Call back with each key that begins so and was set or deleted by another broker."""
         self._watching.append((prefix, told))
 
     @asynccontextmanager
@@ -62,16 +62,16 @@ class Catalogue(ABC):
         """
 
     def when_current(self, done: Done) -> None:
-        """Calls back once all that any broker had set by now shows here, or with why that cannot be known."""
+        """Call back once all that any broker had set by now shows here, or with why that cannot be known."""
         done(None)
 
     async def put(self, key: bytes, value: bytes) -> None:
-        """Sets one entry; raises KafkaError(KAFKA_STORAGE_ERROR) when it cannot be written."""
+        """Set one entry; raise KafkaError(KAFKA_STORAGE_ERROR) when it cannot be written."""
         await self.change([(key, value)])
 
     @abstractmethod
     def change(self, puts: Iterable[tuple[bytes, bytes]] = (), deletes: Iterable[bytes] = ()) -> Ticket:
-        """Changes entries, all of them or none."""
+        """Change entries, all of them or none."""
 
     def _tell(self, key: bytes) -> None:
         settle([told for prefix, told in self._watching if key.startswith(prefix)], key)
@@ -105,11 +105,11 @@ class Objects(Generic[Value]):
         return iter(self._all)
 
     def get(self, name: str) -> Mapping[str, Value]:
-        """The values of an object; empty when it has none."""
+        """Return the values of an object; empty when it has none."""
         return self._all.get(name, {})
 
     async def set(self, objects: Mapping[str, Mapping[str, Value]]) -> None:
-        """Sets all values of some objects, all of them or none; raises KafkaError(KAFKA_STORAGE_ERROR)."""
+        """Set all values of some objects, all of them or none; raise KafkaError(KAFKA_STORAGE_ERROR)."""
         await self._catalogue.change(
             [(self._key(name), encode_object(values)) for name, values in objects.items() if values],
             [self._key(name) for name, values in objects.items() if not values],
@@ -119,11 +119,11 @@ class Objects(Generic[Value]):
             self._take(name)
 
     def watch(self, told: Callable[[str], object]) -> None:
-        """Calls back with the name of each object that another broker has changed."""
+        """Call back with the name of each object that another broker has changed."""
         self._watching.append(told)
 
     def written(self, name: str, values: Mapping[str, Value]) -> None:
-        """Notes an object that has been written; for the storage alone."""
+        """Note an object that has been written; for the storage alone."""
         if values:
             self._all[name] = dict(values)
         else:
@@ -140,7 +140,7 @@ class Objects(Generic[Value]):
         self.written(name, self._kept(name))
 
     def _kept(self, name: str) -> dict[str, Value]:
-        """What lies in the record of an object."""
+        """Return what lies in the record of an object."""
         value = self._catalogue.get(self._key(name))
         kept = {} if value is None else json.loads(value)
         return {each: self._read(text) for each, text in kept.items()}
@@ -153,5 +153,5 @@ class Objects(Generic[Value]):
 
 
 def encode_object(values: Mapping[str, Value]) -> bytes:
-    """An object as it lies in one record."""
+    """Return an object as it lies in one record."""
     return json.dumps(dict(values), sort_keys=True).encode()

@@ -73,7 +73,7 @@ class LogCleaner:
         self._core = _core.LogCleaner(storage.store)
 
     def dirt(self, log: StoreLog, newest_ms: int) -> Dirt:
-        """What there is to compact, segments with records newer than `newest_ms` left out.
+        """Return what there is to compact, segments with records newer than `newest_ms` left out.
 
         Raises:
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION, or KAFKA_STORAGE_ERROR when the disk cannot be read.
@@ -93,5 +93,5 @@ class LogCleaner:
         return None if cleaned is None else Cleaned(*cleaned)
 
     def roll(self) -> None:
-        """Gives up the journal segment that is being written, so that its records may be compacted."""
+        """Give up the journal segment that is being written, so that its records may be compacted."""
         self._core.roll()

@@ -34,11 +34,11 @@ class Configs:
         self._objects.watch(self._told)
 
     def get(self, resource_type: int, name: str) -> Mapping[str, str]:
-        """The settings of a resource; empty when it has none of its own."""
+        """Return the settings of a resource; empty when it has none of its own."""
         return self._objects.get(_written(resource_type, name))
 
     def when_current(self, done: Done) -> None:
-        """Calls back once all that any broker had set by now shows here, or with why that cannot be known."""
+        """Call back once all that any broker had set by now shows here, or with why that cannot be known."""
         self._catalogue.when_current(done)
 
     def names(self, resource_type: int) -> list[str]:
@@ -47,7 +47,7 @@ class Configs:
         return [each.removeprefix(prefix) for each in self._objects if each.startswith(prefix)]
 
     async def alter(self, resource_type: int, name: str, settings: Callable[[], Mapping[str, str]]) -> None:
-        """Sets all settings of a resource to what is made of those that count; one change after the other.
+        """Set all settings of a resource to what is made of those that count; one change after the other.
 
         Args:
             settings: called once all shows that was set before; what it raises ends the change.
@@ -59,13 +59,13 @@ class Configs:
             await self.replace(resource_type, name, settings())
 
     async def replace(self, resource_type: int, name: str, settings: Mapping[str, str]) -> None:
-        """Sets all settings of a resource at once; raises KafkaError(KAFKA_STORAGE_ERROR)."""
+        """Set all settings of a resource at once; raise KafkaError(KAFKA_STORAGE_ERROR)."""
         written = _written(resource_type, name)
         await self._objects.set({written: settings})
         self._told(written)
 
     def changed(self, resource_type: int, name: str, settings: Mapping[str, str]) -> None:
-        """Notes settings that have been written; for the storage alone."""
+        """Note settings that have been written; for the storage alone."""
         written = _written(resource_type, name)
         self._objects.written(written, settings)
         self._told(written)
@@ -75,7 +75,7 @@ class Configs:
         settle(tuple(self._listeners), ResourceType(int(kind)), name)
 
     def on_change(self, listener: Listener) -> None:
-        """Calls back with type and name after the settings of a resource have changed."""
+        """Call back with type and name after the settings of a resource have changed."""
         self._listeners.append(listener)
 
 

@@ -116,7 +116,7 @@ class Damage:
 
 
 def survey(path: Path, progress: Progress) -> Damage:
-    """Reads all of a data directory and changes nothing.
+    """Read all of a data directory and change nothing.
 
     Raises:
         OSError: it holds no data of a broker, a broker has it, or it cannot be read.
@@ -125,7 +125,7 @@ def survey(path: Path, progress: Progress) -> Damage:
 
 
 def salvage(path: Path, to: Path, progress: Progress) -> Damage:
-    """Makes a data directory at `to`, new or empty, of all that is whole at `path`, which stays as it is.
+    """Make a data directory at `to`, new or empty, of all that is whole at `path`, which stays as it is.
 
     A partition of which nothing is left is there, empty; records of which nothing tells whose they are become
     a topic named `recovered-` and the number of their log. Where changes of the catalogue may be lost,
@@ -183,7 +183,7 @@ def _parts(catalogue: Iterable[tuple[bytes, bytes]]) -> Mapping[int, Part]:
 
 
 def _mend(path: Path, *, skip_ids: bool) -> Repeated:
-    """Makes catalogue and logs agree again; returns what the store knows of who it belongs to."""
+    """Make catalogue and log agree again; return what the store knows of who it belongs to."""
     store = Store(path)
     try:
         logs = set(store.logs())

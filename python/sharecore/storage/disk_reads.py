@@ -32,7 +32,7 @@ class DiskReads:
         self._waiting: dict[int, tuple[Reading | None, Callable[[ReadApart], object]]] = {}
 
     def run(self, read: Callable[[], T]) -> asyncio.Future[T]:
-        """Calls `read` in a thread; the future has what it returns or raises.
+        """Call `read` in a thread; the future has what it returns or raise.
 
         `read` leaves everything alone that belongs to the event loop: it calls the store, nothing else.
         """
@@ -49,7 +49,7 @@ class DiskReads:
         self._waiting[number] = reading, ended
 
     def ended(self, numbers: Sequence[int]) -> None:
-        """Reads of the store have ended."""
+        """Read of the store have ended."""
         for number in numbers:
             if number not in self._waiting:
                 continue
@@ -63,6 +63,6 @@ class DiskReads:
             settle((ended,), found)
 
     def close(self) -> None:
-        """Waits for what is being looked up, and forgets what is not and who waits for a read."""
+        """Wait for what is being looked up, and forget what is not and who waits for a read."""
         self._threads.shutdown(cancel_futures=True)
         self._waiting.clear()

@@ -130,7 +130,7 @@ class Log(ABC):
 
     @abstractmethod
     def append(self, records: bytes, *, now_ms: int) -> Appended:
-        """Appends a client's record batch.
+        """Append a client's record batch.
 
         A batch that an idempotent producer has sent before is answered with its old offsets.
 
@@ -164,7 +164,7 @@ class Log(ABC):
         producer: tuple[int, int] | None = None,
         lingers: bool = False,
     ) -> Appended:
-        """Appends a batch of the broker's own records, for internal topics; no value is a tombstone.
+        """Append a batch of the broker's own records, for internal topics; no value is a tombstone.
 
         Args:
             producer: id and epoch of the producer whose transaction the records are part of.
@@ -184,7 +184,7 @@ class Log(ABC):
     def append_marker(
         self, producer_id: int, producer_epoch: int, *, coordinator_epoch: int, commit: bool, now_ms: int
     ) -> Appended:
-        """Ends a producer's transaction in this log (a control batch, KIP-98)."""
+        """End a producer's transaction in this log (a control batch, KIP-98)."""
         raise _not_here()
 
     @abstractmethod
@@ -197,7 +197,7 @@ class Log(ABC):
         at_least_one: bool = True,
         max_records: int = ANY_RECORDS,
     ) -> Slice:
-        """Reads whole batches, the first of which holds `offset` or follows it; waits for the disk.
+        """Read whole batches, the first of which holds `offset` or follows it; wait for the disk.
 
         Args:
             max_bytes: about how many bytes.
@@ -269,24 +269,26 @@ class Log(ABC):
 
     @abstractmethod
     def find_offset(self, timestamp: int) -> asyncio.Future[Found | None]:
-        """The first record from the start on that is not older; a thread that may wait for the disk looks."""
+        """Return the first record from the start on that is not older; a thread that may wait for the disk
+        looks.
+        """
 
     @abstractmethod
     def find_max_timestamp(self) -> asyncio.Future[Found | None]:
-        """The first of the newest records."""
+        """Return the first of the newest records."""
 
     @abstractmethod
     def aborted(self, first: int, end: int) -> list[tuple[int, int]]:
         """Transactions with records in `[first, end)` that were aborted: producer id, first offset."""
 
     def active_producers(self) -> list[ActiveProducer]:
-        """What is known of the producers that have written to this log, by their ids; nothing where it is not
-        kept.
+        """Return what is known of the producers that have written to this log, by their ids; nothing where
+        it is not kept.
         """
         return []
 
     def delete_records(self, before_offset: int) -> Ticket:
-        """Moves the start to `before_offset`; raises KafkaError(OFFSET_OUT_OF_RANGE) past the end."""
+        """Move the start to `before_offset`; raise KafkaError(OFFSET_OUT_OF_RANGE) past the end."""
         raise _not_here()
 
     @abstractmethod
@@ -331,7 +333,7 @@ class Log(ABC):
         return True
 
     def when_known(self, done: Done) -> None:
-        """Calls back once it is known where the log begins and ends, at once where that always is."""
+        """Call back once it is known where the log begins and end, at once where that always is."""
         done(None)
 
     def ask_limits(self, done: Done) -> None:
@@ -339,11 +341,11 @@ class Log(ABC):
         self.when_known(done)
 
     def on_advance(self, callback: Callable[[Log], object]) -> None:
-        """Calls back after the high watermark, the last stable offset or the start has moved."""
+        """Call back after the high watermark, the last stable offset or the start has moved."""
         self._listeners.append(callback)
 
     def off_advance(self, callback: Callable[[Log], object]) -> None:
-        """Removes a callback."""
+        """Remove a callback."""
         if callback in self._listeners:
             self._listeners.remove(callback)
 

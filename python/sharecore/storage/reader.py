@@ -73,7 +73,7 @@ class Reader:
         return self._offset == _NOWHERE
 
     def forget(self) -> None:
-        """Keeps nothing of what a thread has read."""
+        """Keep nothing of what a thread has read."""
         if not self._is_reading:
             self._offset, self._found, self._attempts = _NOWHERE, None, 0
 

@@ -111,7 +111,7 @@ class Storage:
         loop.add_reader(self.store.fileno(), self.drain)
 
     def drain(self) -> None:
-        """Resolves the tickets of what has become durable since the last call, and calls the listeners."""
+        """Resolve the tickets of what has become durable since the last call, and call the listeners."""
         outcomes, moved, read, damaged = self.store.drain()
         for each in damaged:
             self._note(*each)
@@ -158,13 +158,13 @@ class Storage:
             await self._disk.run(partial(self.store.verify, log.log_id))
 
     def sync(self) -> None:
-        """Waits until all that was staged has ended, for use without an event loop."""
+        """Wait until all that was staged has ended, for use without an event loop."""
         if self.tickets.newest is not None:
             self.store.wait(self.tickets.newest)
         self.drain()
 
     def close(self) -> None:
-        """Commits what is staged, resolves its tickets, and closes the files."""
+        """Commit what is staged, resolve its tickets, and close the files."""
         if self._loop is not None:
             self._loop.remove_reader(self.store.fileno())
             self._loop = None

@@ -28,7 +28,7 @@ class StoreCatalogue(Catalogue):
         create_logs: Iterable[int] = (),
         drop_logs: Iterable[int] = (),
     ) -> Ticket:
-        """Changes entries and logs, all of them or none."""
+        """Change entries and log, all of them or none."""
         puts, deletes = list(puts), list(deletes)
         sequence = self._store.change(puts, deletes, create_logs=list(create_logs), drop_logs=list(drop_logs))
         ticket = self._ticket(sequence)

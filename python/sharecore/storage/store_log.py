@@ -181,7 +181,7 @@ class StoreLog(Log):
         return self._ticket(self._store.delete_records(self.log_id, before_offset))
 
     async def retain(self, *, oldest_ms: int | None, max_bytes: int | None) -> Ticket | None:
-        """Deletes what is too old or too much, batch by batch from the start.
+        """Delete what is too old or too much, batch by batch from the start.
 
         Args:
             oldest_ms: batches go whose newest record is older than this.
@@ -220,5 +220,5 @@ class StoreLog(Log):
         return self._store.log_bytes(self.log_id)
 
     def moved(self, offsets: tuple[int, int, int, int]) -> None:
-        """Takes the offsets that the store reports; for the storage alone."""
+        """Take the offsets that the store reports; for the storage alone."""
         self.start_offset, self.high_watermark, self.last_stable_offset, self.end_offset = offsets

@@ -106,7 +106,7 @@ class StoreTopics(Topics):
 
 
 def store_logs(topic: Topic) -> list[StoreLog]:
-    """The partitions of a topic of the store."""
+    """Return the partitions of a topic of the store."""
     return [log for log in topic.partitions if isinstance(log, StoreLog)]
 
 
@@ -119,7 +119,7 @@ def stored_topics(entries: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[str,
 
 
 def topic_entry(name: str, log_ids: list[int]) -> tuple[bytes, bytes]:
-    """The entry of a new topic whose logs there are already."""
+    """Return the entry of a new topic whose logs there are already."""
     return _entry(name, _new_topic_id(), log_ids)
 
 
@@ -128,7 +128,7 @@ def _entry(name: str, topic_id: UUID, log_ids: list[int]) -> tuple[bytes, bytes]
 
 
 def _new_topic_id() -> UUID:
-    """An id that Kafka would give: not a reserved one, and no dash in front of its text form."""
+    """Return an id that Kafka would give: not a reserved one, and no dash in front of its text form."""
     while True:
         topic_id = uuid4()
         if topic_id not in _RESERVED_IDS and not base64.urlsafe_b64encode(topic_id.bytes).startswith(b"-"):

@@ -50,11 +50,11 @@ class Topics(ABC):
         return len(self._by_name)
 
     def get(self, name: str) -> Topic | None:
-        """The topic of that name."""
+        """Return the topic of that name."""
         return self._by_name.get(name)
 
     def by_id(self, topic_id: UUID | None) -> Topic | None:
-        """The topic of that id."""
+        """Return the topic of that id."""
         return None if topic_id is None else self._by_id.get(topic_id)
 
     def find_alike(self, name: str) -> str | None:
@@ -67,13 +67,13 @@ class Topics(ABC):
         return list(self._by_name)
 
     def log(self, name: str, index: int) -> Log | None:
-        """A partition by topic name and index."""
+        """Return a partition by topic name and index."""
         topic = self._by_name.get(name)
         return topic.partitions[index] if topic and 0 <= index < len(topic.partitions) else None
 
     @abstractmethod
     async def create(self, name: str, partitions: int, settings: Mapping[str, str] | None = None) -> Topic:
-        """Creates a topic; it shows when it is durable.
+        """Create a topic; it shows when it is durable.
 
         Raises:
             KafkaError: TOPIC_ALREADY_EXISTS, or KAFKA_STORAGE_ERROR when it cannot be written.
@@ -91,14 +91,14 @@ class Topics(ABC):
 
     @abstractmethod
     async def delete(self, name: str) -> None:
-        """Deletes a topic with its records and settings; raises KafkaError as `add_partitions` does."""
+        """Delete a topic with its records and settings; raise KafkaError as `add_partitions` does."""
 
     def on_change(self, listener: Listener) -> None:
-        """Calls back with what happened to which topic, after it happened."""
+        """Call back with what happened to which topic, after it happened."""
         self._listeners.append(listener)
 
     def when_gone(self, topic_id: UUID, name: str, gone: Callable[[], object]) -> None:
-        """Calls back, at once or later, if a topic that somebody has noted was deleted."""
+        """Call back, at once or later, if a topic that somebody has noted was deleted."""
         if topic_id not in self._by_id:
             gone()
 

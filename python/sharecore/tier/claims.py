@@ -108,12 +108,12 @@ class Batch(NamedTuple):
 
 
 def claim_record(slot: int, epoch: int, node_id: int, now_ms: int) -> Record:
-    """The record that takes a slot."""
+    """Return the record that takes a slot."""
     return _KEY.write(slot=slot), _VALUE.write(epoch=epoch, node_id=node_id, claimed_ms=now_ms)
 
 
 def release_record(slot: int, epoch: int, next_node_id: int, now_ms: int) -> Record:
-    """The record that gives a slot up, for another node to claim at once."""
+    """Return the record that gives a slot up, for another node to claim at once."""
     return _RELEASE_KEY.write(slot=slot), _RELEASE_VALUE.write(
         epoch=epoch, next_node_id=next_node_id, released_ms=now_ms
     )
@@ -180,7 +180,7 @@ class SlotHistory:
         """Sequence of the last batch that counts."""
 
     def take(self, records: bytes) -> list[Scanned]:
-        """Takes what follows in the log; returns the records that count, without claims and releases.
+        """Take what follows in the log; return the records that count, without claims and release.
 
         Raises:
             ValueError: a batch that counts cannot be read.
@@ -206,7 +206,7 @@ class SlotHistory:
         return counted + self._decode(valid)
 
     def _from_next_claim(self, batch: Batch) -> list[Scanned] | None:
-        """What follows in a batch of another producer on the claim in it, which is taken.
+        """Return what follows in a batch of another producer on the claim in it, which is taken.
 
         None where there is no claim in it, or one of an epoch that has passed.
         """
@@ -226,7 +226,7 @@ class SlotHistory:
         return self._without_marks(decode(batches, self._name), batches[0].producer) if batches else []
 
     def _without_marks(self, records: Iterable[Scanned], producer: tuple[int, int]) -> list[Scanned]:
-        """Takes claims and releases of the owner out, and notes them."""
+        """Take claims and release of the owner out, and note them."""
         counted = []
         for record in records:
             claim = _claim_of(record, producer)
@@ -255,7 +255,7 @@ def _claim_of(record: Scanned, producer: tuple[int, int]) -> Claim | None:
 
 
 def decode(batches: Sequence[Batch], name: str) -> list[Scanned]:
-    """The records of batches; raises ValueError where one cannot be read."""
+    """Return the records of batches; raise ValueError where one cannot be read."""
     ranges = [(batch.base_offset, batch.last_offset, 1) for batch in batches]
     records, _, _, unreadable = decode_records(
         b"".join(batch.data for batch in batches), ranges, name, 0, None

@@ -82,7 +82,7 @@ class SlotDuties:
         self._share.groups.check_states(doubted)
 
     def close(self) -> None:
-        """Looks after nothing any longer."""
+        """Look after nothing any longer."""
         if self._timer is not None:
             self._timer.cancel()
 
@@ -110,7 +110,7 @@ class SlotDuties:
         self._share.coordinator.expire()
 
     def topic_gone(self, topic_id: UUID) -> None:
-        """Drops the state of a topic that was deleted: coordinators elsewhere may not name it any more."""
+        """Drop the state of a topic that was deleted: coordinators elsewhere may not name it any more."""
         coordinator = self._share.coordinator
         for shard in coordinator.shards:
             for key in [key for key in shard.states if key.topic_id == topic_id]:

@@ -81,7 +81,7 @@ class TierGround:
     cluster: Cluster
 
     async def open(self, broker: Host) -> None:
-        """Connects, and makes the topics that a tier needs.
+        """Connect, and make the topics that a tier needs.
 
         Raises:
             ConfigError: settings of the connection that cannot stand.
@@ -140,7 +140,7 @@ class TierGround:
             self.feature_limits = forwarding.feature_limits
 
     def _join(self, broker: Host, group: str) -> None:
-        """Makes this node one of its tier; it is no member yet."""
+        """Make this node one of its tier; it is no member yet."""
         config, node_id, clock = broker.config, self.identity.node_id, broker.clock
         self._lease = lease = Lease(lambda: self._membership.lease_from_ms, clock.monotonic_ms)
         self._leadership = Leadership(self._slots, lease, node_id, lambda: self._fetching(committed=False))
@@ -170,7 +170,7 @@ class TierGround:
         )
 
     def sources(self, config: BrokerConfig, admin: Administration, send: Send) -> Sources:
-        """What the logs of the cluster share, within the memory that is theirs."""
+        """Return what the logs of the cluster share, within the memory that is theirs."""
         return Sources(
             admin,
             self._fetching,
@@ -289,7 +289,7 @@ class TierGround:
     # the rest of what a broker asks of its ground
 
     async def join(self, broker: Host) -> None:
-        """Joins the tier, and hears who has which slot.
+        """Join the tier, and hears who has which slot.
 
         To a client that asked before, nobody would lead anything: it would drop what it has leased from nodes
         that do.
@@ -312,14 +312,14 @@ class TierGround:
         await self._nodes.known.wait()
 
     async def begin(self, broker: Host) -> None:
-        """Takes the slots that are this node's."""
+        """Take the slots that are this node's."""
         await self._leadership.settled()
         self._upkeep.start()
         self._looks.start()
         self._lease_end.start()
 
     async def drain(self) -> None:
-        """Gives the slots up for the other nodes, one by one as members settle what they hold, then its
+        """Give the slots up for the other nodes, one by one as members settle what they hold, then its
         place; where there is no other node, members settle all the same.
         """
         time_ms = self._config.sharecore_tier_drain_timeout_ms + _REBALANCE_MS
@@ -335,18 +335,18 @@ class TierGround:
             await self._membership.leave()
 
     def end(self) -> None:
-        """Looks after the slots no longer."""
+        """Look after the slots no longer."""
         self._duties.close()
         self._upkeep.stop()
         self._looks.stop()
         self._lease_end.stop()
 
     async def settle(self) -> None:
-        """Waits for the writes under way."""
+        """Wait for the writes under way."""
         await asyncio.gather(*(slot.log.idle() for slot in self._slots))
 
     async def close(self) -> None:
-        """Gives up the slots, and closes all connections."""
+        """Give up the slots, and close all connections."""
         self._nodes.close()
         self._leadership.close()
         if self._forwarding is not None:
@@ -373,7 +373,7 @@ class TierGround:
         return f"{len(self._slots)} slots of {self._config.sharecore_tier_state_topic} at {at}"
 
     def logs(self, topic: str) -> Sequence[TopicLog]:
-        """The partitions of a coordinator's topic: each lies in a slot."""
+        """Return the partitions of a coordinator's topic: each lies in a slot."""
         if topic == STATE_TOPIC:
             return [slot.state for slot in self._slots]
         if topic == OFFSETS_TOPIC:
@@ -381,11 +381,11 @@ class TierGround:
         return ()
 
     def check_owner(self, partition: int) -> None:
-        """Raises KafkaError(NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS) unless a slot is this node's."""
+        """Raise KafkaError(NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS) unless a slot is this node's."""
         self._leadership.check(partition)
 
     def persister(self, local: Persister) -> Persister:
-        """Keeps share state with whichever node has its slot."""
+        """Keep share state with whichever node has its slot."""
         return TierPersister(
             local,
             self._view,
@@ -397,17 +397,17 @@ class TierGround:
         )
 
     def route(self, key: SharePartitionKey, partitions: int) -> int:
-        """The slot that holds the state of a share partition."""
+        """Return the slot that holds the state of a share partition."""
         return self._slot_of(key.topic_id, key.partition)
 
     def _slot_of(self, topic_id: UUID, partition: int) -> int:
-        """The slot of a topic's partition; those of the state topic are slots themselves."""
+        """Return the slot of a topic's partition; those of the state topic are slots themselves."""
         if topic_id in self._state_ids and 0 <= partition < len(self._slots):
             return partition
         return slot_of_partition(topic_id, partition, len(self._slots))
 
     def damage(self) -> Sequence[DamagedBatch]:
-        """The cluster keeps the records."""
+        """Return the cluster keeps the records."""
         return ()
 
     async def report(self, sheet: Sheet) -> None:
@@ -470,5 +470,7 @@ def _endpoints(broker: Host) -> dict[str, tuple[str, int]]:
 
 
 def _cluster_id(upstream: str, topic: str) -> str:
-    """The tier's own: the same on every node, and not the cluster's, whose brokers it does not show."""
+    """Return the tier's own: the same on every node, and not the cluster's, whose brokers it does not
+    show.
+    """
     return base64.urlsafe_b64encode(uuid5(_CLUSTER_IDS, f"{upstream}/{topic}").bytes).decode().rstrip("=")

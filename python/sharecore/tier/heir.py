@@ -35,7 +35,7 @@ class Heir:
         self._trouble = Trouble(logger, f"{log.name} is not followed")
 
     async def released(self, epoch: int) -> Read:
-        """Waits until the slot is given up for this node, by the owner before the claim of an epoch.
+        """Wait until the slot is given up for this node, by the owner before the claim of an epoch.
 
         Returns:
             What stands in the partition.
@@ -82,7 +82,7 @@ class _Following:
         self._subscription.close()
 
     def fetched(self, fetched: Fetched, /) -> None:
-        """Takes what came; for whoever fetches."""
+        """Take what came; for whoever fetches."""
         if self.given.done():
             return
         try:

@@ -108,7 +108,7 @@ class Slot:
         return self.leaving is not None and not self.leaving.done()
 
     def stop(self) -> None:
-        """Ends what is being done to get it or to give it up."""
+        """End what is being done to get it or to give it up."""
         for task in (self.task, self.leaving):
             if task is not None and task is not asyncio.current_task():
                 task.cancel()
@@ -204,7 +204,7 @@ class Leadership:
         asyncio.get_running_loop().call_soon(self._resign, slot)
 
     def check(self, index: int) -> None:
-        """Raises KafkaError(NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS) unless this node has a slot."""
+        """Raise KafkaError(NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS) unless this node has a slot."""
         slot = self.slots[index]
         if slot.standing is _State.TAKING:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
@@ -245,12 +245,12 @@ class Leadership:
         ]
 
     async def settled(self) -> None:
-        """Waits until each slot that is this node's is taken."""
+        """Wait until each slot that is this node's is taken."""
         while tasks := [slot.task for slot in self.slots if slot.is_being_taken and slot.task]:
             await asyncio.wait(tasks)
 
     async def left(self) -> None:
-        """Waits until each slot that is to be given up for another node is."""
+        """Wait until each slot that is to be given up for another node is."""
         while tasks := [slot.leaving for slot in self.slots if slot.leaving and slot.is_leaving]:
             await asyncio.gather(*tasks, return_exceptions=True)
 
@@ -266,7 +266,7 @@ class Leadership:
                 await slot.upkeep.look()
 
     def close(self) -> None:
-        """Gives up all."""
+        """Give up all."""
         self.assign({})
         for slot in self.slots:
             if slot.standing is _State.RELEASED:
@@ -322,7 +322,7 @@ class Leadership:
     # giving up
 
     def _leave(self, slot: Slot, role: Role) -> None:
-        """Gives a slot up for another node, once nothing of it is leased."""
+        """Give a slot up for another node, once nothing of it is leased."""
         if slot.standing is not _State.OWNED:
             self._give_up(slot, role)
         elif not slot.is_leaving:
@@ -349,7 +349,7 @@ class Leadership:
             await self._part(slot, role)
 
     async def _part(self, slot: Slot, role: Role) -> None:
-        """Keeps fetches waiting until the other node has claimed a slot: who comes there too soon is refused,
+        """Keep fetches waiting until the other node has claimed a slot: who comes there too soon is refused,
         and tries again much later than the claim takes.
         """
         slot.role, slot.standing = None, _State.RELEASED

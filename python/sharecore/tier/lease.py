@@ -61,11 +61,11 @@ class LeaseEnd:
         self._held = False
 
     def start(self) -> None:
-        """Looks from now on."""
+        """Look from now on."""
         self._look()
 
     def stop(self) -> None:
-        """Looks no longer."""
+        """Look no longer."""
         if self._timer is not None:
             self._timer.cancel()
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 
 def settings_topic(state_topic: str) -> str:
-    """The topic that keeps settings."""
+    """Return the topic that keeps settings."""
     return f"{state_topic}.settings"
 
 
 def group_of(state_topic: str) -> str:
-    """The group in which nodes find each other."""
+    """Return the group in which nodes find each other."""
     return f"sharecore-{state_topic}"
 
 
 def transactional_id(state_topic: str, slot: int) -> str:
-    """The transactional id of whoever writes a slot."""
+    """Return the transactional id of whoever writes a slot."""
     return f"sharecore-{state_topic}-{slot}"

@@ -85,7 +85,7 @@ class Nodes:
         self._left = asyncio.Event()
 
     def live(self, listener: str) -> dict[int, Node]:
-        """The nodes by their ids, with their addresses for clients of a listener."""
+        """Return the nodes by their ids, with their addresses for clients of a listener."""
         nodes = self._others | {self._node_id: self._own()}
         found = {}
         for node_id, each in sorted(nodes.items()):
@@ -214,7 +214,7 @@ class Nodes:
         self.known.set()
 
     def _role_in(self, slot: int, seat: Seat, *, fresh: bool) -> Role | None:
-        """What this node is to do with a slot, once it has taken in who has it."""
+        """Return what this node is to do with a slot, once it has taken in who has it."""
         known = self.standings[slot]
         if seat.epoch < known.epoch:
             # settled before others heard of what has happened since

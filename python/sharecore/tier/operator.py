@@ -119,7 +119,7 @@ class Operator:
     @classmethod
     @contextlib.asynccontextmanager
     async def connect(cls, config: BrokerConfig) -> AsyncIterator[Operator]:
-        """Connects to the cluster behind a tier.
+        """Connect to the cluster behind a tier.
 
         Raises:
             ConfigError: there is no such setting of a connection, or no cluster is named.
@@ -137,7 +137,7 @@ class Operator:
             await upstream.close()
 
     async def load(self) -> Topic:
-        """Reads the settings; returns the state topic.
+        """Read the settings; return the state topic.
 
         Raises:
             KafkaError: there is no tier of this name, or it cannot be read.
@@ -157,7 +157,9 @@ class Operator:
         return state
 
     async def members(self) -> tuple[str, dict[str, Any], list[Report], list[Seat]]:
-        """The state of the group, what members told of themselves, their reports, and what was settled."""
+        """Return the state of the group, what members told of themselves, their reports, and what was
+        settled.
+        """
         group = group_of(self.topic)
         until = asyncio.get_running_loop().time() + _REBALANCE_S
 
@@ -238,7 +240,7 @@ class Operator:
         )
 
     async def find_slots(self, what: str) -> list[int]:
-        """The slots of `SLOT`, of `TOPIC:PARTITION`, or of all partitions of `TOPIC`.
+        """Return the slots of `SLOT`, of `TOPIC:PARTITION`, or of all partitions of `TOPIC`.
 
         Raises:
             KafkaError: there is no such slot, topic or partition.

@@ -32,7 +32,7 @@ _DEFAULTS = {
 
 
 def inter_node_listener(config: BrokerConfig, listeners: Iterable[Listener]) -> Listener:
-    """The listener at which nodes ask each other.
+    """Return the listener at which nodes ask each other.
 
     Raises:
         ConfigError: there is none of that name.
@@ -88,7 +88,7 @@ class Peers:
     async def ask(
         self, node: int, api_key: ApiKey, message: dict[str, Any], check: Callable[[], None]
     ) -> Any:
-        """The answer of a node.
+        """Return the answer of a node.
 
         Args:
             check: called as the request is sent; what it raises keeps it from that.
@@ -104,5 +104,5 @@ class Peers:
         return await connection.request(api_key, message)
 
     async def close(self) -> None:
-        """Ends all connections."""
+        """End all connections."""
         await self._connections.close()

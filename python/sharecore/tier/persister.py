@@ -171,7 +171,7 @@ class TierPersister:
         self._begin(_SUMMARY, key, {"leader_epoch": 0}, partial(self._local.summary, key), done)
 
     def close(self) -> None:
-        """Ends what is under way, since the node stops."""
+        """End what is under way, since the node stops."""
         for task in self._tasks:
             task.cancel()
         calls, self._calls = self._calls, {}
@@ -219,7 +219,7 @@ class TierPersister:
         return self._view.term(call.key.group_id) != call.term
 
     def _check(self, call: _Call) -> None:
-        """Raises KafkaError where this node may not ask now."""
+        """Raise KafkaError where this node may not ask now."""
         self._view.check_coordinator(call.key.group_id)
         if self._is_former(call):
             raise KafkaError(ErrorCode.NOT_COORDINATOR, "Another node has coordinated the group meanwhile.")

@@ -86,7 +86,7 @@ class _Reading:
 
 
 async def look(operator: Operator, slot: int) -> Finding:
-    """Reads a slot.
+    """Read a slot.
 
     Raises:
         KafkaError: the cluster cannot be read.
@@ -112,7 +112,7 @@ async def look(operator: Operator, slot: int) -> Finding:
 
 
 async def rewrite(operator: Operator, finding: Finding) -> None:
-    """Writes what a slot has once more, behind a new claim, and deletes what was before it.
+    """Write what a slot has once more, behind a new claim, and delete what was before it.
 
     Raises:
         KafkaError: somebody else writes there, or the cluster refuses.
@@ -153,7 +153,7 @@ async def is_missing(operator: Operator) -> bool:
 
 
 async def make_topic(operator: Operator) -> None:
-    """Makes the state topic anew, with as many slots as there were; raises ConfigError, KafkaError."""
+    """Make the state topic anew, with as many slots as there were; raise ConfigError, KafkaError."""
     await operator.catalogue.load()
     name, partitions, replicas, settings = topics_of(operator.config)[0]
     slots = operator.catalogue.slots or partitions

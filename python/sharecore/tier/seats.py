@@ -85,7 +85,9 @@ def unpack_seats(told: Mapping[str, Any]) -> list[Seat]:
 
 
 def merge(reports: Sequence[Report], slots: int) -> list[Standing]:
-    """The standing of each slot that counts, of those that nodes know; an owner's own word comes first."""
+    """Return the standing of each slot that counts, of those that nodes know; an owner's own word comes
+    first.
+    """
     merged = [UNKNOWN] * slots
     for report in reports:
         for slot, standing in enumerate(report.standings[:slots]):

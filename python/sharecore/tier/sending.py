@@ -27,7 +27,7 @@ class Sending:
         return asyncio.ensure_future(self._appender.append(topic, partition, records, now_ms))
 
     def send(self, topic: str, partition: int, records: bytes) -> asyncio.Future[int]:
-        """Appends a record batch, perhaps more than once; tells its first offset."""
+        """Append a record batch, perhaps more than once; tell its first offset."""
         return asyncio.ensure_future(self._sent(topic, partition, records))
 
     async def _sent(self, topic: str, partition: int, records: bytes) -> int:

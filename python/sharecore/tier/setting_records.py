@@ -87,7 +87,7 @@ def _resource(name: str) -> None:
 
 
 def _object(named: Callable[[str], object], typed: Callable[[str], object]) -> _Check:
-    """Checks an object whose values lie in one record."""
+    """Check an object whose values lie in one record."""
 
     def check(rest: bytes, value: bytes | None) -> None:
         named(rest.decode())
@@ -98,7 +98,7 @@ def _object(named: Callable[[str], object], typed: Callable[[str], object]) -> _
 
 
 def _single(named: Callable[[str], object], typed: Callable[[str], object]) -> _Check:
-    """Checks one value of an object."""
+    """Check one value of an object."""
 
     def check(rest: bytes, value: bytes | None) -> None:
         named(rest.decode().rpartition("/")[0])

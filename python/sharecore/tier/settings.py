@@ -74,7 +74,7 @@ class SettingsCatalogue(Catalogue):
         )
 
     async def load(self) -> None:
-        """Reads what is there.
+        """Read what is there.
 
         Raises:
             KafkaError: the cluster cannot be read.
@@ -92,7 +92,7 @@ class SettingsCatalogue(Catalogue):
         return None if value is None else int(value)
 
     async def check_slots(self, found: int) -> None:
-        """Notes how many slots there are, or holds that against what was noted.
+        """Note how many slots there are, or hold that against what was noted.
 
         Raises:
             ConfigError: the state topic has grown: everything would lie elsewhere.
@@ -110,18 +110,18 @@ class SettingsCatalogue(Catalogue):
         return SingleValues(self, prefix, _SINGLE[prefix], read)
 
     def follow(self, fetching: Fetching) -> None:
-        """Takes in what other nodes set from now on, and tells those who watch."""
+        """Take in what other nodes set from now on, and tell those who watch."""
         self._fetching = fetching
         self._following = fetching.subscribe(self.topic, 0, self._end, _ROOM_BYTES, self)
 
     def close(self) -> None:
-        """Takes nothing in any longer, and answers nobody."""
+        """Take nothing in any longer, and answers nobody."""
         for task in (self._asking, self._following_again):
             if task is not None:
                 task.cancel()
 
     def fetched(self, fetched: Fetched, /) -> None:
-        """Takes what came; for whoever fetches."""
+        """Take what came; for whoever fetches."""
         try:
             self._hear(fetched.records)
         except ValueError as error:
@@ -198,7 +198,7 @@ class SettingsCatalogue(Catalogue):
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the settings in {self.topic} are not known: {why}")
 
     async def _read_on(self) -> None:
-        """Takes in what stands in the topic by now.
+        """Take in what stands in the topic by now.
 
         Raises:
             KafkaError: the cluster cannot be read.
@@ -230,12 +230,12 @@ class SettingsCatalogue(Catalogue):
         logger.error("%s is not what it was upstream: %d settings are gone from it", self.topic, len(gone))
 
     def _hear(self, records: bytes) -> None:
-        """Takes records in, and tells those who watch."""
+        """Take records in, and tell those who watch."""
         for key in self._take(records):
             self._tell(key)
 
     def _take(self, records: bytes) -> list[bytes]:
-        """Takes records in; returns the keys that have another value now."""
+        """Take records in; return the keys that have another value now."""
         keys: dict[bytes, None] = {}
         for offset, _, key, value in decode(list(cut_batches(records)), self.topic) if records else ():
             if key is not None and self._put(offset, key, value):
@@ -301,7 +301,7 @@ class TierConfigs(Configs):
 
 
 def topics_of(config: BrokerConfig) -> list[tuple[str, int, int, dict[str, str]]]:
-    """The topics that a tier makes: name, partitions, replicas and settings of each."""
+    """Return the topics that a tier makes: name, partitions, replicas and settings of each."""
     common = {"min.insync.replicas": str(config.sharecore_tier_min_insync_replicas)}
     state = common | {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
     if (wanted := state_record_bytes(config)) > MESSAGE_BYTES_MIN:
@@ -317,7 +317,7 @@ def topics_of(config: BrokerConfig) -> list[tuple[str, int, int, dict[str, str]]
 async def make_own_topic(
     making: Making, name: str, partitions: int, replicas: int, settings: Mapping[str, str]
 ) -> None:
-    """Makes one of them.
+    """Make one of them.
 
     Raises:
         ConfigError: the cluster cannot have so many replicas.

@@ -74,6 +74,6 @@ class SingleValues(Objects[Value]):
         return self._single + f"{name}/{each}".encode()
 
     def _parts(self, key: bytes) -> tuple[str, str]:
-        """The object that a value is of, and the name of the value."""
+        """Return the object that a value is of, and the name of the value."""
         name, _, each = key.removeprefix(self._single).decode().rpartition("/")
         return name, each

@@ -47,7 +47,7 @@ class SlotFigures:
         return seconds
 
     def report(self, sheet: Sheet, slots: Counter[str], lease: Lease, budget: Budget, nodes: int) -> None:
-        """Puts all that is known of slots, `slots` by state, among the metrics."""
+        """Put all that is known of slots, `slots` by state, among the metrics."""
         # loaded where metrics are asked for
         from sharecore.metrics import families as f
 

@@ -106,7 +106,7 @@ class Read:
         self.producer: Producer | None = None
 
     def take(self, batches: bytes) -> None:
-        """Takes what follows; raises ValueError where a batch that counts cannot be read."""
+        """Take what follows; raise ValueError where a batch that counts cannot be read."""
         self.records += self.history.take(batches)
         self.last = last_batch(batches) or self.last
         if self.last is not None:
@@ -178,7 +178,7 @@ class SlotLog:
         return f"{self.topic}-{self.index}"
 
     async def claim(self, epoch: int, right: Right = Right.ANY, read: Read | None = None) -> list[Scanned]:
-        """Takes the slot: nobody else's records count from here on.
+        """Take the slot: nobody else's records count from here on.
 
         Args:
             epoch: the least that the claim may have; it is above that of every claim before it.
@@ -225,7 +225,7 @@ class SlotLog:
         return max(start, end - records)
 
     async def renew_producer(self) -> Producer:
-        """A producer to claim with later; the owner goes on writing with its own until then.
+        """Return a producer to claim with later; the owner goes on writing with its own until then.
 
         Raises:
             KafkaError: the right is missing, or nobody answers.
@@ -286,7 +286,7 @@ class SlotLog:
         return as_written and view.holds
 
     async def release(self, next_node_id: int) -> None:
-        """Gives the slot up behind all that was written, so that another node may claim it at once.
+        """Give the slot up behind all that was written, so that another node may claim it at once.
 
         Raises:
             KafkaError: that was not written; the slot is given up all the same.
@@ -308,12 +308,12 @@ class SlotLog:
             self._lost(self, error)
 
     def resign(self) -> None:
-        """Writes no more; what is under way ends with NOT_COORDINATOR."""
+        """Write no more; what is under way ends with NOT_COORDINATOR."""
         self.owned = False
         self._writer.close(NOT_OURS)
 
     def append(self, records: Sequence[Record], now_ms: int) -> Appended:
-        """Appends records of a coordinator in one piece.
+        """Append records of a coordinator in one piece.
 
         Raises:
             KafkaError: NOT_COORDINATOR when the slot is not this node's.
@@ -342,13 +342,13 @@ class SlotLog:
         return Appended(base, end - 1, -1, self.start_offset, ticket)
 
     async def idle(self) -> None:
-        """Waits until nothing is under way."""
+        """Wait until nothing is under way."""
         while self._under_way:
             with contextlib.suppress(KafkaError):
                 await next(iter(self._under_way))
 
     async def renew_claim(self) -> None:
-        """Writes the claim once more, so that what is before it may be deleted some day.
+        """Write the claim once more, so that what is before it may be deleted some day.
 
         Raises:
             KafkaError: it was not written.
@@ -356,7 +356,7 @@ class SlotLog:
         self.claims.append(await self._append_claim(self.epoch))
 
     async def delete_before(self, offset: int) -> None:
-        """Deletes what nobody needs, up to a claim: records count only behind one.
+        """Delete what nobody needs, up to a claim: records count only behind one.
 
         Raises:
             KafkaError: the cluster refuses, or cannot be reached.
@@ -398,7 +398,9 @@ class SlotLog:
 
 
 def _told(error: KafkaError) -> KafkaError:
-    """What coordinators are told: to try again where nothing was written, else that the slot is gone."""
+    """Return what coordinators are told: to try again where nothing was written, else that the slot is
+    gone.
+    """
     if isinstance(error, NotWritten):
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, error.message)
     return KafkaError(ErrorCode.NOT_COORDINATOR, error.message)

@@ -59,7 +59,7 @@ class SlotView:
         return None
 
     def claimed(self, records: Iterable[Scanned]) -> None:
-        """Takes what was read with the claim."""
+        """Take what was read with the claim."""
         self._read = list(records)
 
     def append_local(
@@ -88,7 +88,7 @@ class SlotView:
             yield ScannedBatch(_NO_PRODUCER, is_control=False, records=records)
 
     def delete_records(self, before_offset: int, /) -> Ticket:
-        """What the coordinator needs no more; it is deleted when the slot is next looked after."""
+        """Return what the coordinator needs no more; it is deleted when the slot is next looked after."""
         ticket = Ticket(0)
         ticket.settle()
         return ticket

@@ -13,10 +13,10 @@ from sharecore.coordinator_log.routing import partition_for
 
 
 def slot_of_partition(topic_id: UUID, partition: int, slots: int) -> int:
-    """The slot of a topic's partition; those of one topic lie in slots one behind the other."""
+    """Return the slot of a topic's partition; those of one topic lie in slots one behind the other."""
     return (crc32(topic_id.bytes) + partition) % slots
 
 
 def slot_of_group(group_id: str, slots: int) -> int:
-    """The slot of a group, by Kafka's hash of its name."""
+    """Return the slot of a group, by Kafka's hash of its name."""
     return partition_for(group_id, slots)

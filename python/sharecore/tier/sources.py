@@ -99,12 +99,12 @@ class Sources:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def run(self, work: asyncio.Task[None]) -> None:
-        """Holds on to a task until it has ended."""
+        """Hold on to a task until it has ended."""
         self._tasks.add(work)
         work.add_done_callback(self._tasks.discard)
 
     def close(self) -> None:
-        """Ends what is under way."""
+        """End what is under way."""
         for task in self._tasks:
             task.cancel()
 
@@ -138,5 +138,5 @@ class Sources:
 
 
 def passing(error: KafkaError) -> KafkaError:
-    """What clients are told of trouble with the cluster: to try again."""
+    """Return what clients are told of trouble with the cluster: to try again."""
     return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, error.message or error.code.name)

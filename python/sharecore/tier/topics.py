@@ -134,7 +134,7 @@ class UpstreamTopics(Topics):
 
 
 def id_under(name: str, topic_id: UUID) -> UUID:
-    """The id of a topic under a further name."""
+    """Return the id of a topic under a further name."""
     return uuid5(topic_id, name)
 
 

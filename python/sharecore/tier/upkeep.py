@@ -31,7 +31,7 @@ class Upkeep:
         self._least = least
 
     async def look(self) -> None:
-        """Deletes what can go, once that is enough; old share state its coordinator writes anew."""
+        """Delete what can go, once that is enough; old share state its coordinator writes anew."""
         slot = self._slot
         if not slot.owned:
             return

@@ -94,7 +94,7 @@ class UpstreamLog(Log):
             self.notify()
 
     def _moved(self, start: int, end: int) -> bool:
-        """Takes offsets; they never go back but by `truncate`, as a new leader may lag a little."""
+        """Take offsets; they never go back but by `truncate`, as a new leader may lag a little."""
         before = self.start_offset, self.high_watermark
         self.start_offset = max(self.start_offset, start)
         self.high_watermark = max(self.high_watermark, end)
@@ -136,7 +136,7 @@ class UpstreamLog(Log):
             settle(waiting, None)
 
     def fetched(self, fetched: Fetched, /) -> None:
-        """Takes what came; for whoever fetches."""
+        """Take what came; for whoever fetches."""
         if self._trouble is not None:
             self._trouble.is_over()
             self._trouble = None
@@ -194,7 +194,7 @@ class UpstreamLog(Log):
             self._begin_fill(before)
 
     def _allow(self) -> None:
-        """Reads ahead of the reader, so far."""
+        """Read ahead of the reader, so far."""
         if self._subscription is not None:
             ahead_bytes = self._sources.ahead_bytes
             room = ahead_bytes - self._window.bytes_from(self._read_to)
@@ -271,7 +271,7 @@ class UpstreamLog(Log):
         self._sources.run(asyncio.get_running_loop().create_task(self._fill(offset, leads=leads)))
 
     async def _fill(self, offset: int, *, leads: bool) -> None:
-        """Reads once; a fetch that waits for new records would keep it waiting, too."""
+        """Read once; a fetch that waits for new records would keep it waiting, too."""
         stream = self._subscription
         try:
             fetched = await self._sources.asking.read(
@@ -335,7 +335,7 @@ class UpstreamLog(Log):
     # writing: dead letters
 
     def append(self, records: bytes, *, now_ms: int) -> Appended:
-        """Sends a record batch; where it stands is not told."""
+        """Send a record batch; where it stands is not told."""
         ticket = Ticket(0)
 
         def sent(sending: asyncio.Future[int]) -> None:

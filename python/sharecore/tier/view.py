@@ -83,7 +83,7 @@ class TierView:
         self._asked[slot] = max(self._asked[slot], epoch)
 
     def term(self, group_id: str) -> int:
-        """The epoch of this node's last claim of a group's slot, whether or not it still counts."""
+        """Return the epoch of this node's last claim of a group's slot, whether or not it still counts."""
         return self._leadership.slots[slot_of_group(group_id, self._slots)].log.epoch
 
     def owner(self, slot: int) -> Leader:

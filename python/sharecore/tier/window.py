@@ -62,7 +62,7 @@ class Budget:
         self._chunks: OrderedDict[Chunk, None] = OrderedDict()
 
     def add(self, chunk: Chunk) -> None:
-        """Takes a chunk in, and lets others go for it."""
+        """Take a chunk in, and let others go for it."""
         self._chunks[chunk] = None
         self.used += len(chunk.records)
         self.taken += len(chunk.records)
@@ -103,7 +103,7 @@ class Window:
         self._chunks: dict[int, Chunk] = {}
 
     def add(self, fetched: Fetched) -> None:
-        """Keeps what a fetch brought."""
+        """Keep what a fetch brought."""
         if fetched.end <= fetched.first:
             return
         before = self._chunks.get(fetched.first)
@@ -115,14 +115,14 @@ class Window:
         self._budget.add(chunk)
 
     def drop(self, chunk: Chunk) -> None:
-        """Keeps a chunk no longer."""
+        """Keep a chunk no longer."""
         if self._chunks.get(chunk.first) is chunk:
             del self._chunks[chunk.first]
             self._firsts.remove(chunk.first)
             self._budget.remove(chunk)
 
     def clear(self) -> None:
-        """Keeps nothing."""
+        """Keep nothing."""
         for chunk in list(self._chunks.values()):
             self.drop(chunk)
 
@@ -132,7 +132,7 @@ class Window:
         return sum(len(chunk.records) for chunk in self._chunks.values())
 
     def find(self, offset: int) -> Chunk | None:
-        """The chunk that an offset lies in."""
+        """Return the chunk that an offset lies in."""
         index = bisect_right(self._firsts, offset) - 1
         if index < 0:
             return None
@@ -167,7 +167,7 @@ class Window:
     def _select(
         self, offset: int, max_bytes: int, limit: int, at_least_one: bool, max_records: int
     ) -> tuple[list[_Part], bool]:
-        """The batches to read, and whether there is nothing more to read than these."""
+        """Return the batches to read, and whether there is nothing more to read than these."""
         parts: list[_Part] = []
         size, last_wanted = 0, offset + max_records - 1
         while offset < limit:

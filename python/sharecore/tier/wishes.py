@@ -50,6 +50,6 @@ class Wishes:
             await self._catalogue.change(deletes=[key])
 
     def on_change(self, told: Callable[[], object]) -> None:
-        """Calls back when somebody else has changed them."""
+        """Call back when somebody else has changed them."""
         for prefix in (PINS, DRAINED):
             self._catalogue.watch(prefix, lambda key: told())

@@ -74,7 +74,7 @@ class _Watched:
             self._subscription.close()
 
     def fetched(self, fetched: Fetched, /) -> None:
-        """Takes what came; for whoever fetches."""
+        """Take what came; for whoever fetches."""
         assert self._subscription is not None
         try:
             self._history.take(fetched.records)

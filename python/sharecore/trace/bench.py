@@ -134,7 +134,7 @@ class _Tally:
 
 
 def _replay(engine: Engine, calls: list[_Call], *, counting: bool = False) -> _Tally:
-    """Makes the calls and commits each write; what was acquired is counted only when asked for."""
+    """Make the calls and commit each write; what was acquired is counted only when asked for."""
     tally = _Tally()
     now_ms = 0
     partition = _make(engine, calls[0][1])

@@ -217,12 +217,12 @@ def exception_name(code: ErrorCode) -> str:
 
 
 def coalesced(batches: Iterable[StateBatch]) -> list[list[int]]:
-    """Lists [first, last, state, count], adjacent equal ones joined: batch granularity does not show."""
+    """List [first, last, state, count], adjacent equal ones joined: batch granularity does not show."""
     return joined([*batch] for batch in batches)
 
 
 def joined(rows: Iterable[list[Any]]) -> list[list[Any]]:
-    """Lists [first, last, ...], ascending, adjacent ones that are equal in the rest joined."""
+    """List [first, last, ...], ascending, adjacent ones that are equal in the rest joined."""
     runs: list[list[Any]] = []
     for row in rows:
         if runs and runs[-1][1] + 1 == row[0] and runs[-1][2:] == row[2:]:

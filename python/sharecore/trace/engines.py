@@ -95,7 +95,7 @@ class Engine:
 
 
 def engine(name: EngineName) -> Engine:
-    """The engine of that name; only the one asked for is imported."""
+    """Return the engine of that name; only the one asked for is imported."""
     if name == "reference":
         from sharecore import reference
 

@@ -104,7 +104,7 @@ Operation = Init | Leasing | Administering | Persisting
 
 
 def parse(line: Mapping[str, Any]) -> Operation:
-    """The operation that a trace's JSON object stands for.
+    """Return the operation that a trace's JSON object stands for.
 
     Raises:
         TraceError: the object is no operation, or lacks a field or holds a wrong one.

@@ -31,7 +31,7 @@ class TracePersister:
         self._fail_code = fail_code
 
     def write(self, write: Write) -> int | None:
-        """The error code that the write is answered with, None while it is held."""
+        """Return the error code that the write is answered with, None while it is held."""
         self.written.append(write)
         if self._hold:
             self._held.append(write)

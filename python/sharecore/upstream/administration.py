@@ -168,7 +168,7 @@ class Administration:
     async def create_topic(
         self, name: str, partitions: int, replication: int, settings: Mapping[str, str]
     ) -> bool:
-        """Creates a topic; returns once a broker knows it. False where it was there already.
+        """Create a topic; return once a broker knows it. False where it was there already.
 
         Raises:
             KafkaError: the right is missing, a policy forbids it, or there are too few brokers.
@@ -219,7 +219,7 @@ class Administration:
         return not isinstance(found, KafkaError)
 
     async def _appear(self, name: str, topic_id: uuid.UUID | None) -> None:
-        """Raises LEADER_NOT_AVAILABLE until the metadata has the topic that was made, and its leaders."""
+        """Raise LEADER_NOT_AVAILABLE until the metadata has the topic that was made, and its leaders."""
         found = (await self._upstream.topics([name]))[name]
         if isinstance(found, KafkaError):
             raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, found.message)
@@ -228,7 +228,7 @@ class Administration:
             raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"topic {name} is not led yet")
 
     async def topic_configs(self, name: str) -> dict[str, str | None]:
-        """The settings of a topic; what is secret is None.
+        """Return the settings of a topic; what is secret is None.
 
         Raises:
             KafkaError: there is no such topic, or the right is missing.
@@ -277,7 +277,7 @@ class Administration:
         await self._upstream.retry(ask)
 
     async def delete_records(self, topic: str, before: Mapping[int, int]) -> dict[int, int | KafkaError]:
-        """Deletes the records before an offset of each partition; returns where each log begins then.
+        """Delete the records before an offset of each partition; return where each log begins then.
 
         Raises:
             KafkaError: UNSUPPORTED_VERSION where the cluster cannot (`Upstream.has`), or nobody answers.

@@ -38,7 +38,7 @@ class Appender:
         self._places: dict[tuple[str, int], _Place] = {}
 
     async def append(self, topic: str, partition: int, records: bytes | Sequence[Record], now_ms: int) -> int:
-        """Appends one batch to a partition of a topic that the metadata has.
+        """Append one batch to a partition of a topic that the metadata has.
 
         Args:
             records: keys and values, at least one, which are appended once; or a whole batch without a

@@ -14,7 +14,7 @@ Value = TypeVar("Value")
 
 
 async def first_answer(asks: Iterable[Callable[[], Awaitable[Value]]], patience_s: float) -> Value:
-    """The first answer of several.
+    """Return the first answer of several.
 
     Args:
         asks: each is begun when those before it have failed, or have been silent for so long.

@@ -63,7 +63,7 @@ class _Connections(Brokers[ConnectionSettings]):
         return await Connection.open(*self._nodes[node], settings, self._context, spoken)
 
     def in_turn(self, turn: int, doubted: int) -> list[_Way]:
-        """The ways to ask about the cluster: its brokers, and the addresses that were given at first.
+        """Return the ways to ask about the cluster: its brokers, and the addresses that were given at first.
 
         Args:
             turn: another broker is the first where it is another number.
@@ -80,7 +80,7 @@ class _Connections(Brokers[ConnectionSettings]):
         ]
 
     async def take(self, way: _Way) -> Connection:
-        """The connection there; raises Disconnected."""
+        """Return the connection there; raise Disconnected."""
         return await self._connect(*way)
 
     def offers(self, api_key: ApiKey) -> bool:
@@ -116,7 +116,7 @@ class Upstream:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Connects, and keeps the metadata fresh from then on. A cluster that is there and does not answer in
+        """Connect, and keep the metadata fresh from then on. A cluster that is there and do not answer in
         time is asked again, until there is no time left (`default.api.timeout.ms`).
 
         Raises:
@@ -137,7 +137,7 @@ class Upstream:
         self._task = asyncio.get_running_loop().create_task(self._keep(), name="sharecore upstream metadata")
 
     async def close(self) -> None:
-        """Ends the refreshing and all connections."""
+        """End the refreshing and all connections."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -183,7 +183,7 @@ class Upstream:
         return list(self.metadata)
 
     def forget(self, names: Iterable[str]) -> None:
-        """Does not keep these topics fresh any longer; nobody is told."""
+        """Do not keep these topics fresh any longer; nobody is told."""
         names = set(names)
         self._kept -= names
         if not self._all:
@@ -202,7 +202,7 @@ class Upstream:
         await done
 
     async def _keep(self) -> None:
-        """Refreshes what is out of date, or old."""
+        """Refresh what is out of date, or old."""
         backoff = self.backoff()
         while True:
             with contextlib.suppress(TimeoutError):
@@ -253,7 +253,7 @@ class Upstream:
         return refused
 
     async def _ask_any(self, api_key: ApiKey, message: dict[str, Any], doubted: int = -1) -> Any:
-        """The answer of a broker: of the first that answers, where one is silent."""
+        """Return the answer of a broker: of the first that answers, where one is silent."""
         ways = self._connections.in_turn(self._turn, doubted)
         return await first_answer([partial(self._ask, way, api_key, message) for way in ways], PATIENCE_S)
 
@@ -282,7 +282,7 @@ class Upstream:
         return self._connections.offers(api_key)
 
     async def connect(self, node: int, purpose: str) -> Connection:
-        """The connection to a broker for one purpose, made where there is none.
+        """Return the connection to a broker for one purpose, made where there is none.
 
         Raises:
             Disconnected: the broker is unknown or cannot be reached.
@@ -296,7 +296,7 @@ class Upstream:
     async def dial(
         self, node: int, client_id: str | None, spoken: Mapping[ApiKey, tuple[int, int]]
     ) -> Connection:
-        """A connection to a broker that nobody else uses; who asked for it closes it.
+        """Return a connection to a broker that nobody else uses; who asked for it closes it.
 
         Args:
             client_id: as which the broker knows it; None for the client id of the settings.
@@ -313,7 +313,7 @@ class Upstream:
             raise
 
     async def leader(self, topic: str, partition: int, purpose: str) -> Connection:
-        """A connection to the leader of a partition of a topic that is kept.
+        """Return a connection to the leader of a partition of a topic that is kept.
 
         Raises:
             KafkaError: LEADER_NOT_AVAILABLE, or it cannot be reached now; it is looked for.
@@ -325,7 +325,7 @@ class Upstream:
         return await self.connect(node, purpose)
 
     async def coordinator(self, kind: int, key: str, purpose: str) -> Connection:
-        """A connection to the coordinator of a group or a transactional id.
+        """Return a connection to the coordinator of a group or a transactional id.
 
         Raises:
             KafkaError: it cannot be found or reached now.
@@ -333,7 +333,7 @@ class Upstream:
         return await self.connect(await self.find_coordinator(kind, key), purpose)
 
     async def find_coordinator(self, kind: int, key: str, doubted: int = -1) -> int:
-        """The broker that coordinates a group or a transactional id.
+        """Return the broker that coordinates a group or a transactional id.
 
         Args:
             doubted: the broker that may have lost sight of the others: they are asked first.
@@ -352,7 +352,7 @@ class Upstream:
         return node
 
     async def request(self, node: int, api_key: ApiKey, message: dict[str, Any], purpose: str = "ask") -> Any:
-        """The answer of one broker.
+        """Return the answer of one broker.
 
         Raises:
             KafkaError: it cannot be reached, or has no version of the API that is known here.

@@ -48,7 +48,7 @@ leader says that has appended the batch and was then deposed.
 
 
 async def deliver(outlet: Outlet, topic: str, partition: int, records: bytes, timeout_ms: int) -> int:
-    """Sends one batch, and the same again where its fate is open or may change.
+    """Send one batch, and the same again where its fate is open or may change.
 
     Args:
         records: the batch; with a producer's sequence number it is appended once, however often it is sent.
@@ -88,7 +88,7 @@ async def deliver(outlet: Outlet, topic: str, partition: int, records: bytes, ti
 
 
 async def _send(outlet: Outlet, topic: str, partition: int, records: bytes, left_ms: float) -> Answer:
-    """Sends it once.
+    """Send it once.
 
     A leader that was replaced, and does not know, waits for replicas that do not follow it: others are asked
     meanwhile who leads.

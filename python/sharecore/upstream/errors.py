@@ -74,7 +74,7 @@ _REMEDIES = {
 def refusal(
     code: int, doing: str, what: str, right: str = "", message: str | None = None, *, topic: str = ""
 ) -> KafkaError:
-    """An error of the existing cluster, in one line.
+    """Return an error of the existing cluster, in one line.
 
     Args:
         doing: what was asked for, such as "reading".

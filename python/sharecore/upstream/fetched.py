@@ -57,7 +57,7 @@ def fetch_message(
     forgotten: Sequence[tuple[str, UUID, int]] = (),
     rack: str = "",
 ) -> dict[str, Any]:
-    """A Fetch; topics by name and by id, for whichever version is spoken.
+    """Return a Fetch; topics by name and by id, for whichever version is spoken.
 
     Args:
         committed: only what no open transaction is in front of, with the aborted ones named.
@@ -100,7 +100,7 @@ def _asked(wanted: Wanted) -> dict[str, int]:
 
 
 def read_fetched(answer: Any, first: int) -> Fetched:
-    """What a partition's part of the answer brought for the offset `first`."""
+    """Return what a partition's part of the answer brought for the offset `first`."""
     records: bytes = answer.records or b""
     end = first
     if records:

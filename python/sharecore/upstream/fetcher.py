@@ -68,7 +68,7 @@ class Fetcher:
         upstream.metadata.on_change(self._topic_changed)
 
     def subscribe(self, topic: str, partition: int, offset: int, room: int, sink: Sink) -> Subscription:
-        """Fetches a partition from an offset on; see `Subscription.allow` for the room.
+        """Fetch a partition from an offset on; see `Subscription.allow` for the room.
 
         Raises:
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION; the metadata does not have it.
@@ -87,7 +87,7 @@ class Fetcher:
         return subscription
 
     async def close(self) -> None:
-        """Ends all fetching; sinks hear nothing more."""
+        """End all fetching; sinks hear nothing more."""
         self._closed = True
         links, self._links = list(self._links.values()), {}
         for subscriptions in list(self._subscriptions.values()):
@@ -176,7 +176,7 @@ class Fetcher:
     # what links ask and tell
 
     def wanted(self, subscription: Subscription, node: int) -> Wanted | None:
-        """What to ask a broker; None when it is another one's, or has to be looked at first."""
+        """Return what to ask a broker; None when it is another one's, or has to be looked at first."""
         if self._node_of(subscription) != node:
             asyncio.get_running_loop().call_soon(self._changed, subscription)
             return None
@@ -187,7 +187,7 @@ class Fetcher:
         return subscription.wanted(epoch, self._partition_bytes)
 
     def answered(self, subscription: Subscription, node: int, wanted: Wanted, answer: Any) -> None:
-        """Takes a broker's answer about a partition in."""
+        """Take a broker's answer about a partition in."""
         if wanted.offset != subscription.offset or wanted.topic_id != subscription.topic_id:
             return
         if answer.error_code:
@@ -217,7 +217,7 @@ class Fetcher:
             self._rest(subscription)
 
     def _rest(self, subscription: Subscription) -> None:
-        """Does not fetch it for a while."""
+        """Do not fetch it for a while."""
         subscription.resting = True
 
         def over() -> None:

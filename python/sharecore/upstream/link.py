@@ -35,7 +35,7 @@ class Host(Protocol):
     max_bytes: int
 
     def wanted(self, subscription: Subscription, node: int) -> Wanted | None:
-        """What to ask this broker; None when it is not the one to be asked now."""
+        """Return what to ask this broker; None when it is not the one to be asked now."""
 
     def answered(self, subscription: Subscription, node: int, wanted: Wanted, answer: Any) -> None:
         """What the broker said of a partition."""
@@ -79,7 +79,7 @@ class BrokerLink:
             )
 
     async def close(self) -> None:
-        """Ends what is under way."""
+        """End what is under way."""
         tasks = [task for task in (self._main, self._beside) if task is not None]
         for task in tasks:
             task.cancel()
@@ -92,7 +92,7 @@ class BrokerLink:
         return [each for each in found if each is not None]
 
     def _uncovered(self, subscriptions: Iterable[Subscription]) -> list[Wanted]:
-        """What the request under way does not fetch of them."""
+        """Return what the request under way does not fetch of them."""
         covered = self._under_way or {}
         return [
             each
@@ -140,7 +140,7 @@ class BrokerLink:
         self._deliver(wanted, answer)
 
     async def _catch_up(self) -> None:
-        """Fetches beside the session while its request waits."""
+        """Fetch beside the session while its request waits."""
         upstream = self._host.upstream
         try:
             connection = await upstream.connect(self.node, f"{self._host.name} beside")
@@ -159,7 +159,7 @@ class BrokerLink:
             self._beside = None
 
     def _newest(self, connection: Connection, wanted: Iterable[Wanted]) -> int:
-        """The highest version to speak: one with names where a topic has no id."""
+        """Return the highest version to speak: one with names where a topic has no id."""
         topics = (self._host.upstream.metadata.get(each.topic) for each in wanted)
         by_name = any(topic is None or not topic.has_id for topic in topics)
         return connection.version(ApiKey.FETCH, FETCH_BY_NAME if by_name else None)

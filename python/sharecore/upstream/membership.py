@@ -53,10 +53,10 @@ class Listener(Protocol):
     """Who is in the group. Called on the event loop, and must not wait."""
 
     def metadata(self) -> bytes:
-        """What the leader is to know of this member; asked for at each join."""
+        """Return what the leader is to know of this member; asked for at each join."""
 
     def assign(self, generation: int, members: list[GroupMember]) -> dict[str, bytes]:
-        """What each member gets, by member id; asked of the leader alone."""
+        """Return what each member gets, by member id; asked of the leader alone."""
 
     def assigned(self, generation: int, assignment: bytes) -> None:
         """What this member got."""
@@ -147,18 +147,18 @@ class Membership:
         self._rights = Trouble(logger, f"no heartbeat counts in group {group_id}")
 
     def start(self) -> None:
-        """Joins, and stays a member."""
+        """Join, and stays a member."""
         loop = asyncio.get_running_loop()
         self._rejoin.set()
         for work, name in ((self._stay(), "group"), (self._beat(), "heartbeats")):
             self._tasks.append(loop.create_task(work, name=f"sharecore upstream {name}"))
 
     def rejoin(self) -> None:
-        """Joins again: this member has something else to say, or gives something back."""
+        """Join again: this member has something else to say, or give something back."""
         self._rejoin.set()
 
     async def close(self) -> None:
-        """Ends without leaving: a static member has the session's time to come back."""
+        """End without leaving: a static member has the session's time to come back."""
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             task.cancel()
@@ -166,7 +166,7 @@ class Membership:
         self.lease_from_ms = None
 
     async def leave(self) -> None:
-        """Gives the place away at once, a static member's, too.
+        """Give the place away at once, a static member's, too.
 
         Raises:
             KafkaError: the coordinator could not be told; it finds out by itself when the session times out.
@@ -231,7 +231,7 @@ class Membership:
             await asyncio.sleep(pause.seconds())
 
     async def _join(self) -> None:
-        """Joins the group, and takes the assignment."""
+        """Join the group, and take the assignment."""
         self._joins_at = await self._find(self._doubted)
         connection = await self._upstream.connect(self._joins_at, f"group {self._group_id}")
         self._waiting = connection
@@ -408,8 +408,8 @@ class Membership:
     async def _while_it_coordinates(
         self, connection: Connection, api_key: ApiKey, message: dict[str, Any]
     ) -> Any:
-        """What the coordinator answers. Where it is silent others are asked whether it still is the one: one
-        that was replaced, and does not know, waits for replicas that do not follow it.
+        """Return what the coordinator answers. Where it is silent others are asked whether it still is the
+        one: one that was replaced, and does not know, waits for replicas that do not follow it.
 
         Raises:
             Disconnected: the connection is lost, or another broker coordinates the group.

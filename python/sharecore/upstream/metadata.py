@@ -80,7 +80,7 @@ class _Sought:
 
 
 def made_id(cluster_id: str, name: str) -> uuid.UUID:
-    """The id of a topic on a cluster that gives none: the same for every node and at any time."""
+    """Return the id of a topic on a cluster that gives none: the same for every node and at any time."""
     return uuid.uuid5(_NAMESPACE, f"{cluster_id}/{name}")
 
 
@@ -108,27 +108,27 @@ class Metadata:
         self._callbacks: list[Changed] = []
 
     def on_change(self, callback: Changed) -> None:
-        """Calls back at each change of a topic that is kept; the old topic is given where it was deleted."""
+        """Call back at each change of a topic that is kept; the old topic is given where it was deleted."""
         self._callbacks.append(callback)
 
     def get(self, name: str) -> Topic | None:
-        """The topic of that name, as far as is known."""
+        """Return the topic of that name, as far as is known."""
         return self._topics.get(name)
 
     def by_id(self, topic_id: uuid.UUID) -> Topic | None:
-        """The topic with that id, as far as is known."""
+        """Return the topic with that id, as far as is known."""
         name = self._names.get(topic_id)
         return None if name is None else self._topics[name]
 
     def names(self) -> list[str]:
-        """The topics that are known."""
+        """Return the topics that are known."""
         return list(self._topics)
 
     def __iter__(self) -> Iterator[Topic]:
         return iter(list(self._topics.values()))
 
     def leader(self, name: str, partition: int) -> tuple[int, int]:
-        """The broker that leads a partition and its epoch; -1 where there is none."""
+        """Return the broker that leads a partition and its epoch; -1 where there is none."""
         topic = self._topics.get(name)
         if topic is None or not 0 <= partition < len(topic.partitions):
             return -1, -1
@@ -136,7 +136,7 @@ class Metadata:
         return (found.leader if found.leader in self.nodes else -1), found.leader_epoch
 
     def forget(self, names: Iterable[str]) -> None:
-        """Drops topics, without telling anybody."""
+        """Drop topics, without telling anybody."""
         for name in names:
             topic = self._topics.pop(name, None)
             self._missing_ms.pop(name, None)
@@ -153,7 +153,7 @@ class Metadata:
             self._tell(TopicChange.DELETED, topic)
 
     def take(self, response: Any, now_ms: int, *, whole: bool = False) -> dict[str, int]:
-        """Takes an answer in.
+        """Take an answer in.
 
         Args:
             response: to a Metadata request.
@@ -196,7 +196,7 @@ class Metadata:
             self.drop(name)
 
     def when_gone(self, topic_id: uuid.UUID, name: str, gone: Gone) -> None:
-        """Calls back once it is sure that a topic that somebody has noted, and that is not known here, was
+        """Call back once it is sure that a topic that somebody has noted, and that is not known here, was
         deleted; it may also be so new that no answer has named it, and then nobody is called.
         """
         if topic_id in self._gone:
@@ -205,7 +205,7 @@ class Metadata:
             self._sought.setdefault(topic_id, _Sought(name)).callbacks.append(gone)
 
     def _seek(self, absent: Collection[str], now_ms: int) -> None:
-        """Looks which of the topics that are sought are there, and which have been absent for long enough."""
+        """Look which of the topics that are sought are there, and which have been absent for long enough."""
         for topic_id, sought in list(self._sought.items()):
             if topic_id in self._names:
                 del self._sought[topic_id]
@@ -287,7 +287,9 @@ class Metadata:
 
 
 def _partitions(answer: Any, before: Topic | None, *, older: bool) -> tuple[Partition, ...]:
-    """The partitions of an answer; what is known already stays where it is newer, unless `older` counts."""
+    """Return the partitions of an answer; what is known already stays where it is newer, unless `older`
+    counts.
+    """
     known = before.partitions if before is not None else ()
     found = list(known)
     for each in sorted(answer.partitions, key=lambda partition: int(partition.partition_index)):

@@ -58,7 +58,7 @@ class Outlet:
         self._lanes: dict[int, _Lane] = {}
 
     async def send(self, topic: str, partition: int, records: bytes) -> Answer:
-        """Sends one batch to the partition's leader, once."""
+        """Send one batch to the partition's leader, once."""
         node, _ = self.upstream.metadata.leader(topic, partition)
         if node < 0:
             self.upstream.stale()
@@ -94,7 +94,7 @@ class _Lane:
             self._task = None
 
     def _take(self) -> list[_Batch]:
-        """What goes into the next request: one batch a partition."""
+        """Return what goes into the next request: one batch a partition."""
         taken: list[_Batch] = []
         left: list[_Batch] = []
         places: set[tuple[str, int]] = set()

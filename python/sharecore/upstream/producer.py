@@ -22,14 +22,14 @@ class Producer(NamedTuple):
 
 
 def following(sequence: int, count: int) -> int:
-    """The sequence number behind so many records; they begin at 0 again."""
+    """Return the sequence number behind so many records; they begin at 0 again."""
     return (sequence + count) % _SEQUENCES
 
 
 async def new_producer(
     upstream: Upstream, ask: Callable[[dict[str, Any]], Awaitable[Any]], transactional_id: str | None = None
 ) -> Producer:
-    """A producer id.
+    """Return a producer id.
 
     Args:
         ask: sends an InitProducerId to whoever gives it, and returns the answer.

@@ -22,7 +22,7 @@ class FetchSession:
         self._next: dict[Place, Wanted] = {}
 
     def message(self, wanted: Iterable[Wanted], **how: Any) -> dict[str, Any]:
-        """The next request of the session.
+        """Return the next request of the session.
 
         Args:
             wanted: all that is to be fetched.

@@ -82,7 +82,7 @@ class Subscription:
             self._changed(self)
 
     def seek(self, offset: int, room: int) -> None:
-        """Fetches from another offset on; what is under way is dropped, and an error is over.
+        """Fetch from another offset on; what is under way is dropped, and an error is over.
 
         Where the topic was deleted or made again, close it and subscribe anew.
         """
@@ -101,12 +101,12 @@ class Subscription:
             self.leader_epoch = leader_epoch
 
     def close(self) -> None:
-        """Fetches no more, and calls nobody."""
+        """Fetch no more, and call nobody."""
         self.closed = True
         self._changed(self)
 
     def wanted(self, leader_epoch: int, partition_bytes: int) -> Wanted:
-        """What the next fetch asks for."""
+        """Return what the next fetch asks for."""
         max_bytes = min(self.room, partition_bytes)
         return Wanted(self.topic, self.topic_id, self.partition, self.offset, max_bytes, leader_epoch)
 
@@ -123,7 +123,7 @@ class Subscription:
             self._sink.fetched(fetched)
 
     def fail(self, error: KafkaError) -> None:
-        """Stops fetching until the caller seeks."""
+        """Stop fetching until the caller seeks."""
         if not self.closed and self.error is None:
             self.error = error
             self._sink.failed(error)

@@ -97,7 +97,7 @@ class ExclusiveWriter:
         return f"{self.topic}-{self.partition}"
 
     def on_closed(self, callback: Callable[[KafkaError], None]) -> None:
-        """Calls back whenever the writer is closed by what the cluster answers."""
+        """Call back whenever the writer is closed by what the cluster answers."""
         self._on_closed.append(callback)
 
     def on_intrusion(self, callback: Intrusion) -> None:
@@ -107,7 +107,8 @@ class ExclusiveWriter:
         self._on_intrusion = callback
 
     async def renew(self) -> Producer:
-        """A producer of the next epoch, to open the writer with later. It stops nobody until it writes.
+        """Return a producer of the next epoch, to open the writer with later. It stops nobody until it
+        writes.
 
         Raises:
             KafkaError: the right is missing, or nobody answers.
@@ -121,7 +122,7 @@ class ExclusiveWriter:
         return await new_producer(upstream, ask, self._transactional_id)
 
     async def open(self, next_offset: int, producer: Producer | None = None) -> Producer:
-        """Takes the partition over: from the first batch on, the cluster refuses what older writers send.
+        """Take the partition over: from the first batch on, the cluster refuses what older writers send.
 
         Args:
             next_offset: where the partition ends, as far as is known; a first append that comes to stand
@@ -138,7 +139,7 @@ class ExclusiveWriter:
         return self.producer
 
     def close(self, error: KafkaError) -> None:
-        """Appends nothing any more; what is under way ends with `error`, and may be appended all the same."""
+        """Append nothing any more; what is under way ends with `error`, and may be appended all the same."""
         if self.closed is not None:
             return
         self.closed = error
@@ -149,7 +150,7 @@ class ExclusiveWriter:
         settle([each.done for each in lost], error)
 
     def append(self, records: Sequence[Record], now_ms: int, done: Done) -> int:
-        """Appends records, in one batch with what else comes in this turn of the event loop.
+        """Append records, in one batch with what else comes in this turn of the event loop.
 
         Args:
             records: at least one.
@@ -206,7 +207,7 @@ class ExclusiveWriter:
         return taken
 
     async def _write(self, appends: Sequence[_Append]) -> KafkaError | None:
-        """Sends one batch until its fate is known, or the time is over; None where it stands as expected."""
+        """Send one batch until its fate is known, or the time is over; None where it stands as expected."""
         assert self.producer is not None
         records = [record for each in appends for record in each.records]
         data = encode_batch(records, now_ms=appends[-1].now_ms, producer=(*self.producer, self._sequence))

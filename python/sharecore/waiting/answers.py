@@ -24,7 +24,7 @@ def reply(gather: Gather[Any], answer: Callable[[], Answer]) -> Answer | Later[A
 def promise(
     start: Callable[[Callable[[Value], None]], None], answer: Callable[[Value], Answer]
 ) -> Later[Answer]:
-    """The answer that a callback will bring.
+    """Return the answer that a callback will bring.
 
     Args:
         start: begins the work; it is handed the callback. What it raises, the caller gets.

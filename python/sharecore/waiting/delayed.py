@@ -31,7 +31,9 @@ class DelayedFetch(ABC, Generic[Answer]):
 
     @abstractmethod
     def look(self, *, late: bool) -> Answer | None:
-        """The answer; None to go on waiting, which a fetch whose time is over may only for a moment."""
+        """Return the answer; None to go on waiting, which a fetch whose time is over may only for a
+        moment.
+        """
 
     @abstractmethod
     def watch(self) -> None:
@@ -39,10 +41,10 @@ class DelayedFetch(ABC, Generic[Answer]):
 
     @abstractmethod
     def unwatch(self) -> None:
-        """Ends what `watch` began."""
+        """End what `watch` began."""
 
     def start(self, max_wait_ms: int) -> Answer | None:
-        """Looks; None when the fetch waits, and `ended` will be called."""
+        """Look; None when the fetch waits, and `ended` will be called."""
         answer = self.look(late=max_wait_ms <= 0)
         if answer is None:
             self.wait(max_wait_ms)
@@ -57,7 +59,7 @@ class DelayedFetch(ABC, Generic[Answer]):
         self.watch()
 
     def again(self) -> bool:
-        """Looks again; says whether the fetch waits no longer."""
+        """Look again; say whether the fetch waits no longer."""
         if not self.waiting:
             return True
         answer = self.look(late=self.is_late)
@@ -73,7 +75,7 @@ class DelayedFetch(ABC, Generic[Answer]):
             self._ended(answer)
 
     def cancel(self) -> None:
-        """Waits no longer, and is not answered."""
+        """Wait no longer, and is not answered."""
         if not self.waiting:
             return
         self.waiting = False

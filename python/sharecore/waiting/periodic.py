@@ -39,7 +39,7 @@ class Periodic:
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     def stop(self) -> None:
-        """Ends, in the middle of a round too."""
+        """End, in the middle of a round too."""
         if self._task is not None:
             self._task.cancel()
 

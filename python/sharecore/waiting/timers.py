@@ -23,10 +23,10 @@ class Timers(Protocol):
     """Runs callbacks later; an asyncio event loop is one."""
 
     def call_soon(self, callback: Callable[[], None], /) -> object:
-        """Runs the callback once the present turn is over."""
+        """Run the callback once the present turn is over."""
 
     def call_later(self, delay: float, callback: Callable[[], None], /) -> Timer:
-        """Runs the callback in `delay` seconds."""
+        """Run the callback in `delay` seconds."""
 
 
 class Deadline:
@@ -57,7 +57,7 @@ class Deadline:
             self._arm(delay_ms)
 
     def cancel(self) -> None:
-        """Does not expire."""
+        """Do not expire."""
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None

@@ -63,7 +63,7 @@ def _refused(name: str, error: KafkaError) -> dict[str, Any]:
 
 
 def _creatable(context: RequestContext, names: Iterable[str]) -> Steps[Container[str]]:
-    """The topics that the client may create."""
+    """Return the topics that the client may create."""
     if context.may(Operation.CREATE, ResourceType.CLUSTER, quiet=True):
         return EVERY_NAME
     return (yield from context.may_each(Operation.CREATE, ResourceType.TOPIC, names))

@@ -100,7 +100,7 @@ def _rights(context: RequestContext, names: Iterable[str], ids: Iterable[UUID | 
 def _find(
     context: RequestContext, name: str | None, topic_id: Any, rights: _Rights, answer: dict[str, Any]
 ) -> Topic:
-    """The topic to delete; `answer` gets the name and the id that the client may know."""
+    """Return the topic to delete; `answer` gets the name and the id that the client may know."""
     broker = context.broker
     if not broker.config.delete_topic_enable:
         raise KafkaError(

@@ -32,14 +32,14 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any]:
 def check_may(
     context: RequestContext, operation: Operation, without_any: str = "No Authorizer is configured."
 ) -> None:
-    """Raises KafkaError unless the client may do that with entries, and there are any."""
+    """Raise KafkaError unless the client may do that with entries, and there are any."""
     context.require(operation, ResourceType.CLUSTER)
     if context.broker.authorizer is None:
         raise KafkaError(ErrorCode.SECURITY_DISABLED, without_any)
 
 
 def filter_of(asked: Any) -> AclFilter:
-    """A filter as requests carry it."""
+    """Return a filter as requests carry it."""
     return AclFilter(
         asked.resource_type_filter,
         asked.resource_name_filter,

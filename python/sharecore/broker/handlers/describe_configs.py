@@ -147,7 +147,7 @@ def _entries(context: RequestContext, resource_type: int, name: str) -> list[Ent
 
 
 def _check_node(node_id: int, name: str, otherwise: str = "") -> None:
-    """Raises KafkaError(INVALID_REQUEST) where a name is not this broker's."""
+    """Raise KafkaError(INVALID_REQUEST) where a name is not this broker's."""
     asked = as_node_id(name)
     if asked is None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")

@@ -75,7 +75,7 @@ def _describe(context: RequestContext, request: Any) -> Steps[Result]:
 def _topics(
     context: RequestContext, group: Any, groups_seen: Container[str]
 ) -> Steps[list[tuple[str, _Asked]]]:
-    """The topics of a group; raises KafkaError where none is told of."""
+    """Return the topics of a group; raise KafkaError where none is told of."""
     share = context.broker.share
     context.broker.features.check_share_groups()
     if group.group_id not in groups_seen:

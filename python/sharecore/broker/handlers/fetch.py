@@ -41,7 +41,7 @@ _EPOCH = 0
 
 
 def begin(broker: Services) -> Handler:
-    """The handler of one broker, with the fetch sessions."""
+    """Return the handler of one broker, with the fetch sessions."""
     slots = broker.config.max_incremental_fetch_session_cache_slots
     bytes_max = broker.config.sharecore_fetch_sessions_bytes_max
     sessions = FetchSessionCache(slots, broker.clock.now_ms, bytes_max)
@@ -86,7 +86,7 @@ def _handle(context: RequestContext, request: Any, sessions: FetchSessionCache) 
 
 
 def _wanted(context: RequestContext, request: Any, *, by_id: bool) -> Steps[list[FetchPartition]]:
-    """The partitions that a request names, the last time that it does where it names one twice."""
+    """Return the partitions that a request names, the last time that it does where it names one twice."""
     topics = context.broker.topics
     wanted: dict[PartitionId, FetchPartition] = {}
     for topic in request.topics:
@@ -203,7 +203,7 @@ class _Fetch(DelayedFetch[dict[str, Any]]):
         return len(self._partitions) > _AT_ONCE
 
     def look(self, *, late: bool) -> dict[str, Any] | None:
-        """Reads every partition, within the limits of bytes.
+        """Read every partition, within the limits of bytes.
 
         None while there is not enough; and, even when its time is over, while a thread reads from the disk or
         there is no room in memory for another answer.
@@ -273,7 +273,7 @@ class _Fetch(DelayedFetch[dict[str, Any]]):
         return True
 
     def _answer(self, look: _Look) -> Steps[dict[str, Any]]:
-        """The whole answer; in a session that goes on only what is new."""
+        """Return the whole answer; in a session that goes on only what is new."""
         session = self._session
         if session is not None and session.epoch != next_epoch(self._epoch):
             # another request of the session has come meanwhile
@@ -397,7 +397,7 @@ class _Fetch(DelayedFetch[dict[str, Any]]):
             self._schedule()
 
     def _schedule(self) -> None:
-        """Reads again; what happens in the same turn of the loop costs one more read."""
+        """Read again; what happens in the same turn of the loop costs one more read."""
         if self._scheduled:
             return
         self._scheduled = True

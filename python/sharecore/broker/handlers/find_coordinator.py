@@ -46,7 +46,7 @@ def _answer(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:
 
 
 def _seen(context: RequestContext, key_type: int, keys: Iterable[str]) -> Steps[Container[str]]:
-    """The keys whose coordinator the client may know."""
+    """Return the keys whose coordinator the client may know."""
     if key_type in _RESOURCES:
         return (yield from context.may_each(Operation.DESCRIBE, _RESOURCES[key_type], keys))
     if key_type == _SHARE and context.may(Operation.CLUSTER_ACTION, ResourceType.CLUSTER):

@@ -131,7 +131,9 @@ def _found(
     times: int,
     known: Mapping[tuple[str, int], Found | KafkaError | None],
 ) -> Found | ErrorCode | None:
-    """What is to be told of a partition that the client may see; None where there is no such offset."""
+    """Return what is to be told of a partition that the client may see; None where there is no such
+    offset.
+    """
     log = _log(context, request, name, asked.partition_index)
     looked_up = known.get((name, asked.partition_index))
     if times > 1:

@@ -133,7 +133,7 @@ def _partition(
 
 
 def _all_absent(topics: Any, code: ErrorCode) -> list[dict[str, Any]]:
-    """A refusal where the answer has no place for one of the whole group."""
+    """Return a refusal where the answer has no place for one of the whole group."""
     return [
         {"name": topic.name, "partitions": [_absent(index, code) for index in topic.partition_indexes]}
         for topic in topics

@@ -30,7 +30,7 @@ _Placed = tuple[Callable[[Any], _Place], bool]
 
 
 def begin(broker: Services) -> Produce:
-    """The handler of one broker."""
+    """Return the handler of one broker."""
     produce = Produce(broker.clock.now_ms, _places, _in_turns, _admit, may_begin)
     broker.topics.on_change(lambda change, topic: produce.forget())
     return produce

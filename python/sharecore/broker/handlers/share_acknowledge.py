@@ -15,5 +15,5 @@ if TYPE_CHECKING:
 
 
 def begin(broker: Services) -> ShareAcknowledge:
-    """The handler of one broker."""
+    """Return the handler of one broker."""
     return ShareAcknowledge(check_share_group, may_read)

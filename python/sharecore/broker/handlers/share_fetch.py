@@ -46,14 +46,14 @@ class ShareFetchHandler(ShareFetch):
         member_id: str | None,
         partitions: Sequence[SharePartitionId],
     ) -> ShareSession:
-        """A new session, for a request with epoch 0 and these partitions; raises KafkaError."""
+        """Return a new session, for a request with epoch 0 and these partitions; raise KafkaError."""
         share = context.broker.share
         _check_missing(share, partitions)
         share.watch(context.connection)
         return share.sessions.open(group_id, member_id, context.connection)
 
     def _refuse(self, max_wait_ms: int, error: KafkaError) -> Result:
-        """The answer to a request that is refused as a whole."""
+        """Return the answer to a request that is refused as a whole."""
         if error.code is ErrorCode.SHARE_SESSION_LIMIT_REACHED:
             return _refuse_slowly(max_wait_ms, error)
         return {"error_code": error.code}
@@ -138,7 +138,7 @@ def _check_missing(share: ShareServices, partitions: Iterable[SharePartitionId])
 
 
 def begin(broker: Services) -> ShareFetch:
-    """The handler of one broker."""
+    """Return the handler of one broker."""
     return ShareFetchHandler(check_share_group, may_read)
 
 

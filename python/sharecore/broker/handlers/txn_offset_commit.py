@@ -73,7 +73,7 @@ def _without_ids(taken: dict[TopicPartition, CommittedOffset]) -> dict[TopicPart
 
 
 def _code(error: KafkaError | None, version: int) -> ErrorCode | None:
-    """The code that Kafka answers clients of a version."""
+    """Return the code that Kafka answers clients of a version."""
     if error is None:
         return None
     unknown = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.STALE_MEMBER_EPOCH)

@@ -29,7 +29,9 @@ _ENABLED = "errors.deadletterqueue.group.enable"
 
 
 def open_consumer(settings: Mapping[str, str]) -> Consumer:
-    """A consumer that is given its partitions by hand; for `with`, as its threads must not outlive it."""
+    """Return a consumer that is given its partitions by hand; for `with`, as its threads must not outlive
+    it.
+    """
     from confluent_kafka import Consumer
 
     return Consumer({**settings, **_SETTINGS})
@@ -106,7 +108,7 @@ class Topic:
         return sum(self.end[index] - first for index, first in self.begin.items())
 
     def read(self) -> Iterator[Message]:
-        """The records, each partition in its order.
+        """Yield the records, each partition in its order.
 
         Raises:
             CommandFailed: they cannot be read.
@@ -145,7 +147,7 @@ class Origins:
         self._at: tuple[str, int, int] | None = None
 
     def find(self, topic: str, partition: int, offset: int) -> Message | None:
-        """The record at an offset; None where it is there no more."""
+        """Return the record at an offset; None where it is there no more."""
         from confluent_kafka import KafkaException, TopicPartition
 
         place = TopicPartition(topic, partition)
@@ -171,7 +173,7 @@ class Origins:
 
 
 def letter_of(message: Message) -> Letter | None:
-    """The letter that a record is; None for one that is none."""
+    """Return the letter that a record is; None for one that is none."""
     return read_letter(
         message.partition() or 0,
         message.offset() or 0,
@@ -183,7 +185,7 @@ def letter_of(message: Message) -> Letter | None:
 
 
 def headers_of(message: Message) -> list[Header]:
-    """The headers of a record."""
+    """Return the headers of a record."""
     return [(str(header[0]), plain(header[1])) for header in message.headers() or ()]
 
 

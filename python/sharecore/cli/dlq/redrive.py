@@ -108,7 +108,7 @@ class Redrive:
             raise CommandFailed(f"{target}: {self._records.failed[0]}")
 
     def finish(self) -> None:
-        """Waits for the broker's answers; raises CommandFailed where one is missing or is an error."""
+        """Wait for the broker's answers; raise CommandFailed where one is missing or is an error."""
         if self._records is not None:
             self._records.finish()
 

@@ -52,7 +52,7 @@ _EXTRA = 'pip install "sharecore[spark]"'
 
 @contextmanager
 def failures() -> Iterator[None]:
-    """Ends the program with one line where a job cannot be run."""
+    """End the program with one line where a job cannot be run."""
     with failures_in_one_line(), ctrl_c_ends():
         _check_extra()
         from pyspark.errors import PySparkException
@@ -101,7 +101,9 @@ def _check_extra() -> None:
 
 
 def cause(text: str) -> str:
-    """The line of a Spark error that says what went wrong: the last of a Python traceback, or the first."""
+    """Return the line of a Spark error that says what went wrong: the last of a Python traceback, or the
+    first.
+    """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [
         line
@@ -128,7 +130,7 @@ def collect(spark: SparkSession, frame: DataFrame, what: str, parquet: str | Non
 
 
 def write_report(report: Report, path: Path | None) -> None:
-    """Writes a report where it was asked for, and says where it is."""
+    """Write a report where it was asked for, and say where it is."""
     if path is not None:
         report.write(path)
         typer.echo(f"report: {path}")

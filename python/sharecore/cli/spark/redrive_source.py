@@ -126,12 +126,12 @@ class Letters:
 
 
 def targets(to: str | None, rows: list[Row]) -> set[str]:
-    """The topics that records go to."""
+    """Return the topics that records go to."""
     return {row["topic"] for row in rows} if to is None else {to}
 
 
 def done_before(spark: SparkSession, path: str) -> DataFrame | None:
-    """What earlier runs remember; None where there was none."""
+    """Return what earlier runs remember; None where there was none."""
     from pyspark.errors import AnalysisException
 
     try:

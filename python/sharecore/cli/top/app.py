@@ -150,7 +150,7 @@ class Top(App[None]):
             self._change_view(event.row_key.value, PARTITION_COLUMNS.index("LAG"))
 
     def action_open(self) -> None:
-        """Opens the group under the cursor."""
+        """Open the group under the cursor."""
         name = self._selected(self.query_one(DataTable))
         if name and not self._group:
             self._change_view(name, PARTITION_COLUMNS.index("LAG"))
@@ -170,7 +170,7 @@ class Top(App[None]):
         self._show()
 
     def action_reverse(self) -> None:
-        """Turns the order round."""
+        """Turn the order round."""
         self._descending = not self._descending
         self._show()
 
@@ -182,7 +182,7 @@ class Top(App[None]):
         self.screen.set_focus(entry)
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Filters while it is typed."""
+        """Filter while it is typed."""
         self._wanted = event.value
         self._show()
 

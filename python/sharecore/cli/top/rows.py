@@ -37,12 +37,12 @@ _ARROWS = " ▼▲"
 
 
 def group_rows(now: Look, before: Look | None) -> list[tuple[Cell, ...]]:
-    """A row a group, in the order of the columns."""
+    """Return a row a group, in the order of the columns."""
     return [astuple(each) for each in group_figures(now, before)]
 
 
 def partition_rows(group_id: str, now: Look, before: Look | None) -> list[tuple[Cell, ...]]:
-    """A row a share partition of a group."""
+    """Return a row a share partition of a group."""
     return [
         (f"{topic}-{partition}", *figures)
         for topic, partition, *figures in map(astuple, partition_figures(group_id, now, before))
@@ -52,7 +52,7 @@ def partition_rows(group_id: str, now: Look, before: Look | None) -> list[tuple[
 def arranged(
     rows: Iterable[tuple[Cell, ...]], column: int, *, descending: bool, wanted: str = ""
 ) -> list[tuple[Cell, ...]]:
-    """The rows whose name contains `wanted`, sorted by a column."""
+    """Return the rows whose name contains `wanted`, sorted by a column."""
     chosen = [row for row in rows if wanted.lower() in str(row[0]).lower()]
     chosen.sort(key=lambda row: str(row[0]))
     chosen.sort(key=lambda row: _key(row[column]), reverse=descending)
@@ -60,7 +60,7 @@ def arranged(
 
 
 def shown(cell: Cell) -> str:
-    """A cell as it is printed."""
+    """Return a cell as it is printed."""
     if cell is None:
         return "-"
     if isinstance(cell, float):

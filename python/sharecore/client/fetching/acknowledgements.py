@@ -53,7 +53,7 @@ class Results:
     def settled(
         self, lease: Lease, spans: Sequence[Span], error: KafkaError | None, *, later: bool = False
     ) -> None:
-        """Notes an answer; of a share partition's answers the first error is kept.
+        """Note an answer; of a share partition's answers the first error is kept.
 
         Args:
             later: the callback hears of it in a turn of the event loop of its own, or from the next `tell`:
@@ -82,7 +82,7 @@ class Results:
             )
 
     def tell(self) -> None:
-        """Calls the callback with the answers that it has not heard of, in their order."""
+        """Call the callback with the answers that it has not heard of, in their order."""
         untold, self._untold = self._untold, []
         for answer in untold:
             if self.callback is None:
@@ -96,7 +96,7 @@ class Results:
                 self.calling_in = 0
 
     def take(self) -> dict[TopicPartition, KafkaError | None]:
-        """The answers since the last time; the callback has heard of all of them."""
+        """Return the answers since the last time; the callback has heard of all of them."""
         self.tell()
         since, self._since = self._since, {}
         return since

@@ -68,7 +68,7 @@ def runs_of(records: Iterable[Record]) -> Iterator[list[Record]]:
 
 
 def parts_of(records: Record | Iterable[Record]) -> Iterable[Part]:
-    """The parts of leases that a record, several, or a batch cover."""
+    """Return the parts of leases that a record, several, or a batch cover."""
     if isinstance(records, Batch):
         return records.parts
     if isinstance(records, Record):
@@ -81,6 +81,6 @@ def parts_of(records: Record | Iterable[Record]) -> Iterable[Part]:
 
 
 def work_on(parts: Iterable[Part]) -> None:
-    """Marks parts as being worked on: the application may poll before it acknowledges them."""
+    """Mark parts as being worked on: the application may poll before it acknowledges them."""
     for lease, low, high in parts:
         lease.working.update(range(low, high))

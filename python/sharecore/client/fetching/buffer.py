@@ -37,7 +37,7 @@ class Fetched:
         return len(self.records) - self.taken
 
     def part(self, count: int) -> Part:
-        """The positions of the next `count` records."""
+        """Return the positions of the next `count` records."""
         records = self.records
         return Part(self.lease, records[self.taken].position, records[self.taken + count - 1].position + 1)
 
@@ -55,14 +55,14 @@ class Buffer:
         self._waiters: dict[asyncio.Future[None], tuple[int, float]] = {}
 
     def add(self, fetched: Fetched) -> None:
-        """Takes in a fetch, and wakes a poll that waits."""
+        """Take in a fetch, and wake a poll that waits."""
         if len(fetched):
             self._fetched.append(fetched)
             self.records += len(fetched)
             self.wake()
 
     def put_back(self, fetched: Fetched) -> None:
-        """Puts records before all others."""
+        """Put records before all others."""
         self._fetched.appendleft(fetched)
         self.records += len(fetched)
         self.wake()
@@ -75,7 +75,7 @@ class Buffer:
 
     @contextmanager
     def waiting(self, wanted: int, until_ms: float) -> Iterator[asyncio.Future[None]]:
-        """Counts a poll as waiting until then; the future is done when it may look again."""
+        """Count a poll as waiting until then; the future is done when it may look again."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters[waiter] = (wanted, until_ms)
         self._sum_up()
@@ -90,7 +90,7 @@ class Buffer:
         self.waiting_until_ms = max((until for _, until in self._waiters.values()), default=0.0)
 
     def take_one(self) -> Record | None:
-        """The next record; None when there is none."""
+        """Return the next record; None when there is none."""
         while self._fetched:
             head = self._fetched[0]
             if head.lease.lost is None:
@@ -104,7 +104,9 @@ class Buffer:
         return None
 
     def take(self, wanted: int, *, exactly: bool) -> Batch:
-        """The next records: up to `wanted`, or whole fetches until there are as many, unless `exactly`."""
+        """Return the next records: up to `wanted`, or whole fetches until there are as many, unless
+        `exactly`.
+        """
         records: list[Record] = []
         parts: list[Part] = []
         while self._fetched and len(records) < wanted:
@@ -142,7 +144,7 @@ class Buffer:
         return parts
 
     def drop(self, which: Callable[[Lease], bool]) -> list[Part]:
-        """Takes out the fetches of leases that `which` is true for; returns what they held."""
+        """Take out the fetches of leases that `which` is true for; return what they held."""
         dropped = [fetched for fetched in self._fetched if which(fetched.lease)]
         if dropped:
             self._fetched = deque(fetched for fetched in self._fetched if not which(fetched.lease))
@@ -150,7 +152,7 @@ class Buffer:
         return [fetched.part(len(fetched)) for fetched in dropped]
 
     def parts(self) -> list[Part]:
-        """What is waiting."""
+        """Return what is waiting."""
         return [fetched.part(len(fetched)) for fetched in self._fetched if fetched.lease.lost is None]
 
     def _drop_head(self) -> None:

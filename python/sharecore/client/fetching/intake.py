@@ -15,7 +15,7 @@ from sharecore.errors import ErrorCode, KafkaError
 
 
 def take_in(key: TopicIdPartition, answer: Any, link: BrokerLink, host: Host) -> int:
-    """Decodes what was acquired of a share partition and delivers it; returns how many records that is.
+    """Decode what was acquired of a share partition and deliver it; return how many records that is.
 
     Acquired offsets without a record are acknowledged as gaps, those of a batch that was cut off are
     released, and those of batches that cannot be read are rejected.

@@ -138,7 +138,7 @@ class Lease:
         raise ValueError(f"offsets {first}-{last} were not acquired together")
 
     def mark(self, low: int, high: int, kind: int) -> None:
-        """Marks what is still held of positions `low` up to `high`.
+        """Mark what is still held of positions `low` up to `high`.
 
         A single position may be marked anew as long as it was not sent. A lock that ran out by this machine's
         clock is no obstacle: the leader decides.
@@ -209,7 +209,7 @@ class Lease:
         return found
 
     def collect(self) -> list[Span]:
-        """Takes what is marked, to be sent."""
+        """Take what is marked, to be sent."""
         spans = [span for found in _PENDING.finditer(self.states) for span in self.spans(*found.span())]
         for span in spans:
             end = span.at + len(span.types)
@@ -232,7 +232,7 @@ class Lease:
         self.states[span.at : end] = self.states[span.at : end].translate(_TO_PENDING)
 
     def settle(self, span: Span, error: KafkaError | None, deadline_ms: int) -> bool:
-        """The answer to what was sent; whether something that waited for it is to be sent now.
+        """Return the answer to what was sent; whether something that waited for it is to be sent now.
 
         Args:
             span: what `collect` returned.
@@ -271,7 +271,7 @@ class Lease:
         return spans
 
     def expire(self, now_ms: int) -> int:
-        """Marks what is held past its deadline as expired; returns the number of offsets."""
+        """Mark what is held past its deadline as expired; return the number of offsets."""
         if now_ms < self.deadline_ms:
             return 0
         held = self.states.count(HELD)

@@ -84,7 +84,7 @@ class BrokerLink:
             self.advance()
 
     def mark(self, lease: Lease, low: int, high: int, kind: int) -> None:
-        """Marks positions of a lease of this leader; they are sent with the next fetch or commit."""
+        """Mark positions of a lease of this leader; they are sent with the next fetch or commit."""
         if lease.lost is None:
             lease.mark(low, high, kind)
             self.leases.add(lease)
@@ -99,7 +99,7 @@ class BrokerLink:
         self.advance()
 
     async def flush(self) -> None:
-        """Sends what is marked; returns when all of it is answered or has failed."""
+        """Send what is marked; return when all of it is answered or has failed."""
         flushed: asyncio.Future[None] = self._loop.create_future()
         if self.outbox:
             self._flushes.append(flushed)
@@ -117,12 +117,12 @@ class BrokerLink:
         return connection is not None and connection.version(ApiKey.SHARE_ACKNOWLEDGE) >= RENEW_VERSION
 
     def need_renewal(self) -> None:
-        """Raises KafkaError UNSUPPORTED_VERSION when the broker is known not to renew locks."""
+        """Raise KafkaError UNSUPPORTED_VERSION when the broker is known not to renew locks."""
         if self._connection is not None and not self.renews:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"broker {self.node} cannot renew locks")
 
     def expire(self, now_ms: int) -> None:
-        """Marks leases whose locks ran out as expired."""
+        """Mark leases whose locks ran out as expired."""
         for lease in list(self.leases):
             lease.expire(now_ms)
             if not lease.open:
@@ -130,12 +130,12 @@ class BrokerLink:
                 lease.queued = False
 
     def close(self) -> None:
-        """Sends what is marked, closes the session, and then sets `closed`."""
+        """Send what is marked, close the session, and then set `closed`."""
         self._closing = True
         self.advance()
 
     def abandon(self) -> None:
-        """Gives up what could not be brought to an end in time."""
+        """Give up what could not be brought to an end in time."""
         self._closing = True
         self._end_session(
             KafkaError(ErrorCode.REQUEST_TIMED_OUT, "the consumer was closed before the answer")
@@ -145,7 +145,7 @@ class BrokerLink:
     # what is due
 
     def advance(self) -> None:
-        """Sends what is due."""
+        """Send what is due."""
         if self._advancing:
             return
         self._advancing = True
@@ -164,7 +164,7 @@ class BrokerLink:
             return self._closing
 
     def _step(self) -> bool:
-        """Sends at most one request; whether it did."""
+        """Send at most one request; whether it did."""
         if (
             self.closed.done()
             or self._busy
@@ -408,7 +408,7 @@ class BrokerLink:
         self.host.fail(error, True)
 
     def _take_back(self) -> None:
-        """Requests under way will not be answered, or only with the same error."""
+        """Request under way will not be answered, or only with the same error."""
         requests, self._in_flight = self._in_flight, deque()
         for request in requests:
             self.outbox.put_back(request.parcel)
@@ -439,7 +439,7 @@ class BrokerLink:
         self.host.lose(lease)
 
     def _rest(self) -> None:
-        """Sends nothing for a while."""
+        """Send nothing for a while."""
         if self._pause is None and not self._closing:
             self._pause = self._loop.call_later(self._backoff.seconds(), self._rested)
 

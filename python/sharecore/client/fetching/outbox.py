@@ -75,11 +75,11 @@ class Outbox:
         return self._marked | {lease for _, entries in self._again for lease, _ in entries}
 
     def keys(self) -> set[TopicIdPartition]:
-        """The share partitions that have something to send."""
+        """Return the share partitions that have something to send."""
         return {lease.key for lease in self._marked} | {key for key, _ in self._again}
 
     def collect(self) -> Parcel:
-        """Takes the acknowledgements for the next request."""
+        """Take the acknowledgements for the next request."""
         if self._again:
             entries: dict[TopicIdPartition, list[Entry]] = {}
             for _ in range(len(self._again)):
@@ -125,7 +125,7 @@ class Outbox:
                 self._marked.add(lease)
 
     def settle(self, parcel: Parcel, key: TopicIdPartition, error: KafkaError | None, lock_ms: int) -> int:
-        """The leader's answer for one share partition; returns how many offsets it settles."""
+        """Take the leader's answer for one share partition; return how many offsets it settles."""
         entries = parcel.entries[key]
         if error is not None and error.code == ErrorCode.INVALID_RECORD_STATE and len(entries) > 1:
             half = len(entries) // 2

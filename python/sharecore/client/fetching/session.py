@@ -37,7 +37,9 @@ class ShareSession:
     def fetch(
         self, wanted: frozenset[TopicIdPartition], acknowledgements: Acknowledgements
     ) -> dict[str, Any]:
-        """The session's fields of a ShareFetch for `wanted`; what is acknowledged must be part of that."""
+        """Return the session's fields of a ShareFetch for `wanted`; what is acknowledged must be part of
+        that.
+        """
         self._next = wanted
         forgotten: dict[UUID, list[int]] = defaultdict(list)
         for topic_id, partition in sorted(self._known - wanted):
@@ -51,7 +53,9 @@ class ShareSession:
         }
 
     def acknowledge(self, acknowledgements: Acknowledgements, *, final: bool = False) -> dict[str, Any]:
-        """The session's fields of a ShareAcknowledge, which closes the session where it is the final one."""
+        """Return the session's fields of a ShareAcknowledge, which closes the session where it is the final
+        one.
+        """
         self._next = frozenset() if final else self._known
         return {
             **self._identity(FINAL_EPOCH if final else self.epoch),

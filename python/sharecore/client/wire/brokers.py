@@ -59,7 +59,7 @@ class Brokers(Generic[AnySettings]):
         self.watch: Watch | None = None
 
     async def connect(self, node: int, purpose: str = "data") -> Connection:
-        """The open connection to a broker, made when there is none.
+        """Return the open connection to a broker, made when there is none.
 
         Raises:
             Disconnected: the broker is unknown or cannot be reached.
@@ -95,7 +95,7 @@ class Brokers(Generic[AnySettings]):
         return list(self._nodes)
 
     async def any_connection(self) -> Connection:
-        """An open connection to whichever broker answers; raises Disconnected when none does.
+        """Return an open connection to whichever broker answers; raise Disconnected when none does.
 
         One that the brokers do not name any more sends its clients away, and is not asked.
         """
@@ -116,7 +116,7 @@ class Brokers(Generic[AnySettings]):
         raise error
 
     async def close(self) -> None:
-        """Ends all connections."""
+        """End all connections."""
         self._closed = True
         for connection in self._connections.values():
             connection.close()

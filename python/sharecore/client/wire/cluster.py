@@ -58,7 +58,7 @@ class Backoff:
         self._next = self._first
 
     def seconds(self) -> float:
-        """The next wait."""
+        """Return the next wait."""
         now, self._next = self._next, min(self._last, self._next * 2)
         return now * random.uniform(0.8, 1.0)
 
@@ -113,7 +113,7 @@ class Cluster(Brokers[AnySettings]):
         return refused
 
     def leader(self, partition: TopicIdPartition) -> int:
-        """The broker that leads a partition, -1 when it is not known."""
+        """Return the broker that leads a partition, -1 when it is not known."""
         topic = self.topics.get(partition.topic_id)
         leader = topic.leaders.get(partition.partition) if topic is not None else None
         return leader.node if leader is not None and leader.node in self._nodes else -1
@@ -138,7 +138,7 @@ class Cluster(Brokers[AnySettings]):
             topic.leaders.pop(partition.partition, None)
 
     async def coordinator(self, group_id: str) -> Connection:
-        """A connection to the group's coordinator, used for nothing else.
+        """Return a connection to the group's coordinator, used for nothing else.
 
         Raises:
             KafkaError: it cannot be found or reached now.

@@ -92,7 +92,7 @@ class Connection(asyncio.Protocol):
         spoken: Mapping[ApiKey, tuple[int, int]] = VERSIONS,
         dial: Dial | None = None,
     ) -> Connection:
-        """Connects, learns the broker's versions and authenticates.
+        """Connect, learns the broker's versions and authenticates.
 
         Args:
             context: None for a connection without TLS.
@@ -157,7 +157,7 @@ class Connection(asyncio.Protocol):
         return max(low, broker_low) <= min(high, broker_high)
 
     def version(self, api_key: ApiKey, newest: int | None = None) -> int:
-        """The newest version that both sides know; none above `newest`.
+        """Return the newest version that both sides know; none above `newest`.
 
         Raises:
             KafkaError: UNSUPPORTED_VERSION.
@@ -185,7 +185,7 @@ class Connection(asyncio.Protocol):
         return self._throttled_until <= now < self._reauthenticate_at
 
     async def prepare(self) -> None:
-        """Waits until the connection is `ready`.
+        """Wait until the connection is `ready`.
 
         Raises:
             Disconnected, AuthenticationFailed: as `open`.
@@ -201,7 +201,7 @@ class Connection(asyncio.Protocol):
     async def request(
         self, api_key: ApiKey, message: dict[str, Any], *, wait_ms: int = 0, newest: int | None = None
     ) -> Any:
-        """Sends a request and waits for its answer; the arguments are those of `send`.
+        """Send a request and wait for its answer; the arguments are those of `send`.
 
         Raises:
             Disconnected: the connection ended first, or the time-out passed.
@@ -227,7 +227,7 @@ class Connection(asyncio.Protocol):
         wait_ms: int = 0,
         newest: int | None = None,
     ) -> None:
-        """Sends a request; `answered` is called with the answer or, once the connection ended, with
+        """Send a request; `answered` is called with the answer or, once the connection ended, with
         Disconnected.
 
         Args:
@@ -258,7 +258,7 @@ class Connection(asyncio.Protocol):
         self._transport.write(messages.write_request(self._correlation_id, self._settings.client_id, message))
 
     def close(self, reason: str = "the connection was closed") -> None:
-        """Ends the connection; requests that are under way fail with `reason`."""
+        """End the connection; requests that are under way fail with `reason`."""
         self._end(reason)
         if self._transport is not None:
             self._transport.abort()

@@ -24,7 +24,7 @@ Exchange = Callable[[bytes], Awaitable[bytes]]
 
 
 def ssl_context(settings: ConnectionSettings) -> ssl.SSLContext | None:
-    """The TLS context that the settings ask for, None without TLS.
+    """Return the TLS context that the settings ask for, None without TLS.
 
     Raises:
         ConfigError: a certificate or a key that cannot be loaded.
@@ -67,14 +67,14 @@ def distrust(error: ssl.SSLCertVerificationError) -> str:
 
 
 def remedy(mechanism: str) -> str:
-    """What to do where a mechanism's exchange was refused."""
+    """Return what to do where a mechanism's exchange was refused."""
     if mechanism == "OAUTHBEARER":
         return "check the token's issuer, audience and end"
     return f"check sasl.username and sasl.password, and that the user has {mechanism}"
 
 
 async def authenticate(settings: ConnectionSettings, exchange: Exchange) -> None:
-    """Runs the mechanism's exchange: PLAIN (RFC 4616), SCRAM (RFC 5802, 7677) or OAUTHBEARER (RFC 7628).
+    """Run the mechanism's exchange: PLAIN (RFC 4616), SCRAM (RFC 5802, 7677) or OAUTHBEARER (RFC 7628).
 
     Raises:
         AuthenticationFailed: the broker refused, or could not prove that it knows the password.

@@ -20,7 +20,7 @@ _ANSWER_BYTES_MAX = 1 << 20
 
 
 async def find_token(settings: ConnectionSettings) -> str:
-    """A token; asks anew each time, since the one before may have run out.
+    """Return a token; ask anew each time, since the one before may have run out.
 
     Raises:
         AuthenticationFailed: there is none to be had.
@@ -50,7 +50,7 @@ class _NoRedirects(HTTPRedirectHandler):
 
 
 def _fetch(settings: ConnectionSettings) -> str:
-    """A token for the client's id and secret (RFC 6749, 4.4)."""
+    """Return a token for the client's id and secret (RFC 6749, 4.4)."""
     url = settings.sasl_oauthbearer_token_endpoint_url or ""
     client = f"{settings.sasl_oauthbearer_client_id}:{settings.sasl_oauthbearer_client_secret}"
     form = {"grant_type": "client_credentials"}

@@ -39,7 +39,7 @@ class Transport:
         self._cluster: Cluster[ConnectionSettings] = Cluster(settings, dial)
 
     async def any(self, api_key: ApiKey, message: Mapping[str, Any]) -> Any:
-        """The answer of a broker, whichever; raises KafkaError."""
+        """Return the answer of a broker, whichever; raise KafkaError."""
 
         async def ask() -> Any:
             connection = await self._cluster.any_connection()
@@ -52,7 +52,7 @@ class Transport:
         await self.any(ApiKey.METADATA, {"topics": [], "allow_auto_topic_creation": False})
 
     async def all(self, api_key: ApiKey, message: Mapping[str, Any]) -> list[Any]:
-        """The answers of all brokers; raises KafkaError when one does not answer."""
+        """Return the answers of all brokers; raise KafkaError when one does not answer."""
 
         return list((await self.by_node(api_key, message)).values())
 
@@ -68,7 +68,7 @@ class Transport:
         return await self._try(ask)
 
     async def node(self, node: int, api_key: ApiKey, message: Mapping[str, Any]) -> Any:
-        """The answer of one broker; raises KafkaError."""
+        """Return the answer of one broker; raise KafkaError."""
         return await self._try(lambda: self._ask_node(node, api_key, message))
 
     async def controller(
@@ -105,7 +105,7 @@ class Transport:
     async def coordinator(
         self, group_id: str, api_key: ApiKey, message: Mapping[str, Any], pick: Callable[[Any], Any]
     ) -> Any:
-        """The answer of a group's coordinator.
+        """Return the answer of a group's coordinator.
 
         Args:
             pick: the part of the answer that has the group's error code.
@@ -126,11 +126,11 @@ class Transport:
         return await self._try(ask)
 
     async def partitions_of(self, topic: str) -> list[TopicPartition]:
-        """The partitions of a topic; raises KafkaError (UNKNOWN_TOPIC_OR_PARTITION)."""
+        """Return the partitions of a topic; raise KafkaError (UNKNOWN_TOPIC_OR_PARTITION)."""
         return (await self.topic(topic))[1]
 
     async def topic(self, topic: str) -> tuple[UUID, list[TopicPartition]]:
-        """The id and the partitions of a topic; raises KafkaError (UNKNOWN_TOPIC_OR_PARTITION)."""
+        """Return the id and the partitions of a topic; raise KafkaError (UNKNOWN_TOPIC_OR_PARTITION)."""
         (found,) = await self._topics([topic])
         return found.topic_id, [TopicPartition(topic, part.partition_index) for part in found.partitions]
 
@@ -181,7 +181,7 @@ class Transport:
         return await self._try(ask) if wanted else {}
 
     async def fetch(self, partition: TopicPartition, offset: int, max_bytes: int) -> Any:
-        """The records of a partition from an offset on: its part of a Fetch response.
+        """Return the records of a partition from an offset on: its part of a Fetch response.
 
         Raises:
             KafkaError: OFFSET_OUT_OF_RANGE, the topic is unknown, or its leader did not answer.
@@ -211,7 +211,7 @@ class Transport:
         return await self._try(ask)
 
     async def produce(self, partition: TopicPartition, records: bytes) -> int:
-        """Appends a record batch; returns the offset of its first record.
+        """Append a record batch; return the offset of its first record.
 
         What was not answered is tried again, so that the batch may be there twice.
 
@@ -236,7 +236,7 @@ class Transport:
         return await self._try(ask)
 
     async def names_of(self, topic_ids: Iterable[UUID]) -> dict[UUID, str]:
-        """The names of topics, those left out that there are no more; raises KafkaError."""
+        """Return the names of topics, those left out that there are no more; raise KafkaError."""
         wanted = set(topic_ids)
         if wanted:
 
@@ -249,7 +249,7 @@ class Transport:
         }
 
     async def close(self) -> None:
-        """Ends all connections."""
+        """End all connections."""
         await self._cluster.close()
 
     async def _ask_node(self, node: int, api_key: ApiKey, message: Mapping[str, Any]) -> Any:

@@ -110,7 +110,7 @@ class ClassicCoordinator:
         self._rebalancer = Rebalancer(self._store, records.clock, records.timers, limits.initial_delay_ms)
 
     def start(self) -> None:
-        """Makes the groups that were read back; their members have a session's time to be heard again."""
+        """Make the groups that were read back; their members have a session's time to be heard again."""
         loaded, self._store.loaded = self._store.loaded, {}
         for group_id, value in loaded.items():
             # after a failed write there are groups already, which are not ahead of the log
@@ -118,7 +118,7 @@ class ClassicCoordinator:
                 self._registry.add(self._restore(group_id, value))
 
     def create(self, group_id: str) -> ClassicGroup:
-        """Makes a group without members."""
+        """Make a group without members."""
         group = ClassicGroup(group_id, self._clock.now_ms())
         self._registry.add(group)
         return group
@@ -172,7 +172,7 @@ class ClassicCoordinator:
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
 
     def leave(self, group_id: str, members: Sequence[Leaving]) -> list[ErrorCode]:
-        """Removes members, each named by its id or its instance id; gives what became of each."""
+        """Remove members, each named by its id or its instance id; give what became of each."""
         group = self._find(group_id)
         if group is None:
             return [ErrorCode.UNKNOWN_MEMBER_ID] * len(members)
@@ -212,8 +212,8 @@ class ClassicCoordinator:
         return group, member
 
     def _stranger(self, group_id: str, member_id: str, instance_id: str | None) -> ErrorCode:
-        """What is said to a member of a classic group where there is none: a static one may be fenced by a
-        member of the consumer group that has the name.
+        """Return what is said to a member of a classic group where there is none: a static one may be fenced
+        by a member of the consumer group that has the name.
         """
         found = self._registry.get(group_id)
         static = found.static if isinstance(found, ConsumerGroup) else {}
@@ -221,7 +221,7 @@ class ClassicCoordinator:
         return ErrorCode.UNKNOWN_MEMBER_ID if owner in (None, member_id) else ErrorCode.FENCED_INSTANCE_ID
 
     def _group_to_join(self, request: JoinRequest) -> ClassicGroup | None:
-        """The group, made where nobody has the name; None where a group of another type has it."""
+        """Return the group, made where nobody has the name; None where a group of another type has it."""
         found = self._registry.get(request.group_id)
         if isinstance(found, ClassicGroup):
             return found
@@ -280,7 +280,7 @@ class ClassicCoordinator:
             self._add(group, request, f"{request.client_id}-{uuid4()}", done)
 
     def _expect(self, group: ClassicGroup, request: JoinRequest, done: JoinDone) -> None:
-        """Assigns an id for a member to come back with: clients that never come back leave no members."""
+        """Assign an id for a member to come back with: clients that never come back leave no members."""
         member_id = f"{request.client_id}-{uuid4()}"
 
         def expired() -> None:

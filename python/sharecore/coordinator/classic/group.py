@@ -87,7 +87,7 @@ class ClassicGroup:
         self.state_ms = now_ms
 
     def check_member(self, member_id: str, instance_id: str | None) -> ClassicMember:
-        """The member of that id, when it is still the one that its instance id stands for.
+        """Return the member of that id, when it is still the one that its instance id stands for.
 
         Raises:
             KafkaError: UNKNOWN_MEMBER_ID; FENCED_INSTANCE_ID when another process has taken the instance id.
@@ -136,12 +136,12 @@ class ClassicGroup:
         """Anybody may read a classic group's offsets."""
 
     def check_offset_delete(self) -> None:
-        """Raises KafkaError (NON_EMPTY_GROUP) unless it is known which offsets of the group are in use."""
+        """Raise KafkaError (NON_EMPTY_GROUP) unless it is known which offsets of the group are in use."""
         if self.members and self.protocol_type != CONSUMER_PROTOCOL:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
 
     def check_delete(self) -> None:
-        """Raises KafkaError (NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND) unless the group may be deleted."""
+        """Raise KafkaError (NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND) unless the group may be deleted."""
         if self.state is ClassicState.DEAD:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {self.group_id} not found.")
         if self.state is not ClassicState.EMPTY:
@@ -179,7 +179,7 @@ class ClassicGroup:
         )
 
     def add(self, member: ClassicMember) -> None:
-        """Adds a member; the first one is the leader."""
+        """Add a member; the first one is the leader."""
         self.members[member.member_id] = member
         self._supporters.update(member.protocol_names)
         self._protocol_bytes += _size(member.protocols)
@@ -190,21 +190,21 @@ class ClassicGroup:
         self.take_pending(member.member_id)
 
     def take_pending(self, member_id: str) -> bool:
-        """Waits no longer for who was given an id to come back with; whether it was waited for."""
+        """Wait no longer for who was given an id to come back with; whether it was waited for."""
         timer = self.pending_joins.pop(member_id, None)
         if timer is not None:
             timer.cancel()
         return timer is not None
 
     def update(self, member: ClassicMember, protocols: Protocols) -> None:
-        """Notes what protocols a member speaks now."""
+        """Note what protocols a member speaks now."""
         self._supporters.subtract(member.protocol_names)
         self._protocol_bytes += _size(protocols) - _size(member.protocols)
         member.protocols = protocols
         self._supporters.update(member.protocol_names)
 
     def remove(self, member: ClassicMember) -> None:
-        """Removes a member; another one becomes the leader if it was."""
+        """Remove a member; another one becomes the leader if it was."""
         del self.members[member.member_id]
         self._supporters.subtract(member.protocol_names)
         self._protocol_bytes -= _size(member.protocols)
@@ -223,7 +223,7 @@ class ClassicGroup:
             self.remove(member)
 
     def replace_static(self, instance_id: str, new_id: str) -> tuple[str, ClassicMember]:
-        """Replaces the id of a static member whose process was replaced.
+        """Replace the id of a static member whose process was replaced.
 
         Returns the old id and the member.
         """
@@ -240,7 +240,7 @@ class ClassicGroup:
         return old_id, member
 
     def elect_leader(self) -> bool:
-        """Makes sure that the leader is one of those who wait for the join to end; False when nobody
+        """Make sure that the leader is one of those who wait for the join to end; False when nobody
         waits.
         """
         leader = self.members.get(self.leader or "")
@@ -260,7 +260,7 @@ class ClassicGroup:
         )
 
     def choose_protocol(self) -> str:
-        """The protocol that all speak and most like best."""
+        """Return the protocol that all speak and most like best."""
         everybody = len(self.members)
         candidates = {name for name, count in self._supporters.items() if count == everybody}
         votes = Counter(member.vote(candidates) for member in self.members.values())
@@ -286,7 +286,7 @@ class ClassicGroup:
         return self.protocol_type == CONSUMER_PROTOCOL
 
     def note_subscriptions(self) -> None:
-        """Notes what topics the members of a generation consume."""
+        """Note what topics the members of a generation consume."""
         self._subscribed = None
         if self.protocol_type == CONSUMER_PROTOCOL:
             subscriptions = (member.metadata(self.protocol) for member in self.members.values())
@@ -294,7 +294,7 @@ class ClassicGroup:
                 self._subscribed = set().union(*map(_topics, subscriptions))
 
     def next_generation(self, now_ms: int) -> None:
-        """Starts a generation with those who are members now."""
+        """Start a generation with those who are members now."""
         self.generation += 1
         self.pending_syncs.clear()
         if self.members:
@@ -307,7 +307,7 @@ class ClassicGroup:
         self.note_subscriptions()
 
     def join_result(self, member: ClassicMember, *, skip_assignment: bool = False) -> JoinResult:
-        """What a member is told about the generation."""
+        """Return what a member is told about the generation."""
         is_leader = self.leader == member.member_id
         return JoinResult(
             member_id=member.member_id,
@@ -327,11 +327,11 @@ class ClassicGroup:
         ]
 
     def sync_result(self, member: ClassicMember) -> SyncResult:
-        """A member's assignment."""
+        """Return a member's assignment."""
         return SyncResult(ErrorCode.NONE, self.protocol_type, self.protocol, member.assignment)
 
     def cancel_timers(self, timers: Iterable[Timer | None] = ()) -> None:
-        """Stops the timers of the rebalance."""
+        """Stop the timers of the rebalance."""
         for timer in (self.rebalance_timer, self.sync_timer, *timers):
             if timer is not None:
                 timer.cancel()

@@ -66,11 +66,11 @@ class ClassicMember:
         return [name for name, _ in self.protocols]
 
     def metadata(self, protocol: str | None) -> bytes:
-        """The member's metadata for a protocol."""
+        """Return the member's metadata for a protocol."""
         return next((data for name, data in self.protocols if name == protocol), b"")
 
     def vote(self, candidates: Collection[str]) -> str:
-        """The candidate that the member prefers."""
+        """Return the candidate that the member prefers."""
         return next(name for name in self.protocol_names if name in candidates)
 
     def speaks_as(self, protocols: Protocols) -> bool:

@@ -39,7 +39,7 @@ class Rebalancer:
         self._initial_delay_ms = initial_delay_ms
 
     def request(self, group: ClassicGroup, reason: str) -> None:
-        """Starts a rebalance unless one is being prepared; ends the one being prepared when nobody is
+        """Start a rebalance unless one is being prepared; end the one being prepared when nobody is
         missing.
         """
         if group.state in _CAN_REBALANCE:
@@ -48,7 +48,7 @@ class Rebalancer:
             self.complete_if_all_joined(group)
 
     def complete_if_all_joined(self, group: ClassicGroup, *, at_once: bool = False) -> None:
-        """Ends the joining phase when everybody has come; a new group's waits for its delay all the same, but
+        """End the joining phase when everybody has come; a new group's waits for its delay all the same, but
         `at_once`.
         """
         waits = group.newcomers_wait and not at_once
@@ -159,7 +159,7 @@ class Rebalancer:
         member.finish_sync(group.sync_result(member))
 
     def fail_syncs(self, group: ClassicGroup, error: ErrorCode) -> None:
-        """Takes the assignment back; who waits for theirs gets the error."""
+        """Take the assignment back; who waits for theirs gets the error."""
         for member in list(group.members.values()):
             member.assignment = b""
             if member.sync_done is not None:
@@ -167,18 +167,18 @@ class Rebalancer:
                 member.finish_sync(SyncResult(error))
 
     def remove(self, group: ClassicGroup, member: ClassicMember, reason: str) -> None:
-        """Removes a member, and moves the group on if it waited for that one."""
+        """Remove a member, and move the group on if it waited for that one."""
         self.take_out(group, member)
         self.lost(group, reason, at_once=True)
 
     def take_out(self, group: ClassicGroup, member: ClassicMember) -> None:
-        """Removes a member, and tells it where it waits; `lost` is to follow."""
+        """Remove a member, and tell it where it waits; `lost` is to follow."""
         member.finish_join(JoinResult(ErrorCode.UNKNOWN_MEMBER_ID))
         member.finish_sync(SyncResult(ErrorCode.UNKNOWN_MEMBER_ID))
         group.remove(member)
 
     def lost(self, group: ClassicGroup, reason: str, *, at_once: bool = False) -> None:
-        """Moves a group on that has lost members; see `complete_if_all_joined`."""
+        """Move a group on that has lost members; see `complete_if_all_joined`."""
         if group.state in (ClassicState.STABLE, ClassicState.COMPLETING):
             self._prepare(group, reason)
         else:

@@ -58,5 +58,5 @@ def encode_group(**values: Any) -> bytes:
 
 
 def decode_group(data: bytes) -> Any:
-    """Reads a value of any version; fields that it does not have are left out. Raises ValueError."""
+    """Read a value of any version; fields that it does not have are left out. Raises ValueError."""
     return _VALUES.read(data)

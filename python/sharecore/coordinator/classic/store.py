@@ -43,7 +43,7 @@ class ClassicStore:
         records.register(self)
 
     def write(self, group: ClassicGroup, assignments: Mapping[str, bytes], done: Done) -> None:
-        """Writes a group with these assignments of its members."""
+        """Write a group with these assignments of its members."""
         members = [
             {
                 "member_id": member.member_id,
@@ -68,7 +68,7 @@ class ClassicStore:
         self._records.append(group.group_id, [(encode_group_key(group.group_id), value)], done)
 
     def write_empty(self, group: ClassicGroup, failed: Callable[[], None] = lambda: None) -> None:
-        """Writes a group without members; see `when_emptied`.
+        """Write a group without members; see `when_emptied`.
 
         Args:
             failed: called when it was not written.

@@ -59,7 +59,7 @@ def assign_range(
 def assign_uniform(
     members: Collection[AssignorMember], partitions: Mapping[UUID, int]
 ) -> dict[str, Assignment]:
-    """The same number of partitions for each, as far as subscriptions allow; who had one keeps
+    """Return the same number of partitions for each, as far as subscriptions allow; who had one keeps
     it.
     """
     owned = _kept(members, partitions)
@@ -83,7 +83,7 @@ ASSIGNORS: Mapping[str, Assignor] = {"uniform": assign_uniform, "range": assign_
 
 
 def _kept(members: Collection[AssignorMember], partitions: Mapping[UUID, int]) -> dict[str, list[Partition]]:
-    """What each member had and may keep; of two that had the same partition the first keeps it."""
+    """Return what each member had and may keep; of two that had the same partition the first keeps it."""
     taken: set[Partition] = set()
     kept: dict[str, list[Partition]] = {}
     for member in members:
@@ -142,7 +142,7 @@ def _even_out_unlike(
 def _best_move(
     member_id: str, owned: dict[str, list[Partition]], subscribers: dict[UUID, list[str]]
 ) -> tuple[Partition, str] | None:
-    """A partition that a member should hand to one with at least two fewer."""
+    """Return a partition that a member should hand to one with at least two fewer."""
     best: tuple[int, Partition, str] | None = None
     for topic in {each[0] for each in owned[member_id]}:
         lighter = min(subscribers[topic], key=lambda each: (len(owned[each]), each))

@@ -172,7 +172,7 @@ class ConsumerCoordinator:
     def leave(
         self, group: ConsumerGroup, members: Sequence[tuple[str, str | None]], done: Done
     ) -> list[ErrorCode]:
-        """An operator removes members (LeaveGroup); gives what became of each.
+        """An operator removes members (LeaveGroup); give what became of each.
 
         Args:
             members: ids and instances; the instance of a static member is enough.
@@ -218,7 +218,7 @@ class ConsumerCoordinator:
         return group
 
     def _admit(self, group: ConsumerGroup, request: Heartbeat) -> tuple[ConsumerMember, list[Record]]:
-        """The member of a request, and the records to write if it is new."""
+        """Return the member of a request, and the records to write if it is new."""
         max_size = self._limits(group.group_id).max_size
         is_known = request.member_id in group.members or request.instance_id in group.static
         if not is_known and len(group.members) >= max_size:
@@ -281,7 +281,7 @@ class ConsumerCoordinator:
         return successor, [*records, *group.target_records([successor.member_id])]
 
     def _update(self, member: ConsumerMember, request: Heartbeat) -> bool:
-        """Notes what the member says about itself; returns whether anything is new."""
+        """Note what the member says about itself; return whether anything is new."""
         before = member.said
         if request.subscribed_names is not None:
             member.subscribe(request.subscribed_names)
@@ -305,7 +305,7 @@ class ConsumerCoordinator:
     def _look_up(
         self, group: ConsumerGroup, may_describe: Callable[[str], bool], records: list[Record]
     ) -> bool:
-        """Looks up what the expressions of a group match, where that may have changed; whether it has.
+        """Look up what the expressions of a group match, where that may have changed; whether it has.
 
         Args:
             may_describe: whether the member that has caused this may know of a topic.
@@ -365,11 +365,11 @@ class ConsumerCoordinator:
         return last.created == self._topics.created and not is_old
 
     def _topics_of(self, group: ConsumerGroup, member: ConsumerMember) -> set[UUID]:
-        """The topics that a member subscribes to, as far as they exist."""
+        """Return the topics that a member subscribes to, as far as they exist."""
         return {group.topics[name][0] for name in group.subscribed(member) if name in group.topics}
 
     def _observe_topics(self, group: ConsumerGroup) -> bool:
-        """Looks at the topics that the group subscribes to; returns whether they have changed."""
+        """Look at the topics that the group subscribes to; return whether they have changed."""
         if group.topics_version == self._topics.version:
             return False
         group.topics_version = self._topics.version
@@ -380,14 +380,14 @@ class ConsumerCoordinator:
         return True
 
     def _find_topics(self, group: ConsumerGroup) -> list[TopicInfo]:
-        """The topics that a group subscribes to, as far as they exist; the group knows them then."""
+        """Return the topics that a group subscribes to, as far as they exist; the group knows them then."""
         names = frozenset().union(*map(group.subscribed, group.members.values()))
         found = [topic for name in sorted(names) if (topic := self._topics.find(name)) is not None]
         group.topics = {topic.name: (topic.topic_id, topic.partitions) for topic in found}
         return found
 
     def _assign(self, group: ConsumerGroup, records: list[Record]) -> None:
-        """Makes a new target assignment when one is due and the last is old enough."""
+        """Make a new target assignment when one is due and the last is old enough."""
         now_ms = self._clock.monotonic_ms()
         interval_ms = self._limits(group.group_id).assignment_interval_ms
         recent = group.assigned_at_ms is not None and now_ms - group.assigned_at_ms < interval_ms

@@ -128,7 +128,7 @@ class ConsumerGroup:
     def _given(
         self, member: ConsumerMember, partition: TopicPartition, commit: CommittedOffset
     ) -> int | None:
-        """The epoch in which a member was given a partition that it has, or has yet to let go."""
+        """Return the epoch in which a member was given a partition that it has, or has yet to let go."""
         topic_id = commit.topic_id
         if topic_id is None and partition.topic in self.topics:
             topic_id, _ = self.topics[partition.topic]
@@ -138,7 +138,7 @@ class ConsumerGroup:
         return member.assigned.get(each, member.revoking.get(each))
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Raises KafkaError (UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH) for a caller that claims membership and
+        """Raise KafkaError (UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH) for a caller that claims membership and
         is not.
         """
         if member_id is None and member_epoch < 0:
@@ -153,12 +153,12 @@ class ConsumerGroup:
         """Offsets of topics that nobody subscribes to may always be deleted."""
 
     def check_delete(self) -> None:
-        """Raises KafkaError (NON_EMPTY_GROUP) unless the group may be deleted."""
+        """Raise KafkaError (NON_EMPTY_GROUP) unless the group may be deleted."""
         if self.members:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
 
     def unused_since_ms(self) -> int | None:
-        """Commits alone tell."""
+        """Commit alone tell."""
         return None
 
     def subscribed_topics(self) -> set[str] | None:
@@ -170,13 +170,13 @@ class ConsumerGroup:
         return any(topic in self.subscribed(member) for member in self.members.values())
 
     def add(self, member: ConsumerMember) -> None:
-        """Adds a member."""
+        """Add a member."""
         self.members[member.member_id] = member
         if member.instance_id is not None:
             self.static[member.instance_id] = member.member_id
 
     def remove(self, member: ConsumerMember) -> None:
-        """Removes a member and frees its partitions."""
+        """Remove a member and frees its partitions."""
         del self.members[member.member_id]
         self.target.pop(member.member_id, None)
         self.release(member)
@@ -192,7 +192,7 @@ class ConsumerGroup:
         member.noted = frozenset()
 
     def hold(self, member: ConsumerMember) -> None:
-        """Notes what a member holds now."""
+        """Note what a member holds now."""
         self.release(member)
         member.noted = frozenset(member.held)
         self.holders.update(dict.fromkeys(member.noted, member.member_id))
@@ -202,7 +202,7 @@ class ConsumerGroup:
         return self.holders.get(partition, member.member_id) == member.member_id
 
     def subscribed(self, member: ConsumerMember) -> frozenset[str]:
-        """The topics that a member wants, as far as it is known what its expression matches."""
+        """Return the topics that a member wants, as far as it is known what its expression matches."""
         return member.subscribed_names.union(self.expressions.get(member.subscribed_regex or "", ()))
 
     def bytes_without(self, member_id: str, expression: str | None) -> int:
@@ -215,7 +215,7 @@ class ConsumerGroup:
         return size
 
     def subscribed_expressions(self) -> set[str]:
-        """The expressions of all members."""
+        """Return the expressions of all members."""
         return {each.subscribed_regex for each in self.members.values() if each.subscribed_regex}
 
     def forget_expressions(self) -> list[Record]:
@@ -228,7 +228,7 @@ class ConsumerGroup:
         return [self.expression_record(each) for each in sorted(gone)]
 
     def assignor(self, default: str) -> str:
-        """The assignor named by most of the members that name one."""
+        """Return the assignor named by most of the members that name one."""
         votes = Counter(
             each.server_assignor for each in self.members.values() if each.server_assignor is not None
         )
@@ -237,12 +237,12 @@ class ConsumerGroup:
     # records
 
     def epoch_record(self) -> Record:
-        """The group epoch."""
+        """Return the group epoch."""
         value = {"epoch": self.epoch, "metadata_hash": self.metadata_hash}
         return RECORDS.record(ConsumerRecord.METADATA, self.group_id, value)
 
     def member_record(self, member: ConsumerMember) -> Record:
-        """What a member has said about itself."""
+        """Return what a member has said about itself."""
         return RECORDS.record(
             ConsumerRecord.MEMBER_METADATA,
             self.group_id,
@@ -261,7 +261,7 @@ class ConsumerGroup:
         )
 
     def target_records(self, changed: Iterable[str]) -> list[Record]:
-        """The target assignment of the members that it changed for, and its epoch."""
+        """Return the target assignment of the members that it changed for, and its epoch."""
         records = [
             RECORDS.record(
                 ConsumerRecord.TARGET_MEMBER,
@@ -275,7 +275,7 @@ class ConsumerGroup:
         return [*records, RECORDS.record(ConsumerRecord.TARGET_METADATA, self.group_id, value)]
 
     def current_record(self, member: ConsumerMember) -> Record:
-        """What a member has been told."""
+        """Return what a member has been told."""
         return RECORDS.record(
             ConsumerRecord.CURRENT_MEMBER,
             self.group_id,
@@ -290,7 +290,7 @@ class ConsumerGroup:
         )
 
     def expression_record(self, expression: str) -> Record:
-        """The topics that an expression matches; a tombstone where it is forgotten."""
+        """Return the topics that an expression matches; a tombstone where it is forgotten."""
         topics, when = self.expressions.get(expression), self.looked_up or LookUp()
         value = None
         if topics is not None:
@@ -309,7 +309,7 @@ class ConsumerGroup:
         return [RECORDS.record(kind, self.group_id, None) for kind in kinds]
 
     def replay(self, kind: ConsumerRecord, about: str, value: Any) -> None:
-        """Takes the content of a record; `value` is None for a tombstone.
+        """Take the content of a record; `value` is None for a tombstone.
 
         Args:
             about: the member or the expression that it is about.

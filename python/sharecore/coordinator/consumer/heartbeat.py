@@ -48,7 +48,7 @@ class Heartbeat(NamedTuple):
         return subscribed and self.owned is not None and self.rebalance_timeout_ms != -1
 
     def check(self, assignors: Collection[str]) -> None:
-        """Raises KafkaError (INVALID_REQUEST, UNSUPPORTED_ASSIGNOR) for what no member may say."""
+        """Raise KafkaError (INVALID_REQUEST, UNSUPPORTED_ASSIGNOR) for what no member may say."""
         if not self.group_id.strip():
             raise _invalid("GroupId can't be empty.")
         # before a member says its own id it may join with a blank one
@@ -79,7 +79,7 @@ class Heartbeat(NamedTuple):
             )
 
     def check_expression(self) -> None:
-        """Raises KafkaError (INVALID_REGULAR_EXPRESSION) unless it names none, or one that can be read."""
+        """Raise KafkaError (INVALID_REGULAR_EXPRESSION) unless it names none, or one that can be read."""
         if not self.subscribed_regex:
             return
         fault = fault_of(self.subscribed_regex) if self.expression_fault is None else self.expression_fault

@@ -164,7 +164,7 @@ class ConsumerMember:
         return self.assigned.keys() | self.revoking.keys()
 
     def cancel_timers(self) -> None:
-        """Stops counting its time."""
+        """Stop counting its time."""
         for deadline in (self.session, self.revocation):
             if deadline is not None:
                 deadline.cancel()

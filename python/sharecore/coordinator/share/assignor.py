@@ -36,7 +36,7 @@ class AssignorMember(NamedTuple):
 def assign(
     members: Sequence[AssignorMember], assignable: Mapping[UUID, Sequence[int]]
 ) -> dict[str, dict[UUID, tuple[int, ...]]]:
-    """The target assignment.
+    """Return the target assignment.
 
     Args:
         members: in the order in which they are numbered.
@@ -166,7 +166,7 @@ class _Balance:
         self.sharing[each] -= 1
 
     def _fill(self, lacking: list[TopicPartition]) -> None:
-        """Gives partitions to members who have room, these taking turns, until a whole round finds no taker.
+        """Give partitions to members who have room, these taking turns, until a whole round finds no taker.
 
         A member that has just been given a partition may be given it again, and has then less than its count:
         so it is with Apache.
@@ -198,15 +198,15 @@ class _Balance:
 
 
 def _in_hash_order(items: Iterable[T], spread_hash: Callable[[T], int], capacity: int) -> list[T]:
-    """The order in which a Java hash table of this capacity gives the items back; bucket mates stay as they
-    came.
+    """Return the order in which a Java hash table of this capacity gives the items back; bucket mates stay
+    as they came.
     """
     mask = capacity - 1
     return sorted(items, key=lambda item: spread_hash(item) & mask)
 
 
 def _folded(topic: UUID) -> int:
-    """What a topic adds to the hash of its partitions."""
+    """Return what a topic adds to the hash of its partitions."""
     folded = (topic.int >> 64) ^ topic.int
     return 31 * ((folded >> 32) ^ folded)
 
@@ -221,12 +221,12 @@ def _spread(value: int) -> int:
 
 
 def _capacity(wanted: int) -> int:
-    """The power of two that a Java hash table takes for a wanted capacity."""
+    """Return the power of two that a Java hash table takes for a wanted capacity."""
     return 1 << (wanted - 1).bit_length()
 
 
 def _grown(size: int) -> int:
-    """The capacity of a Java hash table that has grown to so many items."""
+    """Return the capacity of a Java hash table that has grown to so many items."""
     capacity = 16
     while size > capacity * 3 // 4:
         capacity *= 2

@@ -108,7 +108,7 @@ class ShareGroupCoordinator:
         records.register(self)
 
     def replay(self, partition: int, kind: int, key: bytes, value: bytes | None) -> None:
-        """Takes a record as the broker starts; raises ValueError for a damaged one."""
+        """Take a record as the broker starts; raise ValueError for a damaged one."""
         RECORDS.replay(self._loaded, ShareGroup, kind, key, value)
 
     def start(self) -> None:
@@ -134,7 +134,7 @@ class ShareGroupCoordinator:
                         session.cancel()
 
     def find(self, group_id: str) -> ShareGroup | None:
-        """The share group of this name.
+        """Return the share group of this name.
 
         Raises:
             KafkaError: GROUP_ID_NOT_FOUND when it is a group of another type, NOT_COORDINATOR when another
@@ -145,7 +145,7 @@ class ShareGroupCoordinator:
         return self._registry.find(group_id, ShareGroup)
 
     def create(self, group_id: str) -> ShareGroup:
-        """A new group without members."""
+        """Return a new group without members."""
         group = ShareGroup(group_id)
         self._registry.add(group)
         return group
@@ -184,7 +184,7 @@ class ShareGroupCoordinator:
         self._states.initialize_missing(group)
 
     def _admit(self, request: Heartbeat) -> tuple[ShareGroup, Member]:
-        """The group and the member that is there, or begins with this request."""
+        """Return the group and the member that is there, or begin with this request."""
         group = self.find(request.group_id)
         joining = request.member_epoch == JOIN_EPOCH
         if group is None and not joining:
@@ -229,7 +229,7 @@ class ShareGroupCoordinator:
         self._registry.take_room(request.group_id, more + partitions * SHARE_PARTITION_BYTES)
 
     def _update(self, group: ShareGroup, member: Member, request: Heartbeat, records: list[Record]) -> bool:
-        """Takes what the member says of itself; whether the group's epoch has grown."""
+        """Take what the member says of itself; whether the group's epoch has grown."""
         before = member.told
         subscribed = member.subscribed
         if request.subscribed is not None:
@@ -282,7 +282,7 @@ class ShareGroupCoordinator:
         )
 
     def _assign(self, group: ShareGroup, records: list[Record]) -> None:
-        """Makes a new target assignment when one is due and the last is old enough."""
+        """Make a new target assignment when one is due and the last is old enough."""
         if group.epoch <= group.assignment_epoch or self._due_ms(group):
             return
         now_ms = self._clock.now_ms()
@@ -328,7 +328,7 @@ class ShareGroupCoordinator:
         return assign(members, assignable)
 
     def _reconcile(self, group: ShareGroup, member: Member, *, bumped: bool) -> bool:
-        """Moves the member to the target assignment; whether that changes what it has been told."""
+        """Move the member to the target assignment; whether that changes what it has been told."""
         before = member.epoch, member.assigned
         if member.epoch != group.assignment_epoch:
             member.previous_epoch, member.epoch = member.epoch, group.assignment_epoch
@@ -350,7 +350,7 @@ class ShareGroupCoordinator:
         return interval_ms
 
     def _visible(self, group: ShareGroup, member: Member) -> Assignment:
-        """The member's part of the target, without topics that it has given up or that are gone."""
+        """Return the member's part of the target, without topics that it has given up or that are gone."""
         target = group.target.get(member.member_id, {})
         names = set(member.subscribed)
         visible: Assignment = {}
@@ -407,7 +407,7 @@ class ShareGroupCoordinator:
     # the end of a group
 
     def delete(self, group: ShareGroup, done: Done) -> None:
-        """Deletes an empty group and the state of its share partitions.
+        """Delete an empty group and the state of its share partitions.
 
         Raises:
             KafkaError: NON_EMPTY_GROUP.
@@ -433,7 +433,7 @@ class ShareGroupCoordinator:
             self._states.lost(group, key.topic_id)
 
     def check_states(self, doubted: Callable[[SharePartitionKey], bool]) -> None:
-        """Finds out which of the state that groups have noted is lost: a leader elsewhere cannot tell of it.
+        """Find out which of the state that groups have noted is lost: a leader elsewhere cannot tell of it.
 
         Args:
             doubted: which of it may be.

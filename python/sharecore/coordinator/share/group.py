@@ -136,7 +136,7 @@ class ShareGroup:
         return self.subscribed | {state.name for state in self.initialized.values()}
 
     def add_initialized(self, topic: TopicInfo, partitions: Collection[int]) -> None:
-        """Notes that these partitions have state now."""
+        """Note that these partitions have state now."""
         self.initializing.pop(topic.topic_id, None)
         if partitions:
             state = self.initialized.setdefault(topic.topic_id, TopicState(topic.name, set()))
@@ -146,7 +146,7 @@ class ShareGroup:
     # records
 
     def member_record(self, member: Member) -> Record:
-        """What the member has said about itself."""
+        """Return what the member has said about itself."""
         return RECORDS.record(
             ShareRecord.MEMBER_METADATA,
             self.group_id,
@@ -160,13 +160,13 @@ class ShareGroup:
         )
 
     def epoch_record(self) -> Record:
-        """The group epoch."""
+        """Return the group epoch."""
         return RECORDS.record(
             ShareRecord.METADATA, self.group_id, {"epoch": self.epoch, "metadata_hash": self.metadata_hash}
         )
 
     def target_records(self, changed: Iterable[str]) -> list[Record]:
-        """The target assignment of the members that it changed for, and its epoch."""
+        """Return the target assignment of the members that it changed for, and its epoch."""
         records = [
             RECORDS.record(
                 ShareRecord.TARGET_ASSIGNMENT_MEMBER,
@@ -181,7 +181,7 @@ class ShareGroup:
         return records
 
     def current_record(self, member: Member) -> Record:
-        """What the member has been told."""
+        """Return what the member has been told."""
         return RECORDS.record(
             ShareRecord.CURRENT_MEMBER_ASSIGNMENT,
             self.group_id,
@@ -228,7 +228,7 @@ class ShareGroup:
         return [RECORDS.record(kind, self.group_id, None) for kind in kinds]
 
     def replay(self, kind: ShareRecord, member_id: str, value: Any) -> None:
-        """Takes the content of a record; `value` is None for a tombstone."""
+        """Take the content of a record; `value` is None for a tombstone."""
         _REPLAYS[kind](self, member_id, value)
 
     def _replay_metadata(self, _: str, value: Any) -> None:

@@ -142,7 +142,7 @@ class ShareOffsets:
         offsets: Mapping[tuple[TopicInfo, int], int],
         done: Mapping[tuple[TopicInfo, int], Done],
     ) -> None:
-        """Sets start offsets of a group without members; a group that does not exist is created.
+        """Set start offsets of a group without members; a group that does not exist is created.
 
         Args:
             topics: those asked for that exist; without any, no group is created.
@@ -175,7 +175,7 @@ class ShareOffsets:
         self._states.begin_anew(group, offsets, {name: partial(ended, name) for name in offsets})
 
     def delete(self, group_id: str, topics: Sequence[TopicInfo], done: Done) -> None:
-        """Deletes the state of topics of a group without members.
+        """Delete the state of topics of a group without members.
 
         Raises:
             KafkaError: INVALID_GROUP_ID, NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND.
@@ -191,7 +191,7 @@ class ShareOffsets:
         self._states.delete_topics(group, topic_ids, ended)
 
     def deletable(self, group_id: str) -> ShareGroup:
-        """The group, where its offsets may be deleted.
+        """Return the group, where its offsets may be deleted.
 
         Raises:
             KafkaError: INVALID_GROUP_ID, NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND.

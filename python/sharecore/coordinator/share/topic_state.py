@@ -54,7 +54,7 @@ class ShareTopicStates:
         return None if since_ms is None else self._clock.monotonic_ms() - since_ms
 
     def initialize_missing(self, group: ShareGroup) -> None:
-        """Creates state for subscribed partitions that have none."""
+        """Create state for subscribed partitions that have none."""
         if group.deleting:
             self._retry_deletions(group)
         if group.complete_at == self._topics.version or group.making_since_ms is not None:
@@ -187,7 +187,7 @@ class ShareTopicStates:
         offsets: Mapping[tuple[TopicInfo, int], int],
         done: Mapping[tuple[TopicInfo, int], Done],
     ) -> None:
-        """Resets state to start offsets; `done` is called for each once that is durable."""
+        """Reset state to start offsets; `done` is called for each once that is durable."""
         partitions: dict[TopicInfo, set[int]] = {}
         for topic, partition in offsets:
             partitions.setdefault(topic, set()).add(partition)
@@ -219,12 +219,12 @@ class ShareTopicStates:
 
     @staticmethod
     def _add_made(group: ShareGroup, topic: TopicInfo, partitions: Collection[int]) -> None:
-        """Notes that state exists now, unless its deletion was asked for meanwhile."""
+        """Note that state exists now, unless its deletion was asked for meanwhile."""
         if topic.topic_id in group.initializing:
             group.add_initialized(topic, partitions)
 
     def delete_topics(self, group: ShareGroup, topic_ids: Collection[UUID], done: Done) -> None:
-        """Deletes the state of all partitions of some topics of a group."""
+        """Delete the state of all partitions of some topics of a group."""
         keys: list[SharePartitionKey] = []
         for topic_id in topic_ids:
             topic = self._topics.find_id(topic_id)
@@ -263,18 +263,18 @@ class ShareTopicStates:
         self._write_plan(group, planned)
 
     def _retry_deletions(self, group: ShareGroup) -> None:
-        """Tries again what could not be deleted."""
+        """Try again what could not be deleted."""
         again = [each for each in group.deleting if each not in group.deletions]
         if again:
             self.delete_topics(group, again, _ignore)
 
     def delete_all(self, group: ShareGroup, done: Done) -> None:
-        """Deletes all state of a group."""
+        """Delete all state of a group."""
         topics = {**group.initializing, **group.initialized}
         self.delete_topics(group, [*topics, *(set(group.deleting) - set(topics))], done)
 
     def forget_topics(self, group: ShareGroup, topic_ids: Collection[UUID]) -> None:
-        """Deletes the state of topics that have been deleted."""
+        """Delete the state of topics that have been deleted."""
         known = [each for each in topic_ids if each in group.initialized or each in group.initializing]
         if known:
             self.delete_topics(group, known, _ignore)
@@ -296,7 +296,7 @@ class ShareTopicStates:
                 self._topics.when_gone(topic_id, state.name, partial(self.forget_topics, group, [topic_id]))
 
     def _write_plan(self, group: ShareGroup, planned: Done) -> None:
-        """Writes down what is about to be done; it may be done once that is durable."""
+        """Write down what is about to be done; it may be done once that is durable."""
         self._write(group, planned)
         self._records.flush()
 
@@ -317,7 +317,7 @@ def _ignore(error: KafkaError | None) -> None:
 
 
 def _wanted(group: ShareGroup, missing: _Missing) -> _Missing:
-    """What of a plan stands: nobody has asked meanwhile for the state to be deleted, or begun anew."""
+    """Return what of a plan stands: nobody has asked meanwhile for the state to be deleted, or begun anew."""
     return [each for each in missing if group.initializing.get(each[0].topic_id) is each[1]]
 
 

@@ -144,7 +144,7 @@ class TransactionCoordinator:
             known.clear()
 
     def get(self, transactional_id: str) -> Transaction | None:
-        """The durable state of a transactional id."""
+        """Return the durable state of a transactional id."""
         return self._transactions.get(transactional_id)
 
     def all(self) -> list[Transaction]:
@@ -223,7 +223,7 @@ class TransactionCoordinator:
         partitions: Collection[TopicPartition],
         done: Done,
     ) -> None:
-        """Adds partitions to the open transaction, or opens one with them; `done` is called when that is
+        """Add partitions to the open transaction, or open one with them; `done` is called when that is
         durable.
 
         Raises:
@@ -246,7 +246,7 @@ class TransactionCoordinator:
         version: int,
         done: ProducerDone,
     ) -> None:
-        """Ends the open transaction; `done` is called when all of its markers are durable.
+        """End the open transaction; `done` is called when all of its markers are durable.
 
         Args:
             version: transaction version of the client; from 2 on it gets a new epoch.
@@ -298,7 +298,7 @@ class TransactionCoordinator:
             self._transactions[transactional_id] = decode_transaction(transactional_id, value)
 
     def _find(self, transactional_id: str) -> Transaction:
-        """The newest state of a transactional id, which may be on its way to the disk."""
+        """Return the newest state of a transactional id, which may be on its way to the disk."""
         if not transactional_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "The transactional id cannot be empty.")
         transaction = self._newest(transactional_id)
@@ -371,7 +371,7 @@ class TransactionCoordinator:
         self._abort_fenced(transaction)
 
     def _decide(self, decided: Transaction, done: ProducerDone) -> None:
-        """Writes a decision and carries it out; as long as it is not written the transaction stays open."""
+        """Write a decision and carries it out; as long as it is not written the transaction stays open."""
         name = decided.transactional_id
         refused: list[KafkaError] = []
         answer = _Once(done)
@@ -392,7 +392,7 @@ class TransactionCoordinator:
             self._carry_out(decided, answer, refused)
 
     def _carry_out(self, decided: Transaction, answer: _Once, refused: Sequence[KafkaError] = ()) -> None:
-        """Writes the markers of a decision and behind them that they are written; tries again until they are.
+        """Write the markers of a decision and behind them that they are written; try again until they are.
 
         Args:
             refused: gets an error when the decision itself could not be written, and with it nothing behind
@@ -448,7 +448,7 @@ class TransactionCoordinator:
         marker.ticket.add_done_callback(durable)
 
     def _begin(self, begun: Transaction, done: ProducerDone) -> None:
-        """Writes a new producer, which counts once it is durable; until then the transactional id is busy."""
+        """Write a new producer, which counts once it is durable; until then the transactional id is busy."""
         name = begun.transactional_id
 
         def ended(error: KafkaError | None) -> None:
@@ -460,7 +460,7 @@ class TransactionCoordinator:
         self._write(begun, ended, lambda error: done(error or begun.producer))
 
     def _write(self, after: Transaction, ended: Done, done: Done) -> None:
-        """Writes a state; memory changes in `ended`, which a time-out does not call."""
+        """Write a state; memory changes in `ended`, which a time-out does not call."""
         record = encode_transaction_key(after.transactional_id), encode_transaction(after)
         self._records.append(after.transactional_id, [record], done, ended=ended)
 

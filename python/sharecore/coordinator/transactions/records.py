@@ -57,7 +57,7 @@ def encode_transaction_key(transactional_id: str) -> bytes:
 
 
 def decode_transaction_key(data: bytes) -> str:
-    """The transactional id of a key; raises ValueError."""
+    """Return the transactional id of a key; raise ValueError."""
     transactional_id: str = _KEY.read(data).transactional_id
     return transactional_id
 
@@ -83,7 +83,7 @@ def encode_transaction(transaction: Transaction) -> bytes:
 
 
 def decode_transaction(transactional_id: str, data: bytes) -> Transaction:
-    """Reads a value of any version; raises ValueError."""
+    """Read a value of any version; raise ValueError."""
     value: Any = _VALUES.read(data)
     return Transaction(
         transactional_id=transactional_id,

@@ -98,7 +98,7 @@ class Transaction:
         return self.is_open and self.partitions.issuperset(partitions)
 
     def check(self, producer: ProducerState) -> None:
-        """Raises KafkaError (INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED) unless this is the current
+        """Raise KafkaError (INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED) unless this is the current
         producer.
         """
         if producer.id != self.producer_id:
@@ -108,7 +108,7 @@ class Transaction:
             raise KafkaError(ErrorCode.PRODUCER_FENCED)
 
     def check_expected(self, expected: ProducerState | None) -> None:
-        """Raises KafkaError (PRODUCER_FENCED) when the client is no longer the current producer (KIP-360).
+        """Raise KafkaError (PRODUCER_FENCED) when the client is no longer the current producer (KIP-360).
 
         While a transaction is open the id is all that counts: it is aborted first, and the client asks again.
         """
@@ -191,7 +191,9 @@ class Transaction:
         return after
 
     def fenced(self, now_ms: int) -> Transaction:
-        """The transaction is to be aborted; whoever wrote it is fenced until it asks for its next epoch."""
+        """The transaction is to be aborted; whoever wrote it is fenced until it asks for its next
+        epoch.
+        """
         return replace(
             self,
             state=TransactionState.PREPARE_ABORT,

@@ -153,7 +153,7 @@ class Instances:
             self._subscriptions[name] = _Subscription(config, config.patterns())
 
     def ask(self, instance_id: UUID | None, client: Client, connection: Hashable) -> Asked:
-        """What a client is asked for; one without an id is given one.
+        """Return what a client is asked for; one without an id is given one.
 
         Args:
             connection: forgotten with `disconnected`.
@@ -181,7 +181,7 @@ class Instances:
         receive: Callable[[Asked], None],
         too_large: bool,
     ) -> None:
-        """Takes a push, or refuses it.
+        """Take a push, or refuse it.
 
         Args:
             receive: takes what was pushed; raises ValueError where it cannot be read.
@@ -281,7 +281,7 @@ class Instances:
 
 
 def text_of(instance_id: UUID) -> str:
-    """An id as Kafka writes it."""
+    """Return an id as Kafka writes it."""
     return base64.urlsafe_b64encode(instance_id.bytes).decode().rstrip("=")
 
 

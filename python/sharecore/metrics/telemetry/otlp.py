@@ -71,7 +71,7 @@ class Pushed(NamedTuple):
 
 
 def read_push(data: bytes, compression: int, bytes_max: int) -> list[Pushed]:
-    """Reads a MetricsData message.
+    """Read a MetricsData message.
 
     Args:
         compression: Kafka's number of the type.

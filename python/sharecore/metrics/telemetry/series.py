@@ -75,7 +75,7 @@ class PushedSeries:
         self._count = 0
 
     def take(self, instance_id: UUID, client: Client, pushes: Iterable[Pushed], kept_ms: int) -> None:
-        """Takes what a client has pushed.
+        """Take what a client has pushed.
 
         Args:
             kept_ms: it is shown for so long unless the client pushes again.
@@ -105,7 +105,7 @@ class PushedSeries:
             self._names.clear()
 
     def report(self, sheet: Sheet, lines: Lines) -> None:
-        """Puts them among the metrics."""
+        """Put them among the metrics."""
         self._forget_silent()
         sheet.add(f.CLIENT_SERIES, self._count)
         sheet.add(f.CLIENT_SERIES_LEFT_OUT, sum(shown.left_out for shown in self._clients.values()))

@@ -20,7 +20,7 @@ Handle = Callable[[Desk, RequestContext, Any], Awaitable[dict[str, Any] | None]]
 
 
 async def own_answer(context: RequestContext, request: Any) -> dict[str, Any]:
-    """What the node itself answers, as if there was no cluster behind it."""
+    """Return what the node itself answers, as if there was no cluster behind it."""
     module = import_module(f"sharecore.broker.handlers.{SERVED[ApiKey(context.api_key)].module}")
     result = module.handle(context, request)
     if isinstance(result, Awaitable):

@@ -48,7 +48,7 @@ class ByCoordinator:
     refuse: Callable[[RequestContext, Any, ErrorCode], dict[str, Any]] | None = None
 
     async def handle(self, desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
-        """Forwards a request."""
+        """Forward a request."""
         key = getattr(request, self.key)
         try:
             self.check(desk, context, request)
@@ -141,17 +141,17 @@ class ByCoordinator:
 
 
 def group(right: int, field: str = "group_id") -> Check:
-    """Checks the right on a group."""
+    """Check the right on a group."""
     return lambda desk, context, request: desk.check_group(context, getattr(request, field), right)
 
 
 def transactional_id(right: int, field: str = "transactional_id") -> Check:
-    """Checks the right on a transactional id."""
+    """Check the right on a transactional id."""
     return lambda desk, context, request: desk.check_transactional_id(context, getattr(request, field), right)
 
 
 def both(first: Check, second: Check) -> Check:
-    """Checks two rights, in this order."""
+    """Check two rights, in this order."""
 
     def check(desk: Desk, context: RequestContext, request: Any) -> None:
         first(desk, context, request)

@@ -36,7 +36,7 @@ class ByKeys:
     tell: Tell | None = None
 
     async def handle(self, desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
-        """Forwards a request."""
+        """Forward a request."""
         entries = self.keys.entries(request)
         keys = list(entries)
         answers: dict[str, list[Any]] = {}
@@ -71,7 +71,7 @@ class ByKeys:
     async def _split(
         self, desk: Desk, context: RequestContext, keys: Sequence[str], answers: dict[str, list[Any]]
     ) -> dict[int, list[str]]:
-        """Finds the coordinators of what the client may ask for."""
+        """Find the coordinators of what the client may ask for."""
         allowed: list[str] = []
         for key in keys:
             try:

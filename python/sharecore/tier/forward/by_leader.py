@@ -75,12 +75,12 @@ class ByLeader:
     tell: Callable[[Any], Any] | None = None
 
     async def handle(self, desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
-        """Forwards a request; the answer is whole when the slowest broker has answered."""
+        """Forward a request; the answer is whole when the slowest broker has answered."""
         split = self.split(desk, context, request)
         return await self.end(desk, context, request, split, self.send(desk, context, request, split))
 
     def send(self, desk: Desk, context: RequestContext, request: Any, split: Split) -> Sent:
-        """Sends to each leader its part."""
+        """Send to each leader its part."""
         places, version = self.places, context.api_version
         wait_ms = getattr(request, self.wait) if self.wait else 0
         request = as_consumer(request)
@@ -100,7 +100,7 @@ class ByLeader:
     async def end(
         self, desk: Desk, context: RequestContext, request: Any, split: Split, sent: Sent
     ) -> dict[str, Any]:
-        """The answer to what was sent; it is whole when the slowest broker has answered."""
+        """Return the answer to what was sent; it is whole when the slowest broker has answered."""
         throttle_ms = 0
         for chosen, answer in sent:
             try:
@@ -113,7 +113,7 @@ class ByLeader:
         return self.answer(context, request, split) | {"throttle_time_ms": throttle_ms}
 
     def split(self, desk: Desk, context: RequestContext, request: Any) -> Split:
-        """Finds the leaders."""
+        """Find the leaders."""
         split, shown, right = Split(), desk.own.shown, self._right(context)
         asked_for = self.places.read(request, context.api_version)
         times = Counter((key, index) for key, parts in asked_for for index, _ in parts)
@@ -159,7 +159,7 @@ class ByLeader:
         return desk.leader(name, index)
 
     def take(self, desk: Desk, context: RequestContext, split: Split, response: Any) -> None:
-        """Takes in what a broker has answered."""
+        """Take in what a broker has answered."""
         names = desk.own.named
         for (key, index), part in self.places.answers(response, context.api_version).items():
             code = getattr(part, self.places.error)
@@ -180,13 +180,15 @@ class ByLeader:
                 split.answers[known, index] = self.places.refused(index, code)
 
     def answer(self, context: RequestContext, request: Any, split: Split) -> dict[str, Any]:
-        """The answer to the whole request."""
+        """Return the answer to the whole request."""
         missing = ErrorCode.UNKNOWN_SERVER_ERROR
         return self.places.join(request, context.api_version, split.answers, missing)
 
 
 def without_leader(part: Any) -> Any:
-    """An answer that does not name a broker of the cluster as the leader, or as the one to fetch from."""
+    """Return an answer that does not name a broker of the cluster as the leader, or as the one to fetch
+    from.
+    """
     if getattr(part, "preferred_read_replica", -1) >= 0:
         part = part._replace(preferred_read_replica=-1)
     if not part.error_code or "current_leader" not in part._fields:
@@ -197,5 +199,7 @@ def without_leader(part: Any) -> Any:
 
 
 def without_offset_epoch(part: Any) -> Any:
-    """An offset without its leader epoch: clients would hold the cluster's epochs against the tier's."""
+    """Return an offset without its leader epoch: clients would hold the cluster's epochs against the
+    tier's.
+    """
     return part._replace(leader_epoch=-1) if "leader_epoch" in part._fields else part

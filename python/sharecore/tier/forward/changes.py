@@ -31,7 +31,7 @@ _SEEN_S, _LOOK_S = 5.0, 0.05
 
 
 async def create_topics(desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
-    """Creates topics; settings that the cluster does not know are kept by the tier."""
+    """Create topics; settings that the cluster does not know are kept by the tier."""
     answers: dict[Any, Any] = {}
     allowed, ours = [], {}
     times = Counter(topic.name for topic in request.topics)
@@ -104,7 +104,7 @@ async def create_partitions(desk: Desk, context: RequestContext, request: Any) -
 
 
 async def delete_topics(desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
-    """Deletes topics, with their share state."""
+    """Delete topics, with their share state."""
     judged = await judge_deletions(context, request)
     for number, (answer, topic) in enumerate(judged):
         if answer.get("error_code") in MOVED:
@@ -188,7 +188,7 @@ def _is_led(desk: Desk, name: str, partitions: int = 1) -> bool:
 
 
 async def _seen(desk: Desk, names: Mapping[str, Any] | list[str], known: Callable[[str], bool]) -> None:
-    """Waits until the metadata shows what was changed, but not for long: the cluster has done it."""
+    """Wait until the metadata shows what was changed, but not for long: the cluster has done it."""
     loop = asyncio.get_running_loop()
     until = loop.time() + _SEEN_S
     while (left := [name for name in names if not known(name)]) and loop.time() < until:

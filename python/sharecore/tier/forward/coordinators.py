@@ -25,7 +25,7 @@ class UpstreamCoordinators:
         self._known: OrderedDict[tuple[int, str], int] = OrderedDict()
 
     async def find(self, kind: int, key: str) -> int:
-        """The broker's id.
+        """Return the broker's id.
 
         Raises:
             KafkaError: the cluster names none now, or does not let this user ask.

@@ -84,7 +84,7 @@ class Desk:
     # requests
 
     def lines(self, connection: Connection, client_id: str | None) -> Lines:
-        """The lines of a client, which end with its connection."""
+        """Return the lines of a client, which end with its connection."""
         found = self._lines.get(connection.id)
         if found is None:
             found = self._lines[connection.id] = Lines(
@@ -99,7 +99,7 @@ class Desk:
             lines.close()
 
     def close(self) -> None:
-        """Ends the lines of all clients."""
+        """End the lines of all clients."""
         for connection_id in list(self._lines):
             self._gone(connection_id)
 
@@ -113,19 +113,19 @@ class Desk:
     # who answers
 
     def any_node(self, context: RequestContext) -> int:
-        """A broker that can be asked anything; one client asks the same one."""
+        """Return a broker that can be asked anything; one client asks the same one."""
         nodes = sorted(self.upstream.metadata.nodes)
         if not nodes:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "No broker of the cluster is known.")
         return nodes[context.connection.id % len(nodes)]
 
     def controller(self, context: RequestContext) -> int:
-        """The broker that changes topics: any one passes that on where none is named."""
+        """Return the broker that changes topics: any one passes that on where none is named."""
         controller = self.upstream.metadata.controller
         return controller if controller in self.upstream.metadata.nodes else self.any_node(context)
 
     def leader(self, topic: str, partition: int) -> int:
-        """The broker that leads a partition of a topic of the cluster; raises LEADER_NOT_AVAILABLE."""
+        """Return the broker that leads a partition of a topic of the cluster; raise LEADER_NOT_AVAILABLE."""
         node, _ = self.upstream.metadata.leader(topic, partition)
         if node < 0:
             self.upstream.stale()
@@ -138,7 +138,7 @@ class Desk:
             self.upstream.stale()
 
     def unchanged(self, error: KafkaError) -> ErrorCode:
-        """What a client is told where the controller has not answered, so that it tries again."""
+        """Return what a client is told where the controller has not answered, so that it tries again."""
         self.upstream.stale()
         return code_of(error, unsent=ErrorCode.NOT_CONTROLLER, sent=ErrorCode.REQUEST_TIMED_OUT)
 
@@ -154,7 +154,7 @@ class Desk:
         must_exist: bool = True,
         said: bool = False,
     ) -> str:
-        """The name on the cluster of a topic that the client may use so.
+        """Return the name on the cluster of a topic that the client may use so.
 
         Args:
             key: its name or its id, as the client has it.
@@ -196,13 +196,13 @@ class Desk:
         return self.own.shown.get(topic.name, topic.name)
 
     def check_group(self, context: RequestContext, group_id: str, right: int) -> None:
-        """Raises KafkaError unless the client may do something with a group of the cluster."""
+        """Raise KafkaError unless the client may do something with a group of the cluster."""
         context.require(right, ResourceType.GROUP, group_id)
         if group_id in self.own.groups:
             raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
 
     def check_transactional_id(self, context: RequestContext, name: str, right: int) -> None:
-        """Raises KafkaError unless the client may do something with a transactional id."""
+        """Raise KafkaError unless the client may do something with a transactional id."""
         context.require(right, ResourceType.TRANSACTIONAL_ID, name)
         if self.own.is_transactional_id(name):
             raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
@@ -215,7 +215,7 @@ def throttle_of(response: Any) -> int:
 
 
 def code_of(error: KafkaError, *, unsent: ErrorCode, sent: ErrorCode) -> ErrorCode:
-    """What a client is told of a request that was not answered, so that it tries again.
+    """Return what a client is told of a request that was not answered, so that it tries again.
 
     Args:
         unsent: where no broker can have seen it.

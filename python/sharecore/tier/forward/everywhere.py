@@ -30,7 +30,7 @@ class Everywhere:
     shown: Shown
 
     async def handle(self, desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
-        """Forwards a request."""
+        """Forward a request."""
         sent = [desk.send(context, node, request) for node in _brokers_of(desk, context)]
         merged: dict[str, Any] = {self.listed: []}
         throttle_ms = code = 0
@@ -50,7 +50,7 @@ class Everywhere:
 
 
 def _brokers_of(desk: Desk, context: RequestContext) -> list[int]:
-    """The brokers that this node asks."""
+    """Return the brokers that this node asks."""
     broker = context.broker
     nodes = sorted(node.node_id for node in broker.cluster.nodes(context.connection.listener))
     own = broker.identity.node_id

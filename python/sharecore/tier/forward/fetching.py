@@ -84,7 +84,7 @@ class Fetching:
         self._clients: dict[Lines, _Waiting] = {}
 
     async def handle(self, desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
-        """Forwards a fetch."""
+        """Forward a fetch."""
         if getattr(request, "session_epoch", FINAL_EPOCH) not in (INITIAL_EPOCH, FINAL_EPOCH):
             return {"error_code": ErrorCode.FETCH_SESSION_ID_NOT_FOUND, "responses": []}
         split = self._by_leader.split(desk, context, request)
@@ -161,7 +161,7 @@ class Fetching:
     def _take(
         self, desk: Desk, context: RequestContext, split: Any, waiting: _Waiting, node: int, part: _Part
     ) -> int:
-        """Takes in an answer that is there; returns for how long the client is throttled."""
+        """Take in an answer that is there; return for how long the client is throttled."""
         if not part.answer.done():
             return 0
         if waiting.parts.get(node) is part:
@@ -177,7 +177,7 @@ class Fetching:
         return throttle_of(response)
 
     def _answer(self, context: RequestContext, request: Any, split: Any, waiting: _Waiting) -> dict[str, Any]:
-        """The answer: what is not there yet has no records, and the ends that were told last."""
+        """Return the answer: what is not there yet has no records, and the ends that were told last."""
         places, version = self._by_leader.places, context.api_version
         marks: dict[tuple[Key, int], tuple[int, int, int]] = {}
         for key, parts in places.read(request, version):
@@ -200,6 +200,6 @@ class Fetching:
 
 
 def _marks_in(part: Any) -> tuple[int, int, int]:
-    """What an answer tells of a partition's ends."""
+    """Return what an answer tells of a partition's ends."""
     high_watermark, last_stable_offset, log_start_offset = (getattr(part, name, -1) for name in _MARKS)
     return high_watermark, last_stable_offset, log_start_offset

@@ -45,5 +45,5 @@ class Forwarding:
         return forward
 
     def close(self) -> None:
-        """Ends what is under way."""
+        """End what is under way."""
         self._desk.close()

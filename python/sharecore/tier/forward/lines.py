@@ -55,7 +55,7 @@ class Line:
         self._opening: asyncio.Task[None] | None = None
 
     def send(self, api_key: ApiKey, version: int, message: Any, wait_ms: int = 0) -> asyncio.Future[Any]:
-        """Sends a request on; the future is the answer, or fails with `Lost`.
+        """Send a request on; the future is the answer, or fails with `Lost`.
 
         Args:
             message: what was read from the client in this version, or the same as a dict.
@@ -72,7 +72,7 @@ class Line:
         return request.answer
 
     def close(self) -> None:
-        """Ends the connection; what is under way is lost."""
+        """End the connection; what is under way is lost."""
         if self._opening is not None:
             self._opening.cancel()
         if self._connection is not None:
@@ -80,7 +80,7 @@ class Line:
         self._fail(KafkaError(ErrorCode.NETWORK_EXCEPTION, _GONE))
 
     async def _prepare(self) -> None:
-        """Connects, or waits until the broker takes requests again, and sends what has come meanwhile."""
+        """Connect, or wait until the broker takes requests again, and send what has come meanwhile."""
         try:
             connection = self._connection
             if connection is None or connection.closed:
@@ -143,7 +143,7 @@ class Lines:
         self._lines: dict[tuple[int, str], Line] = {}
 
     def to(self, node: int, purpose: str = "") -> Line:
-        """The line to a broker."""
+        """Return the line to a broker."""
         line = self._lines.get((node, purpose))
         if line is None:
             line = self._lines[node, purpose] = Line(lambda: self._connect(node))
@@ -155,7 +155,7 @@ class Lines:
         return await self._open(node)
 
     def close(self) -> None:
-        """Ends all, and makes no new ones."""
+        """End all, and make no new ones."""
         self._closed = True
         for line in self._lines.values():
             line.close()

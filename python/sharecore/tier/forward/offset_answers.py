@@ -19,7 +19,7 @@ KEYS = Keys("groups", "groups", "group_id", "group_id", failed={"topics": []})
 
 
 def tell_group(desk: Desk, context: RequestContext, request: Any, answer: Any) -> Any:
-    """The answer about one group, as versions before 8 have it."""
+    """Return the answer about one group, as versions before 8 have it."""
     return answer._replace(topics=_topics(desk, context, answer.topics, everything=request.topics is None))
 
 
@@ -40,13 +40,13 @@ def refuse_group(context: RequestContext, request: Any, code: ErrorCode) -> dict
 
 
 def tell_groups_own(desk: Desk, context: RequestContext, asked: Any, answer: Any) -> Any:
-    """The part of an answer that is about one group."""
+    """Return the part of an answer that is about one group."""
     everything = asked is None or asked.topics is None
     return answer._replace(topics=_topics(desk, context, answer.topics, everything=everything))
 
 
 def _topics(desk: Desk, context: RequestContext, topics: Any, *, everything: bool) -> list[Any]:
-    """The topics that are told; the unseen are left out where nobody asked for them by name."""
+    """Return the topics that are told; the unseen are left out where nobody asked for them by name."""
     told = []
     for topic in topics:
         code = _refusal(desk, context, topic)

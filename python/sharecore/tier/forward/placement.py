@@ -64,7 +64,7 @@ async def elect(desk: Desk, context: RequestContext, request: Any) -> dict[str, 
 
 
 async def reassign(desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
-    """Moves replicas between brokers of the cluster."""
+    """Move replicas between brokers of the cluster."""
     settled = alter_partition_reassignments.settled(context, request)
     if settled is not None:
         return settled

@@ -44,7 +44,7 @@ class Producing:
         self._turns: dict[int, _Turn] = {}
 
     async def handle(self, desk: Desk, context: RequestContext, request: Any) -> dict[str, Any] | None:
-        """Forwards a request; no answer where the client wants none."""
+        """Forward a request; no answer where the client wants none."""
         refused = self._refusal(desk, context, request)
         if refused is not None:
             message = self._by_leader.places.join(request, context.api_version, {}, refused)
@@ -63,7 +63,7 @@ class Producing:
         return None
 
     async def _forward(self, desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
-        """Sends the batches of one connection on in the order in which they came.
+        """Send the batches of one connection on in the order in which they came.
 
         A partition that this node does not know yet is asked for, and what comes behind waits: were the first
         batch of an idempotent producer refused and the second one sent on, the cluster would take the second
@@ -90,7 +90,7 @@ class Producing:
         return await by_leader.end(desk, context, request, split, sent)
 
     async def _known(self, desk: Desk, context: RequestContext, request: Any) -> Split:
-        """The request by its leaders, once they are known; or as it is when that has taken long."""
+        """Return the request by its leaders, once they are known; or as it is when that has taken long."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(min(request.timeout_ms / 1000, _UNKNOWN_S)):
                 while (split := self._by_leader.split(desk, context, request)).unknown:

@@ -213,7 +213,7 @@ async def _offset_fetch(desk: Desk, context: RequestContext, request: Any) -> di
 
 
 def routes() -> dict[ApiKey, Handle]:
-    """What handles each API that is forwarded."""
+    """Return what handles each API that is forwarded."""
     found: dict[ApiKey, Handle] = {api: route.handle for api, route in _LED.items()}
     for api, one in BY_COORDINATOR.items():
         found[api] = about_one(one.handle) if one.kind == GROUP else one.handle

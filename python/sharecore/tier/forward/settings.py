@@ -104,7 +104,7 @@ async def alter_configs(desk: Desk, context: RequestContext, request: Any) -> di
 
 
 async def _ask(desk: Desk, context: RequestContext, request: Any, answered: str) -> tuple[_Told, int]:
-    """What any broker says of the resources of a request, and for how long it throttles."""
+    """Return what any broker says of the resources of a request, and for how long it throttles."""
     if not request.resources:
         return {}, 0
     try:
@@ -122,7 +122,7 @@ async def _ask(desk: Desk, context: RequestContext, request: Any, answered: str)
 
 
 def _take(told: _Told, key: _Resource) -> dict[str, Any]:
-    """The next that is told of a resource."""
+    """Return the next that is told of a resource."""
     left = told.get(key)
     if not left:
         return _refused(*key, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))

@@ -59,7 +59,7 @@ class Places:
     as_named: int = 0
 
     def key(self, version: int) -> str:
-        """The field that names a topic."""
+        """Return the field that names a topic."""
         return "topic_id" if version >= self.ids_since else self.name
 
     def read(self, request: Any, version: int) -> list[tuple[Key, list[tuple[int, Any]]]]:
@@ -83,7 +83,7 @@ class Places:
         chosen: Mapping[Key, Sequence[Any]],
         names: Mapping[Any, Any] = NOTHING,
     ) -> Any:
-        """The request for some of its partitions.
+        """Return the request for some of its partitions.
 
         Args:
             chosen: partitions by topic.
@@ -99,7 +99,7 @@ class Places:
         return request._replace(**{self.topics: topics})
 
     def answers(self, response: Any, version: int) -> dict[Place, Any]:
-        """What an answer says of each partition."""
+        """Return what an answer says of each partition."""
         key = self.key(version)
         return {
             (getattr(topic, key), getattr(part, self.answered_index)): part
@@ -108,16 +108,18 @@ class Places:
         }
 
     def refused(self, index: int, code: int, text: str = "") -> dict[str, Any]:
-        """The answer for a partition that cannot be served."""
+        """Return the answer for a partition that cannot be served."""
         said = {self.text: text} if self.text and text else {}
         return {self.answered_index: index, self.error: code, **self.failed, **said}
 
     def refuse(self, request: Any, version: int, code: int) -> dict[str, Any]:
-        """The answer to a request of which nothing is done: it tells of all as the request names it."""
+        """Return the answer to a request of which nothing is done: it tells of all as the request names
+        it.
+        """
         return replace(self, repeated=Repeated.AS_NAMED).join(request, version, {}, code)
 
     def join(self, request: Any, version: int, answers: Mapping[Place, Any], missing: int) -> dict[str, Any]:
-        """The answer to the whole request, in its order.
+        """Return the answer to the whole request, in its order.
 
         Args:
             answers: by partition.
@@ -166,7 +168,7 @@ class Keys:
     once: bool = False
 
     def named(self, request: Any) -> list[Any]:
-        """The keys in the order of the request, as often as the answer tells of them."""
+        """Return the keys in the order of the request, as often as the answer tells of them."""
         keys = self._keys(request)
         return list(dict.fromkeys(keys)) if self.once else keys
 
@@ -174,11 +176,11 @@ class Keys:
         return [getattr(each, self.name) if self.name else each for each in getattr(request, self.asked)]
 
     def read(self, request: Any) -> list[Any]:
-        """The keys, each once."""
+        """Return the keys, each once."""
         return list(dict.fromkeys(self.named(request)))
 
     def select(self, request: Any, chosen: Collection[Any]) -> Any:
-        """The request for some of its keys."""
+        """Return the request for some of its keys."""
         some = [
             each
             for each in getattr(request, self.asked)
@@ -194,7 +196,9 @@ class Keys:
         return found
 
     def answers(self, response: Any) -> dict[Any, list[Any]]:
-        """What an answer, as read or as a dict, says of each key, once for each time that it was named."""
+        """Return what an answer, as read or as a dict, say of each key, once for each time that it was
+        named.
+        """
         some = response[self.answered] if isinstance(response, dict) else getattr(response, self.answered)
         found: dict[Any, list[Any]] = {}
         for each in some:
@@ -202,11 +206,11 @@ class Keys:
         return found
 
     def refused(self, key: Any, code: int) -> dict[str, Any]:
-        """The answer for a key that cannot be served."""
+        """Return the answer for a key that cannot be served."""
         return {self.answered_name: key, self.error: code, **self.failed}
 
     def join(self, keys: Iterable[Any], answers: Mapping[Any, Sequence[Any]], missing: int) -> dict[str, Any]:
-        """The answer to the whole request.
+        """Return the answer to the whole request.
 
         Args:
             keys: as often as they are told of.
@@ -223,12 +227,12 @@ class Keys:
 
 
 def field_of(each: Any, name: str) -> Any:
-    """A field of an answer as it was read, or as a dict."""
+    """Return a field of an answer as it was read, or as a dict."""
     return each[name] if isinstance(each, dict) else getattr(each, name)
 
 
 def renamed(message: Any, names: Mapping[str, str]) -> Any:
-    """A request or an answer about a group's offsets, with its topics under their other names.
+    """Return a request or an answer about a group's offsets, with its topics under their other names.
 
     Args:
         names: the other name of each topic that has one.

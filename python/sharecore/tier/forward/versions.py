@@ -32,7 +32,7 @@ class Offer(NamedTuple):
 
 
 async def ask_offers(upstream: Upstream) -> list[Offer]:
-    """What each broker has that answers; all that the metadata names are asked.
+    """Return what each broker has that answers; all that the metadata names are asked.
 
     Raises:
         KafkaError: none of them answers.
@@ -60,7 +60,7 @@ async def _ask(upstream: Upstream, node: int) -> Offer:
 
 
 def in_common(known: Mapping[ApiKey, Served], offers: Iterable[Offer]) -> dict[ApiKey, Served]:
-    """The APIs that both sides have, with the versions that they have in common."""
+    """Return the APIs that both sides have, with the versions that they have in common."""
     found = dict(known)
     for offer in offers:
         for api, served in list(found.items()):
@@ -74,6 +74,6 @@ def in_common(known: Mapping[ApiKey, Served], offers: Iterable[Offer]) -> dict[A
 
 
 def levels_in_common(names: Iterable[str], offers: Iterable[Offer]) -> dict[str, int]:
-    """The lowest level of each feature; 0 where a broker does not have it."""
+    """Return the lowest level of each feature; 0 where a broker does not have it."""
     offers = list(offers)
     return {name: min((offer.features.get(name, 0) for offer in offers), default=0) for name in names}
