@@ -9,6 +9,8 @@ PYTHON ?= python3
 ARGS ?=
 export PYTHON
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# what the next build could use again makes a build from nothing slower
+export CARGO_INCREMENTAL ?= 0
 
 SOURCES := $(sort $(shell find python rust -type f \( -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name '*.h' \
 	-o -name '*.js' -o -name '*.css' -o -name '*.html' -o -name '*.svg' -o -name py.typed -o -name Cargo.toml \) -not -path '*/target/*')) Cargo.toml Cargo.lock pyproject.toml README.md LICENSE THIRD-PARTY.md

@@ -31,11 +31,11 @@ testable: .venv/.installed .venv-test/.installed jars capi
 compiled-tests: .venv-test/.installed
 	@unset PYTHONDONTWRITEBYTECODE; $(BIN)/python -m pytest --collect-only -q tests > /dev/null
 
-# each process imports the tests of its part: two for what works in memory, more for what waits for brokers
+# each process imports the tests of its part: few for what works in memory, more for what waits for brokers
 WITHOUT_BROKERS := tests/unit tests/tidy
 pytest: testable
 	@unset PYTHONDONTWRITEBYTECODE; status=0; set -x; \
-	$(PYTEST) --numprocesses=2 --dist=loadfile $(WITHOUT_BROKERS) || status=1; \
+	$(PYTEST) --numprocesses=3 --dist=loadfile $(WITHOUT_BROKERS) || status=1; \
 	$(PYTEST) --numprocesses=$(PROCESSES) --dist=loadfile --no-loadscope-reorder $(WITHOUT_BROKERS:%=--ignore=%) tests \
 		|| status=1; \
 	exit $$status

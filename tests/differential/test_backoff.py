@@ -75,7 +75,7 @@ def test_both_engines_make_the_same_records_wait() -> None:
     run_state_machine_as_test(
         ManagedEngines,
         settings=settings(
-            max_examples=150,
+            max_examples=60,
             stateful_step_count=30,
             deadline=None,
             suppress_health_check=list(HealthCheck),

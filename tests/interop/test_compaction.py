@@ -282,7 +282,8 @@ SEEDS = int(os.environ.get("COMPACTION_SEEDS", "1"))
 DAY_MS = 86_400_000
 
 
-@pytest.mark.parametrize("delete_retention_ms", [pytest.param(DAY_MS, marks=pytest.mark.long), 0])
+@pytest.mark.long
+@pytest.mark.parametrize("delete_retention_ms", [DAY_MS, 0])
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_consumers_see_the_same(brokers: dict[str, Broker], seed: int, delete_retention_ms: int) -> None:
     rnd = random.Random(seed)
@@ -413,6 +414,7 @@ def test_retention_applies_to_a_topic_that_is_compacted_and_deleted(brokers: dic
     side.close()
 
 
+@pytest.mark.long
 def test_compacted_logs_outlive_a_kill(tmp_path: Path) -> None:
     broker = Broker(tmp_path, "sharecore", SETTINGS)
     broker.start()

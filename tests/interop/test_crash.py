@@ -90,6 +90,7 @@ def test_what_was_answered_outlives_the_process(new_broker: BrokerMaker) -> None
     end(broker, ledgers, f"SEED={SEED} KILLS={KILLS}", 100 * KILLS)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120 + 10 * FAULTS)
 def test_what_was_answered_outlives_writes_that_fail(new_broker: BrokerMaker) -> None:
     broker = new_broker()

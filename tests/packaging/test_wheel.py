@@ -63,7 +63,9 @@ def test_metadata() -> None:
     metadata = importlib.metadata.metadata("sharecore")
     assert metadata["License-Expression"] == "Apache-2.0"
     assert metadata["Requires-Python"] == ">=3.11"
-    assert set(metadata.get_all("Provides-Extra") or []) == {"broker", "page", "spark"}
+    assert set(metadata.get_all("Provides-Extra") or []) == {
+        "broker", "celery", "dramatiq", "keda", "page", "spark", "taskiq",
+    }  # fmt: skip
 
 
 def test_the_engine_alone_has_commands_that_say_what_they_need() -> None:

@@ -179,9 +179,7 @@ class ShareConsumer:
         return self
 
     async def __anext__(self) -> Record:
-        """Return the next record; in implicit mode the one before is accepted. Ends when the consumer is
-        closed.
-        """
+        """Return the next record; in implicit mode the one before is accepted."""
         runtime = self._runtime
         try:
             self._begin()

@@ -34,6 +34,7 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Guarded]]
         yield started
 
 
+@pytest.mark.long
 @pytest.mark.timeout(180)
 def test_rights_are_judged_as_apache_kafka_judges_them(brokers: list[Guarded]) -> None:
     seed = 20  # `make differential-access` plays everybody
@@ -46,6 +47,7 @@ def test_rights_are_judged_as_apache_kafka_judges_them(brokers: list[Guarded]) -
     assert seen.cases > 100 * len(names)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(180)
 def test_who_may_do_nothing_is_answered_as_by_apache_kafka(brokers: list[Guarded]) -> None:
     """In every API, about what exists and what does not; `make differential-access` takes every version."""

@@ -43,7 +43,7 @@ def _judged(scope: str) -> dict[str, ConfigKey]:
         name: key
         for name, (_, key) in SCOPES[scope]().items()
         if key.status is Status.WORKS
-        and not name.startswith("sharecore.")
+        and not (key.own or name.startswith("sharecore."))
         and name not in _ONE_SERVER
         and (key.kind in _NUMBERS or key.kind is Kind.BOOLEAN or key.choices)
     }

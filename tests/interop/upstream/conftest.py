@@ -20,7 +20,7 @@ _SMALL = {
 _numbers = itertools.count()
 
 
-@pytest.fixture(scope="session", params=LIBS)
+@pytest.fixture(scope="session", params=["3.9.1", pytest.param("4.3.1", marks=pytest.mark.long)])
 def existing(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     libs = LIBS[request.param]
     assert (libs / ".done").exists(), f"no jars in {libs}: run `make jars`"
