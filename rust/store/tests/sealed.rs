@@ -21,8 +21,25 @@ fn filled(dir: &Path) -> LogId {
         };
         put(&store, log, client).expect("appended");
     }
+    // a segment without a checkpoint behind it is replayed, and damage there is refused
+    while !has_newest_checkpoint(dir) {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
     store.close();
     log
+}
+
+/// Whether the checkpoint at the beginning of the newest segment is there.
+fn has_newest_checkpoint(dir: &Path) -> bool {
+    let newest = |suffix: &str| {
+        let entries = fs::read_dir(dir).expect("a directory");
+        let paths = entries.map(|entry| entry.expect("an entry").path());
+        let stems = paths.filter(|path| path.extension().is_some_and(|e| e == suffix));
+        stems
+            .filter_map(|path| Some(path.file_stem()?.to_owned()))
+            .max()
+    };
+    newest("checkpoint") == newest("journal")
 }
 
 /// Changes a byte of the batch at an offset, `at` bytes behind its beginning.
