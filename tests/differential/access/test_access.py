@@ -26,6 +26,10 @@ def doubled() -> list[Case]:
     return [found for case in cases() if (found := twice(case)) is not None]
 
 
+# two brokers and the rights of all principals take most of a minute to set up
+pytestmark = pytest.mark.long
+
+
 @pytest.fixture(scope="module")
 def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Guarded]]:
     with guarded(tmp_path_factory.mktemp("access"), principals()) as started:
@@ -34,7 +38,6 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Guarded]]
         yield started
 
 
-@pytest.mark.long
 @pytest.mark.timeout(180)
 def test_rights_are_judged_as_apache_kafka_judges_them(brokers: list[Guarded]) -> None:
     seed = 20  # `make differential-access` plays everybody
@@ -47,7 +50,6 @@ def test_rights_are_judged_as_apache_kafka_judges_them(brokers: list[Guarded]) -
     assert seen.cases > 100 * len(names)
 
 
-@pytest.mark.long
 @pytest.mark.timeout(180)
 def test_who_may_do_nothing_is_answered_as_by_apache_kafka(brokers: list[Guarded]) -> None:
     """In every API, about what exists and what does not; `make differential-access` takes every version."""

@@ -10,6 +10,7 @@ from tests.differential.produce.both import both, compare
 from tests.differential.produce.cases import cases
 
 
+@pytest.mark.long
 @pytest.mark.timeout(180)
 def test_batches_that_lie_are_answered_as_apache_kafka_answers_them(tmp_path: Path) -> None:
     with both(tmp_path) as sides:
