@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sharecore.adapters.inbox import Held, ThreadedInbox, provide
+from sharecore.adapters.inbox import DELIVERY_COUNT, Held, ThreadedInbox, provide
 from sharecore.client import BlockingProducer
 from sharecore.client.workers.preparation import Needs
 from sharecore.errors import ErrorCode, KafkaError
@@ -24,8 +24,6 @@ except ImportError as error:
 
 logger = logging.getLogger("sharecore.adapters")
 
-DELIVERY_COUNT = "sharecore_delivery_count"
-"""The option of a message that says how often it was delivered, this time included."""
 _PROVIDE_SECONDS = 30.0
 _FULL_SECONDS = 0.05
 
@@ -153,7 +151,7 @@ class _Consumer(Consumer):
         self._held = 0
 
     def __next__(self) -> MessageProxy | None:
-        """Return a message; None where there is none in time, or as many are held as may be."""
+        """Return a message, or None if none arrives in time or `prefetch` are already held."""
         if self._held >= self._prefetch:
             time.sleep(min(_FULL_SECONDS, self._timeout / 1000))
             return None

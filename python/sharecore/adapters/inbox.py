@@ -24,6 +24,8 @@ from sharecore.errors import KafkaError
 T = TypeVar("T")
 logger = logging.getLogger("sharecore.adapters")
 
+DELIVERY_COUNT = "sharecore_delivery_count"
+"""Label, option or header that holds the delivery count of a job, this delivery included."""
 LEASE_MAX_MS = 2**31 - 1
 """Locks are renewed as long as the framework's process lives, and run out soon after it has died."""
 _FIXED = {

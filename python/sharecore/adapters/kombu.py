@@ -14,7 +14,7 @@ from queue import Empty
 from typing import Any
 from uuid import uuid4
 
-from sharecore.adapters.inbox import Held, ThreadedInbox, provide
+from sharecore.adapters.inbox import DELIVERY_COUNT, Held, ThreadedInbox, provide
 from sharecore.admin import BlockingAdmin, Target
 from sharecore.admin.topics import TopicAdmin
 from sharecore.client import BlockingProducer
@@ -42,8 +42,6 @@ _PROVIDE_SECONDS = 30.0
 
 _OPTIONS = ("group_id", "config", "dead_letters", "max_deliveries", "visibility_timeout")
 
-DELIVERY_COUNT = "sharecore_delivery_count"
-"""What says in `message.delivery_info`, and in the headers of a task, how often it was delivered."""
 _FANOUT = (
     "sharecore:// has no fanout exchanges: a job goes to one worker of its queue. Use a queue and a group "
     "for each reader; remote control and broadcasts need another broker"

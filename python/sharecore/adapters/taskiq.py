@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextvars import ContextVar
 from typing import Any
 
-from sharecore.adapters.inbox import Held, Inbox, open_inbox, pause_seconds, provide
+from sharecore.adapters.inbox import DELIVERY_COUNT, Held, Inbox, open_inbox, pause_seconds, provide
 from sharecore.client import Producer
 from sharecore.client.workers.preparation import Needs
 from sharecore.errors import ConfigError
@@ -27,8 +27,6 @@ except ImportError as error:
 
 logger = logging.getLogger("sharecore.adapters")
 
-DELIVERY_COUNT = "sharecore_delivery_count"
-"""The label that says how often a task was delivered, this time included."""
 _POLL_SECONDS = 1.0
 _UNKNOWN_SECONDS = 1.0
 _failure: ContextVar[BaseException | None] = ContextVar("sharecore_taskiq_failure", default=None)

@@ -207,7 +207,7 @@ class Spans:
         return NOT_DELIVERED, 0
 
     def next_wanted(self, offset: int) -> int | None:
-        """Return the first offset from `offset` on whose state is wanted; None where there is none."""
+        """Return the first offset at or after `offset` with a wanted state, or None."""
         offset = max(offset, self.start)
         at = max(0, bisect_right(self._firsts, offset) - 1)
         for first, last, *_ in self._batches[at:]:

@@ -7,7 +7,7 @@ from sharecore.storage import Topics
 
 
 async def ensure_internal_topics(topics: Topics, config: BrokerConfig) -> None:
-    """Make the internal topics that are not there yet, so that coordinators need not wait for them.
+    """Create missing internal topics, so that coordinators need not wait for them.
 
     Raises:
         KafkaError: KAFKA_STORAGE_ERROR.

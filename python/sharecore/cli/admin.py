@@ -146,7 +146,7 @@ def run_with(cluster: Cluster, act: Callable[[], Coroutine[Any, Any, Value]]) ->
 
 
 def topic_id_of(topic: str, cluster: Cluster) -> str:
-    """Return the id of a topic, as Kafka writes it; raise CommandFailed where there is none."""
+    """Return the id of a topic in Kafka's notation; raise CommandFailed if there is no such topic."""
     from sharecore.errors import ErrorCode, KafkaError
     from sharecore.sharestate.keys import topic_id_text
 

@@ -11,12 +11,11 @@ from sharecore.cli.clients import (
     BOOTSTRAP,
     Bootstrap,
     CommandFailed,
-    UsageFailed,
     ctrl_c_ends,
     failures_in_one_line,
 )
 from sharecore.cli.listening import listen_address, url
-from sharecore.cli.logs import FORMATS, JsonLines, set_up_logging
+from sharecore.cli.logs import formatter_of, set_up_logging
 
 if TYPE_CHECKING:
     from sharecore.admin.exporter import Exporter
@@ -67,9 +66,7 @@ def export_metrics(
     cluster cannot be had, sharecore_exporter_up is 0 and nothing else is told.
     """
     with failures_in_one_line():
-        if log_format not in FORMATS:
-            raise UsageFailed(f"--log-format {log_format}: unknown; allowed: one of {', '.join(FORMATS)}")
-        set_up_logging("info", JsonLines() if log_format == "json" else None)
+        set_up_logging("info", formatter_of(log_format))
         from sharecore.admin.exporter import Exporter
         from sharecore.client.settings import read_connection_settings
         from sharecore.client.wire.transport import Transport

@@ -19,8 +19,7 @@ from sharecore.cli.clients import (
     failures_in_one_line,
 )
 from sharecore.cli.listening import listen_address, url
-from sharecore.cli.logs import FORMATS, JsonLines, set_up_logging
-from sharecore.errors import missing
+from sharecore.cli.logs import formatter_of, set_up_logging
 
 
 def keda(
@@ -57,11 +56,9 @@ def keda(
     right DESCRIBE on the groups.
     """
     with failures_in_one_line():
-        if log_format not in FORMATS:
-            raise UsageFailed(f"--log-format {log_format}: unknown; allowed: one of {', '.join(FORMATS)}")
         if tls_key is not None and tls_certificate is None:
             raise UsageFailed("--tls-key needs --tls-certificate")
-        set_up_logging("info", JsonLines() if log_format == "json" else None)
+        set_up_logging("info", formatter_of(log_format))
         host, port = listen_address(listen)
         cluster = Cluster(bootstrap, setting, command_config, timeout)
         certificate = _certificate(tls_certificate, tls_key)
@@ -81,14 +78,10 @@ def _certificate(chain: Path | None, key: Path | None) -> tuple[bytes, bytes] | 
 async def _serve(
     cluster: Cluster, host: str | None, port: int, interval: float, certificate: tuple[bytes, bytes] | None
 ) -> None:
-    from sharecore.errors import ConfigError
-
-    try:
-        from sharecore.keda.scaler import Scaler
-        from sharecore.keda.server import ExternalScaler, start
-    except ModuleNotFoundError as error:
-        raise CommandFailed(missing(error)) from None
     from sharecore.admin import Admin
+    from sharecore.errors import ConfigError
+    from sharecore.keda.scaler import Scaler
+    from sharecore.keda.server import ExternalScaler, start
 
     try:
         admin = Admin(cluster.client_settings())

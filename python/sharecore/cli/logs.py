@@ -8,6 +8,7 @@ import sys
 from datetime import datetime, timezone
 from typing import Any
 
+from sharecore.cli.clients import UsageFailed
 from sharecore.logs import LogGuard, LogThread
 
 FORMATS = ("text", "json")
@@ -39,6 +40,13 @@ def set_up_logging(
     logging.logThreads = False
     logging.logProcesses = False
     logging.logMultiprocessing = False
+
+
+def formatter_of(log_format: str) -> logging.Formatter | None:
+    """Return the formatter for --log-format, None for plain lines; raise UsageFailed."""
+    if log_format not in FORMATS:
+        raise UsageFailed(f"--log-format {log_format}: unknown; allowed: one of {', '.join(FORMATS)}")
+    return JsonLines() if log_format == "json" else None
 
 
 def _flush_before_tracebacks(handler: logging.Handler) -> None:

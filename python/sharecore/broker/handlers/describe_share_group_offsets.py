@@ -75,7 +75,7 @@ def _describe(context: RequestContext, request: Any) -> Steps[Result]:
 def _topics(
     context: RequestContext, group: Any, groups_seen: Container[str]
 ) -> Steps[list[tuple[str, _Asked]]]:
-    """Return the topics of a group; raise KafkaError where none is told of."""
+    """Return the topics of a group; raise KafkaError if it is unknown or may not be described."""
     share = context.broker.share
     context.broker.features.check_share_groups()
     if group.group_id not in groups_seen:

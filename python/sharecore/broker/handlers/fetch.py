@@ -273,7 +273,7 @@ class _Fetch(DelayedFetch[dict[str, Any]]):
         return True
 
     def _answer(self, look: _Look) -> Steps[dict[str, Any]]:
-        """Return the whole answer; in a session that goes on only what is new."""
+        """Return the full response, or only the changes for an incremental fetch session."""
         session = self._session
         if session is not None and session.epoch != next_epoch(self._epoch):
             # another request of the session has come meanwhile
