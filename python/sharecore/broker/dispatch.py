@@ -126,9 +126,12 @@ class Dispatcher(Dispatch):
         else:
             log.error("%s failed", _name(context), exc_info=error)
             code, text = ErrorCode.UNKNOWN_SERVER_ERROR, ""
-        if messages.response.struct.field("error_code") is None:
+        fields = messages.response.struct
+        if fields.field("error_code") is None:
             raise Disconnect(f"{_name(context)} failed with {code.name}, which its answer has no field for")
-        return {"error_code": code, "error_message": text} if text else {"error_code": code}
+        if not text or fields.field("error_message") is None:
+            return {"error_code": code}
+        return {"error_code": code, "error_message": text}
 
 
 def _name(context: RequestContext) -> str:

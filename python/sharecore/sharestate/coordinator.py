@@ -40,8 +40,13 @@ class StateSummary(NamedTuple):
 
 def kafkas_partition(key: SharePartitionKey, partitions: int) -> int:
     """Where Kafka keeps the state of a share partition, out of so many partitions of the state topic."""
-    before = _hash_before(key.group_id, key.topic_id)
+    # ids of common length: a client that chooses long ones must not fill the cache with them
+    find = _hash_before if len(key.group_id) <= _CACHED_LENGTH_MAX else _hash_before.__wrapped__
+    before = find(key.group_id, key.topic_id)
     return partition_of_hash(java_string_hash(str(key.partition), before), partitions)
+
+
+_CACHED_LENGTH_MAX = 1000
 
 
 @lru_cache(maxsize=4096)

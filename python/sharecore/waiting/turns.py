@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from sharecore._core import Later as _Later
+from sharecore.errors import KafkaError
 from sharecore.waiting.callbacks import Gather
 from sharecore.waiting.later import Later, outcome
 
@@ -97,7 +98,8 @@ class Turns:
         try:
             has_ended = self._run_slice(work, ended)
         except Exception as error:  # the request fails, not the turns of the others
-            later.set_exception(error)
+            # a refusal needs no traceback, which holds `later` in a cycle and with it what the work has made
+            later.set_exception(error.with_traceback(None) if isinstance(error, KafkaError) else error)
             return
         if not has_ended:
             self._wait_for_turn(lambda: self._go_on(later, work, ended))

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use pyo3::{PyTraverseError, PyVisit, intern};
 
-use crate::error::kafka_error_in;
+use crate::error::{drop_traceback, kafka_error_in};
 
 /// Calls one callback; an exception is logged, others than `Exception` are raised on.
 fn tell<'py>(callback: &Bound<'py, PyAny>, outcome: &Bound<'py, PyTuple>) -> PyResult<()> {
@@ -286,6 +286,7 @@ impl PyGather {
 
     fn end(gather: &Bound<'_, Self>, place: usize, outcome: Py<PyAny>) -> PyResult<()> {
         let py = gather.py();
+        drop_traceback(outcome.bind(py))?;
         let (before, then, lingering) = {
             let mut held = gather.borrow_mut();
             let before = std::mem::replace(&mut held.outcomes[place].1, outcome);

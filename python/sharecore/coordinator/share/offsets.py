@@ -131,7 +131,7 @@ class ShareOffsets:
             try:
                 self._persister.summary(key, partial(read, partition))
             except KafkaError as error:
-                read(partition, error)
+                read(partition, error.with_traceback(None))  # it would hold `found` in a cycle
         if not waited_for:
             done(found)
 

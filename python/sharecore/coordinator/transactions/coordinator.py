@@ -443,7 +443,7 @@ class TransactionCoordinator:
         except KafkaError as error:
             # a later producer has written here: this one has nothing open
             if error.code is not ErrorCode.INVALID_PRODUCER_EPOCH:
-                failed.append(error)
+                failed.append(error.with_traceback(None))  # it would hold `failed` in a cycle
             return
         marker.ticket.add_done_callback(durable)
 
