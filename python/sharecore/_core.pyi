@@ -1012,9 +1012,11 @@ class Rules:
         on_release: whether records wait that a member releases.
         on_timeout: whether records wait whose lock ran out.
         max_waiting: how many records may be in the window that are neither leased nor settled.
+        ordering: "none", or "partition": one member at a time has records, the next ones in their order.
+        run_max: so many records may be leased together that an order lets have one after the other.
 
     Raises:
-        ValueError: a number out of bounds.
+        ValueError: a number out of bounds, or an ordering that there is not.
     """
 
     def __new__(
@@ -1027,6 +1029,8 @@ class Rules:
         on_release: bool = True,
         on_timeout: bool = True,
         max_waiting: int = 16_000,
+        ordering: str = "none",
+        run_max: int = 1,
     ) -> Rules: ...
     @property
     def on_release(self) -> bool: ...
@@ -1034,6 +1038,10 @@ class Rules:
     def on_timeout(self) -> bool: ...
     @property
     def max_waiting(self) -> int: ...
+    @property
+    def ordering(self) -> str: ...
+    @property
+    def run_max(self) -> int: ...
     def wait_ms(self, first: int, delivery_count: int) -> int:
         """How long records wait from an offset on that were delivered so often."""
 

@@ -30,6 +30,8 @@ rules = st.builds(
     on_release=st.booleans(),
     on_timeout=st.booleans(),
     max_waiting=st.sampled_from([5, 20, 1000]),
+    ordering=st.sampled_from(["none", "partition"]),
+    run_max=st.sampled_from([1, 3, 500]),
 )
 
 

@@ -129,11 +129,28 @@ class QueueSettings:
         check=_check_not_empty,
         own=True,
     )
+    share_ordering: str = setting(
+        Kind.STRING,
+        "none",
+        "Which records come only after others are settled; partition: those of a share partition come in the "
+        "order of the log, to one member at a time.",
+        choices=("none", "partition"),
+        own=True,
+    )
+    share_ordering_run_max: int = setting(
+        Kind.INT,
+        1,
+        "So many records that follow each other in their order may be given together, to one member. Counts "
+        "where share.ordering is set.",
+        low=1,
+        high=500,
+        own=True,
+    )
     share_partition_max_waiting: int = setting(
         Kind.INT,
         16_000,
         "Records of a share partition that may be neither leased nor settled, behind the first that is not "
-        "settled, before new ones have to wait. Counts where share.retry.backoff.ms is set.",
+        "settled, before new ones have to wait. Counts with share.retry.backoff.ms or share.ordering.",
         low=1000,
         high=10_000_000,
         own=True,

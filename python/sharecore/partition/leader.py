@@ -229,11 +229,13 @@ class SharePartition(Leader):
         }
 
     def _rules(self) -> Rules | None:
-        """Return when records come again that were given back; None if at once."""
+        """Return which records wait for what; None if none do."""
         config = self.config
-        if not config.share_retry_backoff_ms:
+        if not config.share_retry_backoff_ms and config.share_ordering == "none":
             return None
         return Rules(
+            ordering=config.share_ordering,
+            run_max=config.share_ordering_run_max,
             backoff_ms=config.share_retry_backoff_ms,
             backoff_max_ms=max(config.share_retry_backoff_ms, config.share_retry_backoff_max_ms),
             multiplier=config.share_retry_backoff_multiplier,

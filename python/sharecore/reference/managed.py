@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from sharecore.reference.partition import Partition
@@ -20,6 +20,10 @@ class Rules(Protocol):
     def on_timeout(self) -> bool: ...
     @property
     def max_waiting(self) -> int: ...
+    @property
+    def ordering(self) -> str: ...
+    @property
+    def run_max(self) -> int: ...
     def wait_ms(self, first: int, delivery_count: int) -> int: ...
 
 
@@ -47,6 +51,21 @@ class ManagedPartition(Partition):
         """Open writes whose released records do not wait: those of sessions that have ended."""
         for first, last, *_ in loaded:
             self._hold_back(range(first, last + 1), now_ms)
+
+    def acquire(
+        self,
+        now_ms: int,
+        member: str,
+        batches: Sequence[tuple[int, int]],
+        fetch_offset: int,
+        max_fetch_records: int = 500,
+        batch_size: int = 500,
+        record_limit: bool = False,
+    ) -> list[tuple[int, int, int]]:
+        exact = record_limit or self._rules.ordering != "none"
+        return super().acquire(
+            now_ms, member, batches, fetch_offset, max_fetch_records, batch_size, record_limit=exact
+        )
 
     def release(self, now_ms: int, member: str) -> Write | None:
         write = super().release(now_ms, member)
@@ -84,6 +103,8 @@ class ManagedPartition(Partition):
     @property
     def can_acquire(self) -> bool:
         """As of a partition without rules, but only what is leased counts, and so much may wait."""
+        if self._rules.ordering == "partition" and not self._is_first_in_line(self._window.next_fetch_offset):
+            return False
         return self._leased < self._max_inflight and (
             self._window.next_fetch_offset != self._window.end_offset + 1 or self._may_admit
         )
@@ -102,9 +123,28 @@ class ManagedPartition(Partition):
 
     def _limit(self, fetch_offset: int, wanted: int) -> tuple[int, int]:
         room = min(wanted, self._max_inflight - self._leased)
+        reach = sys.maxsize
+        if self._rules.ordering == "partition":
+            if not self._is_first_in_line(fetch_offset):
+                return 0, 0
+            room, reach = min(room, self._rules.run_max), self._last_in_line
         if self._may_admit:
-            return room, sys.maxsize
-        return (room, self._window.end_offset) if fetch_offset <= self._window.end_offset else (0, 0)
+            return room, reach
+        end_offset = self._window.end_offset
+        return (room, min(reach, end_offset)) if fetch_offset <= end_offset else (0, 0)
+
+    def _is_first_in_line(self, fetch_offset: int) -> bool:
+        """Return whether a fetch from there gets the first unsettled record: nobody holds one, and that one
+        does not wait.
+        """
+        following = self._window.next_fetch_offset
+        return not self._leased and fetch_offset <= following <= self._last_in_line
+
+    @property
+    def _last_in_line(self) -> int:
+        """The last offset before the first record that waits."""
+        waiting = (offset for offset, record in self._window.all() if record.waits_until_ms is not None)
+        return min(waiting, default=sys.maxsize) - 1
 
     @property
     def _leased(self) -> int:

@@ -93,6 +93,11 @@ impl PyPartition {
         Ok(write)
     }
 
+    /// Whether records come only after others are settled.
+    pub(crate) fn is_ordered(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.has_rules() && self.with(py, |partition| partition.is_ordered())?)
+    }
+
     /// Work that grows with the window.
     fn sweep<R: Send>(
         &self,

@@ -2,7 +2,7 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use sharecore_engine::{Backoff, Rules};
+use sharecore_engine::{Backoff, Order, Rules};
 
 /// The rules of a managed share partition.
 #[pyclass(name = "Rules", module = "sharecore._core", frozen)]
@@ -12,7 +12,8 @@ pub(crate) struct PyRules(pub(crate) Rules);
 impl PyRules {
     #[new]
     #[pyo3(signature = (*, backoff_ms = 0, backoff_max_ms = 300_000, multiplier = 2.0, jitter = 0.0, on_release = true,
-                        on_timeout = true, max_waiting = 16_000))]
+                        on_timeout = true, max_waiting = 16_000, ordering = "none", run_max = 1))]
+    #[allow(clippy::too_many_arguments)]
     fn new(
         backoff_ms: i64,
         backoff_max_ms: i64,
@@ -21,15 +22,30 @@ impl PyRules {
         on_release: bool,
         on_timeout: bool,
         max_waiting: i64,
+        ordering: &str,
+        run_max: i64,
     ) -> PyResult<Self> {
         let is_number =
             multiplier >= 1.0 && multiplier.is_finite() && (0.0..=1.0).contains(&jitter);
-        if backoff_ms < 0 || backoff_max_ms < backoff_ms || max_waiting <= 0 || !is_number {
+        if backoff_ms < 0
+            || backoff_max_ms < backoff_ms
+            || max_waiting <= 0
+            || run_max <= 0
+            || !is_number
+        {
             return Err(PyValueError::new_err(
                 "the first wait must be at least 0 and at most backoff_max_ms, multiplier at least 1, jitter from 0 to 1, \
-                 max_waiting positive",
+                 max_waiting and run_max positive",
             ));
         }
+        let order = match ordering {
+            "none" => Order::None,
+            "partition" => Order::Partition,
+            _ => {
+                let text = format!("there is no ordering {ordering:?}: none or partition");
+                return Err(PyValueError::new_err(text));
+            }
+        };
         let backoff = Backoff {
             first_ms: backoff_ms,
             max_ms: backoff_max_ms,
@@ -39,6 +55,8 @@ impl PyRules {
             on_timeout,
         };
         Ok(Self(Rules {
+            order,
+            run_max,
             backoff,
             max_waiting,
         }))
@@ -52,6 +70,19 @@ impl PyRules {
     #[getter]
     fn on_timeout(&self) -> bool {
         self.0.backoff.on_timeout
+    }
+
+    #[getter]
+    fn ordering(&self) -> &'static str {
+        match self.0.order {
+            Order::None => "none",
+            Order::Partition => "partition",
+        }
+    }
+
+    #[getter]
+    fn run_max(&self) -> i64 {
+        self.0.run_max
     }
 
     #[getter]

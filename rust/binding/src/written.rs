@@ -35,6 +35,7 @@ impl PyWritten {
         }
         let batches = self.write.get().batches.iter();
         if PyLeader::bounds(self.leader.bind(py)).is_some()
+            || self.engine.get().is_ordered(py)?
             || !batches
                 .map(|batch| batch.state)
                 .all(|state| state == RecordState::Acknowledged)

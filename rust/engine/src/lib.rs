@@ -17,7 +17,7 @@ mod unaligned;
 
 pub use combine::Combiner;
 pub use error::{Refusal, RefusalKind};
-pub use managed::{Backoff, Engine, Managed, Rules};
+pub use managed::{Backoff, Engine, Managed, Order, Rules};
 pub use offset::{Offset, OffsetRange};
 pub use partition::{
     AckBatch, AcquireOptions, Acquired, Config, DeadLetter, DeadLetterCause, HeldRun, InFlightRun,

@@ -1,8 +1,8 @@
 //! Records that are given back wait before they come again.
 
 use sharecore_engine::{
-    AckBatch, AcquireOptions, Acquired, Backoff, Config, Engine, OffsetRange, RecordState, Rules,
-    StateBatch,
+    AckBatch, AcquireOptions, Acquired, Backoff, Config, Engine, OffsetRange, Order, RecordState,
+    Rules, StateBatch,
 };
 
 const ACCEPT: u8 = 1;
@@ -17,6 +17,8 @@ const RULES: Rules = Rules {
         on_release: true,
         on_timeout: true,
     },
+    order: Order::None,
+    run_max: 1,
     max_waiting: 16_000,
 };
 

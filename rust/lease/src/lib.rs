@@ -232,8 +232,9 @@ fn next(engine: &mut Engine, wish: &Wish<'_>, left: i64, read_to: i64) -> Option
     if offset >= wish.end || offset <= read_to {
         return None;
     }
-    let to = offset.saturating_add(left - 1);
-    let reach = if wish.record_limit {
+    let run_max = engine.run_max();
+    let to = offset.saturating_add(left.min(run_max.unwrap_or(left)) - 1);
+    let reach = if wish.record_limit || run_max.is_some() {
         to
     } else {
         engine.batch_end(to)

@@ -4,13 +4,14 @@
 //! index of what can be acquired: a million of them cost a search nothing. When they come up is known beside the map.
 //! What is persisted is the same as without rules; a wait begins anew when a partition is loaded.
 
+mod in_line;
 mod rules;
 mod times;
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 
-pub use self::rules::{Backoff, Rules};
+pub use self::rules::{Backoff, Order, Rules};
 use self::times::Times;
 use crate::error::Refusal;
 use crate::offset::{Offset, OffsetRange};
@@ -146,6 +147,21 @@ impl Engine {
         }
     }
 
+    /// Whether records come only after others are settled.
+    pub fn is_ordered(&self) -> bool {
+        self.rules().is_some_and(|rules| rules.order != Order::None)
+    }
+
+    /// The most records that one call of [`acquire`](Self::acquire) gives; none where no order says so.
+    pub fn run_max(&self) -> Option<i64> {
+        match self {
+            Self::Managed(managed) if managed.rules.order == Order::Partition => {
+                Some(managed.rules.run_max)
+            }
+            _ => None,
+        }
+    }
+
     /// As [`Partition::can_acquire`].
     pub fn can_acquire(&self) -> bool {
         match self {
@@ -247,6 +263,9 @@ impl Managed {
     fn can_acquire(&self) -> bool {
         let leased = self.inner.leased();
         leased < self.inner.config().max_inflight
+            && self
+                .in_line(leased, self.inner.next_fetch_offset())
+                .is_some()
             && (self.inner.next_fetch_offset() != self.inner.past_end() || self.may_admit(leased))
     }
 
@@ -255,15 +274,19 @@ impl Managed {
         now_ms: i64,
         member: &str,
         batches: &[OffsetRange],
-        options: AcquireOptions,
+        mut options: AcquireOptions,
         out: &mut Vec<Acquired>,
     ) -> i64 {
         let leased = self.inner.leased();
+        let Some(line) = self.in_line(leased, options.fetch_offset) else {
+            return 0;
+        };
         let room = self.inner.config().max_inflight - leased;
         let Some(tail) = batches.last() else {
             return 0;
         };
-        let budget = options.max_fetch_records.min(room);
+        let budget = options.max_fetch_records.min(room).min(line.records);
+        options.record_limit |= self.rules.order != Order::None;
         let last = if self.may_admit(leased) {
             tail.last
         } else if options.fetch_offset <= self.inner.end_offset() {
@@ -274,7 +297,7 @@ impl Managed {
         if budget <= 0 {
             return 0;
         }
-        let cap = (last, budget);
+        let cap = (last.min(line.last), budget);
         self.inner
             .acquire_within(now_ms, member, batches, options, cap, out)
     }

@@ -51,9 +51,23 @@ fn mixed(first: Offset, delivery_count: u16) -> u64 {
     x ^ (x >> 31)
 }
 
+/// Which records come only after others are settled (`share.ordering`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// None.
+    #[default]
+    None,
+    /// All records of the share partition, one after the other.
+    Partition,
+}
+
 /// The rules of a managed share partition.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rules {
+    /// Which records come only after others are settled.
+    pub order: Order,
+    /// So many records that follow each other in their order may be leased together (`share.ordering.run.max`).
+    pub run_max: i64,
     /// How long records wait that were given back.
     pub backoff: Backoff,
     /// How many records may be in the window that are neither leased nor settled (`share.partition.max.waiting`).

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use super::Partition;
-use crate::offset::{Offset, OffsetRange};
+use crate::offset::{OFFSET_MAX, Offset, OffsetRange};
 
 impl Partition {
     /// Where in `range` records are available and do not wait, with how often they were delivered; neighbours that are
@@ -41,6 +41,22 @@ impl Partition {
         let Ok(()) = self
             .map
             .rewrite(range, |_, cell| Ok::<_, Infallible>(cell.ready()));
+    }
+
+    /// The last offset before the first record that waits; as far as `wanted` available ones, where so many come before it.
+    pub(crate) fn last_in_line(&self, wanted: i64) -> Offset {
+        let (mut last, mut found) = (OFFSET_MAX, 0);
+        self.map.walk(self.map.seek(self.start), |run| {
+            if run.cell().is_waiting() {
+                last = run.first - 1;
+                return false;
+            }
+            if run.cell().is_available() {
+                found += run.range().count();
+            }
+            found < wanted
+        });
+        last
     }
 
     /// How many offsets are leased, those whose settlement is being written included. Looks at all leases.
