@@ -26,6 +26,7 @@ _COMMANDS = {
     "doctor": "Say what is wrong, and what to do.",
     "top": "Watch share groups on a terminal.",
     "dashboard": "Serve a page of share groups to browsers.",
+    "verify": "Prove that a cluster loses nothing and breaks no promise.",
     "backup": "Copy a data directory while its broker runs.",
     "certs": "Make certificates for development.",
     "config": "Settings of the broker: example, check, explanations.",

@@ -1,0 +1,64 @@
+"""Records that a share group gave up too early, or that its start offset passed unsettled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sharecore.verify.check.tables import MASK, Share, SharePage
+from sharecore.verify.check.transactions import Transactions
+from sharecore.verify.check.world import World
+
+
+class GivenUp:
+    """What lies before a start offset is accepted, rejected, delivered as often as the limit says, or no
+    record for this group.
+    """
+
+    def __init__(self, world: World, transactions: Transactions) -> None:
+        self._world, self._transactions = world, transactions
+        self.handlers = {"offsets": self._offsets}
+
+    def _offsets(self, line: int, op: dict[str, Any]) -> None:
+        """Look at what the start offset has passed since the last time."""
+        if op["outcome"] != "ok" or op["start_offset"] < 0:
+            return
+        share, to = self._world.share(op), op["start_offset"]
+        if share.origin < 0:
+            share.origin = to
+        first = max(share.origin, share.start_offset)
+        if to - first > 100_000_000:
+            raise ValueError(f"the start offset went from {first} to {to}")
+        for offset in range(first, to):
+            page = share.pages.get(offset)
+            if page is None or not _is_done(share, page, offset & MASK):
+                share.passed.append(offset)
+                share.passed_line.append(line)
+        if to >= share.start_offset:
+            share.start_offset, share.start_line = to, line
+
+    def finish(self) -> None:
+        """Report what was passed, was a record of the group, and was not settled in time."""
+        for share in self._world.shares.values():
+            for offset, line in zip(share.passed, share.passed_line, strict=True):
+                self._check(share, offset, line)
+
+    def _check(self, share: Share, offset: int, line: int) -> None:
+        ident = share.log.id_at(offset)
+        if ident < 0 or not self._transactions.is_visible(ident, share.group.committed):
+            return
+        page, at = share.pages.get(offset), offset & MASK
+        if page is not None and (page.settled_line[at] or page.perhaps[at]):
+            return
+        count = 0 if page is None else page.count[at]
+        last = 0 if page is None else page.line[at]
+        text = f"{share.name}, offset {offset}: given up after {count} deliveries, and nobody settled it"
+        self._world.breaches.add("given up", text, (last, line))
+
+
+def _is_done(share: Share, page: SharePage, at: int) -> bool:
+    """Return whether a record was settled, or may have been, or used up its deliveries, or may have."""
+    if page.settled_line[at] or page.perhaps[at]:
+        return True
+    # deliveries that nobody saw count too: each needs a session that ended, or a fault
+    unseen = share.group.events - page.events[at]
+    return bool(share.group.limit and page.count[at] + unseen >= share.group.limit)

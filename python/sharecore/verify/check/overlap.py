@@ -1,0 +1,86 @@
+"""Two leases of one record at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sharecore.verify.check.doubts import Doubt, Doubts
+from sharecore.verify.check.tables import Settle, Share, SharePage, Take
+from sharecore.verify.check.world import World
+
+
+class Overlap:
+    """A member got a record while another certainly had it.
+
+    The lease of the first is certain from the end of the call that brought it until the start of that call
+    plus the lock's duration, or until the member begins to give it back. The second lease is certain to have
+    begun within its own call. All times are of one clock, so nothing else is uncertain.
+
+    An acknowledgement that is confirmed after another member got the record shows the same without a clock.
+    """
+
+    def __init__(self, world: World, uncertainty_ms: float) -> None:
+        self._world, self._uncertainty_ms = world, uncertainty_ms
+        self._doubts = Doubts(world)
+        self._young: dict[tuple[str, int], Doubt] = {}
+        self.handlers = {"lost": self._lost, "leave": self._lost}
+
+    def delivered(self, share: Share, page: SharePage, at: int, offset: int, count: int, take: Take) -> None:
+        """Hold a delivery against the lease before it."""
+        holder = page.client[at]
+        slack = self._uncertainty_ms
+        if not holder or take.start <= page.end[at] + slack or take.end >= page.until[at] - slack:
+            return
+        names = self._world.client_names
+        text = (
+            f"{share.name}, offset {offset}: {names[take.client - 1]} got it while "
+            f"{names[holder - 1]} held it"
+        )
+        doubt = Doubt(
+            "overlap",
+            text,
+            (page.line[at], take.line),
+            holder,
+            share.group.name,
+            page.start[at],
+            take.end,
+        )
+        self._young[share.name, offset] = doubt
+
+    def settled(self, share: Share, page: SharePage, at: int, offset: int, settle: Settle) -> None:
+        """Drop the doubt about a lease that its holder had begun to give back; check who holds it."""
+        if self._young:
+            doubt = self._young.get((share.name, offset))
+            if doubt is not None and doubt.holder == settle.client and settle.kind != "renew":
+                del self._young[share.name, offset]
+                if settle.start > doubt.until_ms + self._uncertainty_ms:
+                    self._doubts.add(doubt)
+        if (
+            settle.outcome == "ok"
+            and page.client[at] not in (0, settle.client)
+            and settle.start > page.end[at]
+        ):
+            names = self._world.client_names
+            text = (
+                f"{share.name}, offset {offset}: the {settle.kind} of {names[settle.client - 1]} "
+                f"was confirmed after {names[page.client[at] - 1]} had got the record"
+            )
+            self._world.breaches.add("overlap", text, (page.line[at], settle.line), settle.end)
+        elif settle.kind != "renew" and page.client[at] == settle.client and settle.outcome != "failed":
+            page.until[at] = min(page.until[at], settle.start)
+
+    def _lost(self, line: int, op: dict[str, Any]) -> None:
+        """Drop what a lost lease explains."""
+        holder = self._world.client(op["client"])
+        self._young = {
+            key: doubt
+            for key, doubt in self._young.items()
+            if doubt.holder != holder or doubt.group != op["group"]
+        }
+        self._doubts.explain(holder, op["group"], op["start"])
+
+    def finish(self) -> None:
+        """Report what nothing has explained."""
+        for doubt in self._young.values():
+            self._doubts.add(doubt)
+        self._doubts.report()

@@ -1,0 +1,90 @@
+"""Records that nobody settled and that are not delivered any more, and lag that does not agree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sharecore.verify.check.tables import MASK, Share
+from sharecore.verify.check.transactions import Transactions
+from sharecore.verify.check.world import World
+
+
+class Stuck:
+    """Holds what is left against the times in which members had nothing to do but wait for it.
+
+    Args:
+        bound_ms: within this time after its lock ran out a record is delivered.
+    """
+
+    def __init__(self, world: World, transactions: Transactions, bound_ms: float) -> None:
+        self._world, self._transactions, self._bound_ms = world, transactions, bound_ms
+        self._quiets: dict[Share, tuple[int, float, float]] = {}
+        self._lags: list[tuple[Share, int, float, int, int]] = []
+        self._log_ends: dict[int, int] = {}
+        self.handlers = {"quiet": self._quiet, "ends": self._ends, "offsets": self._offsets}
+
+    def _quiet(self, line: int, op: dict[str, Any]) -> None:
+        """Members were polling, held nothing and got nothing."""
+        self._quiets[self._world.share(op)] = (line, op["start"], op["end"])
+
+    def _ends(self, line: int, op: dict[str, Any]) -> None:
+        """Note where a log ends."""
+        if op["outcome"] == "ok":
+            self._log_ends[self._world.log(op).number] = op["offset"]
+
+    def _offsets(self, line: int, op: dict[str, Any]) -> None:
+        """Note the lag that was told while nothing moved."""
+        share, lag = self._world.share(op), op.get("lag")
+        if op["outcome"] == "ok" and lag is not None and share in self._quiets:
+            self._lags.append((share, line, op["start"], op["start_offset"], lag))
+
+    def finish(self) -> None:
+        """Report what is left."""
+        left = {share: self._left(share, *quiet) for share, quiet in self._quiets.items()}
+        for share, line, start, start_offset, lag in self._lags:
+            if start >= self._quiets[share][1]:
+                self._check_lag(share, line, start_offset, lag, left[share])
+
+    def _left(self, share: Share, line: int, start: float, end: float) -> int:
+        """Return how many records were certainly unsettled, and report them."""
+        left = 0
+        for offset, ident, seen in share.log.seen():
+            if offset < max(share.origin, share.start_offset):
+                continue
+            page, at = share.pages.get(offset), offset & MASK
+            if page is None:
+                count, delivered, until = 0, 0, self._world.sent.at(ident).end[ident & MASK]
+            else:
+                if page.settled_line[at] or page.perhaps[at]:
+                    continue
+                count, delivered, until = page.count[at], page.line[at], page.until[at]
+                if share.group.limit and count + share.group.events - page.events[at] >= share.group.limit:
+                    continue
+            if share.origin < 0 and not count:
+                continue
+            if not self._transactions.is_visible(ident, share.group.committed):
+                continue
+            left += 1
+            if end - max(start, until) > self._bound_ms:
+                text = (
+                    f"{share.name}, offset {offset}: not settled, and not delivered for "
+                    f"{end - max(start, until):.0f} ms though members were waiting"
+                )
+                self._world.breaches.add("stuck", text, (delivered or seen, line), end)
+        return left
+
+    def _check_lag(self, share: Share, line: int, start_offset: int, lag: int, left: int) -> None:
+        end = self._log_ends.get(share.log.number)
+        if end is None:
+            return
+        settled = 0
+        for offset in range(start_offset, end):
+            page = share.pages.get(offset)
+            settled += page is not None and page.settled_line[offset & MASK] > 0
+        most = end - start_offset - settled
+        if not left <= lag <= most:
+            text = (
+                f"{share.name}: lag {lag}, but {left} to {most} records are unsettled between "
+                f"offsets {start_offset} and {end}"
+            )
+            self._world.breaches.add("lag", text, (line,))

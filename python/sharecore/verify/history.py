@@ -1,0 +1,167 @@
+"""The history of a run: one JSON object a line, in the order in which calls ended (docs/verify.md)."""
+
+from __future__ import annotations
+
+import heapq
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+FORMAT = 1
+_TELL_BYTES = 1 << 22
+
+
+class HistoryError(ValueError):
+    """A file is no history, or a line of it cannot be understood."""
+
+
+class Line(NamedTuple):
+    """A line of a history: its number, counted through all files from 1 on, and what it says."""
+
+    number: int
+    op: dict[str, Any]
+
+
+class Writer:
+    """Writes a history; safe to call from any thread.
+
+    Args:
+        path: the file, which is replaced.
+        header: what the first line says besides the format.
+        now_ms: the one clock of the run.
+    """
+
+    def __init__(self, path: Path, header: Mapping[str, Any], now_ms: Callable[[], float]) -> None:
+        self.path, self.now_ms = path, now_ms
+        self.written = 0
+        self._lock = threading.Lock()
+        self._file = path.open("w", encoding="utf-8", buffering=1 << 16)
+        now = now_ms()
+        self._put({"op": "history", "format": FORMAT, "start": now, "end": now, **header})
+
+    def write(self, op: str, start: float, outcome: str = "ok", /, **fields: Any) -> None:
+        """Add a call that ends now."""
+        with self._lock:
+            if not self._file.closed:
+                # inside the lock: lines must ascend by their ends
+                ended = self.now_ms()
+                self._put({"op": op, "start": start, "end": ended, "outcome": outcome, **fields})
+
+    def _put(self, line: Mapping[str, Any]) -> None:
+        self._file.write(json.dumps(line, separators=(",", ":")) + "\n")
+        self.written += 1
+
+    def flush(self) -> None:
+        """Hand what is buffered to the operating system."""
+        with self._lock:
+            self._file.flush()
+
+    def close(self) -> None:
+        """Complete the file; later calls of `write` are dropped."""
+        with self._lock:
+            self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Progress:
+    """Counts the bytes that were read.
+
+    Args:
+        tell: called from time to time with the number so far.
+    """
+
+    def __init__(self, tell: Callable[[int], None] = lambda _: None) -> None:
+        self._tell, self._bytes, self._untold = tell, 0, 0
+
+    def add(self, size: int) -> None:
+        """Count a line."""
+        self._untold += size
+        if self._untold >= _TELL_BYTES:
+            self._bytes, self._untold = self._bytes + self._untold, 0
+            self._tell(self._bytes)
+
+
+def read(paths: Sequence[Path], progress: Progress | None = None) -> Iterator[Line]:
+    """Yield the lines of histories; several files are merged by the ends of calls.
+
+    Raises:
+        HistoryError: a file is no history, or lines are not in order.
+        OSError: a file cannot be read.
+    """
+    counted = progress or Progress()
+    several = [_operations(path, counted) for path in paths]
+    merged = several[0] if len(several) == 1 else heapq.merge(*several, key=_end)
+    last = float("-inf")
+    for number, op in enumerate(merged, 1):
+        end = op["end"]
+        if end < last:
+            where = "the file" if len(paths) == 1 else "each file"
+            raise HistoryError(
+                f"line {number} ended at {end}, before the line above it ({last}). Sort {where} by `end`"
+            )
+        last = end
+        yield Line(number, op)
+
+
+def _end(op: dict[str, Any]) -> float:
+    end: float = op["end"]
+    return end
+
+
+def _operations(path: Path, progress: Progress) -> Iterator[dict[str, Any]]:
+    with path.open("rb") as file:
+        number = 0
+        for text in file:
+            number += 1
+            progress.add(len(text))
+            try:
+                op = json.loads(text)
+            except (ValueError, RecursionError) as error:
+                if not text.endswith(b"\n"):
+                    return  # its writer was killed in the middle of a line
+                raise HistoryError(f"{path}: line {number} is no JSON: {error}") from None
+            _check_times(path, number, op)
+            if number == 1:
+                _check_header(path, op)
+            yield op
+    if number == 0:
+        raise HistoryError(f"{path} is empty. A history begins with a line whose `op` is `history`")
+
+
+def _check_header(path: Path, op: Mapping[str, Any]) -> None:
+    if op["op"] != "history":
+        raise HistoryError(f"{path}: the first line has `op` {op['op']!r}; it must be `history`")
+    if op.get("format") != FORMAT:
+        raise HistoryError(f"{path} has format {op.get('format')!r}; this program reads format {FORMAT}")
+
+
+def _check_times(path: Path, number: int, op: Any) -> None:
+    try:
+        known = op["start"] <= op["end"] and type(op["op"]) is str
+    except (KeyError, TypeError):
+        known = False
+    if not known:
+        raise HistoryError(f"{path}: line {number} needs `op`, and times `start` and `end` in this order")
+
+
+def pick(paths: Sequence[Path], numbers: frozenset[int]) -> dict[int, str]:
+    """Return the lines of these numbers as text."""
+    found: dict[int, str] = {}
+    if numbers:
+        last = max(numbers)
+        for number, op in read(paths):
+            if number in numbers:
+                found[number] = json.dumps(op, separators=(",", ":"))
+            if number >= last:
+                break
+    return found

@@ -1,0 +1,55 @@
+"""`sharecore verify` on recorded histories: what it prints, and its exit status."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from sharecore.cli.app import app
+
+PAGE = (Path(__file__).parents[3] / "docs/verify.md").read_text()
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    done = CliRunner().invoke(app, ["verify", *arguments])
+    return done.exit_code, done.output
+
+
+def example(directory: Path) -> Path:
+    """The history in docs/verify.md."""
+    found = re.search(r"```json\n(.*?)```", PAGE, re.DOTALL)
+    assert found is not None
+    path = directory / "run.jsonl"
+    path.write_text(found[1])
+    return path
+
+
+def test_a_breach_is_shown_with_its_lines_as_the_page_says(tmp_path: Path) -> None:
+    status, output = run("--history", str(example(tmp_path)))
+    assert status == 1
+    assert f"$ sharecore verify --history run.jsonl\n{output}```" in PAGE
+
+
+def test_a_history_without_a_breach_ends_with_0(tmp_path: Path) -> None:
+    path = example(tmp_path)
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:4]))
+    status, output = run("--history", str(path), "--report", str(tmp_path / "run.html"))
+    assert (status, "no breach" in output) == (0, True)
+    assert "<html" in (tmp_path / "run.html").read_text()
+
+
+def test_what_proves_nothing_ends_with_2(tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    broken.write_text("x\n")
+    assert run("--history", str(broken)) == (2, f"sharecore: {broken}: line 1 is no JSON: " + error())
+    status, output = run("--history", str(tmp_path / "missing"))
+    assert (status, "No such file" in output) == (2, True)
+    status, output = run("--history", str(example(tmp_path)), "--report", str(tmp_path / "no/where.html"))
+    assert (status, "cannot be written" in output) == (2, True)
+    assert run()[0] == 2
+
+
+def error() -> str:
+    return "Expecting value: line 1 column 1 (char 0)\n"
