@@ -57,4 +57,4 @@ build/capi/.done: $(filter rust/capi/% rust/engine/%,$(SOURCES)) Cargo.toml Carg
 
 capi-header: ## write rust/capi/include/sharecore.h anew, from the crate's sources
 	@.ci/need cargo
-	SHARECORE_WRITE_HEADER=1 cargo test -q -p sharecore-capi --locked --test header
+	SHARECORE_WRITE_HEADER=1 cargo test -q -p sharecore-capi --locked --features header --test header

@@ -41,6 +41,7 @@ pytest: testable
 	exit $$status
 
 long: testable ## the tests that `make test` leaves out for their time
+	cargo test -q -p sharecore-capi --locked --features header --test header
 	$(PYTEST) -m long --numprocesses=$(PROCESSES) --dist=loadfile tests
 
 # each a CPython from 3.11 on, such as PYTHONS="python3.12 python3.14"
