@@ -21,6 +21,8 @@ import pytest
 import tomllib
 import typer
 from tests.harness.blocks import PAGES, Block, blocks
+from tests.harness.clients import create_topic, produce
+from tests.harness.examples import Examples, shown
 from tests.harness.tour import steps_in
 
 from sharecore.cli.app import app
@@ -167,6 +169,26 @@ def test_the_programs_of_the_producers_page_run(empty: Environment, broker: str)
     lines, command, printed = shown
     (empty.home / "jobs.jsonl").write_text(lines)
     assert empty.run(*command.split(), "-b", broker) == printed
+
+
+def test_the_examples_of_the_pages_print_what_the_pages_show(empty: Environment, broker: str) -> None:
+    examples = Examples(broker, empty.bin, empty.variables)
+    for name in ("batch", "until_error", "each_record"):
+        assert examples.consumer(name) == shown(name)
+    assert sorted(examples.worker("squares", "squares:square")) == sorted(shown("squares"))
+    assert examples.program("administer") == shown("administer")
+
+
+@pytest.mark.parametrize("name", ["worker_confluent.py", "worker_sharecore.py"])
+def test_a_worker_of_the_clients_page_gets_the_jobs(empty: Environment, broker: str, name: str) -> None:
+    create_topic(broker, "jobs")
+    empty.run(
+        "sharecore", "groups", "config", "workers", "--set", "share.auto.offset.reset=earliest", "-b", broker
+    )
+    produce(broker, "jobs", [b"one", b"two", b"three"])
+    with empty.started("python", "-u", str(ROOT / "examples/clients" / name), broker) as worker:
+        assert worker.stdout is not None
+        assert [worker.stdout.readline().strip() for _ in range(3)] == ["one", "two", "three"]
 
 
 def test_the_readmes_worker_prints_what_the_readme_shows(empty: Environment, broker: str) -> None:
