@@ -82,7 +82,7 @@ def test_a_killed_consumer_loses_its_records_to_the_next(broker: Broker, topic: 
     child.kill()
     child.communicate()
     # its connection is gone and its session with it: nobody waits for the lock of 30 s
-    with share_consumer(broker.bootstrap, group, [topic]) as heir:
-        seen = settle(heir, 20, timeout=15)
+    with share_consumer(broker.bootstrap, group, [topic]) as successor:
+        seen = settle(successor, 20, timeout=15)
     assert {message.offset() for message in seen} == set(range(20))
     assert {message.offset() for message in seen if message.delivery_count() == 2} == held

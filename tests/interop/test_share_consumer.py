@@ -112,8 +112,8 @@ def test_closing_hands_back_what_was_not_acknowledged(broker: Broker, topic: str
         for message in taken[:2]:
             leaving.acknowledge(message, ACCEPT)
         commit(leaving)
-    with share_consumer(broker.bootstrap, group, [topic]) as heir:
-        assert [message.offset() for message in settle(heir, 3, timeout=10)] == [2, 3, 4]
+    with share_consumer(broker.bootstrap, group, [topic]) as successor:
+        assert [message.offset() for message in settle(successor, 3, timeout=10)] == [2, 3, 4]
 
 
 def test_what_is_acknowledged_right_before_closing_counts(broker: Broker, topic: str, group: str) -> None:

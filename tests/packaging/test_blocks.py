@@ -27,7 +27,7 @@ RUN_BY = {
     ("docs/testing.md", "java"): "tests/packaging/test_container.py",
     ("docs/testing.md", "python"): INSTALL,
 }
-"""The test that runs the blocks of a page in a language; blocks of a tour, or marked, are run without being named here."""
+"""The test that runs the blocks of a page in a language; those of a tour, or marked, need no entry."""
 NOT_RUN = {
     ("README.md", "console"): "the set-up itself: every run of the tests begins with it",
     ("docs/admin.md", "console"): "a filter of jq's, and the output of the program above it",
@@ -36,17 +36,17 @@ NOT_RUN = {
     (
         "docs/deployment.md",
         "console",
-    ): "takes a container engine; tests/packaging/test_container.py runs what the image runs",
+    ): "takes a container engine; test_container.py runs what the image runs",
     (
         "docs/kubernetes.md",
         "yaml",
-    ): "parts of files; packaging/helm/check.py renders and checks the whole ones",
+    ): "parts of files that packaging/helm/check.py renders",
     (
         "docs/metrics.md",
         "console",
-    ): "settings of one installation; tests/interop/test_telemetry.py runs the same tools",
+    ): "one installation's; tests/interop/test_telemetry.py runs the same tools",
     ("docs/metrics.md", "properties"): "two settings, which tests/interop/test_telemetry.py sets",
-    ("docs/metrics.md", "yaml"): "a file of Prometheus; `make check-packaging` tries the rules that it names",
+    ("docs/metrics.md", "yaml"): "Prometheus's; `make check-packaging` tries the rules that it names",
     ("docs/queues.md", "console"): "prints the times at which it ran; tests/interop runs the same commands",
     ("docs/queues.md", "python"): "part of a run that takes ten seconds by the rate it sets",
     ("docs/spark-jobs.md", "console"): "counts of one data set; `make spark` runs each command",

@@ -13,7 +13,7 @@ from unittest import mock
 
 from sharecore._core import Partition, StoredLog, Tickets, Timeouts, call_by_name
 from sharecore.broker import share as share_module
-from sharecore.broker import store_ground as ground_module
+from sharecore.broker import store_backend as ground_module
 from sharecore.broker.handlers import produce as produce_module
 from sharecore.broker.retention import Retention
 from sharecore.broker.share import ShareServices

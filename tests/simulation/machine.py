@@ -19,7 +19,7 @@ from tests.simulation.network import Listening, Network
 
 from sharecore import _core
 from sharecore.broker.broker import Broker
-from sharecore.broker.store_ground import StoreGround
+from sharecore.broker.store_backend import StoreBackend
 from sharecore.config import BrokerConfig
 from sharecore.errors import KafkaError
 from sharecore.storage import Storage, StorageOptions
@@ -186,7 +186,7 @@ class Machine:
 
     async def _start(self) -> None:
         self.broker = Broker(
-            self._config, clock=self.clock, check_names=False, ground=StoreGround(self._open_storage)
+            self._config, clock=self.clock, check_names=False, backend=StoreBackend(self._open_storage)
         )
         await self.broker.start()
 

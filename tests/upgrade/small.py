@@ -48,14 +48,16 @@ def write(archive: Path) -> None:
 async def serve(data: Path, port: int) -> None:
     """Serves with small segments until it is killed."""
     from sharecore.broker.broker import Broker
-    from sharecore.broker.store_ground import StoreGround
+    from sharecore.broker.store_backend import StoreBackend
     from sharecore.config import BrokerConfig
     from sharecore.storage import Storage
 
     settings = {"listeners": f"PLAINTEXT://127.0.0.1:{port}", "log.dirs": str(data), **_FEW}
     config = BrokerConfig.from_properties(ONE_NODE | QUICK_GROUPS | SETTINGS | settings)
-    ground = StoreGround(lambda path, options: Storage(path, replace(options, segment_bytes=_SEGMENT_BYTES)))
-    broker = Broker(config, ground=ground)
+    backend = StoreBackend(
+        lambda path, options: Storage(path, replace(options, segment_bytes=_SEGMENT_BYTES))
+    )
+    broker = Broker(config, backend=backend)
     await broker.start()
     await asyncio.Event().wait()
 

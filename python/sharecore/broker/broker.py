@@ -10,13 +10,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sharecore.broker.authentication import Authentication
+from sharecore.broker.backend import Backend
 from sharecore.broker.config_report import CLUSTER_WIDE
 from sharecore.broker.connection_limits import check_hosts, connection_limits
 from sharecore.broker.coordinators import Coordinators
 from sharecore.broker.dead_letters import dead_letter_office
 from sharecore.broker.dispatch import Dispatcher
 from sharecore.broker.features import WITHOUT_SHARE_GROUPS, Features
-from sharecore.broker.ground import Ground
 from sharecore.broker.group_configs import GroupConfigs
 from sharecore.broker.handlers import TELEMETRY
 from sharecore.broker.large_requests import LargeRequests
@@ -24,7 +24,7 @@ from sharecore.broker.mechanisms import Mechanisms
 from sharecore.broker.producer_ids import ProducerIds
 from sharecore.broker.services import Services
 from sharecore.broker.share import ShareServices
-from sharecore.broker.store_ground import StoreGround
+from sharecore.broker.store_backend import StoreBackend
 from sharecore.broker.topic_configs import TopicConfigs
 from sharecore.broker.transport import Transport
 from sharecore.clock import Clock, SystemClock
@@ -64,7 +64,7 @@ class Broker(Services):
         clock: where time comes from.
         users: users of SCRAM that are there from the start.
         check_names: refuse answers with misspelt names (for tests).
-        ground: what it stands on; its data directory, unless another is given.
+        backend: None for its data directory.
         lock_time: clock and timers of acquisition locks, where a test moves them forward.
 
     Raises:
@@ -78,7 +78,7 @@ class Broker(Services):
         clock: Clock | None = None,
         users: Sequence[FirstUser] = (),
         check_names: bool = False,
-        ground: Ground | None = None,
+        backend: Backend | None = None,
         lock_time: MovableTime | None = None,
     ) -> None:
         self.static_config = config
@@ -90,7 +90,7 @@ class Broker(Services):
         self.long_work = FairThread("work")
         self.large_requests = LargeRequests(self.static_config.sharecore_request_entries_max)
         self._first_users = users
-        self.ground: Ground = StoreGround() if ground is None else ground
+        self.backend: Backend = StoreBackend() if backend is None else backend
         self.telemetry: ClientTelemetry | None = None
         self._telemetry = _telemetry() if config.sharecore_telemetry_enable else None
         self._super_users = super_users_of(config)
@@ -118,7 +118,7 @@ class Broker(Services):
             OSError: an address cannot be had, or what is kept cannot be read or written, or is damaged.
         """
         await check_hosts(self.hosts, self.static_config)
-        await self.ground.open(self)
+        await self.backend.open(self)
         try:
             if self.metrics is not None:
                 self.metrics_port = await self.metrics.start()
@@ -127,9 +127,9 @@ class Broker(Services):
             await self._start_services()
             await self.transport.settled()
             await self._bind()
-            await self.ground.join(self)
+            await self.backend.join(self)
             self._listen()
-            await self.ground.begin(self)
+            await self.backend.begin(self)
             if self.metrics is not None:
                 self.metrics.ready()
             if self.page is not None:
@@ -139,7 +139,7 @@ class Broker(Services):
                 self.metrics.stop()
             if self.page is not None:
                 await self.page.stop()
-            await self.ground.close()
+            await self.backend.close()
             if isinstance(error, DamagedLog) or _is_unreadable(error):
                 data_dir = self.config.data_dir
                 raise OSError(
@@ -149,10 +149,10 @@ class Broker(Services):
             raise
 
     async def _start_services(self) -> None:
-        ground = self.ground
-        self.served = ground.served if self._telemetry is None else {**ground.served, **TELEMETRY}
-        self.identity, self.catalogue, self.cluster = ground.identity, ground.catalogue, ground.cluster
-        self.topics, self.configs = ground.topics, ground.configs
+        backend = self.backend
+        self.served = backend.served if self._telemetry is None else {**backend.served, **TELEMETRY}
+        self.identity, self.catalogue, self.cluster = backend.identity, backend.catalogue, backend.cluster
+        self.topics, self.configs = backend.topics, backend.configs
         if self._telemetry is not None:
             self.telemetry = self._telemetry(self.static_config, self.configs, self.clock.monotonic_ms)
         self.credentials = Credentials(self.catalogue)
@@ -185,7 +185,7 @@ class Broker(Services):
             self.identity.node_id,
             self.static_config.sharecore_features,
             {
-                **ground.feature_limits,
+                **backend.feature_limits,
                 **({} if self.static_config.serves_share_groups else WITHOUT_SHARE_GROUPS),
             },
         )
@@ -198,7 +198,7 @@ class Broker(Services):
             self.topics,
             self.group_configs,
             self.producer_ids,
-            ground,
+            backend,
             self.clock,
             loop,
             self.long_work,
@@ -210,7 +210,7 @@ class Broker(Services):
             self.groups.registry,
             self.groups.records,
             self._dead_letters(loop),
-            ground,
+            backend,
             self.cluster,
             self.clock,
             loop,
@@ -264,8 +264,8 @@ class Broker(Services):
         """Take no more requests, end those that wait, and close what is kept after what was answered."""
         if self.page is not None:
             await self.page.stop()
-        await self.ground.drain()
-        self.ground.end()
+        await self.backend.drain()
+        self.backend.end()
         if self.metrics is not None:
             self.metrics.stop()
         self.transport.stop()
@@ -274,12 +274,12 @@ class Broker(Services):
         # What waits for the disk is answered. Share fetches that wait are not: after an empty answer a client
         # would send the next one into the closing connection, and take its acknowledgements for lost.
         await self.share.finish()
-        await self.ground.settle()
+        await self.backend.settle()
         await asyncio.sleep(0)
         await self.server.close()
         self.share.stop()
         self.groups.stop()
-        await self.ground.close()
+        await self.backend.close()
 
     def addresses(self) -> dict[str, object]:
         """Return where the broker serves, for programs."""
@@ -305,7 +305,7 @@ class Broker(Services):
         page = f", the page on port {self.page_port}" if self.page_port else ""
         return (
             f"sharecore serves {where} (node {self.identity.node_id} of cluster {self.identity.cluster_id}), "
-            f"{self.ground.describe()}{metrics}{page}"
+            f"{self.backend.describe()}{metrics}{page}"
         )
 
     def _settings_changed(self, kind: ResourceType, name: str) -> None:

@@ -199,7 +199,7 @@ def acquired_entry(broker: Services, group_id: str, name: str, topic_name: str) 
 
 def damage_entries(broker: Services) -> list[Entry]:
     """Damaged record batches that readers have found, one a line, for those who ask for them by name."""
-    damage = broker.ground.damage()
+    damage = broker.backend.damage()
     lines = [str(each) for each in damage[:_DAMAGE_MAX]]
     if len(damage) > _DAMAGE_MAX:
         lines.append(f"and {len(damage) - _DAMAGE_MAX} more")

@@ -41,7 +41,7 @@ class Health:
         write of
         a few bytes finds out. Damaged records of clients are named, and do not keep others from being served.
         """
-        trouble = self._broker.ground.trouble()
+        trouble = self._broker.backend.trouble()
         if not trouble and not self.started:
             trouble = "the broker has not read its state yet, or is stopping"
         if not trouble:
@@ -50,7 +50,7 @@ class Health:
                     self._trouble = await self._disk_trouble()
                     self._looked_at = time.monotonic()
             trouble = self._trouble
-        damage = self._broker.ground.damage() if self.started else ()
+        damage = self._broker.backend.damage() if self.started else ()
         if not trouble:
             own = [str(each) for each in damage if each.topic in INTERNAL_TOPICS]
             trouble = own[0] if own else ""

@@ -111,7 +111,7 @@ class BrokerMetrics:
         self._about_requests(sheet)
         self._about_groups(sheet)
         self._about_share_state(sheet)
-        await self._broker.ground.report(sheet)
+        await self._broker.backend.report(sheet)
         if self._broker.telemetry is not None:
             self._broker.telemetry.report(sheet, lines)
         sheet.summary(f.SCRAPE_TIME, self._scrapes, self._scrape_cpu_s)

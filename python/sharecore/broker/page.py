@@ -124,7 +124,7 @@ def _page_config(broker: Services) -> PageConfig:
     names |= {each.host for each in broker.listeners.values() if each.host}
     return PageConfig(
         about=f"broker {broker.identity.node_id} of cluster {broker.identity.cluster_id}",
-        troubles=lambda: [str(each) for each in broker.ground.damage()[:_TROUBLES_MAX]],
+        troubles=lambda: [str(each) for each in broker.backend.damage()[:_TROUBLES_MAX]],
         actions=config.sharecore_page_actions,
         hosts=[*config.sharecore_page_hosts, *names, *([address.host] if address.host else [])],
         sessions_max=config.sharecore_page_sessions_max,

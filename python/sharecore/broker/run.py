@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from sharecore._core import use_one_heap
+from sharecore.broker.backend import Backend
 from sharecore.broker.broker import Broker
-from sharecore.broker.ground import Ground
 from sharecore.broker.heap import keep_heap_small
 from sharecore.clock import SystemClock
 from sharecore.config import BrokerConfig
@@ -61,7 +61,7 @@ class Manner:
 def run(
     config: BrokerConfig,
     users: Sequence[FirstUser] = (),
-    ground: Ground | None = None,
+    backend: Backend | None = None,
     manner: Manner = Manner(),  # noqa: B008 - it is immutable
 ) -> int:
     """Serve until SIGINT or SIGTERM; return the exit status.
@@ -69,7 +69,7 @@ def run(
     Args:
         config: the configuration.
         users: users of SCRAM that are there from the start.
-        ground: what the broker stands on; its data directory, unless another is given.
+        backend: None for the broker's data directory.
         manner: how it runs as a process.
 
     Raises:
@@ -82,11 +82,11 @@ def run(
     # what is kept holds passwords, salted or as they were set at run time: it is nobody else's to read
     os.umask(0o077)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        return runner.run(_serve(config, users, ground, manner))
+        return runner.run(_serve(config, users, backend, manner))
 
 
 async def _serve(
-    config: BrokerConfig, users: Sequence[FirstUser], ground: Ground | None, manner: Manner
+    config: BrokerConfig, users: Sequence[FirstUser], backend: Backend | None, manner: Manner
 ) -> int:
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
@@ -102,7 +102,7 @@ async def _serve(
     for number in _SIGNALS:
         loop.add_signal_handler(number, stop, number)
     lock_time = MovableTime(SystemClock(), loop) if manner.control else None
-    broker = Broker(config, users=users, ground=ground, lock_time=lock_time)
+    broker = Broker(config, users=users, backend=backend, lock_time=lock_time)
     await broker.start()
     control = None
     if lock_time is not None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from sharecore.broker.backend import Backend
 from sharecore.broker.cluster import Cluster
 from sharecore.broker.coordinators import Coordinators
 from sharecore.broker.features import Features
-from sharecore.broker.ground import Ground
 from sharecore.broker.group_configs import GroupConfigs
 from sharecore.broker.large_requests import LargeRequests
 from sharecore.broker.mechanisms import Mechanisms
@@ -41,7 +41,7 @@ class Services:
         config: the configuration now; it changes when a client alters it.
         authorizer: who may do what; None where nobody is asked.
         listeners: by name, with the ports that they were given.
-        ground: what it stands on.
+        backend: its data directory, or the cluster behind a tier node.
         cluster: who leads and coordinates what.
         served: the APIs on offer.
         hosts: addresses of the hosts that limits of connections name.
@@ -59,7 +59,7 @@ class Services:
     transport: Transport
     server: Server
     identity: Identity
-    ground: Ground
+    backend: Backend
     catalogue: Catalogue
     topics: Topics
     configs: Configs

@@ -15,7 +15,7 @@ import typer
 from sharecore.errors import ConfigError, KafkaError, os_error_line
 
 if TYPE_CHECKING:
-    from sharecore.broker.ground import Ground
+    from sharecore.broker.backend import Backend
     from sharecore.config import BrokerConfig
 
 EXIT_USAGE = 2
@@ -164,7 +164,7 @@ def serve(
         first_users = [parse_add_scram(each) for each in add_scram or ()]
         announce = Announce.JSON if print_address else Announce.LOG if log_format == "json" else Announce.TEXT
         manner = Manner(ephemeral, announce, stop_with_stdin)
-        status = run(broker_config, first_users, ground_of(broker_config), manner)
+        status = run(broker_config, first_users, backend_of(broker_config), manner)
     except (ConfigError, KafkaError, OSError) as error:
         line = os_error_line(error) if isinstance(error, OSError) else str(error)
         if log_format == "json":
@@ -236,15 +236,15 @@ def behind(upstream: str | None, settings: list[str]) -> dict[str, str]:
     return properties
 
 
-def ground_of(config: BrokerConfig) -> Ground | None:
+def backend_of(config: BrokerConfig) -> Backend | None:
     """Return what a broker stands on where that is not its data directory: the cluster that it is in front
     of.
     """
     if not config.upstream_settings:
         return None
-    from sharecore.tier.ground import TierGround
+    from sharecore.tier.backend import TierBackend
 
-    return TierGround()
+    return TierBackend()
 
 
 def gather(

@@ -133,12 +133,12 @@ def move(
             raise CommandFailed("either --to NODE or --undo")
 
     async def work(operator: Operator) -> str:
-        from sharecore.tier.wishes import Pin
+        from sharecore.tier.placement_rules import Pin
 
         slots = await operator.find_slots(what)
         if to is not None:
             _check_node(await operator.status(), to)
-        await operator.wishes.pin([Pin(slot, to) for slot in slots])
+        await operator.placement.pin([Pin(slot, to) for slot in slots])
         names = f"slot{'s'[: len(slots) > 1]} {', '.join(map(str, slots))}"
         if to is None:
             return f"{names}: wherever the tier puts them"
@@ -180,7 +180,7 @@ def drain(
             _check_node(before, node)
             if all(each.leaving or each.node == node for each in before.nodes):
                 raise CommandFailed(f"node {node} is the only one that takes slots: start another one first")
-        await operator.wishes.drain(node, drained=not undo)
+        await operator.placement.drain(node, drained=not undo)
         if undo:
             return True, f"node {node} takes its share of the slots"
         if timeout and await operator.wait(lambda status: not _slots_of(status, node), timeout):

@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from sharecore.broker.cluster import NOBODY
-from sharecore.tier.seats import Report, Seat, Standing, merge
+from sharecore.tier.ownership import Assignment, Ownership, Report, merge
 
 
-def assign(reports: Sequence[Report], slots: int, pins: Mapping[int, int]) -> list[Seat]:
+def assign(reports: Sequence[Report], slots: int, pins: Mapping[int, int]) -> list[Assignment]:
     """Settles who has what.
 
     A slot whose owner is there is never given to another: the owner is told who gets it, and gives it up.
-    While that is under way its heir stays the same, as it may have the slot by the time this is told.
+    While that is under way its successor stays the same, as it may have the slot by the time this is told.
 
     Args:
         reports: of all nodes that are there, each one once.
@@ -22,27 +22,27 @@ def assign(reports: Sequence[Report], slots: int, pins: Mapping[int, int]) -> li
     """
     live = {report.node_id for report in reports}
     takers = sorted(report.node_id for report in reports if not report.leaving)
-    owners = [_owner(standing, live, slot, reports) for slot, standing in enumerate(merge(reports, slots))]
-    wanted = _wanted([owner.node_id for owner in owners], takers, pins, _heirs(reports, owners))
+    owners = [_owner(ownership, live, slot, reports) for slot, ownership in enumerate(merge(reports, slots))]
+    wanted = _wanted([owner.node_id for owner in owners], takers, pins, _successors(reports, owners))
     return [
-        Seat(owner.node_id, owner.epoch, NOBODY if want == owner.node_id else want)
+        Assignment(owner.node_id, owner.epoch, NOBODY if want == owner.node_id else want)
         if owner.node_id != NOBODY
-        else Seat(want, owner.epoch + 1)
+        else Assignment(want, owner.epoch + 1)
         for owner, want in zip(owners, wanted, strict=True)
     ]
 
 
-def _owner(standing: Standing, live: set[int], slot: int, reports: Sequence[Report]) -> Standing:
+def _owner(ownership: Ownership, live: set[int], slot: int, reports: Sequence[Report]) -> Ownership:
     """Who has a slot: its owner where that is there, else who awaits it, as it may have it already."""
-    if standing.node_id in live:
-        return standing
+    if ownership.node_id in live:
+        return ownership
     for report in reports:
         if slot in report.awaits:
-            return Standing(report.node_id, standing.epoch + 1)
-    return Standing(NOBODY, standing.epoch)
+            return Ownership(report.node_id, ownership.epoch + 1)
+    return Ownership(NOBODY, ownership.epoch)
 
 
-def _heirs(reports: Sequence[Report], owners: Sequence[Standing]) -> dict[int, int]:
+def _successors(reports: Sequence[Report], owners: Sequence[Ownership]) -> dict[int, int]:
     """Who gets slots that are being given up."""
     return {
         slot: report.node_id
@@ -53,13 +53,13 @@ def _heirs(reports: Sequence[Report], owners: Sequence[Standing]) -> dict[int, i
 
 
 def _wanted(
-    owners: Sequence[int], takers: Sequence[int], pins: Mapping[int, int], heirs: Mapping[int, int]
+    owners: Sequence[int], takers: Sequence[int], pins: Mapping[int, int], successors: Mapping[int, int]
 ) -> list[int]:
     """Who is to have each slot in the end; everything stays where nobody takes slots."""
     if not takers:
-        return [heirs.get(slot, owner) for slot, owner in enumerate(owners)]
+        return [successors.get(slot, owner) for slot, owner in enumerate(owners)]
     fixed = {slot: node for slot, node in pins.items() if node in takers and slot < len(owners)}
-    fixed |= heirs
+    fixed |= successors
     wanted = [fixed.get(slot, owner if owner in takers else NOBODY) for slot, owner in enumerate(owners)]
     held = Counter(wanted)
     shares = _shares(held, takers, len(owners))

@@ -13,13 +13,13 @@ from typing import NamedTuple, Protocol
 from sharecore.broker.cluster import NOBODY
 from sharecore.clock import Clock
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.tier.heir import Heir
 from sharecore.tier.lease import Lease
-from sharecore.tier.seats import Standing
+from sharecore.tier.ownership import Ownership
 from sharecore.tier.slot_figures import SlotFigures
 from sharecore.tier.slot_log import Read, Right, SlotLog, Taken
 from sharecore.tier.slot_views import GroupView, StateView
 from sharecore.tier.sources import Fetching
+from sharecore.tier.successor import Successor
 from sharecore.tier.upkeep import Upkeep
 from sharecore.upstream import Trouble
 
@@ -68,7 +68,7 @@ class Role(NamedTuple):
         return self.right is Right.GIVEN
 
 
-class _State(Enum):
+class _Phase(Enum):
     FREE = "free"
     AWAITED = "awaited"
     TAKING = "claiming"
@@ -90,7 +90,7 @@ class Slot:
         self.log = log
         self.state, self.groups = StateView(log), GroupView(log)
         self.upkeep = Upkeep(log, self.state, self.groups, clock)
-        self.standing = _State.FREE
+        self.phase = _Phase.FREE
         self.role: Role | None = None
         self.task: asyncio.Task[None] | None = None
         self.leaving: asyncio.Task[None] | None = None
@@ -100,7 +100,7 @@ class Slot:
     @property
     def is_being_taken(self) -> bool:
         """Whether a claim of this node is under way."""
-        return self.standing is _State.TAKING and self.task is not None and not self.task.done()
+        return self.phase is _Phase.TAKING and self.task is not None and not self.task.done()
 
     @property
     def is_leaving(self) -> bool:
@@ -123,7 +123,7 @@ class Leadership:
         lease: whether the node may act as an owner at all.
         node_id: this node's.
         fetching: follows the partitions of slots that others give up.
-        changed: called with a slot and its standing when that has changed by what this node did or found out.
+        changed: called with a slot and its ownership when this node changed or learned it.
 
     Attributes:
         figures: of what was done with slots so far.
@@ -135,7 +135,7 @@ class Leadership:
         lease: Lease,
         node_id: int,
         fetching: Callable[[], Fetching],
-        changed: Callable[[int, Standing], object] = lambda slot, standing: None,
+        changed: Callable[[int, Ownership], object] = lambda slot, ownership: None,
     ) -> None:
         self.slots = slots
         self.figures = SlotFigures()
@@ -145,7 +145,7 @@ class Leadership:
         self._changed = changed
         self._duties: Duties | None = None
 
-    def begin(self, duties: Duties, changed: Callable[[int, Standing], object]) -> None:
+    def begin(self, duties: Duties, changed: Callable[[int, Ownership], object]) -> None:
         """Says what there is to do with slots, and who is told; before any is assigned."""
         self._duties, self._changed = duties, changed
 
@@ -161,7 +161,7 @@ class Leadership:
             slot.role = role
             if role.next_id != NOBODY:
                 self._leave(slot, role)
-            elif slot.standing is _State.RELEASED and not role.awaits:
+            elif slot.phase is _Phase.RELEASED and not role.awaits:
                 # given back before the node that it was released for has claimed it
                 self._drop(slot)
                 self._take(slot)
@@ -175,7 +175,7 @@ class Leadership:
 
     def _is_to_be_taken(self, slot: Slot) -> bool:
         assert slot.role is not None
-        return slot.standing is _State.FREE or (slot.standing is _State.AWAITED and not slot.role.awaits)
+        return slot.phase is _Phase.FREE or (slot.phase is _Phase.AWAITED and not slot.role.awaits)
 
     @property
     def _do(self) -> Duties:
@@ -185,7 +185,7 @@ class Leadership:
     def decline(self) -> None:
         """Wants nothing of what others are to give up."""
         for slot in self.slots:
-            if slot.standing is _State.AWAITED:
+            if slot.phase is _Phase.AWAITED:
                 slot.role = None
                 self._resign(slot)
 
@@ -206,9 +206,9 @@ class Leadership:
     def check(self, index: int) -> None:
         """Raise KafkaError(NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS) unless this node has a slot."""
         slot = self.slots[index]
-        if slot.standing is _State.TAKING:
+        if slot.phase is _Phase.TAKING:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        if slot.standing is not _State.OWNED or not slot.log.owned or not self.may_act:
+        if slot.phase is not _Phase.OWNED or not slot.log.owned or not self.may_act:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
 
     @property
@@ -219,20 +219,20 @@ class Leadership:
     def owns(self, index: int) -> bool:
         """Whether this node has a slot."""
         slot = self.slots[index]
-        return slot.standing is _State.OWNED and slot.log.owned
+        return slot.phase is _Phase.OWNED and slot.log.owned
 
     def parts(self, index: int) -> bool:
         """Whether this node releases a slot, or has, and the next node has not claimed it yet."""
         slot = self.slots[index]
-        releases = slot.standing is _State.OWNED and slot.is_leaving and not slot.log.owned
-        return (releases or slot.standing is _State.RELEASED) and self.may_act
+        releases = slot.phase is _Phase.OWNED and slot.is_leaving and not slot.log.owned
+        return (releases or slot.phase is _Phase.RELEASED) and self.may_act
 
     def count(self) -> Counter[str]:
         """How many slots this node has, takes, awaits and gives up."""
         return Counter(
-            "given_up" if slot.is_leaving else slot.standing.value
+            "given_up" if slot.is_leaving else slot.phase.value
             for slot in self.slots
-            if slot.standing is not _State.FREE
+            if slot.phase is not _Phase.FREE
         )
 
     @property
@@ -241,7 +241,7 @@ class Leadership:
         return [
             index
             for index, slot in enumerate(self.slots)
-            if slot.standing in (_State.AWAITED, _State.TAKING) and slot.role and slot.role.awaits
+            if slot.phase in (_Phase.AWAITED, _Phase.TAKING) and slot.role and slot.role.awaits
         ]
 
     async def settled(self) -> None:
@@ -262,14 +262,14 @@ class Leadership:
     async def upkeep(self) -> None:
         """Lets go of records of the slots that nobody needs."""
         for slot in self.slots:
-            if slot.standing is _State.OWNED:
+            if slot.phase is _Phase.OWNED:
                 await slot.upkeep.look()
 
     def close(self) -> None:
         """Give up all."""
         self.assign({})
         for slot in self.slots:
-            if slot.standing is _State.RELEASED:
+            if slot.phase is _Phase.RELEASED:
                 self._resign(slot)
 
     # taking
@@ -277,36 +277,36 @@ class Leadership:
     def _take(self, slot: Slot) -> None:
         assert slot.role is not None
         slot.stop()
-        slot.standing = _State.AWAITED if slot.role.awaits else _State.TAKING
+        slot.phase = _Phase.AWAITED if slot.role.awaits else _Phase.TAKING
         slot.task = asyncio.get_running_loop().create_task(self._claim(slot), name=f"claim {slot.log.name}")
 
     async def _claim(self, slot: Slot) -> None:
-        heir = Heir(slot.log, self._fetching)
+        successor = Successor(slot.log, self._fetching)
         while (role := slot.role) is not None:
             try:
                 read = None
                 if role.awaits:
-                    read = await heir.released(role.epoch)
-                    slot.standing = _State.TAKING
+                    read = await successor.released(role.epoch)
+                    slot.phase = _Phase.TAKING
                 await self._claim_once(slot, role, read)
             except Taken as taken:  # noqa: PERF203
-                slot.standing = _State.AWAITED if role.awaits else _State.FREE
+                slot.phase = _Phase.AWAITED if role.awaits else _Phase.FREE
                 if not role.awaits:
                     logger.info("%s", taken)
                     slot.task, slot.role = None, None
-                    self._changed(slot.log.index, Standing(taken.claim.node_id, taken.claim.epoch))
+                    self._changed(slot.log.index, Ownership(taken.claim.node_id, taken.claim.epoch))
                     return
             except (KafkaError, ValueError) as error:
                 slot.trouble.goes_on(error)
-                if slot.standing is _State.OWNED:
+                if slot.phase is _Phase.OWNED:
                     self._do.resign(slot.log.index)
-                slot.standing = _State.AWAITED if role.awaits else _State.TAKING
+                slot.phase = _Phase.AWAITED if role.awaits else _Phase.TAKING
                 slot.log.resign()
                 await asyncio.sleep(_RETRY_S)
             else:
                 slot.trouble.is_over()
                 slot.task = None
-                self._changed(slot.log.index, Standing(self._node_id, slot.log.epoch))
+                self._changed(slot.log.index, Ownership(self._node_id, slot.log.epoch))
                 return
 
     async def _claim_once(self, slot: Slot, role: Role, read: Read | None) -> None:
@@ -315,7 +315,7 @@ class Leadership:
         await self._do.look()
         slot.state.claimed(records)
         slot.groups.claimed(records)
-        slot.standing = _State.OWNED
+        slot.phase = _Phase.OWNED
         self._do.take_over(slot.log.index)
         logger.info("%s is this node's, which took %.3f s", slot.log.name, self.figures.claimed(began))
 
@@ -323,7 +323,7 @@ class Leadership:
 
     def _leave(self, slot: Slot, role: Role) -> None:
         """Give a slot up for another node, once nothing of it is leased."""
-        if slot.standing is not _State.OWNED:
+        if slot.phase is not _Phase.OWNED:
             self._give_up(slot, role)
         elif not slot.is_leaving:
             slot.leaving = asyncio.get_running_loop().create_task(
@@ -345,15 +345,15 @@ class Leadership:
             self._give_up(slot, role)
         took = self.figures.handed_over(began)
         logger.info("%s was handed over to node %d, which took %.3f s", slot.log.name, role.next_id, took)
-        if slot.standing is _State.OWNED:
+        if slot.phase is _Phase.OWNED:
             await self._part(slot, role)
 
     async def _part(self, slot: Slot, role: Role) -> None:
         """Keep fetches waiting until the other node has claimed a slot: who comes there too soon is refused,
         and tries again much later than the claim takes.
         """
-        slot.role, slot.standing = None, _State.RELEASED
-        self._tell_heir(slot, role)
+        slot.role, slot.phase = None, _Phase.RELEASED
+        self._notify_successor(slot, role)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_CLAIM_S):
                 await slot.claimed.wait()
@@ -362,16 +362,16 @@ class Leadership:
     def _give_up(self, slot: Slot, role: Role) -> None:
         slot.role = None
         self._resign(slot)
-        self._tell_heir(slot, role)
+        self._notify_successor(slot, role)
 
-    def _tell_heir(self, slot: Slot, role: Role) -> None:
-        self._changed(slot.log.index, Standing(role.next_id, max(slot.log.epoch, role.epoch) + 1))
+    def _notify_successor(self, slot: Slot, role: Role) -> None:
+        self._changed(slot.log.index, Ownership(role.next_id, max(slot.log.epoch, role.epoch) + 1))
 
     def _drop(self, slot: Slot) -> None:
-        before, slot.standing = slot.standing, _State.FREE
+        before, slot.phase = slot.phase, _Phase.FREE
         slot.stop()
         slot.log.resign()
-        if before in (_State.OWNED, _State.RELEASED):
+        if before in (_Phase.OWNED, _Phase.RELEASED):
             self._do.resign(slot.log.index)
 
     def _resign(self, slot: Slot) -> None:
@@ -381,7 +381,7 @@ class Leadership:
                 asyncio.get_running_loop().call_later(_RETRY_S, self._take_again, slot)
 
     def _take_again(self, slot: Slot) -> None:
-        if slot.role is not None and slot.standing is _State.FREE:
+        if slot.role is not None and slot.phase is _Phase.FREE:
             if not slot.role.awaits:
                 # who has it now, if anybody, has had a better right
                 slot.role = Role(slot.role.epoch)

@@ -14,7 +14,14 @@ from sharecore.clock import Clock
 from sharecore.errors import KafkaError
 from sharecore.tier.assignor import assign
 from sharecore.tier.leadership import Leadership, Role
-from sharecore.tier.seats import UNKNOWN, Report, Seat, Standing, pack_seats, unpack_seats
+from sharecore.tier.ownership import (
+    UNKNOWN,
+    Assignment,
+    Ownership,
+    Report,
+    pack_assignments,
+    unpack_assignments,
+)
 from sharecore.tier.slot_log import Right
 from sharecore.upstream import GroupMember
 
@@ -32,7 +39,7 @@ Endpoints = Mapping[str, tuple[str, int]]
 class Nodes:
     """Who there is and who has which slot, told by the group's leader to all (`upstream.Listener`).
 
-    What a node has, its standings say as it joins; until it is told otherwise it may get what it awaits, and
+    What a node has, its ownerships say as it joins; until it is told otherwise it may get what it awaits, and
     gives up what it is told to give up. So the leader knows of each slot who may act as its owner, and gives
     nothing away that somebody may have. A node that has fallen silent is a member no more once nobody can
     take it for an owner: its own lease has run out by then.
@@ -46,7 +53,7 @@ class Nodes:
         pins: nodes that are to have certain slots, by slot.
 
     Attributes:
-        standings: who has which slot, as far as is known here.
+        ownerships: who has which slot, as far as is known here.
         leaving: whether this node is about to end.
         drained: whether operators want it to have no slots.
         moved: called with a slot that another node has claimed, or is about to.
@@ -65,7 +72,7 @@ class Nodes:
         pins: Callable[[], Mapping[int, int]] = dict,
     ) -> None:
         self.known = asyncio.Event()
-        self.standings = [UNKNOWN] * len(leadership.slots)
+        self.ownerships = [UNKNOWN] * len(leadership.slots)
         self.leaving = self.drained = False
         self.moved: Callable[[int], object] = lambda slot: None
         self._node_id = node_id
@@ -133,26 +140,26 @@ class Nodes:
         if self._timer is not None:
             self._timer.cancel()
 
-    def changed(self, slot: int, standing: Standing) -> None:
+    def changed(self, slot: int, ownership: Ownership) -> None:
         """A slot was taken or given up by this node, or found to be another's."""
-        known = self.standings[slot]
-        if standing.epoch < known.epoch and known.node_id == self._node_id:
+        known = self.ownerships[slot]
+        if ownership.epoch < known.epoch and known.node_id == self._node_id:
             # all take it for this node's, which cannot have it by the right that it has
             self.tell()
-        if standing.epoch < known.epoch or standing == known:
+        if ownership.epoch < known.epoch or ownership == known:
             return
-        self.standings[slot] = standing
-        if standing.node_id != self._node_id:
+        self.ownerships[slot] = ownership
+        if ownership.node_id != self._node_id:
             self.moved(slot)
         self.tell()
 
-    def seen(self, slot: int, standing: Standing) -> None:
+    def seen(self, slot: int, ownership: Ownership) -> None:
         """Another node has claimed a slot, which tells the others by itself."""
-        if standing.node_id == self._node_id:
+        if ownership.node_id == self._node_id:
             return
-        self._leadership.seen(slot, standing.epoch)
-        if standing.epoch > self.standings[slot].epoch:
-            self.standings[slot] = standing
+        self._leadership.seen(slot, ownership.epoch)
+        if ownership.epoch > self.ownerships[slot].epoch:
+            self.ownerships[slot] = ownership
             self.moved(slot)
 
     # the group (`upstream.Listener`)
@@ -166,7 +173,9 @@ class Nodes:
         self._joins += 1
         self._joined_ms = self._clock.monotonic_ms()
         self._said_leaving = self.leaving
-        report = Report(self._node_id, self.standings, self._leadership.awaited, self.leaving or self.drained)
+        report = Report(
+            self._node_id, self.ownerships, self._leadership.awaited, self.leaving or self.drained
+        )
         return _pack(self._own() | report.pack() | {"joins": self._joins})
 
     def assign(self, generation: int, members: list[GroupMember]) -> dict[str, bytes]:
@@ -176,8 +185,8 @@ class Nodes:
             for each in told.values()
         }
         reports = [Report.unpack(each) for each in told.values()]
-        seats = assign(reports, len(self.standings), self._pins())
-        return dict.fromkeys(told, _pack({"nodes": nodes} | pack_seats(seats)))
+        assignments = assign(reports, len(self.ownerships), self._pins())
+        return dict.fromkeys(told, _pack({"nodes": nodes} | pack_assignments(assignments)))
 
     def assigned(self, generation: int, assignment: bytes) -> None:
         told = json.loads(assignment)
@@ -185,24 +194,25 @@ class Nodes:
         own = self._others.get(self._node_id)
         # what was settled for an earlier life of this node says nothing of what others have done since
         fresh = own is not None and own["life"] == self._life
-        seats = unpack_seats(told)
+        assignments = unpack_assignments(told)
         roles = {
             slot: role
-            for slot, seat in enumerate(seats)
-            if (role := self._role_in(slot, seat, fresh=fresh)) is not None
+            for slot, assignment in enumerate(assignments)
+            if (role := self._role_in(slot, assignment, fresh=fresh)) is not None
         }
         logger.info(
             "%d nodes; this one has %d of %d slots, gives up %d and gets %d",
             len(self._others),
             sum(role.next_id == NOBODY and not role.awaits for role in roles.values()),
-            len(seats),
+            len(assignments),
             sum(role.next_id != NOBODY for role in roles.values()),
             sum(role.awaits for role in roles.values()),
         )
         moving = [
             slot
-            for slot, seat in enumerate(seats)
-            if seat.next_id not in (NOBODY, self._node_id) and not (slot in roles and roles[slot].awaits)
+            for slot, assignment in enumerate(assignments)
+            if assignment.next_id not in (NOBODY, self._node_id)
+            and not (slot in roles and roles[slot].awaits)
         ]
         # before this node takes one of those that it has watched
         self._watch(moving)
@@ -213,20 +223,20 @@ class Nodes:
             self._left.set()
         self.known.set()
 
-    def _role_in(self, slot: int, seat: Seat, *, fresh: bool) -> Role | None:
+    def _role_in(self, slot: int, assignment: Assignment, *, fresh: bool) -> Role | None:
         """Return what this node is to do with a slot, once it has taken in who has it."""
-        known = self.standings[slot]
-        if seat.epoch < known.epoch:
+        known = self.ownerships[slot]
+        if assignment.epoch < known.epoch:
             # settled before others heard of what has happened since
             self.tell()
             return self._leadership.slots[slot].role
-        self.standings[slot] = Standing(seat.node_id, seat.epoch)
-        if seat.epoch > known.epoch and seat.node_id != self._node_id:
+        self.ownerships[slot] = Ownership(assignment.node_id, assignment.epoch)
+        if assignment.epoch > known.epoch and assignment.node_id != self._node_id:
             self.moved(slot)
-        if seat.node_id == self._node_id:
-            return Role(seat.epoch, Right.ANY if fresh else Right.OWN, seat.next_id)
-        if seat.next_id == self._node_id:
-            return Role(seat.epoch + 1, Right.GIVEN)
+        if assignment.node_id == self._node_id:
+            return Role(assignment.epoch, Right.ANY if fresh else Right.OWN, assignment.next_id)
+        if assignment.next_id == self._node_id:
+            return Role(assignment.epoch + 1, Right.GIVEN)
         return None
 
     def lost(self, error: KafkaError) -> None:

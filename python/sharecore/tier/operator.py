@@ -20,12 +20,12 @@ from sharecore.errors import ConfigError, ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 from sharecore.tier.names import group_of, settings_topic
 from sharecore.tier.own_topics import Wrong, find_wrong
-from sharecore.tier.seats import Report, Seat, unpack_seats
+from sharecore.tier.ownership import Assignment, Report, unpack_assignments
+from sharecore.tier.placement_rules import PlacementRules
 from sharecore.tier.sending import Sending
 from sharecore.tier.settings import SettingsCatalogue
 from sharecore.tier.slots import slot_of_partition
 from sharecore.tier.view import FIRST_NODE_ID
-from sharecore.tier.wishes import Wishes
 from sharecore.upstream import EARLIEST, LATEST, Administration, ListedOffset, Outlet, Topic, Upstream
 from sharecore.upstream.cluster import GROUP
 from sharecore.upstream.errors import refusal
@@ -114,7 +114,7 @@ class Operator:
         self.catalogue = SettingsCatalogue(
             settings_topic(self.topic), self.admin, Sending(upstream, self.outlet).write, SystemClock()
         )
-        self.wishes = Wishes(self.catalogue)
+        self.placement = PlacementRules(self.catalogue)
 
     @classmethod
     @contextlib.asynccontextmanager
@@ -156,7 +156,7 @@ class Operator:
         assert isinstance(state, Topic)
         return state
 
-    async def members(self) -> tuple[str, dict[str, Any], list[Report], list[Seat]]:
+    async def members(self) -> tuple[str, dict[str, Any], list[Report], list[Assignment]]:
         """Return the state of the group, what members told of themselves, their reports, and what was
         settled.
         """
@@ -180,8 +180,8 @@ class Operator:
         read = [_read(each.member_metadata) for each in told.values()]
         nodes = {str(each["node_id"]): each for each in read}
         assignments = [each.member_assignment for each in found.members if each.member_assignment]
-        seats = unpack_seats(_read(assignments[0])) if assignments else []
-        return found.group_state, nodes, [Report.unpack(each) for each in nodes.values()], seats
+        assignments = unpack_assignments(_read(assignments[0])) if assignments else []
+        return found.group_state, nodes, [Report.unpack(each) for each in nodes.values()], assignments
 
     async def status(self) -> Status:
         """How the tier is.
@@ -190,10 +190,10 @@ class Operator:
             KafkaError: the cluster cannot be asked.
         """
         topic = await self.load()
-        state, told, reports, seats = await self.members()
-        pins, drained = self.wishes.pins(), self.wishes.drained()
-        if len(seats) < len(topic.partitions):
-            seats = [Seat(NOBODY, -1)] * len(topic.partitions)
+        state, told, reports, assignments = await self.members()
+        pins, drained = self.placement.pins(), self.placement.drained()
+        if len(assignments) < len(topic.partitions):
+            assignments = [Assignment(NOBODY, -1)] * len(topic.partitions)
         live = {report.node_id for report in reports}
         places = [(self.topic, slot) for slot in range(len(topic.partitions))]
         starts = await self.admin.list_offsets(dict.fromkeys(places, EARLIEST))
@@ -201,13 +201,13 @@ class Operator:
         slots = []
         for slot, partition in enumerate(topic.partitions):
             start, end = (_offset(each[self.topic, slot]) for each in (starts, ends))
-            seat = seats[slot]
+            assignment = assignments[slot]
             slots.append(
                 SlotStatus(
                     slot,
-                    _number(seat.node_id) if seat.node_id in live else None,
-                    seat.epoch,
-                    _number(seat.next_id),
+                    _number(assignment.node_id) if assignment.node_id in live else None,
+                    assignment.epoch,
+                    _number(assignment.next_id),
                     pins.get(slot),
                     start,
                     end,
@@ -220,9 +220,12 @@ class Operator:
                 report.node_id - FIRST_NODE_ID,
                 {name: (host, port) for name, (host, port) in told[str(report.node_id)]["endpoints"].items()},
                 told[str(report.node_id)]["rack"],
-                sum(seat.node_id == report.node_id for seat in seats),
-                sum(seat.next_id == report.node_id for seat in seats),
-                sum(seat.node_id == report.node_id and seat.next_id != NOBODY for seat in seats),
+                sum(assignment.node_id == report.node_id for assignment in assignments),
+                sum(assignment.next_id == report.node_id for assignment in assignments),
+                sum(
+                    assignment.node_id == report.node_id and assignment.next_id != NOBODY
+                    for assignment in assignments
+                ),
                 report.leaving,
             )
             for report in sorted(reports, key=lambda each: each.node_id)

@@ -74,7 +74,7 @@ class TierView:
 
     def check_asker(self, group_id: str, epoch: int) -> None:
         slot = slot_of_group(group_id, self._slots)
-        known = max(self._asked[slot], self._nodes.standings[slot].epoch)
+        known = max(self._asked[slot], self._nodes.ownerships[slot].epoch)
         if self._leadership.owns(slot):
             known = max(known, self._leadership.slots[slot].log.epoch)
         if 0 <= epoch < known:
@@ -91,6 +91,6 @@ class TierView:
         if self._leadership.owns(slot):
             node_id = self._node_id if self._leadership.may_act else NOBODY
             return Leader(node_id, self._leadership.slots[slot].log.epoch)
-        other = self._nodes.standings[slot]
+        other = self._nodes.ownerships[slot]
         there = other.node_id != self._node_id and self._nodes.is_live(other.node_id)
         return Leader(other.node_id if there else NOBODY, other.epoch)

@@ -36,8 +36,8 @@ async def test_implicit_mode_accepts_with_the_next_poll_and_with_a_commit(
         await commit(member)
     assert [record.value for record in records] == values(1200)
     assert {record.delivery_count for record in records} == {1}
-    async with consumer() as heir:
-        assert await nothing_comes(heir)
+    async with consumer() as successor:
+        assert await nothing_comes(successor)
 
 
 @in_loop
@@ -54,8 +54,8 @@ async def test_an_exception_gives_the_last_delivery_back(
 
     with pytest.raises(ZeroDivisionError):
         await fail_at(6)
-    async with consumer() as heir:
-        assert [record.offset for record in await receive(heir, 4)] == [6, 7, 8, 9]
+    async with consumer() as successor:
+        assert [record.offset for record in await receive(successor, 4)] == [6, 7, 8, 9]
 
 
 @in_loop
@@ -71,9 +71,9 @@ async def test_iteration_goes_on_where_it_stopped(
                 if record.offset == stop:
                     break
     assert seen == list(range(10))
-    async with consumer() as heir:
+    async with consumer() as successor:
         # only asking for more accepts
-        assert delivered(await receive(heir, 1)) == [(9, 2)]
+        assert delivered(await receive(successor, 1)) == [(9, 2)]
 
 
 @in_loop
@@ -89,8 +89,8 @@ async def test_accept_release_and_reject(broker: Broker, topic: str, consumer: C
         member.accept(again)
         await commit(member)
         assert await nothing_comes(member)
-    async with consumer() as heir:
-        assert await nothing_comes(heir)
+    async with consumer() as successor:
+        assert await nothing_comes(successor)
 
 
 @in_loop
@@ -112,8 +112,8 @@ async def test_many_batches_are_held_and_acknowledged_in_any_order(
         for record in reversed([*batches[2], *batches[1]]):
             member.accept(record)
         await commit(member)
-    async with consumer() as heir:
-        assert await nothing_comes(heir)
+    async with consumer() as successor:
+        assert await nothing_comes(successor)
 
 
 @in_loop
@@ -234,8 +234,8 @@ async def test_a_lock_that_ran_out_does_not_fail_the_others(
         assert {answer.offsets for answer in heard if answer.error is not None} == {((0, 1),)}
         other.accept(taken)
         await commit(other)
-    async with consumer() as heir:
-        assert await nothing_comes(heir)
+    async with consumer() as successor:
+        assert await nothing_comes(successor)
 
 
 @in_loop
@@ -308,8 +308,8 @@ async def test_deserializers(broker: Broker, topic: str, consumer: ConsumerMaker
         assert (first.serialized_value_size, last.serialized_value_size) == (8, 3)
         member.accept(last)
         await commit(member)
-    async with consumer() as heir:
-        assert await nothing_comes(heir)
+    async with consumer() as successor:
+        assert await nothing_comes(successor)
 
 
 @in_loop
@@ -329,8 +329,8 @@ async def test_transaction_markers_are_no_records(
         assert [record.value for record in await settle(member, 3)] == values(3)
         assert await nothing_comes(member, 1)
     produce(broker.bootstrap, topic, [b"after"])
-    async with consumer() as heir:
-        assert [record.value for record in await receive(heir, 1)] == [b"after"]
+    async with consumer() as successor:
+        assert [record.value for record in await receive(successor, 1)] == [b"after"]
 
 
 @in_loop

@@ -44,9 +44,9 @@ def test_who_is_forgotten_leaves_the_group(broker: Broker, topic: str, group: st
         time.sleep(0.05)
     assert consumers() <= before
     assert members(broker.bootstrap, group) == []
-    with ShareConsumer(bootstrap_servers=broker.bootstrap, group_id=group) as heir:
-        heir.subscribe([topic])
-        (record,) = heir.poll(timeout=10)
+    with ShareConsumer(bootstrap_servers=broker.bootstrap, group_id=group) as successor:
+        successor.subscribe([topic])
+        (record,) = successor.poll(timeout=10)
         assert (record.value, record.delivery_count) == (b"left", 2)
 
 
@@ -68,7 +68,7 @@ def test_a_program_that_ends_leaves_the_group(broker: Broker, topic: str, group:
     ended = subprocess.run(program, capture_output=True, text=True, check=False, timeout=60)
     assert (ended.returncode, ended.stdout) == (1, "b'left'\n"), ended.stderr
     assert members(broker.bootstrap, group) == []
-    with ShareConsumer(bootstrap_servers=broker.bootstrap, group_id=group) as heir:
-        heir.subscribe([topic])
-        (record,) = heir.poll(timeout=10)
+    with ShareConsumer(bootstrap_servers=broker.bootstrap, group_id=group) as successor:
+        successor.subscribe([topic])
+        (record,) = successor.poll(timeout=10)
         assert (record.value, record.delivery_count) == (b"left", 2)

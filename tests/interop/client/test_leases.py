@@ -172,9 +172,9 @@ def test_the_blocking_face(broker: Broker, topic: str, group: str) -> None:
                 break
         assert sorted(rest) == [(9, 2), *((offset, 1) for offset in range(10, 20))]
         assert list(member.commit_sync().values()) == [None]
-    with BlockingShareConsumer(bootstrap_servers=broker.bootstrap, group_id=group) as heir:
-        heir.subscribe([topic])
-        assert not heir.poll(timeout=2)
+    with BlockingShareConsumer(bootstrap_servers=broker.bootstrap, group_id=group) as successor:
+        successor.subscribe([topic])
+        assert not successor.poll(timeout=2)
 
 
 @in_loop

@@ -108,8 +108,8 @@ async def test_cut_at_a_message(
         assert proxy.cuts == 1
     assert len(ledger.settled) >= RECORDS - 40
     assert ledger.unanswered == []
-    async with consumer() as heir:
-        assert await nothing_comes(heir, 1)
+    async with consumer() as successor:
+        assert await nothing_comes(successor, 1)
 
 
 @in_loop

@@ -211,8 +211,8 @@ async def test_what_is_worked_on_does_not_hold_up_a_poll(
         assert [record.offset for record in (leased, renewed, back, last)] == [0, 1, 2, 3]
         member.accept([renewed, last])
         await commit(member)
-    async with consumer() as heir:
-        assert await nothing_comes(heir, 1)
+    async with consumer() as successor:
+        assert await nothing_comes(successor, 1)
 
 
 @in_loop

@@ -57,8 +57,8 @@ async def test_handlers_run_side_by_side(
     await run(handle, broker, group, done)
     assert sorted(seen) == list(range(40))
     assert most == 8
-    async with consumer() as heir:
-        assert await nothing_comes(heir, 1)
+    async with consumer() as successor:
+        assert await nothing_comes(successor, 1)
 
 
 @in_loop
@@ -113,8 +113,8 @@ async def test_what_handlers_raise(broker: Broker, topic: str, group: str, consu
     assert seen == {(0, 1): 1, (1, 1): 1, (2, 1): 2, (3, 1): 1, (3, 2): 1}
     assert at[2][1] - at[2][0] >= 1
     assert handle.counts == {"accepted": 3, "rejected": 1, "failed": 1, "released": 1}
-    async with consumer() as heir:
-        assert await nothing_comes(heir, 1)
+    async with consumer() as successor:
+        assert await nothing_comes(successor, 1)
 
 
 @in_loop
@@ -132,8 +132,8 @@ async def test_on_error_reject_and_undecodable_records(
 
     await run(handle, broker, group, done)
     assert seen == [1, 0]
-    async with consumer() as heir:
-        assert await nothing_comes(heir, 1)
+    async with consumer() as successor:
+        assert await nothing_comes(successor, 1)
 
 
 @in_loop
@@ -151,8 +151,8 @@ async def test_a_handler_that_does_not_end_is_cancelled(
     began = time.monotonic()
     await run(handle, broker, group, started)
     assert time.monotonic() - began < 15
-    async with consumer() as heir:
-        assert [record.delivery_count for record in await heir.poll(timeout=10)] == [2]
+    async with consumer() as successor:
+        assert [record.delivery_count for record in await successor.poll(timeout=10)] == [2]
 
 
 FAILURES = [
@@ -295,8 +295,8 @@ async def test_a_coroutine_that_blocks_the_loop_loses_no_lock(
     assert len(lines) == 1
     assert "blocks topic=" in lines[0]
     assert "test_worker.py" in lines[0]
-    async with consumer() as heir:
-        assert await nothing_comes(heir, 1)
+    async with consumer() as successor:
+        assert await nothing_comes(successor, 1)
 
 
 @in_loop

@@ -16,7 +16,7 @@ from tests.simulation.tier.nodes import SLOTS, STATE_TOPIC, Node
 
 from sharecore.errors import ErrorCode
 from sharecore.tier.names import settings_topic
-from sharecore.tier.wishes import Pin
+from sharecore.tier.placement_rules import Pin
 
 if TYPE_CHECKING:
     from tests.simulation.tier.world import TierWorld
@@ -151,11 +151,11 @@ async def _move_slots(world: TierWorld, chance: random.Random) -> None:
         return
     node = chance.choice(world.nodes)
     world.story.tell("fault", f"{node.site} is to have no slots")
-    await asked.wish(lambda wishes: wishes.drain(node.number, drained=True))
+    await asked.wish(lambda placement: placement.drain(node.number, drained=True))
     await asyncio.sleep(chance.choice([1.0, 10.0]))
     world.story.tell("fault", f"{node.site} is to have slots again")
     for _ in range(60):
-        if await _a_node(world, chance).wish(lambda wishes: wishes.drain(node.number, drained=False)):
+        if await _a_node(world, chance).wish(lambda placement: placement.drain(node.number, drained=False)):
             return
         await asyncio.sleep(1.0)
 
@@ -165,7 +165,7 @@ async def pin(asked: Node, slots: Sequence[int], chance: random.Random) -> None:
     node = chance.choice(asked.world.nodes)
     pins = [Pin(slot, node.number) for slot in slots]
     asked.world.story.tell("fault", f"slots {slots} are to be at {node.site}")
-    await asked.wish(lambda wishes: wishes.pin(pins))
+    await asked.wish(lambda placement: placement.pin(pins))
 
 
 async def _part(world: TierWorld, chance: random.Random) -> None:

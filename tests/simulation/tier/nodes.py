@@ -19,11 +19,11 @@ from sharecore.broker.broker import Broker
 from sharecore.config import BrokerConfig
 from sharecore.errors import KafkaError
 from sharecore.sharestate import shard
-from sharecore.tier import ground
-from sharecore.tier.ground import TierGround
+from sharecore.tier import backend
+from sharecore.tier.backend import TierBackend
+from sharecore.tier.placement_rules import PlacementRules
 from sharecore.tier.upkeep import Upkeep
 from sharecore.tier.window import Budget
-from sharecore.tier.wishes import Wishes
 
 if TYPE_CHECKING:
     from tests.simulation.tier.world import TierWorld
@@ -78,14 +78,14 @@ class Node:
     @property
     def trouble(self) -> str:
         """Why it is not ready; empty where it is."""
-        return "it does not run" if self.broker is None else self.broker.ground.trouble()
+        return "it does not run" if self.broker is None else self.broker.backend.trouble()
 
     def leases(self, slot: int) -> bool:
         """Whether it would lease records of a slot now."""
         if self.broker is None or not self.up:
             return False
         try:
-            self.broker.ground.check_owner(slot)
+            self.broker.backend.check_owner(slot)
         except KafkaError:
             return False
         return True
@@ -115,7 +115,7 @@ class Node:
             "sharecore.upstream.metadata.max.age.ms": str(metadata_age_ms),
         }
         config = BrokerConfig.from_properties({**_SETTINGS, **self._settings, **own})
-        self.broker = Broker(config, clock=clock, check_names=False, ground=TierGround())
+        self.broker = Broker(config, clock=clock, check_names=False, backend=TierBackend())
         await self.broker.start()
 
     def _started(self, process: Paced, starting: asyncio.Task[None]) -> None:
@@ -156,13 +156,13 @@ class Node:
                 self.world.story.broken("a node does not stop", f"{type(error).__name__}: {error}")
             self.kill()
 
-    async def wish(self, wish: Callable[[Wishes], Coroutine[Any, Any, None]]) -> bool:
+    async def wish(self, wish: Callable[[PlacementRules], Coroutine[Any, Any, None]]) -> bool:
         """Has it write down what an operator wants of the tier; whether that is sure."""
         process, broker = self.process, self.broker
         if process is None or broker is None or not self.up:
             return False
         wishing = self.world.loop.create_task(
-            wish(cast(TierGround, broker.ground)._wishes), context=process.context
+            wish(cast(TierBackend, broker.backend)._placement), context=process.context
         )
         await asyncio.wait([wishing], timeout=30)
         if not wishing.done():
@@ -186,8 +186,8 @@ def in_simulation(network: TierNetwork, cache_bytes: int) -> Iterator[None]:
     """Sockets are the network's; nodes keep less in memory, and delete state sooner, than anybody may say."""
     sockets = SimpleNamespace(**{**vars(socket), "socket": partial(Listening, network)})
     accepts = mock.patch("sharecore.network.acceptor.socket", sockets)
-    kept = mock.patch.object(ground, "Budget", lambda max_bytes: Budget(min(max_bytes, cache_bytes)))
-    often = mock.patch.object(ground, "_UPKEEP_MS", 5_000)
+    kept = mock.patch.object(backend, "Budget", lambda max_bytes: Budget(min(max_bytes, cache_bytes)))
+    often = mock.patch.object(backend, "_UPKEEP_MS", 5_000)
     early = mock.patch.dict(Upkeep.__init__.__kwdefaults__ or {}, least=_UPKEEP_RECORDS)
     with accepts, kept, often, early, mock.patch.object(shard, "_PRUNE_RECORDS", _UPKEEP_RECORDS):
         yield

@@ -10,9 +10,9 @@ import pytest
 from tests.harness.batches import batch
 from tests.harness.running import Client, RunningBroker
 
+from sharecore.broker.backend import Host
 from sharecore.broker.broker import Broker
-from sharecore.broker.ground import Host
-from sharecore.broker.store_ground import StoreGround
+from sharecore.broker.store_backend import StoreBackend
 from sharecore.config import BrokerConfig
 from sharecore.errors import ConfigError
 from sharecore.protocol import ApiKey
@@ -164,7 +164,7 @@ def test_a_stop_answers_what_was_written_and_ends_what_waits(tmp_path: Path) -> 
     assert [answer.responses[0].partition_responses[0].base_offset for answer in answers] == list(range(20))
 
 
-class Joining(StoreGround):
+class Joining(StoreBackend):
     """Others are asked who leads what, and told the port; a client comes meanwhile."""
 
     refused = False
@@ -179,11 +179,11 @@ class Joining(StoreGround):
 
 
 def test_clients_are_let_in_when_it_is_known_who_leads_what(tmp_path: Path) -> None:
-    ground = Joining()
+    backend = Joining()
     settings = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(tmp_path)}
 
     async def test() -> None:
-        broker = Broker(BrokerConfig.from_properties(settings), ground=ground)
+        broker = Broker(BrokerConfig.from_properties(settings), backend=backend)
         await broker.start()
         (listener,) = broker.listeners.values()
         _, writer = await asyncio.open_connection("127.0.0.1", listener.port)
@@ -191,4 +191,4 @@ def test_clients_are_let_in_when_it_is_known_who_leads_what(tmp_path: Path) -> N
         await broker.stop()
 
     asyncio.run(test())
-    assert ground.refused
+    assert backend.refused

@@ -7,7 +7,7 @@ from dataclasses import fields
 import pytest
 
 from sharecore.broker.connection_limits import connection_limits
-from sharecore.broker.store_ground import _storage_options
+from sharecore.broker.store_backend import _storage_options
 from sharecore.config import BrokerConfig, broker_keys
 from sharecore.network import Limits
 

@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.harness.running import RunningBroker
 from tests.unit.broker.share_member import ACCEPT, REJECT, RELEASE, RENEW, Member, acquired, produce
 
-from sharecore.broker.store_ground import StoreGround
+from sharecore.broker.store_backend import StoreBackend
 from sharecore.metrics import protobuf
 from sharecore.metrics.families import FAMILIES, GROUP_WAITING, GROUP_WINDOW_FULL
 from sharecore.metrics.family import Kind
@@ -273,9 +273,9 @@ def test_health(broker: RunningBroker) -> None:
 def test_a_broker_whose_disk_takes_no_writes_is_not_ready(tmp_path: Path) -> None:
     running = RunningBroker(tmp_path, SETTINGS).start()
     try:
-        ground = running.look(lambda broker: broker.ground)
-        assert isinstance(ground, StoreGround)
-        running.look(lambda broker: ground.storage.store.plan_fault("write", 28, times=1))
+        backend = running.look(lambda broker: broker.backend)
+        assert isinstance(backend, StoreBackend)
+        running.look(lambda broker: backend.storage.store.plan_fault("write", 28, times=1))
         status, text = get(running, "/readyz")
         assert status == 503
         assert "cannot be written" in json.loads(text)["reason"]

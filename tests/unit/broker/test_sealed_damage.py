@@ -18,7 +18,7 @@ from tests.harness.running import RunningBroker
 from tests.unit.broker.share_member import ACCEPT, Member, acquired
 
 from sharecore.admin.doctor import cluster, data_directory
-from sharecore.broker import store_ground
+from sharecore.broker import store_backend
 from sharecore.config import BrokerConfig
 from sharecore.errors import ErrorCode
 from sharecore.protocol import ApiKey
@@ -33,12 +33,12 @@ SETTINGS = {"sharecore.metrics.listener": "127.0.0.1:0", "share.coordinator.stat
 @pytest.fixture(autouse=True)
 def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     """Segments that a few batches fill, and nothing of them in memory."""
-    original = store_ground._storage_options
+    original = store_backend._storage_options
 
     def small(config: BrokerConfig) -> StorageOptions:
         return replace(original(config), segment_bytes=8 << 10, cache_bytes=0)
 
-    monkeypatch.setattr(store_ground, "_storage_options", small)
+    monkeypatch.setattr(store_backend, "_storage_options", small)
 
 
 @pytest.fixture

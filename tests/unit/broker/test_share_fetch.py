@@ -25,7 +25,7 @@ from tests.unit.broker.share_member import (
 
 from sharecore.broker.broker import Broker
 from sharecore.broker.cluster import SingleBroker
-from sharecore.broker.store_ground import StoreGround
+from sharecore.broker.store_backend import StoreBackend
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 
@@ -231,8 +231,8 @@ def test_a_waiting_fetch_is_answered_when_a_record_is_released(
 
 
 def commits(broker: Broker) -> int:
-    assert isinstance(broker.ground, StoreGround)
-    return sum(broker.ground.storage.store.figures()[0])
+    assert isinstance(broker.backend, StoreBackend)
+    return sum(broker.backend.storage.store.figures()[0])
 
 
 def test_acknowledgements_of_a_fetch_that_waits_share_the_commit_of_the_next_record(

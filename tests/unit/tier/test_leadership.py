@@ -13,7 +13,7 @@ from sharecore.errors import ErrorCode, KafkaError
 from sharecore.tier import leadership as module
 from sharecore.tier.leadership import Leadership, Role, Slot
 from sharecore.tier.lease import Lease
-from sharecore.tier.seats import Standing
+from sharecore.tier.ownership import Ownership
 from sharecore.tier.slot_log import Right, SlotLog
 
 
@@ -28,7 +28,7 @@ class Tier:
     def __init__(self, partitions: list[Partition] | None = None, node_id: int = 1) -> None:
         self.partitions = partitions or [Partition(), Partition()]
         self.done: list[tuple[str, int]] = []
-        self.told: list[tuple[int, Standing]] = []
+        self.told: list[tuple[int, Ownership]] = []
         self.now_ms, self.heard_ms = 0, 0
         self.damaged = False
         slots = [
@@ -113,7 +113,7 @@ def test_a_slot_that_another_has_taken_is_given_up_at_once_and_left_to_it(
         assert first.check(0) is ErrorCode.NOT_COORDINATOR
         while len(first.told) < 2:  # noqa: ASYNC110 - there is nothing to wait for
             await asyncio.sleep(0.01)
-        assert first.told == [(0, Standing(1, 0)), (0, Standing(2, 1))]
+        assert first.told == [(0, Ownership(1, 0)), (0, Ownership(2, 1))]
         assert first.done == [("take", 0), ("resign", 0)]
         assert second.check(0) is None
 
@@ -136,7 +136,7 @@ def test_a_slot_whose_claim_the_cluster_has_lost_is_taken_again(monkeypatch: pyt
         tier.leadership.slots[0].log.give_up()
         await asyncio.sleep(0.05)
         assert tier.check(0) is None
-        assert tier.told[-1] == (0, Standing(2, 1))
+        assert tier.told[-1] == (0, Ownership(2, 1))
 
     run(test, monkeypatch)
 
@@ -160,26 +160,26 @@ def test_a_slot_that_is_still_this_nodes_by_its_log_is_taken_again(monkeypatch: 
 def test_what_was_given_up_for_another_is_nobody_elses_to_take(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test() -> None:
         first = Tier()
-        heir, stranger = Tier(first.partitions, node_id=2), Tier(first.partitions, node_id=3)
+        successor, stranger = Tier(first.partitions, node_id=2), Tier(first.partitions, node_id=3)
         first.leadership.assign(theirs(0, epoch=5))
         await first.leadership.settled()
-        for each in (heir, stranger):
+        for each in (successor, stranger):
             each.leadership.assign({0: Role(6, Right.GIVEN)})
         await asyncio.sleep(0.02)
-        assert heir.leadership.awaited == [0]
-        assert heir.check(0) is ErrorCode.NOT_COORDINATOR
+        assert successor.leadership.awaited == [0]
+        assert successor.check(0) is ErrorCode.NOT_COORDINATOR
         first.leadership.assign({0: Role(5, Right.ANY, next_id=2)})
         await first.leadership.left()
-        while heir.check(0) is not None:  # noqa: ASYNC110 - there is nothing to wait for
+        while successor.check(0) is not None:  # noqa: ASYNC110 - there is nothing to wait for
             await asyncio.sleep(0)
         assert first.done == [("take", 0), ("rest", 0), ("resign", 0)]
-        assert first.told[-1] == (0, Standing(2, 6))
-        assert heir.told == [(0, Standing(2, 6))]
+        assert first.told[-1] == (0, Ownership(2, 6))
+        assert successor.told == [(0, Ownership(2, 6))]
         await asyncio.sleep(0.02)
         assert stranger.check(0) is ErrorCode.NOT_COORDINATOR
         # a release from before the owner that is expected has given up says nothing
-        heir.leadership.assign({0: Role(6, next_id=1)})
-        await heir.leadership.left()
+        successor.leadership.assign({0: Role(6, next_id=1)})
+        await successor.leadership.left()
         first.leadership.assign({0: Role(9, Right.GIVEN)})
         await asyncio.sleep(0.02)
         assert first.check(0) is ErrorCode.NOT_COORDINATOR
@@ -194,23 +194,23 @@ def test_who_awaits_a_slot_has_read_it_by_the_time_it_is_released(monkeypatch: p
 
     async def test() -> None:
         owner = Tier()
-        heir = Tier(owner.partitions, node_id=2)
+        successor = Tier(owner.partitions, node_id=2)
         owner.leadership.assign(theirs(0))
         await owner.leadership.settled()
         log, partition = owner.leadership.slots[0].log, owner.partitions[0]
         log.append([(b"\0\0k", b"before")], 1)
-        heir.leadership.assign({0: Role(1, Right.GIVEN)})
+        successor.leadership.assign({0: Role(1, Right.GIVEN)})
         await asyncio.sleep(0.02)
         log.append([(b"\0\0k", b"meanwhile")], 1)
         await asyncio.sleep(0.02)
         asked, epoch = partition.asked, partition.epoch
         owner.leadership.assign({0: Role(0, Right.ANY, next_id=2)})
-        while heir.check(0) is not None:  # noqa: ASYNC110 - there is nothing to wait for
+        while successor.check(0) is not None:  # noqa: ASYNC110 - there is nothing to wait for
             await asyncio.sleep(0)
         assert (partition.asked, partition.epoch) == (asked, epoch)
-        found = [value for _, _, _, value in heir.leadership.slots[0].state.scan(0)]
+        found = [value for _, _, _, value in successor.leadership.slots[0].state.scan(0)]
         assert found == [b"before", b"meanwhile"]
-        assert heir.leadership.slots[0].log.append([(b"\0\0k", b"after")], 1).ticket.error is None
+        assert successor.leadership.slots[0].log.append([(b"\0\0k", b"after")], 1).ticket.error is None
 
     run(test, monkeypatch)
 
@@ -226,13 +226,13 @@ def test_what_is_written_behind_what_an_heir_has_read_is_read_with_its_claim(
         await owner.leadership.settled()
         log = owner.leadership.slots[0].log
         log.append([(b"\0\0k", b"read")], 1)
-        heir = Tier(owner.partitions, node_id=2).leadership.slots[0].log
-        read = await heir._read()
-        assert not heir.is_given(read, 1)
+        successor = Tier(owner.partitions, node_id=2).leadership.slots[0].log
+        read = await successor._read()
+        assert not successor.is_given(read, 1)
         log.append([(b"\0\0k", b"behind")], 1)
-        records = await heir.claim(1, Right.ANY, read)
+        records = await successor.claim(1, Right.ANY, read)
         assert [value for _, _, _, value in records] == [b"read", b"behind"]
-        assert heir.append([(b"\0\0k", b"after")], 1).ticket.error is None
+        assert successor.append([(b"\0\0k", b"after")], 1).ticket.error is None
 
     run(test, monkeypatch)
 
@@ -244,17 +244,17 @@ def test_an_heir_whose_producer_is_out_of_date_claims_with_another(monkeypatch: 
         owner = Tier()
         owner.leadership.assign(theirs(0))
         await owner.leadership.settled()
-        heir = Tier(owner.partitions, node_id=2)
-        heir.leadership.assign({0: Role(1, Right.GIVEN)})
+        successor = Tier(owner.partitions, node_id=2)
+        successor.leadership.assign({0: Role(1, Right.GIVEN)})
         await asyncio.sleep(0.02)
         owner.leadership.slots[0].log.give_up()
         while owner.check(0) is not None:  # noqa: ASYNC110 - there is nothing to wait for
             await asyncio.sleep(0.01)
         owner.partitions[0].fences = True
         owner.leadership.assign({0: Role(0, Right.ANY, next_id=2)})
-        while heir.check(0) is not None:  # noqa: ASYNC110 - there is nothing to wait for
+        while successor.check(0) is not None:  # noqa: ASYNC110 - there is nothing to wait for
             await asyncio.sleep(0.01)
-        assert heir.leadership.slots[0].log.append([(b"\0\0k", b"after")], 1).ticket.error is None
+        assert successor.leadership.slots[0].log.append([(b"\0\0k", b"after")], 1).ticket.error is None
 
     run(test, monkeypatch)
 
@@ -273,7 +273,7 @@ def test_who_has_released_a_slot_keeps_fetches_waiting_until_it_is_claimed(
         leadership.assign({0: Role(0, Right.ANY, next_id=2)})
         while not leadership.parts(0):  # noqa: ASYNC110 - there is nothing to wait for
             await asyncio.sleep(0)
-        assert tier.told[-1] == (0, Standing(2, 1)), "the others hear of it at once"
+        assert tier.told[-1] == (0, Ownership(2, 1)), "the others hear of it at once"
         assert (tier.check(0), leadership.owns(0)) == (ErrorCode.NOT_COORDINATOR, False)
         leadership.seen(0, 0)
         await asyncio.sleep(0.01)
@@ -306,7 +306,7 @@ def test_a_slot_that_comes_back_before_the_next_node_has_claimed_it_is_taken_aga
         await leadership.settled()
         assert tier.check(0) is None
         assert tier.done == [("take", 0), ("rest", 0), ("resign", 0), ("take", 0)]
-        assert tier.told[-1] == (0, Standing(1, 2))
+        assert tier.told[-1] == (0, Ownership(1, 2))
         await asyncio.sleep(0.05)
         assert tier.done[4:] == []
 

@@ -18,14 +18,14 @@ from sharecore.broker.cluster import NOBODY, Node
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.tier import leadership as module
 from sharecore.tier import nodes as nodes_module
+from sharecore.tier.claim_watcher import ClaimWatcher
 from sharecore.tier.leadership import Leadership, Slot
 from sharecore.tier.lease import Lease
 from sharecore.tier.nodes import Nodes
-from sharecore.tier.seats import Seat, Standing, unpack_seats
+from sharecore.tier.ownership import Assignment, Ownership, unpack_assignments
 from sharecore.tier.slot_log import SlotLog
 from sharecore.tier.slots import slot_of_group, slot_of_partition
 from sharecore.tier.view import TierView
-from sharecore.tier.witness import Witness
 from sharecore.upstream import GroupMember
 
 SLOTS = 6
@@ -61,10 +61,12 @@ class Member:
             self.leadership,
             World(),
             rejoin=lambda: group.wanted.add(node_id),
-            watch=lambda slots: witness.watch(slots),
+            watch=lambda slots: claim_watcher.watch(slots),
             pins=lambda: group.pins,
         )
-        witness = Witness([slot.log for slot in slots], lambda: Following(group.partitions), self.nodes.seen)
+        claim_watcher = ClaimWatcher(
+            [slot.log for slot in slots], lambda: Following(group.partitions), self.nodes.seen
+        )
         self.view = TierView(node_id, self.nodes, self.leadership, partial(slot_of_partition, slots=SLOTS))
         self.leadership.begin(self, self.nodes.changed)
 
@@ -103,7 +105,7 @@ class Group:
         self._generations = itertools.count(1)
         self._ids = itertools.count(1)
         self.told: dict[int, bytes] = {}
-        self.seats: list[Seat] = []
+        self.assignments: list[Assignment] = []
 
     def join(self) -> Member:
         member = Member(self, next(self._ids))
@@ -119,7 +121,7 @@ class Group:
         ]
         generation, leader = next(self._generations), next(iter(self.members.values()))
         given = leader.nodes.assign(generation, known)
-        self.seats = unpack_seats(json.loads(given[str(leader.node_id)]))
+        self.assignments = unpack_assignments(json.loads(given[str(leader.node_id)]))
         self.told = {int(member_id): assignment for member_id, assignment in given.items()}
         for node_id, member in list(self.members.items()):
             member.nodes.assigned(generation, given[str(node_id)])
@@ -209,7 +211,7 @@ def test_a_slot_moves_only_when_nothing_of_it_is_leased(monkeypatch: pytest.Monk
         assert (one.owned, two.owned) == ([0, 1, 2, 3, 4, 5], [])
         assert {two.view.owner(slot).node_id for slot in range(SLOTS)} == {1}
         one.settling.set()
-        # the heir hears of it from the partition itself, before anybody joins again
+        # the successor hears of it from the partition itself, before anybody joins again
         while len(two.owned) < 3:  # noqa: ASYNC110 - there is nothing to wait for
             await asyncio.sleep(0)
         assert two.view.owner(0) == (2, 1)
@@ -232,7 +234,7 @@ def test_who_neither_gives_a_slot_up_nor_takes_it_sees_who_has_it_now(
             each.settling.clear()
         three = group.join()
         await group.settle()
-        moving = [slot for slot in range(SLOTS) if group.seats[slot].next_id == three.node_id]
+        moving = [slot for slot in range(SLOTS) if group.assignments[slot].next_id == three.node_id]
         assert len(moving) == 2
         topic_id = uuid4()
         places = {slot_of_partition(topic_id, index, SLOTS): index for index in range(SLOTS)}
@@ -460,10 +462,10 @@ def test_who_finds_that_it_cannot_have_what_all_take_for_its_own_says_so(
         one = group.join()
         await group.settle()
         assert not group.wanted
-        one.nodes.changed(0, Standing(2, one.nodes.standings[0].epoch - 1))
+        one.nodes.changed(0, Ownership(2, one.nodes.ownerships[0].epoch - 1))
         await asyncio.sleep(0.05)
         assert group.wanted == {1}
-        assert one.nodes.standings[0].node_id == 1
+        assert one.nodes.ownerships[0].node_id == 1
 
     run(test, monkeypatch)
 

@@ -11,7 +11,7 @@ import pytest
 
 from sharecore.config import BrokerConfig
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
-from sharecore.tier.ground import TierGround
+from sharecore.tier.backend import TierBackend
 from sharecore.tier.own_topics import find_wrong, oversized
 from sharecore.tier.settings import topics_of
 from sharecore.upstream import Administration
@@ -61,8 +61,8 @@ def found(topics: Topics) -> list[tuple[str, str]]:
     return [(each.topic, each.name) for each in asyncio.run(find_wrong(topics, CONFIG))]
 
 
-def ground(topics: Topics) -> TierGround:
-    made = TierGround()
+def backend(topics: Topics) -> TierBackend:
+    made = TierBackend()
     made._config, made._admin, made._said = CONFIG, cast(Administration, topics), set()
     return made
 
@@ -104,7 +104,7 @@ def test_a_node_sets_right_what_it_may_and_says_so(caplog: pytest.LogCaptureFixt
     topics = Topics()
     topics.settings["state"] |= {"retention.ms": "604800000", "min.insync.replicas": "1"}
     topics.settings[SETTINGS]["cleanup.policy"] = "delete"
-    node = ground(topics)
+    node = backend(topics)
     asyncio.run(node._check_topics())
     assert topics.settings["state"]["retention.ms"] == "-1"
     assert topics.settings[SETTINGS]["cleanup.policy"] == "compact"
@@ -125,10 +125,10 @@ def test_a_node_refuses_a_topic_that_loses_what_is_needed_and_that_it_may_not_al
     topics = Topics()
     topics.refused = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "give AlterConfigs")
     topics.settings["state"]["max.message.bytes"] = "1000"
-    asyncio.run(ground(topics)._check_topics())
+    asyncio.run(backend(topics)._check_topics())
     topics.settings["state"]["retention.ms"] = "604800000"
     with pytest.raises(ConfigError) as raised:
-        asyncio.run(ground(topics)._check_topics())
+        asyncio.run(backend(topics)._check_topics())
     assert "retention.ms is 604800000, and has to be -1" in str(raised.value)
     assert "give AlterConfigs" in str(raised.value)
 
@@ -136,7 +136,7 @@ def test_a_node_refuses_a_topic_that_loses_what_is_needed_and_that_it_may_not_al
 def test_a_topic_that_is_altered_while_nodes_run_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
     topics: Any = Topics()
     topics.refused = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "give AlterConfigs")
-    node = ground(topics)
+    node = backend(topics)
     asyncio.run(node._check_topics())
     topics.settings["state"] |= {"retention.bytes": "1000", "cleanup.policy": "compact"}
     for _ in range(3):
@@ -148,7 +148,7 @@ def test_a_compacted_state_topic_is_left_to_repair() -> None:
     topics = Topics()
     topics.settings["state"]["cleanup.policy"] = "compact"
     with pytest.raises(ConfigError, match=r"cleanup\.policy upstream is compact; allowed: delete"):
-        asyncio.run(ground(topics)._check_topics())
+        asyncio.run(backend(topics)._check_topics())
     assert topics.settings["state"]["cleanup.policy"] == "compact"
 
 

@@ -15,9 +15,9 @@ from sharecore.security.acl import AclFilter
 from sharecore.security.acls import Acls
 from sharecore.security.scram import Credentials
 from sharecore.storage import ResourceType
+from sharecore.tier.placement_rules import Pin, PlacementRules
 from sharecore.tier.setting_records import flaw
 from sharecore.tier.settings import SettingsCatalogue, TierConfigs
-from sharecore.tier.wishes import Pin, Wishes
 
 STRANGERS: list[tuple[bytes, bytes | None]] = [
     (b"tier/slots", b"many"),
@@ -58,11 +58,11 @@ def test_a_record_that_no_node_writes_is_passed_over(
     async def test(cluster: Cluster) -> None:
         def read(catalogue: SettingsCatalogue) -> list[Any]:
             ProducerIds(catalogue)
-            wishes = Wishes(catalogue)
+            placement = PlacementRules(catalogue)
             return [
                 catalogue.slots,
-                wishes.pins(),
-                wishes.drained(),
+                placement.pins(),
+                placement.drained(),
                 list(ClientQuotas(catalogue)),
                 Credentials(catalogue).users(),
                 Acls(catalogue).select(AclFilter()),
@@ -72,15 +72,15 @@ def test_a_record_that_no_node_writes_is_passed_over(
 
         first = SettingsCatalogue("settings", cluster, cluster.write, World())
         await first.check_slots(7)
-        wishes = Wishes(first)
-        await wishes.pin([Pin(3, 2)])
+        placement = PlacementRules(first)
+        await placement.pin([Pin(3, 2)])
         before, at = read(first), cluster.end
         await cluster.write("settings", 0, [(key, value)], 0)
         await told(cluster, first, at)
         later = SettingsCatalogue("settings", cluster, cluster.write, World())
         await later.load()
         assert read(first) == read(later) == before
-        assert (wishes.pins(), first.slots) == ({3: 2}, 7)
+        assert (placement.pins(), first.slots) == ({3: 2}, 7)
 
     run(test)
     (line,) = {each.getMessage() for each in caplog.records if each.levelname == "WARNING"}

@@ -19,8 +19,8 @@ from sharecore.security.acls import Acls
 from sharecore.security.scram import Credential, Credentials
 from sharecore.storage import ResourceType
 from sharecore.tier import settings as settings_module
+from sharecore.tier.placement_rules import Pin, PlacementRules
 from sharecore.tier.settings import SettingsCatalogue, TierConfigs
-from sharecore.tier.wishes import Pin, Wishes
 from sharecore.upstream import Fetched
 
 
@@ -311,16 +311,16 @@ def test_nothing_is_set_while_it_is_not_known_what_others_have_set() -> None:
 def test_what_operators_want_reaches_nodes() -> None:
     async def test(cluster: Cluster) -> None:
         one, other = [SettingsCatalogue("settings", cluster, cluster.write, World()) for _ in range(2)]
-        wishes, seen = Wishes(one), Wishes(other)
+        placement, seen = PlacementRules(one), PlacementRules(other)
         changes: list[int] = []
         seen.on_change(lambda: changes.append(1))
-        await wishes.pin([Pin(3, 2), Pin(11, 0)])
-        await wishes.drain(2, drained=True)
+        await placement.pin([Pin(3, 2), Pin(11, 0)])
+        await placement.drain(2, drained=True)
         await told(cluster, other)
         assert (seen.pins(), seen.drained(), len(changes)) == ({3: 2, 11: 0}, {2}, 3)
         at = cluster.end
-        await wishes.pin([Pin(3, None)])
-        await wishes.drain(2, drained=False)
+        await placement.pin([Pin(3, None)])
+        await placement.drain(2, drained=False)
         await told(cluster, other, at)
         assert (seen.pins(), seen.drained(), len(changes)) == ({11: 0}, set(), 5)
 

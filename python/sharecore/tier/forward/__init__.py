@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sharecore.tier.forward.desk import Own
+from sharecore.tier.forward.forwarder import Own
 from sharecore.tier.forward.forwarding import Forwarding
 from sharecore.tier.forward.versions import ask_offers
 

@@ -12,10 +12,10 @@ from sharecore.broker.handlers import SERVED
 from sharecore.coordinator.share.group import ShareGroup
 from sharecore.errors import ErrorCode
 from sharecore.protocol import ApiKey
-from sharecore.tier.forward.desk import Desk
+from sharecore.tier.forward.forwarder import RequestForwarder
 from sharecore.tier.forward.shapes import Keys
 
-Handle = Callable[[Desk, RequestContext, Any], Awaitable[dict[str, Any] | None]]
+Handle = Callable[[RequestForwarder, RequestContext, Any], Awaitable[dict[str, Any] | None]]
 """Answers a request by the cluster; None where the client wants no answer."""
 
 
@@ -36,9 +36,11 @@ def _is_ours(context: RequestContext, group_id: str) -> bool:
 def about_one(route: Handle) -> Handle:
     """For requests that name one group."""
 
-    async def handle(desk: Desk, context: RequestContext, request: Any) -> dict[str, Any] | None:
+    async def handle(
+        forwarder: RequestForwarder, context: RequestContext, request: Any
+    ) -> dict[str, Any] | None:
         ours = _is_ours(context, request.group_id)
-        return await (own_answer(context, request) if ours else route(desk, context, request))
+        return await (own_answer(context, request) if ours else route(forwarder, context, request))
 
     return handle
 
@@ -46,17 +48,19 @@ def about_one(route: Handle) -> Handle:
 def about_many(route: Handle, keys: Keys) -> Handle:
     """For requests that name any number of groups."""
 
-    async def handle(desk: Desk, context: RequestContext, request: Any) -> dict[str, Any] | None:
+    async def handle(
+        forwarder: RequestForwarder, context: RequestContext, request: Any
+    ) -> dict[str, Any] | None:
         named = keys.read(request)
         ours = [group_id for group_id in named if _is_ours(context, group_id)]
         if not ours:
-            return await route(desk, context, request)
+            return await route(forwarder, context, request)
         own = await own_answer(context, keys.select(request, ours))
         own_ids = set(ours)
         theirs = [group_id for group_id in named if group_id not in own_ids]
         if not theirs:
             return own
-        told = await route(desk, context, keys.select(request, theirs))
+        told = await route(forwarder, context, keys.select(request, theirs))
         assert told is not None
         answers = keys.answers(told) | keys.answers(own)
         return {**told, **keys.join(keys.named(request), answers, ErrorCode.UNKNOWN_SERVER_ERROR)}
@@ -67,9 +71,11 @@ def about_many(route: Handle, keys: Keys) -> Handle:
 def listing(route: Handle) -> Handle:
     """For ListGroups."""
 
-    async def handle(desk: Desk, context: RequestContext, request: Any) -> dict[str, Any] | None:
+    async def handle(
+        forwarder: RequestForwarder, context: RequestContext, request: Any
+    ) -> dict[str, Any] | None:
         own = await own_answer(context, request)
-        told = await route(desk, context, request)
+        told = await route(forwarder, context, request)
         assert told is not None
         return {**told, "groups": [*own["groups"], *told["groups"]]}
 

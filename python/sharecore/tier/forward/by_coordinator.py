@@ -9,11 +9,11 @@ from typing import Any
 from sharecore.broker.context import RequestContext
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.tier.forward.coordinators import MOVED
-from sharecore.tier.forward.desk import Desk, code_of
+from sharecore.tier.forward.forwarder import RequestForwarder, code_of
 from sharecore.tier.forward.shapes import Key, Place, Places, renamed
 from sharecore.upstream.cluster import GROUP
 
-Check = Callable[[Desk, RequestContext, Any], None]
+Check = Callable[[RequestForwarder, RequestContext, Any], None]
 """Raises KafkaError unless the client may do what a request asks for."""
 
 
@@ -44,21 +44,23 @@ class ByCoordinator:
     writes: bool = False
     whole: bool = False
     all_or_none: bool = False
-    tell: Callable[[Desk, RequestContext, Any, Any], Any] | None = None
+    tell: Callable[[RequestForwarder, RequestContext, Any, Any], Any] | None = None
     refuse: Callable[[RequestContext, Any, ErrorCode], dict[str, Any]] | None = None
 
-    async def handle(self, desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
+    async def handle(
+        self, forwarder: RequestForwarder, context: RequestContext, request: Any
+    ) -> dict[str, Any]:
         """Forward a request."""
         key = getattr(request, self.key)
         try:
-            self.check(desk, context, request)
-            refused = self._refused(desk, context, request)
+            self.check(forwarder, context, request)
+            refused = self._refused(forwarder, context, request)
             if refused and self.all_or_none:
                 untried = ErrorCode.OPERATION_NOT_ATTEMPTED
                 missing = self._missing(context, request)
                 return self._join(context, request, missing | refused, untried)
             message = self._allowed(context, request, refused) if refused else request
-            response = await self._ask(desk, context, key, message)
+            response = await self._ask(forwarder, context, key, message)
         except KafkaError as error:
             code = code_of(error, unsent=ErrorCode.NOT_COORDINATOR, sent=ErrorCode.NOT_COORDINATOR)
             if self.refuse is not None:
@@ -67,39 +69,45 @@ class ByCoordinator:
                 raise KafkaError(code, error.message) from error
             return self.places.refuse(request, context.api_version, code)
         if any(code in MOVED for code in self._codes(context, response)):
-            desk.coordinators.forget(self.kind, key)
+            forwarder.coordinators.forget(self.kind, key)
         if self.tell is not None:
-            response = self.tell(desk, context, request, response)
+            response = self.tell(forwarder, context, request, response)
         told: dict[str, Any] = response._asdict()
         if refused and self.places is not None and not told.get("error_code"):
             answers = self.places.answers(response, context.api_version) | refused
             told |= self._join(context, request, answers, ErrorCode.UNKNOWN_SERVER_ERROR)
         return told
 
-    async def _ask(self, desk: Desk, context: RequestContext, key: str | None, message: Any) -> Any:
-        node = await self._find(desk, context, key)
+    async def _ask(
+        self, forwarder: RequestForwarder, context: RequestContext, key: str | None, message: Any
+    ) -> Any:
+        node = await self._find(forwarder, context, key)
         wait_ms = getattr(message, self.wait, 0) if isinstance(self.wait, str) else self.wait
         try:
-            asked = renamed(message, desk.own.shown)
-            return renamed(await desk.send(context, node, asked, wait_ms=wait_ms), desk.own.named)
+            asked = renamed(message, forwarder.own.shown)
+            return renamed(await forwarder.send(context, node, asked, wait_ms=wait_ms), forwarder.own.named)
         except KafkaError:
             if key is not None:
-                desk.coordinators.forget(self.kind, key)
-            desk.upstream.stale()
+                forwarder.coordinators.forget(self.kind, key)
+            forwarder.upstream.stale()
             raise
 
-    async def _find(self, desk: Desk, context: RequestContext, key: str | None) -> int:
+    async def _find(self, forwarder: RequestForwarder, context: RequestContext, key: str | None) -> int:
         # a producer that is idempotent, but not transactional, belongs to nobody
-        return desk.any_node(context) if key is None else await desk.coordinators.find(self.kind, key)
+        return (
+            forwarder.any_node(context) if key is None else await forwarder.coordinators.find(self.kind, key)
+        )
 
-    def _refused(self, desk: Desk, context: RequestContext, request: Any) -> dict[Place, Any]:
+    def _refused(
+        self, forwarder: RequestForwarder, context: RequestContext, request: Any
+    ) -> dict[Place, Any]:
         """Partitions of topics that the client may not use so, or must not reach."""
         refused: dict[Place, Any] = {}
         if self.places is None:
             return refused
         for key, parts in self.places.read(request, context.api_version):
             try:
-                desk.topic(context, key, self.right, writes=self.writes, must_exist=False)
+                forwarder.topic(context, key, self.right, writes=self.writes, must_exist=False)
             except KafkaError as error:  # noqa: PERF203
                 for index, _ in parts:
                     refused[key, index] = self.places.refused(index, error.code)
@@ -142,20 +150,22 @@ class ByCoordinator:
 
 def group(right: int, field: str = "group_id") -> Check:
     """Check the right on a group."""
-    return lambda desk, context, request: desk.check_group(context, getattr(request, field), right)
+    return lambda forwarder, context, request: forwarder.check_group(context, getattr(request, field), right)
 
 
 def transactional_id(right: int, field: str = "transactional_id") -> Check:
     """Check the right on a transactional id."""
-    return lambda desk, context, request: desk.check_transactional_id(context, getattr(request, field), right)
+    return lambda forwarder, context, request: forwarder.check_transactional_id(
+        context, getattr(request, field), right
+    )
 
 
 def both(first: Check, second: Check) -> Check:
     """Check two rights, in this order."""
 
-    def check(desk: Desk, context: RequestContext, request: Any) -> None:
-        first(desk, context, request)
-        second(desk, context, request)
+    def check(forwarder: RequestForwarder, context: RequestContext, request: Any) -> None:
+        first(forwarder, context, request)
+        second(forwarder, context, request)
 
     return check
 

@@ -10,12 +10,12 @@ from typing import Any
 from sharecore.broker.context import RequestContext
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.tier.forward.coordinators import MOVED
-from sharecore.tier.forward.desk import Desk, code_of, throttle_of
+from sharecore.tier.forward.forwarder import RequestForwarder, code_of, throttle_of
 from sharecore.tier.forward.shapes import Keys, renamed
 
-CheckKey = Callable[[Desk, RequestContext, str], None]
+CheckKey = Callable[[RequestForwarder, RequestContext, str], None]
 """Raises KafkaError unless the client may ask for a key."""
-Tell = Callable[[Desk, RequestContext, Any, Any], Any]
+Tell = Callable[[RequestForwarder, RequestContext, Any, Any], Any]
 """Makes of what was asked of a key, and of the coordinator's answer, what the client is told."""
 
 
@@ -35,33 +35,39 @@ class ByKeys:
     check: CheckKey
     tell: Tell | None = None
 
-    async def handle(self, desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
+    async def handle(
+        self, forwarder: RequestForwarder, context: RequestContext, request: Any
+    ) -> dict[str, Any]:
         """Forward a request."""
         entries = self.keys.entries(request)
         keys = list(entries)
         answers: dict[str, list[Any]] = {}
-        by_node = await self._split(desk, context, keys, answers)
+        by_node = await self._split(forwarder, context, keys, answers)
         sent = [
-            (node, some, desk.send(context, node, renamed(self.keys.select(request, some), desk.own.shown)))
+            (
+                node,
+                some,
+                forwarder.send(context, node, renamed(self.keys.select(request, some), forwarder.own.shown)),
+            )
             for node, some in by_node.items()
         ]
         throttle_ms = 0
         for _, some, answer in sent:
             try:
-                response = renamed(await answer, desk.own.named)
+                response = renamed(await answer, forwarder.own.named)
             except KafkaError as error:
-                desk.upstream.stale()
+                forwarder.upstream.stale()
                 for key in some:
-                    self._failed(desk, key, error, answers)
+                    self._failed(forwarder, key, error, answers)
                 continue
             throttle_ms = max(throttle_ms, throttle_of(response))
             for key, told in self.keys.answers(response).items():
                 if any(getattr(each, self.keys.error) in MOVED for each in told):
-                    desk.coordinators.forget(self.kind, key)
+                    forwarder.coordinators.forget(self.kind, key)
                 if self.tell is not None:
                     asked = entries.get(key, [None])
                     told = [
-                        self.tell(desk, context, asked[min(number, len(asked) - 1)], each)
+                        self.tell(forwarder, context, asked[min(number, len(asked) - 1)], each)
                         for number, each in enumerate(told)
                     ]
                 answers[key] = told
@@ -69,29 +75,35 @@ class ByKeys:
         return self.keys.join(self.keys.named(request), answers, missing) | {"throttle_time_ms": throttle_ms}
 
     async def _split(
-        self, desk: Desk, context: RequestContext, keys: Sequence[str], answers: dict[str, list[Any]]
+        self,
+        forwarder: RequestForwarder,
+        context: RequestContext,
+        keys: Sequence[str],
+        answers: dict[str, list[Any]],
     ) -> dict[int, list[str]]:
         """Find the coordinators of what the client may ask for."""
         allowed: list[str] = []
         for key in keys:
             try:
-                self.check(desk, context, key)
+                self.check(forwarder, context, key)
                 allowed.append(key)
             except KafkaError as error:  # noqa: PERF203
                 answers[key] = [self.keys.refused(key, error.code)]
-        finding = (desk.coordinators.find(self.kind, key) for key in allowed)
+        finding = (forwarder.coordinators.find(self.kind, key) for key in allowed)
         found = await asyncio.gather(*finding, return_exceptions=True)
         by_node: dict[int, list[str]] = {}
         for key, node in zip(allowed, found, strict=True):
             if isinstance(node, KafkaError):
-                self._failed(desk, key, node, answers)
+                self._failed(forwarder, key, node, answers)
             elif isinstance(node, BaseException):
                 raise node
             else:
                 by_node.setdefault(node, []).append(key)
         return by_node
 
-    def _failed(self, desk: Desk, key: str, error: KafkaError, answers: dict[str, list[Any]]) -> None:
-        desk.coordinators.forget(self.kind, key)
+    def _failed(
+        self, forwarder: RequestForwarder, key: str, error: KafkaError, answers: dict[str, list[Any]]
+    ) -> None:
+        forwarder.coordinators.forget(self.kind, key)
         code = code_of(error, unsent=ErrorCode.NOT_COORDINATOR, sent=ErrorCode.NOT_COORDINATOR)
         answers[key] = [self.keys.refused(key, code)]

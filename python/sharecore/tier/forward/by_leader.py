@@ -12,7 +12,7 @@ from sharecore.broker.context import RequestContext
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import ResourceType
 from sharecore.tier.forward.consumer_fields import as_consumer
-from sharecore.tier.forward.desk import Desk, code_of, throttle_of
+from sharecore.tier.forward.forwarder import RequestForwarder, code_of, throttle_of
 from sharecore.tier.forward.shapes import Key, Place, Places
 
 _UNKNOWN = frozenset(
@@ -74,12 +74,16 @@ class ByLeader:
     ask: Callable[[Any], Any] | None = None
     tell: Callable[[Any], Any] | None = None
 
-    async def handle(self, desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
+    async def handle(
+        self, forwarder: RequestForwarder, context: RequestContext, request: Any
+    ) -> dict[str, Any]:
         """Forward a request; the answer is whole when the slowest broker has answered."""
-        split = self.split(desk, context, request)
-        return await self.end(desk, context, request, split, self.send(desk, context, request, split))
+        split = self.split(forwarder, context, request)
+        return await self.end(
+            forwarder, context, request, split, self.send(forwarder, context, request, split)
+        )
 
-    def send(self, desk: Desk, context: RequestContext, request: Any, split: Split) -> Sent:
+    def send(self, forwarder: RequestForwarder, context: RequestContext, request: Any, split: Split) -> Sent:
         """Send to each leader its part."""
         places, version = self.places, context.api_version
         wait_ms = getattr(request, self.wait) if self.wait else 0
@@ -87,10 +91,10 @@ class ByLeader:
         return [
             (
                 chosen,
-                desk.send(
+                forwarder.send(
                     context,
                     node,
-                    places.select(request, version, chosen, desk.own.shown),
+                    places.select(request, version, chosen, forwarder.own.shown),
                     wait_ms=wait_ms,
                 ),
             )
@@ -98,7 +102,7 @@ class ByLeader:
         ]
 
     async def end(
-        self, desk: Desk, context: RequestContext, request: Any, split: Split, sent: Sent
+        self, forwarder: RequestForwarder, context: RequestContext, request: Any, split: Split, sent: Sent
     ) -> dict[str, Any]:
         """Return the answer to what was sent; it is whole when the slowest broker has answered."""
         throttle_ms = 0
@@ -106,15 +110,15 @@ class ByLeader:
             try:
                 response = await answer
             except KafkaError as error:
-                self.lose(desk, split, chosen, error)
+                self.lose(forwarder, split, chosen, error)
                 continue
             throttle_ms = max(throttle_ms, throttle_of(response))
-            self.take(desk, context, split, response)
+            self.take(forwarder, context, split, response)
         return self.answer(context, request, split) | {"throttle_time_ms": throttle_ms}
 
-    def split(self, desk: Desk, context: RequestContext, request: Any) -> Split:
+    def split(self, forwarder: RequestForwarder, context: RequestContext, request: Any) -> Split:
         """Find the leaders."""
-        split, shown, right = Split(), desk.own.shown, self._right(context)
+        split, shown, right = Split(), forwarder.own.shown, self._right(context)
         asked_for = self.places.read(request, context.api_version)
         times = Counter((key, index) for key, parts in asked_for for index, _ in parts)
         for key, parts in asked_for:
@@ -122,7 +126,7 @@ class ByLeader:
                 if self.check is not None:
                     self.check(key)
                 said = bool(self.places.text)
-                name = desk.topic(context, key, right, writes=self.writes, said=said)
+                name = forwarder.topic(context, key, right, writes=self.writes, said=said)
             except KafkaError as error:
                 denied = error.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
                 for index, _ in parts:
@@ -137,7 +141,7 @@ class ByLeader:
                     split.answers[key, index] = self.places.refused(index, self.repeated)
                     continue
                 try:
-                    node = self._leader(desk, name, index)
+                    node = self._leader(forwarder, name, index)
                 except KafkaError as error:
                     split.refuse((key, index), self.places.refused(index, error.code), error.code)
                     continue
@@ -151,28 +155,30 @@ class ByLeader:
             return None
         return self.right
 
-    def _leader(self, desk: Desk, name: str, index: int) -> int:
-        topic = desk.upstream.metadata.get(name)
+    def _leader(self, forwarder: RequestForwarder, name: str, index: int) -> int:
+        topic = forwarder.upstream.metadata.get(name)
         if topic is None or not 0 <= index < len(topic.partitions):
-            desk.upstream.stale()
+            forwarder.upstream.stale()
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        return desk.leader(name, index)
+        return forwarder.leader(name, index)
 
-    def take(self, desk: Desk, context: RequestContext, split: Split, response: Any) -> None:
+    def take(self, forwarder: RequestForwarder, context: RequestContext, split: Split, response: Any) -> None:
         """Take in what a broker has answered."""
-        names = desk.own.named
+        names = forwarder.own.named
         for (key, index), part in self.places.answers(response, context.api_version).items():
             code = getattr(part, self.places.error)
             if code:
-                desk.noticed(code)
+                forwarder.noticed(code)
             found = part if self.tell is None else self.tell(part)
             split.answers[names.get(key, key) if isinstance(key, str) else key, index] = found
 
-    def lose(self, desk: Desk, split: Split, chosen: dict[Key, list[Any]], error: KafkaError) -> None:
+    def lose(
+        self, forwarder: RequestForwarder, split: Split, chosen: dict[Key, list[Any]], error: KafkaError
+    ) -> None:
         """A broker did not answer."""
-        desk.upstream.stale()
+        forwarder.upstream.stale()
         code = code_of(error, unsent=ErrorCode.NOT_LEADER_OR_FOLLOWER, sent=self.after_loss)
-        names = desk.own.named
+        names = forwarder.own.named
         for key, parts in chosen.items():
             known = names.get(key, key) if isinstance(key, str) else key
             for part in parts:

@@ -13,7 +13,7 @@ from sharecore.config import check_topic_config
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.storage import ResourceType as Resource
-from sharecore.tier.forward.desk import MOVED, Desk, throttle_of
+from sharecore.tier.forward.forwarder import MOVED, RequestForwarder, throttle_of
 from sharecore.tier.forward.shapes import Keys
 from sharecore.tier.topics import INTERNAL_PREFIX, OWN_SETTINGS
 
@@ -30,7 +30,7 @@ _SEEN_S, _LOOK_S = 5.0, 0.05
 """How long the metadata may take to show a change, and how often it is looked at."""
 
 
-async def create_topics(desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
+async def create_topics(forwarder: RequestForwarder, context: RequestContext, request: Any) -> dict[str, Any]:
     """Create topics; settings that the cluster does not know are kept by the tier."""
     answers: dict[Any, Any] = {}
     allowed, ours = [], {}
@@ -39,7 +39,7 @@ async def create_topics(desk: Desk, context: RequestContext, request: Any) -> di
         try:
             if times[topic.name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-            _check_creation(desk, context, topic.name)
+            _check_creation(forwarder, context, topic.name)
             own = {each.name: each.value for each in topic.configs if each.name in OWN_SETTINGS}
             check_topic_config(own, context.broker.config)
         except ConfigError as error:  # noqa: PERF203
@@ -50,13 +50,13 @@ async def create_topics(desk: Desk, context: RequestContext, request: Any) -> di
             ours[topic.name] = own
             theirs = [each for each in topic.configs if each.name not in OWN_SETTINGS]
             allowed.append(topic._replace(configs=theirs))
-    throttle_ms = await _change(desk, context, request, _CREATED, allowed, answers)
+    throttle_ms = await _change(forwarder, context, request, _CREATED, allowed, answers)
     made = [topic.name for topic in allowed if not _code(answers.get(topic.name))]
     if not request.validate_only:
         for name in made:
             if ours[name]:
                 await context.broker.configs.replace(Resource.TOPIC, name, ours[name])
-        await _seen(desk, made, lambda name: _is_led(desk, name))
+        await _seen(forwarder, made, lambda name: _is_led(forwarder, name))
     for name in made:
         if not context.may(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name) and context.api_version >= 5:
             answers[name] = {
@@ -70,17 +70,19 @@ async def create_topics(desk: Desk, context: RequestContext, request: Any) -> di
     return _CREATED.join(_CREATED.read(request), _each(answers), missing) | {"throttle_time_ms": throttle_ms}
 
 
-def _check_creation(desk: Desk, context: RequestContext, name: str) -> None:
+def _check_creation(forwarder: RequestForwarder, context: RequestContext, name: str) -> None:
     if not context.may(Operation.CREATE, ResourceType.CLUSTER) and not context.may(
         Operation.CREATE, ResourceType.TOPIC, name
     ):
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
-    if name.startswith(INTERNAL_PREFIX) or desk.own.hides(name):
+    if name.startswith(INTERNAL_PREFIX) or forwarder.own.hides(name):
         text = f"{name}: topics of the tier or that begin with {INTERNAL_PREFIX} are made on the cluster."
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
 
 
-async def create_partitions(desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
+async def create_partitions(
+    forwarder: RequestForwarder, context: RequestContext, request: Any
+) -> dict[str, Any]:
     """Has topics grow."""
     answers: dict[Any, Any] = {}
     allowed = []
@@ -89,29 +91,29 @@ async def create_partitions(desk: Desk, context: RequestContext, request: Any) -
         try:
             if times[topic.name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-            desk.topic(context, topic.name, Operation.ALTER, writes=True)
+            forwarder.topic(context, topic.name, Operation.ALTER, writes=True)
             allowed.append(topic)
         except KafkaError as error:  # noqa: PERF203
             # Apache Kafka has no words for this one here
             text = "" if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else error.message
             answers[topic.name] = _refused(_GROWN, topic.name, error.code, text)
-    throttle_ms = await _change(desk, context, request, _GROWN, allowed, answers)
+    throttle_ms = await _change(forwarder, context, request, _GROWN, allowed, answers)
     counts = {topic.name: topic.count for topic in allowed if not _code(answers.get(topic.name))}
     if not request.validate_only:
-        await _seen(desk, counts, lambda name: _is_led(desk, name, counts[name]))
+        await _seen(forwarder, counts, lambda name: _is_led(forwarder, name, counts[name]))
     missing = ErrorCode.UNKNOWN_SERVER_ERROR
     return _GROWN.join(_GROWN.read(request), _each(answers), missing) | {"throttle_time_ms": throttle_ms}
 
 
-async def delete_topics(desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
+async def delete_topics(forwarder: RequestForwarder, context: RequestContext, request: Any) -> dict[str, Any]:
     """Delete topics, with their share state."""
     judged = await judge_deletions(context, request)
     for number, (answer, topic) in enumerate(judged):
         if answer.get("error_code") in MOVED:
-            desk.upstream.stale()  # it may be new
+            forwarder.upstream.stale()  # it may be new
         if topic is not None:
             try:
-                desk.topic(context, topic.name, None, writes=True)
+                forwarder.topic(context, topic.name, None, writes=True)
             except KafkaError as error:
                 answer.update(error_code=error.code, error_message=error.message or None)
                 judged[number] = answer, None
@@ -126,9 +128,11 @@ async def delete_topics(desk: Desk, context: RequestContext, request: Any) -> di
         asked = {"topic_names": [name for name in request.topic_names if name in named]}
     changed, throttle_ms = request._replace(**asked), 0
     try:
-        response = await desk.send(context, desk.controller(context), changed, wait_ms=request.timeout_ms)
+        response = await forwarder.send(
+            context, forwarder.controller(context), changed, wait_ms=request.timeout_ms
+        )
     except KafkaError as error:
-        code, told = desk.unchanged(error), {}
+        code, told = forwarder.unchanged(error), {}
     else:
         code, throttle_ms = ErrorCode.UNKNOWN_SERVER_ERROR, throttle_of(response)
         told = {
@@ -140,28 +144,35 @@ async def delete_topics(desk: Desk, context: RequestContext, request: Any) -> di
         each = told.get(topic.name) or told.get(topic.topic_id)
         answer.update({"error_code": code} if each is None else each._asdict())
         if answer["error_code"]:
-            desk.noticed(answer["error_code"])
+            forwarder.noticed(answer["error_code"])
         else:
-            desk.upstream.metadata.drop(topic.name)
+            forwarder.upstream.metadata.drop(topic.name)
     return {"responses": [answer for answer, _ in judged], "throttle_time_ms": throttle_ms}
 
 
 async def _change(
-    desk: Desk, context: RequestContext, request: Any, keys: Keys, topics: list[Any], answers: dict[Any, Any]
+    forwarder: RequestForwarder,
+    context: RequestContext,
+    request: Any,
+    keys: Keys,
+    topics: list[Any],
+    answers: dict[Any, Any],
 ) -> int:
     """Has the controller change topics; adds its answers, and returns for how long it throttles."""
     if not topics:
         return 0
     message = request._replace(topics=topics)
     try:
-        response = await desk.send(context, desk.controller(context), message, wait_ms=request.timeout_ms)
+        response = await forwarder.send(
+            context, forwarder.controller(context), message, wait_ms=request.timeout_ms
+        )
     except KafkaError as error:
-        code = desk.unchanged(error)
+        code = forwarder.unchanged(error)
         answers |= {topic.name: keys.refused(topic.name, code) for topic in topics}
         return 0
     answers |= {name: told for name, (told, *_) in keys.answers(response).items()}
     for answer in answers.values():
-        desk.noticed(_code(answer))
+        forwarder.noticed(_code(answer))
     return throttle_of(response)
 
 
@@ -178,8 +189,8 @@ def _code(answer: Any) -> int:
     return code
 
 
-def _is_led(desk: Desk, name: str, partitions: int = 1) -> bool:
-    topic = desk.upstream.metadata.get(name)
+def _is_led(forwarder: RequestForwarder, name: str, partitions: int = 1) -> bool:
+    topic = forwarder.upstream.metadata.get(name)
     return (
         topic is not None
         and len(topic.partitions) >= partitions
@@ -187,13 +198,15 @@ def _is_led(desk: Desk, name: str, partitions: int = 1) -> bool:
     )
 
 
-async def _seen(desk: Desk, names: Mapping[str, Any] | list[str], known: Callable[[str], bool]) -> None:
+async def _seen(
+    forwarder: RequestForwarder, names: Mapping[str, Any] | list[str], known: Callable[[str], bool]
+) -> None:
     """Wait until the metadata shows what was changed, but not for long: the cluster has done it."""
     loop = asyncio.get_running_loop()
     until = loop.time() + _SEEN_S
     while (left := [name for name in names if not known(name)]) and loop.time() < until:
         try:
-            await desk.upstream.topics(left)
+            await forwarder.upstream.topics(left)
         except KafkaError:
             return
         if all(map(known, left)):

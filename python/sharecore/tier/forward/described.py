@@ -9,11 +9,11 @@ from sharecore.broker.context import NOT_REQUESTED, RequestContext
 from sharecore.broker.group_topics import HIDDEN_TOPICS
 from sharecore.errors import ErrorCode
 from sharecore.security.acl import Operation, ResourceType
-from sharecore.tier.forward.desk import Desk
+from sharecore.tier.forward.forwarder import RequestForwarder
 from sharecore.tier.forward.subscriptions import Subscription
 
 
-def tell_classic_group(desk: Desk, context: RequestContext, asked: Any, answer: Any) -> Any:
+def tell_classic_group(forwarder: RequestForwarder, context: RequestContext, asked: Any, answer: Any) -> Any:
     """Return a description with the operations of this client, not those of the node upstream."""
     if "authorized_operations" not in answer._fields or answer.authorized_operations == NOT_REQUESTED:
         return answer
@@ -22,7 +22,7 @@ def tell_classic_group(desk: Desk, context: RequestContext, asked: Any, answer: 
 
 def tell_consumer_group(
     subscription_of: Callable[[str, str], Subscription | None],
-    desk: Desk,
+    forwarder: RequestForwarder,
     context: RequestContext,
     asked: Any,
     answer: Any,
@@ -34,7 +34,8 @@ def tell_consumer_group(
         subscription_of: by group and member the subscriptions that this node resolves.
     """
     members = [
-        _member(desk, member, subscription_of(answer.group_id, member.member_id)) for member in answer.members
+        _member(forwarder, member, subscription_of(answer.group_id, member.member_id))
+        for member in answer.members
     ]
     names = {
         topic.topic_name
@@ -48,31 +49,31 @@ def tell_consumer_group(
             "error_code": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
             "error_message": HIDDEN_TOPICS,
         }
-    return tell_classic_group(desk, context, asked, answer._replace(members=members))
+    return tell_classic_group(forwarder, context, asked, answer._replace(members=members))
 
 
-def tell_transaction(desk: Desk, context: RequestContext, asked: Any, answer: Any) -> Any:
+def tell_transaction(forwarder: RequestForwarder, context: RequestContext, asked: Any, answer: Any) -> Any:
     """Return the description of a transaction with those of its topics that the client may see."""
     topics = [
         topic._replace(topic=name)
         for topic in answer.topics
-        if (name := _shown(desk, topic.topic)) is not None
+        if (name := _shown(forwarder, topic.topic)) is not None
         and context.may(Operation.DESCRIBE, ResourceType.TOPIC, name)
     ]
     return answer._replace(topics=topics)
 
 
-def _shown(desk: Desk, name: str) -> str | None:
+def _shown(forwarder: RequestForwarder, name: str) -> str | None:
     """Return what clients call a topic of a transaction, among them the topics of coordinators."""
-    return name if name in desk.own.closed else desk.own.client_name(name)
+    return name if name in forwarder.own.closed else forwarder.own.client_name(name)
 
 
-def _member(desk: Desk, member: Any, subscription: Subscription | None) -> Any:
+def _member(forwarder: RequestForwarder, member: Any, subscription: Subscription | None) -> Any:
     """Return a member as it subscribed, without the topics that clients of the tier must not reach."""
     told = member._replace(
-        subscribed_topic_names=_known(desk, member.subscribed_topic_names),
-        assignment=_assignment(desk, member.assignment),
-        target_assignment=_assignment(desk, member.target_assignment),
+        subscribed_topic_names=_known(forwarder, member.subscribed_topic_names),
+        assignment=_assignment(forwarder, member.assignment),
+        target_assignment=_assignment(forwarder, member.target_assignment),
     )
     if subscription is None:
         return told
@@ -81,14 +82,14 @@ def _member(desk: Desk, member: Any, subscription: Subscription | None) -> Any:
     )
 
 
-def _known(desk: Desk, names: Iterable[str]) -> list[str]:
-    return [known for name in names if (known := desk.own.client_name(name)) is not None]
+def _known(forwarder: RequestForwarder, names: Iterable[str]) -> list[str]:
+    return [known for name in names if (known := forwarder.own.client_name(name)) is not None]
 
 
-def _assignment(desk: Desk, assignment: Any) -> Any:
+def _assignment(forwarder: RequestForwarder, assignment: Any) -> Any:
     topics = [
         topic._replace(topic_name=name)
         for topic in assignment.topic_partitions
-        if (name := desk.own.client_name(topic.topic_name)) is not None
+        if (name := forwarder.own.client_name(topic.topic_name)) is not None
     ]
     return assignment._replace(topic_partitions=topics)

@@ -11,9 +11,9 @@ from typing import Any
 
 from sharecore.broker.context import RequestContext
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.tier.forward.desk import Desk, throttle_of
+from sharecore.tier.forward.forwarder import RequestForwarder, throttle_of
 
-Shown = Callable[[Desk, RequestContext, Any], bool]
+Shown = Callable[[RequestForwarder, RequestContext, Any], bool]
 """Whether the client sees an entry."""
 
 
@@ -29,32 +29,34 @@ class Everywhere:
     listed: str
     shown: Shown
 
-    async def handle(self, desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
+    async def handle(
+        self, forwarder: RequestForwarder, context: RequestContext, request: Any
+    ) -> dict[str, Any]:
         """Forward a request."""
-        sent = [desk.send(context, node, request) for node in _brokers_of(desk, context)]
+        sent = [forwarder.send(context, node, request) for node in _brokers_of(forwarder, context)]
         merged: dict[str, Any] = {self.listed: []}
         throttle_ms = code = 0
         for answer in sent:
             try:
                 response = await answer
             except KafkaError:
-                desk.upstream.stale()
+                forwarder.upstream.stale()
                 code = ErrorCode.COORDINATOR_NOT_AVAILABLE
                 continue
             code = code or response.error_code
             throttle_ms = max(throttle_ms, throttle_of(response))
             listed = getattr(response, self.listed)
-            found = [each for each in listed if self.shown(desk, context, each)]
+            found = [each for each in listed if self.shown(forwarder, context, each)]
             merged = {**response._asdict(), self.listed: merged[self.listed] + found}
         return {**merged, "error_code": code, "throttle_time_ms": throttle_ms}
 
 
-def _brokers_of(desk: Desk, context: RequestContext) -> list[int]:
+def _brokers_of(forwarder: RequestForwarder, context: RequestContext) -> list[int]:
     """Return the brokers that this node asks."""
     broker = context.broker
     nodes = sorted(node.node_id for node in broker.cluster.nodes(context.connection.listener))
     own = broker.identity.node_id
-    brokers = sorted(desk.upstream.metadata.nodes)
+    brokers = sorted(forwarder.upstream.metadata.nodes)
     if own not in nodes:
         return brokers
     return brokers[nodes.index(own) :: len(nodes)]

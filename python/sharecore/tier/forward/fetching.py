@@ -15,7 +15,7 @@ from sharecore.errors import ErrorCode, KafkaError
 from sharecore.session import FINAL_EPOCH, INITIAL_EPOCH
 from sharecore.tier.forward.by_leader import ByLeader
 from sharecore.tier.forward.consumer_fields import as_consumer
-from sharecore.tier.forward.desk import Desk, throttle_of
+from sharecore.tier.forward.forwarder import RequestForwarder, throttle_of
 from sharecore.tier.forward.lines import Lines
 from sharecore.tier.forward.shapes import Key
 
@@ -83,12 +83,14 @@ class Fetching:
         self._by_leader = by_leader
         self._clients: dict[Lines, _Waiting] = {}
 
-    async def handle(self, desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
+    async def handle(
+        self, forwarder: RequestForwarder, context: RequestContext, request: Any
+    ) -> dict[str, Any]:
         """Forward a fetch."""
         if getattr(request, "session_epoch", FINAL_EPOCH) not in (INITIAL_EPOCH, FINAL_EPOCH):
             return {"error_code": ErrorCode.FETCH_SESSION_ID_NOT_FOUND, "responses": []}
-        split = self._by_leader.split(desk, context, request)
-        waiting = self._of(desk, context)
+        split = self._by_leader.split(forwarder, context, request)
+        waiting = self._of(forwarder, context)
         loop = asyncio.get_running_loop()
         # what is refused here is told at once
         until = loop.time() + (0 if split.answers else request.max_wait_ms / 1000)
@@ -97,13 +99,13 @@ class Fetching:
         parts: dict[int, _Part] = {}
         for node, chosen in split.chosen.items():
             part = _Part(chosen, request, until)
-            parts[node] = self._begin(desk, context, waiting, node, part, brokers)
+            parts[node] = self._begin(forwarder, context, waiting, node, part, brokers)
         while True:
             for node, part in parts.items():
                 if part.ended_early(until):
                     del waiting.parts[node]
                     part = _Part(part.chosen, request, until)
-                    parts[node] = self._begin(desk, context, waiting, node, part, brokers)
+                    parts[node] = self._begin(forwarder, context, waiting, node, part, brokers)
             sizes = [part.size() for part in parts.values() if part.answer.done()]
             pending = [part.answer for part in parts.values() if not part.answer.done()]
             left_s = until + _GRACE_S - loop.time()
@@ -116,11 +118,11 @@ class Fetching:
             )
         throttle_ms = 0
         for node, part in parts.items():
-            throttle_ms = max(throttle_ms, self._take(desk, context, split, waiting, node, part))
+            throttle_ms = max(throttle_ms, self._take(forwarder, context, split, waiting, node, part))
         return {**self._answer(context, request, split, waiting), "throttle_time_ms": throttle_ms}
 
-    def _of(self, desk: Desk, context: RequestContext) -> _Waiting:
-        lines = desk.lines(context.connection, context.client_id)
+    def _of(self, forwarder: RequestForwarder, context: RequestContext) -> _Waiting:
+        lines = forwarder.lines(context.connection, context.client_id)
         if lines not in self._clients:
             self._clients[lines] = _Waiting()
             context.connection.on_close(lambda: self._forget(lines))
@@ -130,7 +132,13 @@ class Fetching:
         self._clients.pop(lines, None)
 
     def _begin(
-        self, desk: Desk, context: RequestContext, waiting: _Waiting, node: int, part: _Part, brokers: int
+        self,
+        forwarder: RequestForwarder,
+        context: RequestContext,
+        waiting: _Waiting,
+        node: int,
+        part: _Part,
+        brokers: int,
     ) -> _Part:
         """Asks a broker, unless a request that is under way there asks for the same."""
         before = waiting.parts.get(node)
@@ -151,15 +159,21 @@ class Fetching:
         known = {name: value for name, value in changes.items() if name in request._fields}
         places = self._by_leader.places
         asked = as_consumer(request)._replace(**known)
-        message = places.select(asked, context.api_version, part.chosen, desk.own.shown)
+        message = places.select(asked, context.api_version, part.chosen, forwarder.own.shown)
         busy = before is not None and not before.answer.done() and before.purpose == _PURPOSES[0]
         part.purpose = _PURPOSES[busy]
-        part.answer = desk.send(context, node, message, wait_ms=wait_ms, purpose=part.purpose)
+        part.answer = forwarder.send(context, node, message, wait_ms=wait_ms, purpose=part.purpose)
         waiting.parts[node] = part
         return part
 
     def _take(
-        self, desk: Desk, context: RequestContext, split: Any, waiting: _Waiting, node: int, part: _Part
+        self,
+        forwarder: RequestForwarder,
+        context: RequestContext,
+        split: Any,
+        waiting: _Waiting,
+        node: int,
+        part: _Part,
     ) -> int:
         """Take in an answer that is there; return for how long the client is throttled."""
         if not part.answer.done():
@@ -171,9 +185,9 @@ class Fetching:
             if getattr(response, "error_code", 0):
                 raise KafkaError(response.error_code)
         except KafkaError as error:
-            self._by_leader.lose(desk, split, part.chosen, error)
+            self._by_leader.lose(forwarder, split, part.chosen, error)
             return 0
-        self._by_leader.take(desk, context, split, response)
+        self._by_leader.take(forwarder, context, split, response)
         return throttle_of(response)
 
     def _answer(self, context: RequestContext, request: Any, split: Any, waiting: _Waiting) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from sharecore.broker.features import GROUP, TRANSACTION
 from sharecore.broker.handlers import SERVED
 from sharecore.broker.served import Handler
 from sharecore.tier.forward.beside import Handle
-from sharecore.tier.forward.desk import Desk, Own
+from sharecore.tier.forward.forwarder import Own, RequestForwarder
 from sharecore.tier.forward.routes import routes
 from sharecore.tier.forward.versions import Offer, in_common, levels_in_common
 from sharecore.upstream import Upstream
@@ -36,14 +36,14 @@ class Forwarding:
         self.served = in_common(known, offers)
         self.feature_limits: Mapping[str, int] = levels_in_common((GROUP, TRANSACTION), offers)
         spoken = {api: (each.min_version, each.max_version) for api, each in self.served.items()}
-        self._desk = Desk(upstream, own, spoken)
+        self._forwarder = RequestForwarder(upstream, own, spoken)
 
     def _handler(self, handle: Handle) -> Handler:
         def forward(context: RequestContext, request: Any) -> Result:
-            return handle(self._desk, context, request)
+            return handle(self._forwarder, context, request)
 
         return forward
 
     def close(self) -> None:
         """End what is under way."""
-        self._desk.close()
+        self._forwarder.close()

@@ -11,16 +11,18 @@ from typing import Any
 from sharecore.broker.context import RequestContext
 from sharecore.errors import ErrorCode
 from sharecore.security.acl import Operation, ResourceType
-from sharecore.tier.forward.desk import Desk
+from sharecore.tier.forward.forwarder import RequestForwarder
 from sharecore.tier.forward.shapes import Keys
 
 _GROUP_ERROR_SINCE = 2
 KEYS = Keys("groups", "groups", "group_id", "group_id", failed={"topics": []})
 
 
-def tell_group(desk: Desk, context: RequestContext, request: Any, answer: Any) -> Any:
+def tell_group(forwarder: RequestForwarder, context: RequestContext, request: Any, answer: Any) -> Any:
     """Return the answer about one group, as versions before 8 have it."""
-    return answer._replace(topics=_topics(desk, context, answer.topics, everything=request.topics is None))
+    return answer._replace(
+        topics=_topics(forwarder, context, answer.topics, everything=request.topics is None)
+    )
 
 
 def refuse_group(context: RequestContext, request: Any, code: ErrorCode) -> dict[str, Any]:
@@ -39,17 +41,19 @@ def refuse_group(context: RequestContext, request: Any, code: ErrorCode) -> dict
     }
 
 
-def tell_groups_own(desk: Desk, context: RequestContext, asked: Any, answer: Any) -> Any:
+def tell_groups_own(forwarder: RequestForwarder, context: RequestContext, asked: Any, answer: Any) -> Any:
     """Return the part of an answer that is about one group."""
     everything = asked is None or asked.topics is None
-    return answer._replace(topics=_topics(desk, context, answer.topics, everything=everything))
+    return answer._replace(topics=_topics(forwarder, context, answer.topics, everything=everything))
 
 
-def _topics(desk: Desk, context: RequestContext, topics: Any, *, everything: bool) -> list[Any]:
+def _topics(
+    forwarder: RequestForwarder, context: RequestContext, topics: Any, *, everything: bool
+) -> list[Any]:
     """Return the topics that are told; the unseen are left out where nobody asked for them by name."""
     told = []
     for topic in topics:
-        code = _refusal(desk, context, topic)
+        code = _refusal(forwarder, context, topic)
         if code is not None and everything:
             continue
         parts = [_part(part, code) for part in topic.partitions]
@@ -57,7 +61,7 @@ def _topics(desk: Desk, context: RequestContext, topics: Any, *, everything: boo
     return told
 
 
-def _refusal(desk: Desk, context: RequestContext, topic: Any) -> ErrorCode | None:
+def _refusal(forwarder: RequestForwarder, context: RequestContext, topic: Any) -> ErrorCode | None:
     """Return the error of a topic whose offsets the client is not told; None where it is told them."""
     name = getattr(topic, "name", None)
     if name is None:
@@ -67,7 +71,7 @@ def _refusal(desk: Desk, context: RequestContext, topic: Any) -> ErrorCode | Non
         name = found.name
     if not context.may(Operation.DESCRIBE, ResourceType.TOPIC, name):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    return ErrorCode.NONE if desk.own.hides(name) or name in desk.own.closed else None
+    return ErrorCode.NONE if forwarder.own.hides(name) or name in forwarder.own.closed else None
 
 
 def _part(part: Any, refusal: ErrorCode | None) -> Any:

@@ -17,7 +17,7 @@ from sharecore.broker.handlers import (
 )
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
-from sharecore.tier.forward.desk import Desk
+from sharecore.tier.forward.forwarder import RequestForwarder
 from sharecore.tier.forward.shapes import Places, field_of
 
 _ELECTED = Places(
@@ -39,15 +39,15 @@ class _Named(NamedTuple):
     partitions: list[int]
 
 
-async def elect(desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
+async def elect(forwarder: RequestForwarder, context: RequestContext, request: Any) -> dict[str, Any]:
     """Elects leaders, of all topics that clients reach where none is named."""
     refused = elect_leaders.refusal(context, request)
     if refused is not None:
         return refused
     everything = request.topic_partitions is None
-    named = await _all_partitions(desk, context) if everything else request.topic_partitions
+    named = await _all_partitions(forwarder, context) if everything else request.topic_partitions
     asked = request._replace(topic_partitions=named)
-    answer = await _change(desk, context, asked, _ELECTED, "No such topic as {}")
+    answer = await _change(forwarder, context, asked, _ELECTED, "No such topic as {}")
     if everything:
         answer["replica_election_results"] = [
             {
@@ -63,62 +63,66 @@ async def elect(desk: Desk, context: RequestContext, request: Any) -> dict[str, 
     return answer
 
 
-async def reassign(desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
+async def reassign(forwarder: RequestForwarder, context: RequestContext, request: Any) -> dict[str, Any]:
     """Move replicas between brokers of the cluster."""
     settled = alter_partition_reassignments.settled(context, request)
     if settled is not None:
         return settled
-    answer = await _change(desk, context, request, _MOVED, "Unable to find a topic named {}.")
+    answer = await _change(forwarder, context, request, _MOVED, "Unable to find a topic named {}.")
     # version 1 repeats it
     if hasattr(request, "allow_replication_factor_change"):
         answer["allow_replication_factor_change"] = request.allow_replication_factor_change
     return answer
 
 
-async def list_reassignments(desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
+async def list_reassignments(
+    forwarder: RequestForwarder, context: RequestContext, request: Any
+) -> dict[str, Any]:
     """Tells which replicas move."""
     if not context.may(Operation.DESCRIBE, ResourceType.CLUSTER):
         return await context.finish(list_partition_reassignments.refuse(request))
     if request.topics is not None:
-        request = request._replace(topics=[each for each in request.topics if _is_open(desk, each.name)])
+        request = request._replace(topics=[each for each in request.topics if _is_open(forwarder, each.name)])
         if not request.topics:
             return {"error_message": None, "topics": []}
     try:
-        response = await desk.send(context, desk.controller(context), request, wait_ms=request.timeout_ms)
+        response = await forwarder.send(
+            context, forwarder.controller(context), request, wait_ms=request.timeout_ms
+        )
     except KafkaError as error:
-        return {"error_code": desk.unchanged(error), "error_message": None, "topics": []}
-    desk.noticed(response.error_code)
+        return {"error_code": forwarder.unchanged(error), "error_message": None, "topics": []}
+    forwarder.noticed(response.error_code)
     return {
         **response._asdict(),
-        "topics": [each for each in response.topics if _is_open(desk, each.name)],
+        "topics": [each for each in response.topics if _is_open(forwarder, each.name)],
     }
 
 
-async def tell_quorum(desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
+async def tell_quorum(forwarder: RequestForwarder, context: RequestContext, request: Any) -> dict[str, Any]:
     """Tells who votes for the controller of the cluster."""
     context.require(Operation.DESCRIBE, ResourceType.CLUSTER, said=True)
     if not describe_quorum.names_quorum(request):
         return await context.finish(describe_quorum.unknown(request))
     try:
-        response = await desk.send(context, desk.controller(context), request)
+        response = await forwarder.send(context, forwarder.controller(context), request)
     except KafkaError as error:
-        return {"error_code": desk.unchanged(error), "error_message": None, "topics": [], "nodes": []}
+        return {"error_code": forwarder.unchanged(error), "error_message": None, "topics": [], "nodes": []}
     answer: dict[str, Any] = response._asdict()
     return answer
 
 
-async def _all_partitions(desk: Desk, context: RequestContext) -> list[Any]:
+async def _all_partitions(forwarder: RequestForwarder, context: RequestContext) -> list[Any]:
     pace = context.broker.turns.pace()
     found = []
     for topic in context.broker.topics:
         await pace.step()
-        if _is_open(desk, topic.name):
+        if _is_open(forwarder, topic.name):
             found.append(_Named(topic.name, list(range(len(topic.partitions)))))
     return found
 
 
 async def _change(
-    desk: Desk, context: RequestContext, request: Any, places: Places, unknown: str
+    forwarder: RequestForwarder, context: RequestContext, request: Any, places: Places, unknown: str
 ) -> dict[str, Any]:
     """Has the controller change partitions; returns its answer, with refusals of what clients do not reach.
 
@@ -126,26 +130,28 @@ async def _change(
         unknown: what is said of a topic that clients do not reach.
     """
     topics = getattr(request, places.topics)
-    chosen = [topic for topic in topics if _is_open(desk, getattr(topic, places.name))]
+    chosen = [topic for topic in topics if _is_open(forwarder, getattr(topic, places.name))]
     answer: dict[str, Any] = {}
     told: list[Any] = []
     code: int = ErrorCode.UNKNOWN_SERVER_ERROR
     if chosen:
         message = request._replace(**{places.topics: chosen})
         try:
-            response = await desk.send(context, desk.controller(context), message, wait_ms=request.timeout_ms)
+            response = await forwarder.send(
+                context, forwarder.controller(context), message, wait_ms=request.timeout_ms
+            )
         except KafkaError as error:
-            code = desk.unchanged(error)
+            code = forwarder.unchanged(error)
         else:
             answer = response._asdict()
             code = answer.get("error_code", 0) or code
-            desk.noticed(code)
+            forwarder.noticed(code)
             told = answer[places.answered_topics]
     # the controller tells of topics as they are named, those among them that are named twice
     answers = iter(told if len(told) == len(chosen) else [_refused(places, each, code) for each in chosen])
     merged = [
         next(answers)
-        if _is_open(desk, name := getattr(topic, places.name))
+        if _is_open(forwarder, name := getattr(topic, places.name))
         else _refused(places, topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, unknown.format(name))
         for topic in topics
     ]
@@ -159,5 +165,5 @@ def _refused(places: Places, topic: Any, code: int, text: str = "") -> dict[str,
     return {places.name: getattr(topic, places.name), places.answered_partitions: refused}
 
 
-def _is_open(desk: Desk, name: str) -> bool:
-    return desk.own.client_name(name) == name
+def _is_open(forwarder: RequestForwarder, name: str) -> bool:
+    return forwarder.own.client_name(name) == name

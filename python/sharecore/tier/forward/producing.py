@@ -11,7 +11,7 @@ from sharecore.broker.handlers.produce import may_begin
 from sharecore.errors import ErrorCode
 from sharecore.network import Disconnect
 from sharecore.tier.forward.by_leader import ByLeader, Split
-from sharecore.tier.forward.desk import Desk
+from sharecore.tier.forward.forwarder import RequestForwarder
 
 _NO_ACKNOWLEDGEMENT, _BY_THE_LEADER = 0, 1
 _ATTRIBUTES_LOW = 22
@@ -43,15 +43,17 @@ class Producing:
         self._by_leader = by_leader
         self._turns: dict[int, _Turn] = {}
 
-    async def handle(self, desk: Desk, context: RequestContext, request: Any) -> dict[str, Any] | None:
+    async def handle(
+        self, forwarder: RequestForwarder, context: RequestContext, request: Any
+    ) -> dict[str, Any] | None:
         """Forward a request; no answer where the client wants none."""
-        refused = self._refusal(desk, context, request)
+        refused = self._refusal(forwarder, context, request)
         if refused is not None:
             message = self._by_leader.places.join(request, context.api_version, {}, refused)
         elif request.acks == _NO_ACKNOWLEDGEMENT:
-            message = await self._forward(desk, context, request._replace(acks=_BY_THE_LEADER))
+            message = await self._forward(forwarder, context, request._replace(acks=_BY_THE_LEADER))
         else:
-            return await self._forward(desk, context, request)
+            return await self._forward(forwarder, context, request)
         if request.acks != _NO_ACKNOWLEDGEMENT:
             return message
         for topic in message["responses"]:
@@ -62,7 +64,9 @@ class Producing:
                     raise Disconnect(f"produce without acknowledgement failed: {name}")
         return None
 
-    async def _forward(self, desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
+    async def _forward(
+        self, forwarder: RequestForwarder, context: RequestContext, request: Any
+    ) -> dict[str, Any]:
         """Send the batches of one connection on in the order in which they came.
 
         A partition that this node does not know yet is asked for, and what comes behind waits: were the first
@@ -71,35 +75,37 @@ class Producing:
         """
         by_leader, connection = self._by_leader, context.connection
         turn = self._turns.get(connection.id)
-        split = by_leader.split(desk, context, request)
+        split = by_leader.split(forwarder, context, request)
         if turn is None and not split.unknown:
             return await by_leader.end(
-                desk, context, request, split, by_leader.send(desk, context, request, split)
+                forwarder, context, request, split, by_leader.send(forwarder, context, request, split)
             )
         if turn is None:
             turn = self._turns[connection.id] = _Turn()
         turn.waiting += 1
         try:
             async with turn.lock:
-                split = await self._known(desk, context, request)
-                sent = by_leader.send(desk, context, request, split)
+                split = await self._known(forwarder, context, request)
+                sent = by_leader.send(forwarder, context, request, split)
         finally:
             turn.waiting -= 1
             if not turn.waiting:
                 del self._turns[connection.id]
-        return await by_leader.end(desk, context, request, split, sent)
+        return await by_leader.end(forwarder, context, request, split, sent)
 
-    async def _known(self, desk: Desk, context: RequestContext, request: Any) -> Split:
+    async def _known(self, forwarder: RequestForwarder, context: RequestContext, request: Any) -> Split:
         """Return the request by its leaders, once they are known; or as it is when that has taken long."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(min(request.timeout_ms / 1000, _UNKNOWN_S)):
-                while (split := self._by_leader.split(desk, context, request)).unknown:
-                    await desk.upstream.refreshed()
+                while (split := self._by_leader.split(forwarder, context, request)).unknown:
+                    await forwarder.upstream.refreshed()
         return split
 
-    def _refusal(self, desk: Desk, context: RequestContext, request: Any) -> ErrorCode | None:
+    def _refusal(
+        self, forwarder: RequestForwarder, context: RequestContext, request: Any
+    ) -> ErrorCode | None:
         name = request.transactional_id
-        own = name is not None and desk.own.is_transactional_id(name)
+        own = name is not None and forwarder.own.is_transactional_id(name)
         if own or (_is_transactional(request) and not may_begin(context, name)):
             return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         return None

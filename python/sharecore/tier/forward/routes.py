@@ -18,9 +18,9 @@ from sharecore.tier.forward.by_leader import ByLeader, without_leader, without_o
 from sharecore.tier.forward.changes import create_partitions, create_topics, delete_topics
 from sharecore.tier.forward.consumer_fields import partition_as_consumer
 from sharecore.tier.forward.described import tell_classic_group, tell_consumer_group, tell_transaction
-from sharecore.tier.forward.desk import Desk
 from sharecore.tier.forward.everywhere import Everywhere
 from sharecore.tier.forward.fetching import Fetching
+from sharecore.tier.forward.forwarder import RequestForwarder
 from sharecore.tier.forward.offset_answers import KEYS as OFFSETS_OF_GROUPS
 from sharecore.tier.forward.offset_answers import refuse_group, tell_group, tell_groups_own
 from sharecore.tier.forward.placement import elect, list_reassignments, reassign, tell_quorum
@@ -38,39 +38,39 @@ _TRANSACTED = Places(ids_since=6, repeated=Repeated.MERGED)
 _PLACES = Places(repeated=Repeated.MERGED)
 
 
-def _describe_group(desk: Desk, context: RequestContext, group_id: str) -> None:
-    desk.check_group(context, group_id, Operation.DESCRIBE)
+def _describe_group(forwarder: RequestForwarder, context: RequestContext, group_id: str) -> None:
+    forwarder.check_group(context, group_id, Operation.DESCRIBE)
 
 
-def _describe_transaction(desk: Desk, context: RequestContext, name: str) -> None:
-    desk.check_transactional_id(context, name, Operation.DESCRIBE)
+def _describe_transaction(forwarder: RequestForwarder, context: RequestContext, name: str) -> None:
+    forwarder.check_transactional_id(context, name, Operation.DESCRIBE)
 
 
-def _delete_group(desk: Desk, context: RequestContext, group_id: str) -> None:
-    desk.check_group(context, group_id, Operation.DELETE)
+def _delete_group(forwarder: RequestForwarder, context: RequestContext, group_id: str) -> None:
+    forwarder.check_group(context, group_id, Operation.DELETE)
 
 
-def _check_producer(desk: Desk, context: RequestContext, request: Any) -> None:
+def _check_producer(forwarder: RequestForwarder, context: RequestContext, request: Any) -> None:
     code = producer_refusal(context, request)
     if code is not None:
         raise KafkaError(code)
     name = request.transactional_id
-    if name is not None and desk.own.is_transactional_id(name):
+    if name is not None and forwarder.own.is_transactional_id(name):
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 
 
-def _sees_group(desk: Desk, context: RequestContext, each: Any) -> bool:
+def _sees_group(forwarder: RequestForwarder, context: RequestContext, each: Any) -> bool:
     share = getattr(each, "group_type", "").lower() == "share" or each.protocol_type == "share"
-    if share or each.group_id in desk.own.groups:
+    if share or each.group_id in forwarder.own.groups:
         return False
     return context.may(Operation.DESCRIBE, ResourceType.CLUSTER, quiet=True) or context.may(
         Operation.DESCRIBE, ResourceType.GROUP, each.group_id, quiet=True
     )
 
 
-def _sees_transaction(desk: Desk, context: RequestContext, each: Any) -> bool:
+def _sees_transaction(forwarder: RequestForwarder, context: RequestContext, each: Any) -> bool:
     name = each.transactional_id
-    return not desk.own.is_transactional_id(name) and context.may(
+    return not forwarder.own.is_transactional_id(name) and context.may(
         Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, name, quiet=True
     )
 
@@ -207,9 +207,11 @@ _OFFSETS_OF_ONE = about_one(OFFSET_FETCH_OF_ONE.handle)
 _OFFSETS_OF_MANY = about_many(OFFSET_FETCH.handle, OFFSET_FETCH.keys)
 
 
-async def _offset_fetch(desk: Desk, context: RequestContext, request: Any) -> dict[str, Any] | None:
+async def _offset_fetch(
+    forwarder: RequestForwarder, context: RequestContext, request: Any
+) -> dict[str, Any] | None:
     several = context.api_version >= _GROUPS_SINCE
-    return await (_OFFSETS_OF_MANY if several else _OFFSETS_OF_ONE)(desk, context, request)
+    return await (_OFFSETS_OF_MANY if several else _OFFSETS_OF_ONE)(forwarder, context, request)
 
 
 def routes() -> dict[ApiKey, Handle]:

@@ -12,7 +12,7 @@ from sharecore.protocol import ApiKey
 from sharecore.security.acl import Operation
 from sharecore.storage import ResourceType
 from sharecore.tier.forward.beside import own_answer
-from sharecore.tier.forward.desk import Desk, code_of, throttle_of
+from sharecore.tier.forward.forwarder import RequestForwarder, code_of, throttle_of
 from sharecore.tier.topics import OWN_SETTINGS
 
 _Resource = tuple[int, str]
@@ -20,13 +20,15 @@ _Told = dict[_Resource, deque[dict[str, Any]]]
 """By resource; of one that was asked for twice there are two, each of its own keys."""
 
 
-async def describe_configs(desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
+async def describe_configs(
+    forwarder: RequestForwarder, context: RequestContext, request: Any
+) -> dict[str, Any]:
     """Tells settings; of topics the cluster's, with those beside them that the tier keeps."""
     own = await own_answer(context, request)
     # a resource that is named twice may have one answer, which is changed here
     results = [dict(each) for each in own["results"]]
     topics = {
-        key: desk.own.shown.get(key[1], key[1])
+        key: forwarder.own.shown.get(key[1], key[1])
         for each in results
         if (key := _key(each))[0] == ResourceType.TOPIC and not each.get("error_code")
     }
@@ -35,7 +37,7 @@ async def describe_configs(desk: Desk, context: RequestContext, request: Any) ->
         for each in request.resources
         if (each.resource_type, each.resource_name) in topics
     ]
-    told, throttle_ms = await _ask(desk, context, request._replace(resources=asked), "results")
+    told, throttle_ms = await _ask(forwarder, context, request._replace(resources=asked), "results")
     for each in results:
         name = topics.get(_key(each))
         if name is None:
@@ -52,7 +54,7 @@ def _key(result: dict[str, Any]) -> _Resource:
     return result["resource_type"], result["resource_name"]
 
 
-async def alter_configs(desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
+async def alter_configs(forwarder: RequestForwarder, context: RequestContext, request: Any) -> dict[str, Any]:
     """Alters settings; those of topics on the cluster."""
     responses: dict[_Resource, Any] = {}
     ours, theirs = [], []
@@ -75,8 +77,8 @@ async def alter_configs(desk: Desk, context: RequestContext, request: Any) -> di
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
             rights.require(ResourceType.TOPIC, name)
             if context.broker.topics.get(name) is not None:
-                desk.topic(context, name, Operation.ALTER_CONFIGS, writes=True)
-            elif desk.own.hides(name):
+                forwarder.topic(context, name, Operation.ALTER_CONFIGS, writes=True)
+            elif forwarder.own.hides(name):
                 text = f"The topic '{name}' does not exist."
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
             else:
@@ -94,7 +96,7 @@ async def alter_configs(desk: Desk, context: RequestContext, request: Any) -> di
     own = await own_answer(context, request._replace(resources=ours))
     for each in own["responses"]:
         responses[each["resource_type"], each["resource_name"]] = each
-    told, throttle_ms = await _ask(desk, context, request._replace(resources=theirs), "responses")
+    told, throttle_ms = await _ask(forwarder, context, request._replace(resources=theirs), "responses")
     for resource in theirs:
         key = resource.resource_type, resource.resource_name
         if not responses.get(key, {}).get("error_code"):
@@ -103,14 +105,16 @@ async def alter_configs(desk: Desk, context: RequestContext, request: Any) -> di
     return {"responses": told_of, "throttle_time_ms": throttle_ms}
 
 
-async def _ask(desk: Desk, context: RequestContext, request: Any, answered: str) -> tuple[_Told, int]:
+async def _ask(
+    forwarder: RequestForwarder, context: RequestContext, request: Any, answered: str
+) -> tuple[_Told, int]:
     """Return what any broker says of the resources of a request, and for how long it throttles."""
     if not request.resources:
         return {}, 0
     try:
-        response = await desk.send(context, desk.any_node(context), request)
+        response = await forwarder.send(context, forwarder.any_node(context), request)
     except KafkaError as error:
-        desk.upstream.stale()
+        forwarder.upstream.stale()
         lost = ErrorCode.REQUEST_TIMED_OUT
         code = code_of(error, unsent=lost, sent=lost)
         keys = [(each.resource_type, each.resource_name) for each in request.resources]

@@ -18,7 +18,7 @@ from sharecore.coordinator.consumer import Heartbeat
 from sharecore.coordinator.expressions import matches
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.tier.forward.by_coordinator import GROUP, ByCoordinator, group
-from sharecore.tier.forward.desk import Desk
+from sharecore.tier.forward.forwarder import RequestForwarder
 
 _GOOD_FOR_MS = 1_000
 """New topics are seen seconds after they are made; several members of a group share one look."""
@@ -53,19 +53,21 @@ class Heartbeats:
         """Return the subscription of a member that has an expression and beats through this node."""
         return self._members.get((group_id, member_id))
 
-    async def handle(self, desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
+    async def handle(
+        self, forwarder: RequestForwarder, context: RequestContext, request: Any
+    ) -> dict[str, Any]:
         """Forward a heartbeat."""
-        desk.check_group(context, request.group_id, Operation.READ)
+        forwarder.check_group(context, request.group_id, Operation.READ)
         for name in request.subscribed_topic_names or ():
             context.require(Operation.DESCRIBE, ResourceType.TOPIC, name)
         key = request.group_id, request.member_id
         known = self._members.get(key)
         if request.member_epoch < 0:
             self._members.pop(key, None)
-            return await self._route.handle(desk, context, request)
+            return await self._route.handle(forwarder, context, request)
         subscription = _updated(known, request)
-        names = subscription.names | self._resolved(desk, context, subscription.expression)
-        sent = _cluster_names(desk, names)
+        names = subscription.names | self._resolved(forwarder, context, subscription.expression)
+        sent = _cluster_names(forwarder, names)
         message = request
         is_resolved = known is not None or bool(subscription.expression)
         if request.subscribed_topic_names is not None or (is_resolved and sent != subscription.sent):
@@ -75,22 +77,24 @@ class Heartbeats:
         if known is not None:
             # whether the cluster has taken it is not known until it has answered
             self._remember(key, replace(subscription, sent=None))
-        answer = await self._route.handle(desk, context, message)
+        answer = await self._route.handle(forwarder, context, message)
         if not answer["error_code"]:
             self._remember(key, replace(subscription, sent=sent))
         return answer
 
-    def _resolved(self, desk: Desk, context: RequestContext, expression: str) -> frozenset[str]:
+    def _resolved(
+        self, forwarder: RequestForwarder, context: RequestContext, expression: str
+    ) -> frozenset[str]:
         if not expression:
             return frozenset()
         return frozenset(
             name
-            for name in self._matches(desk, context, expression)
+            for name in self._matches(forwarder, context, expression)
             if context.may(Operation.DESCRIBE, ResourceType.TOPIC, name, quiet=True)
         )
 
-    def _matches(self, desk: Desk, context: RequestContext, expression: str) -> list[str]:
-        now_ms = desk.upstream.clock.monotonic_ms()
+    def _matches(self, forwarder: RequestForwarder, context: RequestContext, expression: str) -> list[str]:
+        now_ms = forwarder.upstream.clock.monotonic_ms()
         known = self._matching.get(expression)
         if known is not None and now_ms - known[0] < _GOOD_FOR_MS:
             return known[1]
@@ -130,9 +134,9 @@ def _updated(known: Subscription | None, request: Any) -> Subscription:
     )
 
 
-def _cluster_names(desk: Desk, names: Iterable[str]) -> frozenset[str]:
+def _cluster_names(forwarder: RequestForwarder, names: Iterable[str]) -> frozenset[str]:
     """Return topics as the cluster names them, without those that clients must not read."""
-    own = desk.own
+    own = forwarder.own
     return frozenset(
         own.shown.get(name, name) for name in names if not own.hides(name) and name not in own.closed
     )

@@ -8,32 +8,32 @@ from tests.simulation.machine import drawn_chance
 from tests.simulation.tier.cluster import Kind
 from tests.simulation.tier.test_layers import STATE, Bench, Owner
 
-from sharecore.tier.heir import Heir
 from sharecore.tier.slot_log import Right
+from sharecore.tier.successor import Successor
 from sharecore.upstream import Fetcher
 
 
-class Successor(Owner):
+class Awaiting(Owner):
     """Who awaits the slot."""
 
     async def await_release(self) -> list[bytes]:
         """Takes the slot once it is given up; the values that it has read."""
-        self.heir = Heir(self.log, lambda: Fetcher(self.upstream, committed=False))
-        read = await self.heir.released(1)
+        self.successor = Successor(self.log, lambda: Fetcher(self.upstream, committed=False))
+        read = await self.successor.released(1)
         return [value or b"" for _, _, _, value in await self.log.claim(1, Right.GIVEN, read)]
 
 
 async def _inherited(bench: Bench) -> list[bytes]:
-    """What an heir has read of a slot whose newest record was lost and written over."""
+    """What an successor has read of a slot whose newest record was lost and written over."""
     log = bench.cluster.create(STATE, 1).logs[0]
     bench.cluster.told_all()
-    owner, heir = Owner(bench, 1), Successor(bench, 2)
-    for each in (owner, heir):
+    owner, successor = Owner(bench, 1), Awaiting(bench, 2)
+    for each in (owner, successor):
         await each.run(each.start)
     await owner.run(owner.claim)
     assert await owner.run(lambda: owner.append(b"kept"))
     assert await owner.run(lambda: owner.append(b"lost"))
-    inheriting = bench.loop.create_task(heir.run(heir.await_release))
+    inheriting = bench.loop.create_task(successor.run(successor.await_release))
     await asyncio.sleep(1)
     bench.cluster.lose(log, 1)
     assert not await owner.run(lambda: owner.append(b"refused")), "the cluster knows of no batch before it"
@@ -42,7 +42,7 @@ async def _inherited(bench: Bench) -> list[bytes]:
     await owner.run(lambda: owner.log.release(2))
     read = await asyncio.wait_for(inheriting, 60)
     assert isinstance(read, list)
-    assert await heir.run(lambda: heir.append(b"the heir's"))
+    assert await successor.run(lambda: successor.append(b"the successor's"))
     return read
 
 

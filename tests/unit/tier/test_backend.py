@@ -18,8 +18,8 @@ from sharecore.protocol import ApiKey
 from sharecore.sharestate.keys import SharePartitionKey
 from sharecore.tier import duties as duties_module
 from sharecore.tier.apis import OFFERED
+from sharecore.tier.backend import TierBackend
 from sharecore.tier.duties import SlotDuties
-from sharecore.tier.ground import TierGround
 from sharecore.tier.settings import Send, topics_of
 from sharecore.tier.slots import slot_of_partition
 from sharecore.tier.topics import id_under
@@ -47,8 +47,8 @@ def test_what_a_node_makes_upstream() -> None:
 
 def test_what_is_kept_in_memory() -> None:
     given = {"sharecore.tier.cache.bytes": "2000000", "sharecore.tier.ahead.bytes": "70000"}
-    ground = TierGround()
-    sources = ground.sources(
+    backend = TierBackend()
+    sources = backend.sources(
         BrokerConfig.from_properties(given), cast(Administration, None), cast(Send, None)
     )
     assert (sources.budget.max_bytes, sources.ahead_bytes) == (2_000_000, 70_000)
@@ -57,29 +57,29 @@ def test_what_is_kept_in_memory() -> None:
 @pytest.mark.parametrize("partition", [4, 1000, 2**31 - 1, -1, -5, -(2**31)])
 def test_a_partition_that_no_topic_has_lies_in_some_slot(partition: int) -> None:
     """Clients ask for any number, also of the state topic, whose partitions are the slots themselves."""
-    ground = TierGround()
-    ground._slots = [cast(Any, None)] * 4
-    ground._state_ids = {TOPIC}
+    backend = TierBackend()
+    backend._slots = [cast(Any, None)] * 4
+    backend._state_ids = {TOPIC}
     for topic_id in (TOPIC, UUID(int=8)):
-        assert 0 <= ground.route(SharePartitionKey("g", topic_id, partition), 4) < 4
-    assert [ground.route(SharePartitionKey("g", TOPIC, slot), 4) for slot in range(4)] == [0, 1, 2, 3]
+        assert 0 <= backend.route(SharePartitionKey("g", topic_id, partition), 4) < 4
+    assert [backend.route(SharePartitionKey("g", TOPIC, slot), 4) for slot in range(4)] == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("change", [Change.RECREATED, Change.CREATED])
 def test_a_state_topic_that_was_made_anew_has_its_slots_under_its_new_ids(change: Change) -> None:
-    ground, topic_id = TierGround(), UUID(int=8)
-    ground._config = BrokerConfig.from_properties({})
-    ground._slots = [cast(Any, None)] * 16
-    state = ground._config.sharecore_tier_state_topic
+    backend, topic_id = TierBackend(), UUID(int=8)
+    backend._config = BrokerConfig.from_properties({})
+    backend._slots = [cast(Any, None)] * 16
+    state = backend._config.sharecore_tier_state_topic
     asked = [UUID(int=7), topic_id]
     for each in asked:
-        ground._note_state_topic(change, UpstreamTopic(state, each, True, (), False))
-        ground._note_state_topic(change, UpstreamTopic("another", UUID(int=9), True, (), False))
-        ground._note_state_topic(Change.DELETED, UpstreamTopic(state, UUID(int=9), True, (), False))
+        backend._note_state_topic(change, UpstreamTopic(state, each, True, (), False))
+        backend._note_state_topic(change, UpstreamTopic("another", UUID(int=9), True, (), False))
+        backend._note_state_topic(Change.DELETED, UpstreamTopic(state, UUID(int=9), True, (), False))
         for known in (each, id_under(OFFSETS_TOPIC, each)):
-            slots = [ground.route(SharePartitionKey("g", known, slot), 16) for slot in range(16)]
+            slots = [backend.route(SharePartitionKey("g", known, slot), 16) for slot in range(16)]
             assert slots == list(range(16))
-    former = [ground.route(SharePartitionKey("g", asked[0], slot), 16) for slot in range(16)]
+    former = [backend.route(SharePartitionKey("g", asked[0], slot), 16) for slot in range(16)]
     assert former == [slot_of_partition(asked[0], slot, 16) for slot in range(16)]
 
 

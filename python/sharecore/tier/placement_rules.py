@@ -1,4 +1,4 @@
-"""What operators want of the nodes: slots that belong to certain ones, and nodes that are to have none."""
+"""Placement rules of operators: slots pinned to nodes, and nodes that are drained."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Pin(NamedTuple):
     node: int | None
 
 
-class Wishes:
-    """Wishes as they lie in the settings of a tier; nodes are named by their `node.id`.
+class PlacementRules:
+    """Placement rules in the settings of a tier; nodes are named by their `node.id`.
 
     Args:
-        catalogue: where they lie.
+        catalogue: of the tier's settings.
     """
 
     def __init__(self, catalogue: Catalogue) -> None:

@@ -1,4 +1,4 @@
-"""What a node of a tier stands on: a cluster that keeps records and state, and the slots that are its own."""
+"""The backend of a tier node: a cluster that stores records and state, and the slots that the node owns."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from sharecore.sharestate.keys import STATE_TOPIC, SharePartitionKey
 from sharecore.storage import Catalogue, Configs, DamagedBatch, Topic, Topics
 from sharecore.storage.identity import Identity
 from sharecore.tier.apis import OFFERED
+from sharecore.tier.claim_watcher import ClaimWatcher
 from sharecore.tier.duties import SlotDuties
 from sharecore.tier.forward import Forwarding, Own, ask_offers
 from sharecore.tier.leadership import Leadership, Slot
@@ -33,6 +34,7 @@ from sharecore.tier.nodes import Nodes
 from sharecore.tier.own_topics import Wrong, find_wrong, oversized, set_right
 from sharecore.tier.peers import Peers, inter_node_listener, inter_node_settings
 from sharecore.tier.persister import TierPersister
+from sharecore.tier.placement_rules import PlacementRules
 from sharecore.tier.sending import Sending
 from sharecore.tier.settings import Send, SettingsCatalogue, TierConfigs, make_own_topic, topics_of
 from sharecore.tier.slot_log import SlotLog
@@ -41,15 +43,13 @@ from sharecore.tier.sources import Sources
 from sharecore.tier.topics import UpstreamTopics, id_under
 from sharecore.tier.view import FIRST_NODE_ID, TierView
 from sharecore.tier.window import Budget
-from sharecore.tier.wishes import Wishes
-from sharecore.tier.witness import Witness
 from sharecore.upstream import LATEST, Administration, ExclusiveWriter, Fetcher, Membership, Outlet, Upstream
 from sharecore.upstream import Topic as UpstreamTopic
 from sharecore.upstream import TopicChange as UpstreamChange
 from sharecore.waiting import Periodic
 
 if TYPE_CHECKING:
-    from sharecore.broker.ground import Host
+    from sharecore.broker.backend import Host
     from sharecore.metrics.exposition import Sheet
 
 logger = logging.getLogger(__name__)
@@ -68,7 +68,7 @@ _DEFAULTS = {"client.id": "sharecore-tier", "metadata.max.age.ms": "5000", "requ
 """Of the connection. New topics are seen within so long; a broker may be silent as long as a session is."""
 
 
-class TierGround:
+class TierBackend:
     """The cluster behind a node, and what the node does of it."""
 
     served: Mapping[ApiKey, Served] = OFFERED
@@ -118,8 +118,8 @@ class TierGround:
         self.configs = TierConfigs(catalogue)
         catalogue.follow(self._fetching(committed=False))
         self._settings = catalogue
-        self._wishes = Wishes(catalogue)
-        self._wishes.on_change(self._wished)
+        self._placement = PlacementRules(catalogue)
+        self._placement.on_change(self._placement_changed)
         shown = {state_topic: (STATE_TOPIC, OFFSETS_TOPIC)} if config.sharecore_tier_pass_through else {}
         self.topics = UpstreamTopics(upstream.metadata, self._sources, admin, self.configs, shown)
         self._slots = [self._slot(broker, index) for index in range(slots)]
@@ -151,12 +151,12 @@ class TierGround:
             self._leadership,
             clock,
             rejoin=lambda: self._membership.rejoin(),
-            watch=lambda slots: witness.watch(slots),
+            watch=lambda slots: claim_watcher.watch(slots),
             pins=self._pins,
         )
         logs = [slot.log for slot in self._slots]
-        witness = Witness(logs, lambda: self._fetching(committed=False), self._nodes.seen)
-        self._nodes.drain(config.node_id in self._wishes.drained())
+        claim_watcher = ClaimWatcher(logs, lambda: self._fetching(committed=False), self._nodes.seen)
+        self._nodes.drain(config.node_id in self._placement.drained())
         self.cluster = self._view = TierView(node_id, self._nodes, self._leadership, self._slot_of)
         listener = inter_node_listener(config, broker.listeners.values())
         self._peers = Peers(inter_node_settings(config, listener), lambda: self._nodes.live(listener.name))
@@ -286,7 +286,7 @@ class TierGround:
         )
         return any(isinstance(end, KafkaError) or end.offset > 0 for end in ends.values())
 
-    # the rest of what a broker asks of its ground
+    # the rest of broker.backend.Backend
 
     async def join(self, broker: Host) -> None:
         """Join the tier, and hears who has which slot.
@@ -451,11 +451,11 @@ class TierGround:
                     self._leadership.lost(slot.log, another)
 
     def _pins(self) -> dict[int, int]:
-        return {slot: FIRST_NODE_ID + node for slot, node in self._wishes.pins().items()}
+        return {slot: FIRST_NODE_ID + node for slot, node in self._placement.pins().items()}
 
-    def _wished(self) -> None:
+    def _placement_changed(self) -> None:
         """Operators want something else."""
-        self._nodes.drain(self._config.node_id in self._wishes.drained())
+        self._nodes.drain(self._config.node_id in self._placement.drained())
         self._nodes.tell()
 
     def _fetching(self, committed: bool) -> Fetcher:

@@ -1,4 +1,4 @@
-"""What every route needs: the cluster, each client's lines to it, and what of it clients may see."""
+"""What every route needs: the cluster, the connections of clients to it, and the names they may see."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Own(NamedTuple):
         return name not in self.shown and (name.startswith(INTERNAL_PREFIX) or name in self.topics)
 
 
-class Desk:
+class RequestForwarder:
     """The cluster, as the requests of clients are sent on to it.
 
     Args:

@@ -1,4 +1,4 @@
-"""What a broker stands on: where records, state and settings are kept, and who leads what."""
+"""The backend of a broker: where records, state and settings are stored, and who leads each partition."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Host(Protocol):
-    """What of a broker its ground uses."""
+    """The parts of a broker that its backend uses."""
 
     clock: Clock
     listeners: dict[str, Listener]
@@ -32,8 +32,8 @@ class Host(Protocol):
     share: ShareServices
 
 
-class Ground(StateLogs, Protocol):
-    """All that a broker does not do by itself.
+class Backend(StateLogs, Protocol):
+    """Everything that differs between a broker with a data directory and a tier node.
 
     Attributes:
         served: the APIs on offer; this and what follows exist once it is open.
@@ -75,7 +75,7 @@ class Ground(StateLogs, Protocol):
         """Lets go of what is kept."""
 
     def trouble(self) -> str:
-        """Return why nothing can be served now, and what to do; empty where it can. For an open ground."""
+        """Return why nothing can be served now, and what to do; empty where it can. For an open backend."""
 
     def describe(self) -> str:
         """Where everything is kept, for a person."""

@@ -1,4 +1,4 @@
-"""Sees who takes the slots that others hand over: their partitions say so before the nodes are told."""
+"""Watches for claims of slots that are handed over, which their partitions show before the group does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from sharecore.errors import KafkaError
 from sharecore.tier.claims import SlotHistory
-from sharecore.tier.seats import UNKNOWN, Standing
+from sharecore.tier.ownership import UNKNOWN, Ownership
 from sharecore.tier.slot_log import SlotLog
 from sharecore.tier.sources import Fetching, Subscription
 from sharecore.upstream import NOT_ALLOWED, Fetched
@@ -19,10 +19,10 @@ _ROOM_BYTES = 1 << 18
 _BACK_RECORDS = 50
 """So many of the newest records are looked at, too: the claim may be among them already."""
 
-Claimed = Callable[[int, Standing], object]
+Claimed = Callable[[int, Ownership], object]
 
 
-class Witness:
+class ClaimWatcher:
     """Follows slots that are about to be taken by another node.
 
     Without it the one that gives a slot up would send clients there too soon, and the others would send
@@ -85,7 +85,7 @@ class _Watched:
         self._subscription.allow(_ROOM_BYTES)
         claim = self._history.claim
         if claim is not None and self._told != (claim.node_id, claim.epoch):
-            self._told = Standing(claim.node_id, claim.epoch)
+            self._told = Ownership(claim.node_id, claim.epoch)
             self._claimed(self._log.index, self._told)
 
     def failed(self, error: KafkaError, /) -> None:

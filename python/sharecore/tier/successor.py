@@ -1,4 +1,4 @@
-"""Waits for a slot that its owner gives up: the partition says so, and nobody else has to."""
+"""The next owner of a slot, which waits for the release record of the present one."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ _ROOM_BYTES = 1 << 20
 _RETRY_S = 1.0
 
 
-class Heir:
-    """Of one slot. It reads the partition while the owner still writes: then only a claim is left to be made.
+class Successor:
+    """The next owner of one slot. It reads the partition while the owner still writes,
+    so that only the claim remains.
 
     All of it is fetched by one subscription, which asks each new leader of the partition whether that has all
     that was read: where the cluster has lost some of it, everything is read again.

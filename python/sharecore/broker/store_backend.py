@@ -31,7 +31,7 @@ from sharecore.storage.identity import Identity
 from sharecore.storage.topics import TopicChange
 
 if TYPE_CHECKING:
-    from sharecore.broker.ground import Host
+    from sharecore.broker.backend import Host
     from sharecore.metrics.exposition import Sheet
 
 logger = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ _STATE_BYTES = 32 << 20
 """What may wait for the disk besides the records of clients: state of groups, topics and configurations."""
 
 
-class StoreGround:
+class StoreBackend:
     """The store of a data directory.
 
     Args:

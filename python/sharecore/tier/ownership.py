@@ -1,0 +1,99 @@
+"""Slot ownership: what nodes report to each other, and how reports are merged."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from sharecore.broker.cluster import NOBODY
+
+
+class Ownership(NamedTuple):
+    """The owner of a slot, as far as a node knows; `NOBODY` if it knows of none.
+
+    Of two ownerships the one with the higher epoch counts: an epoch has one owner.
+    """
+
+    node_id: int
+    epoch: int
+
+
+UNKNOWN = Ownership(NOBODY, -1)
+
+
+class Assignment(NamedTuple):
+    """The slot's owner as the group's leader assigned it.
+
+    Attributes:
+        node_id: its owner.
+        epoch: the lowest epoch that the owner may claim with.
+        next_id: the node that takes over once the owner has released it; `NOBODY` if it stays.
+    """
+
+    node_id: int
+    epoch: int
+    next_id: int = NOBODY
+
+
+class Report(NamedTuple):
+    """What a node reports when it joins.
+
+    Attributes:
+        ownerships: of each slot.
+        awaits: slots that it takes as soon as their owners release them; it may own them already.
+        leaving: it wants no slots.
+    """
+
+    node_id: int
+    ownerships: Sequence[Ownership]
+    awaits: Collection[int] = ()
+    leaving: bool = False
+
+    def pack(self) -> dict[str, Any]:
+        """Encode for the wire."""
+        return {
+            "node_id": self.node_id,
+            "owners": [each.node_id for each in self.ownerships],
+            "epochs": [each.epoch for each in self.ownerships],
+            "awaits": sorted(self.awaits),
+            "leaving": self.leaving,
+        }
+
+    @classmethod
+    def unpack(cls, told: Mapping[str, Any]) -> Report:
+        """Out of what was sent."""
+        ownerships = [Ownership(*each) for each in zip(told["owners"], told["epochs"], strict=True)]
+        return cls(told["node_id"], ownerships, frozenset(told["awaits"]), told["leaving"])
+
+
+def pack_assignments(assignments: Sequence[Assignment]) -> dict[str, Any]:
+    """Encode the assignments for the wire."""
+    return {
+        "owners": [each.node_id for each in assignments],
+        "epochs": [each.epoch for each in assignments],
+        "next": {str(slot): each.next_id for slot, each in enumerate(assignments) if each.next_id != NOBODY},
+    }
+
+
+def unpack_assignments(told: Mapping[str, Any]) -> list[Assignment]:
+    """Out of what was sent."""
+    following = told["next"]
+    return [
+        Assignment(node_id, epoch, following.get(str(slot), NOBODY))
+        for slot, (node_id, epoch) in enumerate(zip(told["owners"], told["epochs"], strict=True))
+    ]
+
+
+def merge(reports: Sequence[Report], slots: int) -> list[Ownership]:
+    """Return the ownership of each slot that counts, of those that nodes know; an owner's own word comes
+    first.
+    """
+    merged = [UNKNOWN] * slots
+    for report in reports:
+        for slot, ownership in enumerate(report.ownerships[:slots]):
+            known = merged[slot]
+            if ownership.epoch > known.epoch or (
+                ownership.epoch == known.epoch and ownership.node_id == report.node_id
+            ):
+                merged[slot] = ownership
+    return merged
