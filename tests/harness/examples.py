@@ -48,14 +48,15 @@ class Examples:
 
     def consumer(self, name: str) -> list[str]:
         """Return what an endless program prints of all records, which are there again afterwards."""
-        lines = self._first_lines([self._bin / "python", f"{name}.py", self._bootstrap], len(shown(name)))
+        command: list[str | Path] = [self._bin / "python", f"{name}.py", self._bootstrap]
+        lines = self._first_lines(command, len(shown(name)))
         with BlockingAdmin(bootstrap_servers=self._bootstrap) as admin:
             admin.reset(admin.plan_reset("myshare", Target.earliest()))
         return lines
 
     def worker(self, name: str, target: str) -> list[str]:
         """Return what the functions of a worker print."""
-        command = [self._bin / "sharecore", "work", target, "-b", self._bootstrap]
+        command: list[str | Path] = [self._bin / "sharecore", "work", target, "-b", self._bootstrap]
         return self._first_lines(command, len(shown(name)))
 
     def program(self, name: str) -> list[str]:
