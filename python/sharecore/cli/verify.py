@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from sharecore.cli.clients import CommandFailed, UsageFailed, ctrl_c_ends, failures_in_one_line
+from sharecore.cli.admin import Cluster, FileBesideOwn, SettingsBesideOwn, confluent_settings
+from sharecore.cli.clients import (
+    CommandFailed,
+    UsageFailed,
+    bootstrap_option,
+    ctrl_c_ends,
+    failures_in_one_line,
+)
 from sharecore.cli.store import progress_bar
 
 if TYPE_CHECKING:
     from sharecore.verify.check import Result
+    from sharecore.verify.workload import Plan
 
 EXIT_BREACH = 1
+_TELL_SECONDS = 10.0
 
 
 class _CannotRun(CommandFailed):
@@ -23,25 +40,67 @@ class _CannotRun(CommandFailed):
 
 
 def verify(
-    history: Annotated[
-        Optional[list[Path]],  # noqa: UP045 - typer evaluates the annotation
+    bootstrap: Annotated[
+        str, bootstrap_option("The cluster to try: ours, or Apache Kafka 4.2 and later.", None)
+    ] = "",
+    minutes: Annotated[float, typer.Option(min=0.05, help="How long the load lasts.")] = 10.0,
+    producers: Annotated[int, typer.Option(min=1, max=200, help="Producers; a third use transactions.")] = 8,
+    workers: Annotated[int, typer.Option(min=1, max=1000, help="Members of the share group.")] = 32,
+    topics: Annotated[int, typer.Option(min=1, max=100, help="Topics, made for this and deleted.")] = 3,
+    partitions: Annotated[int, typer.Option(min=1, max=1000, help="Partitions of each topic.")] = 4,
+    group: Annotated[
+        str, typer.Option(help="The share group, which must not exist.  [default: a new one]")
+    ] = "",
+    rate: Annotated[float, typer.Option(min=1, help="Records a second, of all producers together.")] = 400.0,
+    seed: Annotated[
+        Optional[int],  # noqa: UP045 - typer evaluates the annotation
+        typer.Option(help="Repeat the choices and faults of another run.  [default: drawn]"),
+    ] = None,
+    bound: Annotated[
+        float, typer.Option(min=1, help="Seconds after a lock within which a record must be delivered.")
+    ] = 60.0,
+    nemesis: Annotated[
+        bool,
+        typer.Option("--nemesis", help="Start a broker and break it meanwhile: kill, stop, restart, cut ..."),
+    ] = False,
+    broker: Annotated[
+        str,
         typer.Option(
-            metavar="FILE", help="Check a recorded history instead of a cluster; repeat it for parts of one."
+            metavar="COMMAND",
+            help="The broker that --nemesis starts; {port}, {advertised} and {data} are filled in.",
         ),
+    ] = "",
+    output: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Keep the history.  [default: only after a breach]"
+        ),
+    ] = None,
+    history: Annotated[
+        Optional[list[Path]],  # noqa: UP045
+        typer.Option(metavar="FILE", help="Check a recorded history instead; repeat it for parts of one."),
     ] = None,
     report: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option(metavar="FILE", help="Write the result as an HTML page that needs nothing else."),
     ] = None,
+    setting: SettingsBesideOwn = None,
+    command_config: FileBesideOwn = None,
 ) -> None:
     """Prove that a cluster with share groups keeps its promises.
 
     \b
-    sharecore verify --history run.jsonl                     check a recorded history
-    sharecore verify --history run.jsonl --report run.html   and show it on a page
+    sharecore verify -b localhost:9092 --minutes 10          a workload, and what it proves
+    sharecore verify --nemesis --minutes 10 --seed 7         on a broker that is started for it, and broken
+    sharecore verify --history run.jsonl --report run.html   check a recorded history, and show it on a page
 
-    A history holds every call with its start, end and outcome. docs/verify.md describes the format, so that
-    the histories of other workloads can be checked, and each promise.
+    The workload makes topics and a share group of its own, and deletes them at the end. It produces with and
+    without transactions, consumes with members that accept, release, reject, renew, crash and let locks run
+    out, reads everything as plain consumers do, and administers. Every call goes into a history with its
+    start, end and outcome, and the history is checked. docs/verify.md describes its format and each promise.
+
+    --nemesis touches only what it has started itself. Ctrl-C ends the load early: what is left is settled and
+    checked; a second Ctrl-C ends the command.
 
     \b
     exit status 0  no promise was broken
@@ -49,12 +108,123 @@ def verify(
                 2  nothing was proved: wrong usage, no history, or no cluster
     """
     with failures_in_one_line(), ctrl_c_ends():
-        if not history:
-            raise UsageFailed("--history FILE is needed")
-        result = _checked(history)
-        _show(result, report)
+        if sum(map(bool, (history, bootstrap, nemesis))) != 1:
+            raise UsageFailed("one of --bootstrap-server, --nemesis and --history is needed, and one only")
+        if broker and not nemesis:
+            raise UsageFailed("--broker is for --nemesis, which starts it")
+        if history:
+            result = _checked(history)
+            _show(result, report)
+        else:
+            from sharecore.verify.workload import Plan
+
+            chosen = random.SystemRandom().randrange(1 << 31) if seed is None else seed
+            run = f"{chosen:x}-{int(time.time()) % 100_000}"
+            cluster = Cluster(bootstrap or "127.0.0.1:1", setting, command_config)
+            settings = {key: str(value) for key, value in confluent_settings(cluster).items()}
+            if bootstrap:
+                cluster.check()
+            plan = Plan(
+                bootstrap,
+                run,
+                chosen,
+                group or f"verify-{run}",
+                {
+                    key: value
+                    for key, value in settings.items()
+                    if key not in ("bootstrap.servers", "log_level")
+                },
+                minutes * 60,
+                producers,
+                producers // 3,
+                workers,
+                topics,
+                partitions,
+                rate,
+                bound * 1000,
+            )
+            result = _run(plan, broker if nemesis else None, output, report)
     if result.counts:
         raise typer.Exit(EXIT_BREACH)
+
+
+def _run(plan: Plan, broker: str | None, output: Path | None, report: Path | None) -> Result:
+    """Run the workload, check its history, and keep that where it is wanted."""
+    from sharecore.errors import ConfigError, KafkaError
+
+    typer.echo(f"seed {plan.seed}", err=True)
+    with tempfile.TemporaryDirectory(prefix="sharecore-verify-") as directory:
+        home = Path(directory)
+        path = output or home / "history.jsonl"
+        try:
+            troubles = asyncio.run(_load(plan, broker, home, path))
+        except (KafkaError, ConfigError, RuntimeError, OSError) as failure:
+            raise _CannotRun(str(failure)) from None
+        for trouble in troubles[:5]:
+            typer.echo(f"note: {trouble}", err=True)
+        result = _checked([path])
+        _show(result, report)
+        if result.counts and output is None:
+            kept = Path(f"verify-{plan.seed}.jsonl")
+            with contextlib.suppress(OSError):
+                kept.write_bytes(path.read_bytes())
+                typer.echo(f"the history is {kept}", err=True)
+    return result
+
+
+async def _load(plan: Plan, broker: str | None, home: Path, path: Path) -> list[str]:
+    """Run the workload, on a broker that is started for it where there is a command."""
+    from dataclasses import replace
+    from importlib.metadata import version
+
+    from sharecore.verify.nemesis import OWN_BROKER, LocalBroker, Nemesis
+    from sharecore.verify.workload import Workload
+
+    header = {"tool": f"sharecore {version('sharecore')}", "nemesis": broker is not None}
+    local = None if broker is None else LocalBroker(broker or OWN_BROKER, home)
+    try:
+        breaking = None
+        if local is not None:
+            await local.start()
+            plan = replace(plan, bootstrap=local.bootstrap)
+            breaking = Nemesis(local, plan.seed)
+        with _progress() as told:
+            workload = Workload(plan, path, header, told)
+            asyncio.get_running_loop().add_signal_handler(signal.SIGINT, _interrupt, workload.interrupt)
+            return await workload.run(breaking)
+    finally:
+        if local is not None:
+            await local.close()
+
+
+def _interrupt(end: Callable[[], None]) -> None:
+    """End the load at the first Ctrl-C, and the command at the second."""
+    typer.echo("ending the load; Ctrl-C again ends the command at once", err=True)
+    end()
+    asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
+
+
+@contextlib.contextmanager
+def _progress() -> Iterator[Callable[[str], None]]:
+    """Show how far it is: in place on a terminal, else a line from time to time."""
+    shows = sys.stderr.isatty()
+    last = 0.0
+
+    def told(text: str) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if shows:
+            sys.stderr.write(f"\r{text[:100]:<100}")
+            sys.stderr.flush()
+        elif now - last >= _TELL_SECONDS:
+            last = now
+            typer.echo(text, err=True)
+
+    try:
+        yield told
+    finally:
+        if shows:
+            sys.stderr.write("\r" + " " * 100 + "\r")
 
 
 def _checked(history: list[Path]) -> Result:
@@ -64,7 +234,11 @@ def _checked(history: list[Path]) -> Result:
     try:
         with progress_bar("checking") as progress:
             size = sum(path.stat().st_size for path in history)
-            return check(history, lambda done: progress(done, size))
+
+            def told(done: int) -> None:
+                progress(done, size)
+
+            return check(history, told)
     except HistoryError as error:
         raise _CannotRun(str(error)) from None
     except OSError as error:

@@ -52,6 +52,8 @@ class Runtime:
     ) -> None:
         self.settings = settings
         self.take_in = intake
+        self.told_lost: Callable[[Lease], None] | None = None
+        """Called with each lease that is lost."""
         self.lock_ms = 0
         self.poll_gap_ms = 0.0
         self.final: Exception | None = None
@@ -166,6 +168,8 @@ class Runtime:
         self.buffer.add(fetched)
 
     def lose(self, lease: Lease) -> None:
+        if self.told_lost is not None:
+            self.told_lost(lease)
         self.buffer.drop(lambda other: other is lease)
         if lease.lost is not None:
             self.keeper.lose(lease, lease.lost)
@@ -358,6 +362,15 @@ class Runtime:
             for task in self._tasks:
                 task.cancel()
             await self.cluster.close()
+
+    async def vanish(self) -> None:
+        """End as a process does that is killed: without a word to the brokers."""
+        self.closing = True
+        self.buffer.wake()
+        for link in self.links.values():
+            link.abandon()
+        await self._stop_tasks()
+        await self.cluster.close()
 
     async def _stop_tasks(self) -> None:
         tasks = list(self._tasks)

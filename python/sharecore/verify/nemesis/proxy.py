@@ -1,0 +1,106 @@
+"""A TCP relay between clients and a broker that cuts, delays, half-closes and swallows."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import struct
+
+_CHUNK = 1 << 16
+_NO_LINGER = struct.pack("ii", 1, 0)
+
+
+class Proxy:
+    """Relays bytes to a port of this machine.
+
+    Attributes:
+        port: where clients connect; 0 until it was started.
+        delay_s: how long each piece of data is held back.
+    """
+
+    def __init__(self, target: int) -> None:
+        self.port = 0
+        self.delay_s = 0.0
+        self._target = target
+        self._flows = asyncio.Event()
+        self._flows.set()
+        self._server: asyncio.Server | None = None
+        self._pairs: dict[asyncio.StreamWriter, asyncio.StreamWriter] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        """Listen on a free port."""
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def stop(self) -> None:
+        """End all connections."""
+        if self._server is not None:
+            self._server.close()
+        self.release()
+        self.cut()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def cut(self) -> None:
+        """Reset all connections, on both sides."""
+        for client, broker in list(self._pairs.items()):
+            _reset(client)
+            _reset(broker)
+
+    def half_close(self) -> None:
+        """Tell every broker's side that its client sends nothing more; answers still pass."""
+        for broker in list(self._pairs.values()):
+            with contextlib.suppress(OSError, RuntimeError):
+                broker.write_eof()
+
+    def hold(self) -> None:
+        """Let nothing pass from now on."""
+        self._flows.clear()
+
+    def release(self) -> None:
+        """Let everything pass again."""
+        self._flows.set()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        try:
+            broker_reader, broker_writer = await asyncio.open_connection("127.0.0.1", self._target)
+        except OSError:
+            writer.transport.abort()
+            return
+        self._pairs[writer] = broker_writer
+        both = [
+            asyncio.create_task(self._pass(reader, broker_writer)),
+            asyncio.create_task(self._pass(broker_reader, writer)),
+        ]
+        try:
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in both:
+                each.cancel()
+            await asyncio.gather(*both, return_exceptions=True)
+            del self._pairs[writer]
+            writer.transport.abort()
+            broker_writer.transport.abort()
+
+    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError, RuntimeError):
+            while data := await reader.read(_CHUNK):
+                if self.delay_s:
+                    await asyncio.sleep(self.delay_s)
+                await self._flows.wait()
+                writer.write(data)
+                await writer.drain()
+
+
+def _reset(writer: asyncio.StreamWriter) -> None:
+    """End a connection with a reset, as a peer sees it that was cut off."""
+    connection = writer.get_extra_info("socket")
+    if connection is not None:
+        with contextlib.suppress(OSError):
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+    writer.transport.abort()

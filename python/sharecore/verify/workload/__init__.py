@@ -1,0 +1,8 @@
+"""The workload: producers, members of a share group, plain consumers and administration, all written down."""
+
+from __future__ import annotations
+
+from sharecore.verify.workload.plan import Plan
+from sharecore.verify.workload.run import Workload
+
+__all__ = ["Plan", "Workload"]

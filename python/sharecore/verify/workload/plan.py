@@ -1,0 +1,49 @@
+"""What a workload consists of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+DELIVERY_LIMIT = 5
+LOCKS_MS = (2000, 15_000)
+"""Durations of acquisition locks that are tried: the first one that the cluster allows is used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A workload; the same seed makes the same choices, as far as the cluster's answers allow.
+
+    Args:
+        bootstrap: of the cluster.
+        run: in the names of topics and groups, and in each record, so that runs do not mix.
+        settings: more settings of every client, by the names of confluent-kafka.
+        seconds: how long the load lasts; what is left is settled afterwards.
+        rate: records a second of all producers together.
+        transactions: how many of the producers use transactions.
+        bound_ms: within this time after its lock ran out a record must be delivered.
+    """
+
+    bootstrap: str
+    run: str
+    seed: int
+    group: str
+    settings: Mapping[str, str] = field(default_factory=dict)
+    seconds: float = 600.0
+    producers: int = 8
+    transactions: int = 3
+    workers: int = 32
+    topics: int = 3
+    partitions: int = 4
+    rate: float = 400.0
+    bound_ms: float = 60_000.0
+
+    @property
+    def topic_names(self) -> list[str]:
+        """The topics of the load."""
+        return [f"verify-{self.run}-{number}" for number in range(self.topics)]
+
+    @property
+    def places(self) -> list[tuple[str, int]]:
+        """All partitions of the load."""
+        return [(topic, partition) for topic in self.topic_names for partition in range(self.partitions)]

@@ -1,0 +1,200 @@
+"""Runs a workload from the topics to the last reading."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from sharecore.admin import Admin
+from sharecore.admin.topics import TopicAdmin
+from sharecore.clock import SystemClock
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.verify.history import Writer
+from sharecore.verify.workload.journal import Journal
+from sharecore.verify.workload.lives import Lives, look
+from sharecore.verify.workload.plan import DELIVERY_LIMIT, LOCKS_MS, Plan
+from sharecore.verify.workload.producers import Sender, TransactionalSender
+from sharecore.verify.workload.readers import Reader
+from sharecore.verify.workload.workers import Worker
+
+_LOOK_SECONDS = 2.0
+_DRAIN_SECONDS_MAX = 300.0
+
+
+class Workload:
+    """Load, then everything that is left is settled, then everything is read once more.
+
+    Args:
+        path: of the history.
+        header: more for its first line.
+        told: called about once a second with a line about how far it is.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        path: Path,
+        header: dict[str, Any],
+        told: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._plan, self._path, self._header, self._told = plan, path, header, told
+        self._ours = {"bootstrap.servers": plan.bootstrap, **plan.settings}
+        self._lock_ms = 0
+        self._limit = 0
+        self._interrupted = threading.Event()
+
+    def interrupt(self) -> None:
+        """End the load early; what is left is settled and checked all the same."""
+        self._interrupted.set()
+
+    async def run(self, nemesis: Callable[[Writer], Awaitable[None]] | None = None) -> list[str]:
+        """Run it; return the first troubles that parts of the workload had.
+
+        Args:
+            nemesis: breaks things while the load lasts, and has mended everything when it ends.
+
+        Raises:
+            KafkaError: the cluster cannot be set up for it.
+            OSError: the history cannot be written.
+        """
+        plan = self._plan
+        async with TopicAdmin(self._ours) as topics, Admin(self._ours) as admin:
+            for name in plan.topic_names:
+                await topics.create(name, partitions=plan.partitions, configs={"retention.ms": "-1"})
+            await self._set_up_group(admin)
+            group = {"delivery_limit": self._limit, "isolation": "read_uncommitted", "from": "earliest"}
+            header = {
+                **self._header,
+                "seed": plan.seed,
+                "bound_ms": plan.bound_ms,
+                "groups": {plan.group: group, f"verify-{plan.run}-life": {"from": "earliest"}},
+            }
+            with Writer(self._path, header, SystemClock.monotonic_ms) as writer:
+                journal = Journal(plan, writer)
+                await self._run(journal, admin, writer, nemesis)
+            for name in plan.topic_names:
+                await self._let_fail(topics.delete(name), journal)
+            await self._let_fail(admin.delete_group(plan.group), journal)
+        return journal.troubles
+
+    async def _let_fail(self, call: Awaitable[None], journal: Journal) -> None:
+        try:
+            await call
+        except KafkaError as error:
+            journal.trouble("cleaning up", error)
+
+    async def _set_up_group(self, admin: Admin) -> None:
+        """Let the group begin with the first record; use the shortest lock that the cluster allows."""
+        await admin.alter_configs(self._plan.group, {"share.auto.offset.reset": "earliest"})
+        for lock_ms in LOCKS_MS:
+            if await self._is_allowed(admin, "share.record.lock.duration.ms", lock_ms):
+                self._lock_ms = lock_ms
+                break
+        # before Kafka 4.3 groups do not have the setting: counts are not held against a limit
+        if await self._is_allowed(admin, "share.delivery.count.limit", DELIVERY_LIMIT):
+            self._limit = DELIVERY_LIMIT
+
+    async def _is_allowed(self, admin: Admin, name: str, value: int) -> bool:
+        """Set a setting of the group; return whether the cluster allows it."""
+        try:
+            await admin.alter_configs(self._plan.group, {name: str(value)})
+        except KafkaError as error:
+            if error.code is not ErrorCode.INVALID_CONFIG:
+                raise
+            return False
+        return True
+
+    async def _run(
+        self,
+        journal: Journal,
+        admin: Admin,
+        writer: Writer,
+        nemesis: Callable[[Writer], Awaitable[None]] | None,
+    ) -> None:
+        plan = self._plan
+        confluent = {"bootstrap.servers": plan.bootstrap, **plan.settings}
+        pause_s = 10 * max(1, plan.producers) / plan.rate
+        senders: list[Sender] = []
+        for number in range(plan.producers):
+            kind = TransactionalSender if number < plan.transactions else Sender
+            senders.append(kind(journal, f"producer-{number}", confluent, pause_s))
+        readers = [Reader(journal, each, confluent) for each in ("read_uncommitted", "read_committed")]
+        producing = [threading.Thread(target=each.run, daemon=True) for each in senders]
+        reading = [threading.Thread(target=each.run, daemon=True) for each in readers]
+        member = self._ours | {"group.id": plan.group, "share.acknowledgement.mode": "explicit"}
+        lock_s = (self._lock_ms or LOCKS_MS[-1]) / 1000
+        for thread in (*producing, *reading):
+            thread.start()
+        working = [
+            asyncio.ensure_future(Worker(journal, number, lock_s, member).run())
+            for number in range(plan.workers)
+        ]
+        living = asyncio.ensure_future(Lives(journal, self._ours).run())
+        breaking = asyncio.ensure_future(nemesis(writer)) if nemesis is not None else None
+        try:
+            await self._load(journal, admin)
+            if breaking is not None:
+                breaking.cancel()
+                await asyncio.wait([breaking])
+                if not breaking.cancelled():
+                    breaking.result()
+            journal.load.clear()
+            await self._join(producing, journal, "producers send what is left")
+            await living
+            await self._drain(journal, admin, lock_s)
+        finally:
+            journal.load.clear()
+            journal.stopped.set()
+            await asyncio.wait([*working, living])
+        await asyncio.gather(*working)
+        await self._join(reading, journal, "readers read to the end")
+        await look(journal, admin)
+
+    async def _join(self, threads: list[threading.Thread], journal: Journal, what: str) -> None:
+        while any(thread.is_alive() for thread in threads):
+            self._told(f"{what}: {_so_far(journal)}")
+            await asyncio.sleep(0.2)
+
+    async def _load(self, journal: Journal, admin: Admin) -> None:
+        began = time.monotonic()
+        looked = 0.0
+        while (past := time.monotonic() - began) < self._plan.seconds and not self._interrupted.is_set():
+            self._told(f"{past:.0f} of {self._plan.seconds:.0f} s: {_so_far(journal)}")
+            if past - looked >= _LOOK_SECONDS:
+                looked = past
+                await self._look(journal, admin)
+            await asyncio.sleep(0.2)
+
+    async def _look(self, journal: Journal, admin: Admin) -> dict[Any, tuple[int, int | None]]:
+        try:
+            return await look(journal, admin)
+        except KafkaError as error:
+            journal.trouble("admin", error)
+            return {}
+
+    async def _drain(self, journal: Journal, admin: Admin, lock_s: float) -> None:
+        """Wait until everything is settled, or for so long that what is left is stuck."""
+        plan = self._plan
+        began = time.monotonic()
+        enough = lock_s + plan.bound_ms / 1000 + 5
+        known, since, since_ms = -1, time.monotonic(), journal.now_ms()
+        while time.monotonic() - began < _DRAIN_SECONDS_MAX:
+            self._told(f"settling what is left: {_so_far(journal)}")
+            if journal.taken + journal.settled != known:
+                known, since, since_ms = journal.taken + journal.settled, time.monotonic(), journal.now_ms()
+            found = await self._look(journal, admin)
+            done = len(found) == len(plan.places) and all(lag == 0 for _, lag in found.values())
+            if time.monotonic() - since > (2 if done else enough):
+                break
+            await asyncio.sleep(0.5)
+        for topic, partition in plan.places:
+            journal.write("quiet", since_ms, group=plan.group, topic=topic, partition=partition)
+        await self._look(journal, admin)
+
+
+def _so_far(journal: Journal) -> str:
+    return f"{journal.sent:,} sent, {journal.taken:,} delivered, {journal.settled:,} settled"
