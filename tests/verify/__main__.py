@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.harness.broker import ROOT, SHARECORE, Broker
-from tests.harness.tier import LIBS, ONE_COPY, SMALL
+from tests.harness.broker import KAFKA_LIBS, ROOT, SHARECORE, Broker
+from tests.harness.tier import ONE_COPY, SMALL
 
 APACHE = ("4.3.1", "4.4.0")
 SETUPS = ("sharecore", *(f"apache-{version}" for version in APACHE), "tier")
@@ -26,7 +26,7 @@ def broker_of(setup: str, home: Path) -> Iterator[str]:
     if setup == "sharecore":
         yield ""
     elif setup == "tier":
-        upstream = Broker(home / "upstream", "apache", SMALL, libs=LIBS)
+        upstream = Broker(home / "upstream", "apache", SMALL, libs=KAFKA_LIBS.parent / "kafka-3.9.1")
         upstream.start()
         settings = ONE_COPY | {
             "listeners": "PLAINTEXT://127.0.0.1:{port}",
@@ -47,9 +47,7 @@ def broker_of(setup: str, home: Path) -> Iterator[str]:
         finally:
             upstream.kill()
     else:
-        libs = ROOT / f"build/jars/kafka-{setup.removeprefix('apache-')}"
-        if setup.endswith("4.3.1"):
-            libs = Path(os.environ.get("KAFKA_LIBS", libs))
+        libs = KAFKA_LIBS.parent / f"kafka-{setup.removeprefix('apache-')}"
         script = ROOT / "tests/verify/apache.sh"
         yield f"bash {shlex.quote(str(script))} {shlex.quote(str(libs))} {{port}} {{advertised}} {{data}}"
 
