@@ -61,7 +61,7 @@ class CommittedOffset(NamedTuple):
         leader_epoch: of the last record consumed; -1 when the consumer did not say.
         metadata: the consumer's text.
         commit_ms: when it was committed.
-        expire_ms: when it is to be forgotten, by the wish of an old client; -1 leaves it to the broker.
+        expire_ms: when it is to be forgotten, as an old client asked; -1 leaves it to the broker.
         topic_id: of the topic it was committed for; None in commits that name only the topic.
     """
 

@@ -1,4 +1,4 @@
-"""One partition of one topic, as the rest of the house knows it."""
+"""One partition of one topic, as the rest of the broker uses it."""
 
 from __future__ import annotations
 
