@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,9 @@ import pytest
 from sharecore.config import (
     BrokerConfig,
     GroupConfig,
+    Kind,
     OffsetReset,
+    Status,
     TopicConfig,
     broker_keys,
     check_group_config,
@@ -16,6 +19,7 @@ from sharecore.config import (
     listeners_of,
     parse_properties,
     read_properties,
+    topic_keys,
     unknown_names,
 )
 from sharecore.config.group import parse_duration_ms
@@ -79,8 +83,8 @@ def test_a_bad_value_names_key_value_and_what_is_allowed(name: str, text: str, a
         ("share.retry.backoff.ms", "86400001", "Value must be no more than 86400000"),
         ("share.retry.backoff.max.ms", "604800001", "Value must be no more than 604800000"),
         ("share.retry.backoff.multiplier", "0.9", "Value must be at least 1.0"),
-        ("share.retry.backoff.multiplier", "NaN", "The value must be a number within its limits"),
-        ("share.retry.backoff.jitter", "NaN", "The value must be a number within its limits"),
+        ("share.retry.backoff.multiplier", "NaN", "The value must be a number from 1.0 to 10.0"),
+        ("share.retry.backoff.jitter", "-NaN", "The value must be a number from 0.0 to 1.0"),
         ("share.retry.backoff.jitter", "1.1", "Value must be no more than 1.0"),
         ("share.retry.backoff.on", "session", "String must be one of: release, timeout"),
         ("share.retry.backoff.on", "", "String must be one of: release, timeout"),
@@ -368,3 +372,17 @@ def test_every_key_has_its_own_words() -> None:
             assert key.doc.endswith("."), key.name
             if key.default is not None:
                 assert key.parse(key.format(key.default) or "") == key.default
+
+
+@pytest.mark.parametrize("text", ["NaN", "-NaN", "+NaN"])
+def test_nan_is_no_number(text: str) -> None:
+    doubles = [
+        key
+        for keys in (broker_keys(), topic_keys(), group_keys())
+        for _, key in keys.values()
+        if key.kind is Kind.DOUBLE and key.status is Status.WORKS
+    ]
+    assert len(doubles) >= 4
+    for key in doubles:
+        with pytest.raises(ConfigError, match=f"{key.name}={re.escape(text)}: not a number"):
+            key.parse(text)

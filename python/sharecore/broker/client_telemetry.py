@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _EXPANDED = 8
 """A push may expand to so many times the bytes that it may have."""
+_CLIENT_CHARACTERS_MAX = 255
 
 
 class ClientTelemetry:
@@ -100,5 +101,6 @@ class ClientTelemetry:
 
 
 def _client(connection: Connection, client_id: str | None) -> Client:
-    name, version = connection.client_software
-    return Client(client_id or "", name, version, connection.peer_host, str(connection.peer_port))
+    texts = (client_id or "", *connection.client_software, connection.peer_host, str(connection.peer_port))
+    # it is remembered as long as the client pushes: clients choose the length
+    return Client(*(text[:_CLIENT_CHARACTERS_MAX] for text in texts))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field, fields
@@ -130,7 +131,13 @@ class ConfigKey:
             raise ValueError(f"not a {self.kind.name.lower()}")
         return int(text)
 
+    def _is_no_number(self, value: Any) -> bool:
+        """Whether a value is NaN: it would pass all limits, and none would hold against it."""
+        return self.status is Status.WORKS and isinstance(value, float) and math.isnan(value)
+
     def _within_limits(self, value: Any) -> None:
+        if self._is_no_number(value):
+            raise ValueError("not a number")
         if self.low is not None and value < self.low:
             raise ValueError("too low")
         if self.high is not None and value > self.high:
@@ -157,6 +164,8 @@ class ConfigKey:
                 value = self._convert(text)
             except ValueError:
                 return f"Not a number of type {self.kind.name}"
+            if self._is_no_number(value):
+                return f"The value must be {self.allowed}"
             if self.low is not None and value < self.low:
                 return f"Value must be at least {self.low}"
             if self.high is not None and value > self.high:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 
@@ -31,12 +30,6 @@ def _check_weights(words: tuple[str, ...]) -> None:
         raise ValueError("too many topics")
     if len(set(topics)) < len(topics):
         raise ValueError("a topic has two weights")
-
-
-def _check_number(value: float) -> None:
-    """a number within its limits"""
-    if math.isnan(value):  # as small as it is large
-        raise ValueError("not a number")
 
 
 def _check_not_empty(words: tuple[str, ...]) -> None:
@@ -109,7 +102,6 @@ class QueueSettings:
         "How much longer the wait is before each further delivery; 1: always the same.",
         low=1.0,
         high=10.0,
-        check=_check_number,
         own=True,
     )
     share_retry_backoff_jitter: float = setting(
@@ -118,7 +110,6 @@ class QueueSettings:
         "A wait is longer by up to this part of it, so that not all come back at once.",
         low=0.0,
         high=1.0,
-        check=_check_number,
         own=True,
     )
     share_retry_backoff_on: tuple[str, ...] = setting(

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _SAY_AGAIN_MS = 60_000
-_CAUSES_MAX = 10_000
+_CAUSES_MAX = 1_000
+_CAUSE_CHARACTERS_MAX = 255
 
 
 class DeadLetterOffice:
@@ -89,10 +90,11 @@ class DeadLetterOffice:
         now_ms = self._clock.monotonic_ms()
         if len(self._said_ms) >= _CAUSES_MAX:
             self._said_ms.clear()
-        last_ms = self._said_ms.get((group_id, cause))
+        about = group_id[:_CAUSE_CHARACTERS_MAX], cause[:_CAUSE_CHARACTERS_MAX]
+        last_ms = self._said_ms.get(about)
         if last_ms is not None and now_ms - last_ms < _SAY_AGAIN_MS:
             return False
-        self._said_ms[group_id, cause] = now_ms
+        self._said_ms[about] = now_ms
         return True
 
     def outbox(

@@ -35,6 +35,8 @@ def _kept(case: Case, ours: Verdict, apache: Verdict) -> str:
     names = case.settings.keys() | case.broker.keys()
     if ours.refused and not apache.refused and any(name.startswith(_READ_WHEN_USED) for name in names):
         return "read when used"
+    if ours.refused and not apache.refused and "NaN" in {*case.settings.values(), *case.broker.values()}:
+        return "not a number"
     if any(name.startswith(_NEWER) for name in names):
         return "dead letters are newer"
     if apache.refused and _PAST_APACHE in apache.refused and "no more than" in apache.refused:

@@ -152,6 +152,13 @@ def test_names_do_not_pile_up() -> None:
     assert len(taken.series._names) <= 10
 
 
+def test_nothing_is_remembered_of_names_that_are_too_long() -> None:
+    taken = Taken(series_max=5)
+    for number in range(5):
+        taken.push(Push().level(f"{number}{'n' * 100_000}", 1))
+    assert len(taken.series._names) == 0
+
+
 @pytest.mark.parametrize(
     ("pushed", "left_out"),
     [

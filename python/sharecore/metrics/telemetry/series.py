@@ -134,6 +134,8 @@ class PushedSeries:
 
     def _key(self, point: Point, of_client: _Labels) -> _Key | None:
         """Where a value goes; None where it cannot be shown."""
+        if len(point.name) > _SERIES_CHARACTERS_MAX:
+            return None  # and nothing is remembered of it
         about = point.name, point.meaning
         if about not in self._names:
             self._names[about] = self._sample_name(*about)
@@ -149,7 +151,7 @@ class PushedSeries:
         return (name, text) if len(name) + len(text) <= _SERIES_CHARACTERS_MAX else None
 
     def _sample_name(self, told: str, meaning: Meaning | None) -> str | None:
-        if meaning is None or len(told) > _SERIES_CHARACTERS_MAX:
+        if meaning is None:
             return None
         name = PREFIX + _NOT_A_NAME.sub("_", told.removeprefix(_OF_KAFKA))
         doc = f"{_NOT_A_WORD.sub('?', told)}, as clients push it."

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-
 from sharecore.errors import ErrorCode
+from sharecore.tier.forward.remembered import NAME_BYTES, Remembered
 from sharecore.upstream import Upstream
 
-REMEMBERED_MAX = 10_000
+REMEMBERED_BYTES_MAX = 16 << 20
 MOVED = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
 
 
@@ -16,13 +15,12 @@ class UpstreamCoordinators:
 
     Args:
         upstream: the cluster.
-        remembered_max: those that were not asked for longest are forgotten first.
+        bytes_max: beyond, those that were not asked for longest are forgotten.
     """
 
-    def __init__(self, upstream: Upstream, remembered_max: int = REMEMBERED_MAX) -> None:
+    def __init__(self, upstream: Upstream, bytes_max: int = REMEMBERED_BYTES_MAX) -> None:
         self._upstream = upstream
-        self._max = remembered_max
-        self._known: OrderedDict[tuple[int, str], int] = OrderedDict()
+        self._known: Remembered[tuple[int, str], int] = Remembered(bytes_max)
 
     async def find(self, kind: int, key: str) -> int:
         """Return the broker's id.
@@ -32,14 +30,11 @@ class UpstreamCoordinators:
         """
         known = self._known.get((kind, key))
         if known is not None and known in self._upstream.metadata.nodes:
-            self._known.move_to_end((kind, key))
             return known
         node = await self._upstream.find_coordinator(kind, key)
-        self._known[kind, key] = node
-        if len(self._known) > self._max:
-            self._known.popitem(last=False)
+        self._known.put((kind, key), node, 2 * NAME_BYTES + 4 * len(key))
         return node
 
     def forget(self, kind: int, key: str) -> None:
         """It was another one, or cannot be reached."""
-        self._known.pop((kind, key), None)
+        self._known.pop((kind, key))

@@ -8,7 +8,6 @@ coordinator has changed or a connection was lost.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,10 +18,11 @@ from sharecore.coordinator.expressions import matches
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.tier.forward.by_coordinator import GROUP, ByCoordinator, group
 from sharecore.tier.forward.forwarder import RequestForwarder
+from sharecore.tier.forward.remembered import NAME_BYTES, Remembered
 
 _GOOD_FOR_MS = 1_000
 """New topics are seen seconds after they are made; several members of a group share one look."""
-_EXPRESSIONS_MAX = 256
+_MATCHING_BYTES_MAX = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +41,16 @@ class Subscription:
 
 
 class Heartbeats:
-    """Forwards the heartbeats of consumer groups; `remembered_max` bounds the members with an expression."""
+    """Forwards the heartbeats of consumer groups.
 
-    def __init__(self, remembered_max: int = 10_000) -> None:
+    Args:
+        bytes_max: memory for members with an expression; beyond, the silent ones are forgotten first.
+    """
+
+    def __init__(self, bytes_max: int = 64 << 20) -> None:
         self._route = ByCoordinator(GROUP, "group_id", group(Operation.READ))
-        self._max = remembered_max
-        self._members: OrderedDict[tuple[str, str], Subscription] = OrderedDict()
-        self._matching: OrderedDict[str, tuple[int, list[str]]] = OrderedDict()
+        self._members: Remembered[tuple[str, str], Subscription] = Remembered(bytes_max)
+        self._matching: Remembered[str, tuple[int, list[str]]] = Remembered(_MATCHING_BYTES_MAX)
 
     def get(self, group_id: str, member_id: str) -> Subscription | None:
         """Return the subscription of a member that has an expression and beats through this node."""
@@ -63,7 +66,7 @@ class Heartbeats:
         key = request.group_id, request.member_id
         known = self._members.get(key)
         if request.member_epoch < 0:
-            self._members.pop(key, None)
+            self._members.pop(key)
             return await self._route.handle(forwarder, context, request)
         subscription = _updated(known, request)
         names = subscription.names | self._resolved(forwarder, context, subscription.expression)
@@ -99,20 +102,21 @@ class Heartbeats:
         if known is not None and now_ms - known[0] < _GOOD_FOR_MS:
             return known[1]
         found = matches(expression, context.broker.topics.names())
-        self._matching[expression] = now_ms, found
-        self._matching.move_to_end(expression)
-        if len(self._matching) > _EXPRESSIONS_MAX:
-            self._matching.popitem(last=False)
+        # the names themselves are those of the topics
+        self._matching.put(expression, (now_ms, found), NAME_BYTES + 4 * len(expression) + 8 * len(found))
         return found
 
     def _remember(self, key: tuple[str, str], subscription: Subscription) -> None:
         if not subscription.expression:
-            self._members.pop(key, None)
+            self._members.pop(key)
             return
-        self._members[key] = subscription
-        self._members.move_to_end(key)
-        if len(self._members) > self._max:
-            self._members.popitem(last=False)
+        self._members.put(key, subscription, _size(key, subscription))
+
+
+def _size(key: tuple[str, str], subscription: Subscription) -> int:
+    """Return about how many bytes a member takes."""
+    texts = [*key, subscription.expression, *subscription.names, *(subscription.sent or ())]
+    return NAME_BYTES * (len(texts) + 2) + 4 * sum(map(len, texts))
 
 
 def _updated(known: Subscription | None, request: Any) -> Subscription:

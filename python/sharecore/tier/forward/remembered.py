@@ -1,0 +1,53 @@
+"""What a node remembers for clients, bounded in bytes: clients choose the length of what they name."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+NAME_BYTES = 100
+"""About what a name takes beyond its characters."""
+
+
+class Remembered(Generic[Key, Value]):
+    """Values by key; the least recently used are forgotten first.
+
+    Args:
+        bytes_max: memory that all of them may take. One that is larger is not kept at all.
+    """
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._bytes = 0
+        self._entries: OrderedDict[Key, tuple[Value, int]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, key: Key) -> Value | None:
+        """Return a value, which is the most recently used one from now on."""
+        found = self._entries.get(key)
+        if found is None:
+            return None
+        self._entries.move_to_end(key)
+        return found[0]
+
+    def put(self, key: Key, value: Value, size: int) -> None:
+        """Remember a value that takes about so many bytes with its key."""
+        self.pop(key)
+        if size > self._bytes_max:
+            return
+        self._entries[key] = value, size
+        self._bytes += size
+        while self._bytes > self._bytes_max:
+            _, (_, freed) = self._entries.popitem(last=False)
+            self._bytes -= freed
+
+    def pop(self, key: Key) -> None:
+        """Forget a value."""
+        _, freed = self._entries.pop(key, (None, 0))
+        self._bytes -= freed
