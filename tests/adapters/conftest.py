@@ -1,7 +1,11 @@
-"""What the tests of adapters share: a broker whose locks are short, and workers that are killed."""
+"""What the tests of adapters share: a broker whose locks are short, and workers that are killed.
+
+BROKER=apache runs the same tests on Apache Kafka.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -12,9 +16,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.harness.broker import QUICK_GROUPS, ROOT, Broker
+from tests.harness.broker import KAFKA_LIBS, QUICK_GROUPS, Broker
 from tests.harness.clients import configure_group
 
+from sharecore.client import ShareConsumer
+
+KIND = os.environ.get("BROKER", "sharecore")
+HAS_LETTERS = KIND == "sharecore" or not list(KAFKA_LIBS.glob("kafka-clients-4.[0-3].*.jar"))
+"""Whether the broker knows dead letters, which Apache Kafka does from 4.4 on."""
 SECONDS_MAX = 180.0
 LOCK_MS = 5_000
 
@@ -36,9 +45,11 @@ class Work:
         self.environment = os.environ | {
             "BOOTSTRAP": broker.bootstrap,
             "LEDGER": str(self._ledger),
-            "PYTHONPATH": f"{home}:{ROOT / 'python'}:{os.environ.get('PYTHONPATH', '')}",
+            "PYTHONPATH": f"{home}:{os.environ.get('PYTHONPATH', '')}",
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         }
+        if HAS_LETTERS:
+            self.environment["LETTERS"] = "dlq.jobs"
         self._workers: list[subprocess.Popen[bytes]] = []
 
     def start(self, count: int = 1) -> None:
@@ -101,13 +112,30 @@ class Work:
             time.sleep(0.1)
         return done
 
+    def letters(self, count: int) -> list[bytes]:
+        """Return the values of so many dead letters; on brokers that know none, none."""
+        if not HAS_LETTERS:
+            return []
+
+        async def read() -> list[bytes]:
+            settings = {"bootstrap.servers": self.broker.bootstrap, "group.id": "letters"}
+            found: list[bytes] = []
+            async with ShareConsumer(settings) as consumer:
+                consumer.subscribe(["dlq.jobs"])
+                while len(found) < count:
+                    found += [record.value or b"" for record in await consumer.poll(timeout=60)]
+            return found
+
+        configure_group(self.broker.bootstrap, "letters", share_auto_offset_reset="earliest")
+        return asyncio.run(asyncio.wait_for(read(), 90))
+
     def log(self) -> str:
         return (self.home / "worker.log").read_text()
 
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[Broker]:
-    made = Broker(tmp_path / "broker", settings=QUICK_GROUPS)
+    made = Broker(tmp_path / "broker", KIND, QUICK_GROUPS)
     made.start()
     for group in ("jobs", "taskiq", "celery", "default"):
         configure_group(

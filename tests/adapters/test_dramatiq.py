@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
-from tests.adapters.conftest import Work
+from tests.adapters.conftest import HAS_LETTERS, Work
 
 APPLICATION = """
 import os, time
@@ -12,7 +13,7 @@ import dramatiq
 from dramatiq.middleware import CurrentMessage
 from sharecore.adapters.dramatiq import ShareBroker
 
-broker = ShareBroker(os.environ["BOOTSTRAP"], group_id="jobs", dead_letters="dlq.jobs")
+broker = ShareBroker(os.environ["BOOTSTRAP"], group_id="jobs", dead_letters=os.environ.get("LETTERS"))
 broker.add_middleware(CurrentMessage())
 dramatiq.set_broker(broker)
 
@@ -75,19 +76,6 @@ def test_retries_delays_and_dead_letters(make_work: MakeWork) -> None:
     )
     done = work.wait(lambda done: done["f"] == 3 and {"g", "1", "later"} <= set(done))
     assert (done["f"], done["g"], done["later"]) == (3, 1, 1), "longer than a lock, and delivered once"
-    letters = """
-import asyncio, os
-from sharecore.client import ShareConsumer
-
-async def main():
-    found, settings = [], {"bootstrap.servers": os.environ["BOOTSTRAP"], "group.id": "default"}
-    async with ShareConsumer(settings) as consumer:
-        consumer.subscribe(["dlq.jobs"])
-        while len(found) < 3:
-            found += [dict(each.headers).get("actor", b"-").decode() for each in await consumer.poll()]
-    print(*sorted(found))
-
-asyncio.run(asyncio.wait_for(main(), 90))
-"""
-    assert work.run(letters).split() == ["-", "fails", "fails_for_good"]
+    letters = [each if each == b"nonsense" else json.loads(each)["actor_name"] for each in work.letters(3)]
+    assert sorted(map(str, letters)) == (["b'nonsense'", "fails", "fails_for_good"] if HAS_LETTERS else [])
     work.stop()

@@ -36,7 +36,7 @@ _COMMANDS = {
     "spark": "Jobs over share groups, on Spark.",
     "state": "Show what the broker keeps of share groups.",
     "store": "Check a data directory, salvage a damaged one.",
-    "tier": "Nodes in front of a cluster: status, move, drain, repair.",
+    "tier": "Nodes in front of a cluster: status, move, drain, repair, adopt, return.",
     "acls": "What is allowed to whom.",
     "users": "Users that say who they are with SCRAM.",
 }

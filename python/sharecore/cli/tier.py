@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Optional, TypeVar
 
 import typer
 
-from sharecore.cli.admin import timeout_option, with_timeout
+from sharecore.cli.admin import FileBesideOwn, timeout_option, with_timeout
 from sharecore.cli.clients import VARIABLE, CommandFailed, ctrl_c_ends, failures_in_one_line
 from sharecore.cli.serve import Assignments, behind, gather, read_config
 from sharecore.cli.tables import Output, known, print_json, show
@@ -21,6 +21,7 @@ from sharecore.config.tier import UPSTREAM_PREFIX
 from sharecore.errors import ConfigError, KafkaError
 
 if TYPE_CHECKING:
+    from sharecore.admin.handing_over import HandedOver
     from sharecore.tier.operator import Operator, Status
     from sharecore.tier.repair import Finding
 
@@ -55,6 +56,21 @@ SettlingTimeout = Annotated[
     float, typer.Option(metavar="SECONDS", min=0, help="How long to wait until it is so; 0 does not wait.")
 ]
 Timeout = Annotated[Optional[float], timeout_option(API_TIMEOUT_MS)]  # noqa: UP045
+GroupName = Annotated[str, typer.Argument(metavar="GROUP", help="The share group.")]
+NodeAddress = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(
+        "--node",
+        metavar="HOST:PORT",
+        help="A node of the tier; all of them unless given.",
+    ),
+]
+OffsetsOnly = Annotated[
+    bool, typer.Option("--offsets-only", help="Start offsets alone; takes no CLUSTER_ACTION right.")
+]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace a group of that name on the other side.")
+]
 Undo = Annotated[bool, typer.Option("--undo", help="Take it back.")]
 
 
@@ -271,6 +287,80 @@ def repair(
 
     if not _run(upstream, upstream_settings, config, settings, work, timeout):
         raise typer.Exit(EXIT_DAMAGED)
+
+
+@tier.command("adopt", short_help="Take a share group over from the upstream cluster.")
+def adopt(
+    group: GroupName,
+    node: NodeAddress = None,
+    command_config: FileBesideOwn = None,
+    offsets_only: OffsetsOnly = False,
+    overwrite: Overwrite = False,
+    upstream: Upstream = None,
+    upstream_settings: UpstreamSettings = None,
+    config: Config = None,
+    settings: Assignments = None,
+    timeout: Timeout = None,
+) -> None:
+    """Take a share group over from the upstream cluster (Apache Kafka 4.2 and newer): start offsets, states
+    and delivery counts of records, and the group's settings. Then the group is deleted upstream.
+
+    \b
+    sharecore tier adopt workers --upstream kafka-1:9092
+    sharecore tier adopt workers -c node.properties --command-config client.properties
+
+    It is refused while the group has members on either side. It may be interrupted, and run again.
+    """
+    _move(True, group, node, command_config, offsets_only, overwrite)(
+        upstream, upstream_settings, config, settings, timeout
+    )
+
+
+@tier.command("return", short_help="Give a share group back to the upstream cluster.")
+def return_(
+    group: GroupName,
+    node: NodeAddress = None,
+    command_config: FileBesideOwn = None,
+    offsets_only: OffsetsOnly = False,
+    overwrite: Overwrite = False,
+    upstream: Upstream = None,
+    upstream_settings: UpstreamSettings = None,
+    config: Config = None,
+    settings: Assignments = None,
+    timeout: Timeout = None,
+) -> None:
+    """Give a share group to the upstream cluster, which has share groups of its own (Apache Kafka 4.2 and
+    newer): the reverse of `adopt`. Then the group is deleted at the tier.
+
+    \b
+    sharecore tier return workers --upstream kafka-1:9092
+    """
+    _move(False, group, node, command_config, offsets_only, overwrite)(
+        upstream, upstream_settings, config, settings, timeout
+    )
+
+
+def _move(
+    to_tier: bool, group: str, node: str | None, file: Path | None, offsets_only: bool, overwrite: bool
+) -> Callable[..., None]:
+    from sharecore.cli.tier_handover import move_group, print_result
+
+    def move(
+        upstream: str | None,
+        upstream_settings: list[str] | None,
+        config: Path | None,
+        settings: list[str] | None,
+        timeout: float | None,
+    ) -> None:
+        choice = {"to_tier": to_tier, "offsets_only": offsets_only}
+
+        async def work(operator: Operator) -> HandedOver:
+            return await move_group(operator, group, node, file, overwrite=overwrite, **choice)
+
+        done = _run(upstream, upstream_settings, config, settings, work, timeout)
+        print_result(group, done, **choice)
+
+    return move
 
 
 def _run(

@@ -10,9 +10,12 @@ from uuid import UUID
 
 from sharecore.client.wire.brokers import AnySettings, Brokers
 from sharecore.client.wire.connection import Connection, Dial
-from sharecore.client.wire.refusals import group_error
+from sharecore.client.wire.refusals import accept, group_error
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
+
+_GROUP, _SHARE = 0, 2
+"""Types of coordinators."""
 
 
 class TopicPartition(NamedTuple):
@@ -143,13 +146,26 @@ class Cluster(Brokers[AnySettings]):
         Raises:
             KafkaError: it cannot be found or reached now.
         """
-        connection = await self.any_connection()
-        response = await connection.request(
-            ApiKey.FIND_COORDINATOR, {"key_type": 0, "coordinator_keys": [group_id]}
-        )
-        (found,) = response.coordinators
+        found = await self._find_coordinator(_GROUP, group_id)
         if found.error_code:
             raise group_error(found, group_id)
         if found.node_id < 0:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"group {group_id} has no coordinator")
         return await self._connect(f"coordinator {found.node_id}", found.host, found.port)
+
+    async def share_coordinator(self, key: str) -> Connection:
+        """Return a connection to the share coordinator of a share partition, by its coordinator key.
+
+        Raises:
+            KafkaError: it cannot be found or reached now, or the right CLUSTER_ACTION is missing.
+        """
+        found = accept(await self._find_coordinator(_SHARE, key))
+        if found.node_id < 0:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{key} has no share coordinator")
+        return await self._connect(f"coordinator {found.node_id}", found.host, found.port)
+
+    async def _find_coordinator(self, kind: int, key: str) -> Any:
+        connection = await self.any_connection()
+        message = {"key_type": kind, "coordinator_keys": [key]}
+        (found,) = (await connection.request(ApiKey.FIND_COORDINATOR, message)).coordinators
+        return found

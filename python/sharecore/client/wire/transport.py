@@ -125,6 +125,24 @@ class Transport:
 
         return await self._try(ask)
 
+    async def share_coordinator(self, key: str, api_key: ApiKey, message: Mapping[str, Any]) -> Any:
+        """Return what the share coordinator of a share partition answers about it.
+
+        Args:
+            key: of the coordinator, `group:topicId:partition`.
+            message: about this one share partition.
+
+        Raises:
+            KafkaError: the error about the partition, or nobody answered in time.
+        """
+
+        async def ask() -> Any:
+            connection = await self._cluster.share_coordinator(key)
+            answer = await connection.request(api_key, dict(message))
+            return accept(answer.results[0].partitions[0])
+
+        return await self._try(ask)
+
     async def partitions_of(self, topic: str) -> list[TopicPartition]:
         """Return the partitions of a topic; raise KafkaError (UNKNOWN_TOPIC_OR_PARTITION)."""
         return (await self.topic(topic))[1]
