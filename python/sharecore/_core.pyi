@@ -1696,6 +1696,7 @@ class Store:
         segment_bytes: int = ...,
         cache_bytes: int = ...,
         staging_bytes: int = ...,
+        producer_bytes: int = ...,
         read_threads: int = ...,
     ) -> Self:
         """Raise OSError when the directory cannot be had, is in use, or holds damaged files."""
@@ -1861,7 +1862,7 @@ class Store:
         """Return producers that have written to a log: id, epoch, last sequence, last timestamp, coordinator
         epoch, first offset of the open transaction; -1 for what there is not.
         """
-    def expire_producers(self, before_ms: int, max: int) -> None: ...
+    def expire_producers(self, before_ms: int) -> None: ...
     def plan_fault(self, point: str, errno: int, *, skip: int = 0, times: int = 1) -> None:
         """Has the next writes ("write") or syncs ("sync") fail, for tests."""
 

@@ -156,7 +156,7 @@ def _sequences_forgotten(context: Any, asked: Any) -> Any:
     def forgetting(topic: Any) -> Any:
         found: Any = find(topic)
         for log in found[0]:
-            log._store.expire_producers(context.broker.clock.now_ms() + 3_600_000_000, 0)
+            log._store.expire_producers(context.broker.clock.now_ms() + 3_600_000_000)
         return found
 
     return forgetting, False

@@ -14,8 +14,6 @@ from sharecore.waiting import Periodic
 
 log = logging.getLogger("sharecore.broker")
 
-_PRODUCERS_MAX = 100_000
-
 
 class Retention:
     """Looks at every log of a topic whose cleanup policy has `delete`, and forgets idle producers.
@@ -59,7 +57,7 @@ class Retention:
                 for partition in store_logs(topic):
                     await self._trim(partition, config, now_ms)
         idle_since = now_ms - self._broker_config().producer_id_expiration_ms
-        self._storage.store.expire_producers(idle_since, _PRODUCERS_MAX)
+        self._storage.store.expire_producers(idle_since)
 
     async def _trim(self, partition: StoreLog, config: TopicConfig, now_ms: int) -> None:
         oldest_ms = None if config.retention_ms < 0 else now_ms - config.retention_ms

@@ -185,4 +185,8 @@ def _storage_options(config: BrokerConfig) -> StorageOptions:
     # whatever the network lets in must find room before the disk
     waiting = config.queued_max_request_bytes
     staging = (waiting if waiting >= 0 else config.socket_request_max_bytes * 4) + _STATE_BYTES
-    return StorageOptions(durability=config.sharecore_durability, staging_bytes=staging)
+    return StorageOptions(
+        durability=config.sharecore_durability,
+        staging_bytes=staging,
+        producer_bytes=config.sharecore_producer_ids_bytes_max,
+    )

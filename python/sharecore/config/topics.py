@@ -115,6 +115,14 @@ class TopicSettings:
     max_request_partition_size_limit: int = setting(
         Kind.INT, 2000, "Partitions in one answer to DescribeTopicPartitions.", low=1
     )
+    sharecore_producer_ids_bytes_max: int = setting(
+        Kind.LONG,
+        536870912,
+        "Memory that the idempotent producers of all partitions may take, about 350 bytes for each partition "
+        "that each has written to. Beyond, the longest idle ones of the partition with the most are "
+        "forgotten, but none with an open transaction.",
+        low=1048576,
+    )
     producer_id_expiration_ms: int = setting(
         Kind.INT, 86400000, "Time after which an idle producer's sequence numbers are forgotten.", low=1
     )

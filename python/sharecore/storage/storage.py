@@ -51,6 +51,8 @@ class StorageOptions:
         segment_bytes: size of a file after which the next begins.
         cache_bytes: recent batches kept in memory.
         staging_bytes: what may wait for the disk; appends beyond are refused.
+        producer_bytes: memory of the idempotent producers that all logs remember; beyond, the longest idle of
+            the log with the most are forgotten, but none with an open transaction.
         read_threads: large reads at once, and reads from the disk; what else memory holds is read without.
         read_only: the directory is read as it is now and not changed, also while a broker has it; writes are
             refused.
@@ -60,6 +62,7 @@ class StorageOptions:
     segment_bytes: int = 64 << 20
     cache_bytes: int = 8 << 20
     staging_bytes: int = 32 << 20
+    producer_bytes: int = 512 << 20
     read_threads: int = THREADS
     read_only: bool = False
 
@@ -191,5 +194,6 @@ def _store(path: str, options: StorageOptions) -> Store:
         segment_bytes=options.segment_bytes,
         cache_bytes=options.cache_bytes,
         staging_bytes=options.staging_bytes,
+        producer_bytes=options.producer_bytes,
         read_threads=options.read_threads,
     )

@@ -55,7 +55,7 @@ pub(crate) struct PyStore(pub(crate) Store);
 #[pymethods]
 impl PyStore {
     #[new]
-    #[pyo3(signature = (path, *, durability = "fsync", segment_bytes = 67_108_864, cache_bytes = 16_777_216, staging_bytes = 33_554_432, read_threads = 4))]
+    #[pyo3(signature = (path, *, durability = "fsync", segment_bytes = 67_108_864, cache_bytes = 16_777_216, staging_bytes = 33_554_432, producer_bytes = 536_870_912, read_threads = 4))]
     #[allow(clippy::needless_pass_by_value)]
     fn new(
         py: Python<'_>,
@@ -64,9 +64,11 @@ impl PyStore {
         segment_bytes: u64,
         cache_bytes: usize,
         staging_bytes: usize,
+        producer_bytes: usize,
         read_threads: usize,
     ) -> PyResult<Self> {
         let options = Options {
+            producer_bytes,
             read_threads,
             ..options(durability, segment_bytes, cache_bytes, staging_bytes)?
         };
@@ -460,8 +462,8 @@ impl PyStore {
         self.0.maintenance_error()
     }
 
-    fn expire_producers(&self, before_ms: i64, max: usize) {
-        self.0.expire_producers(before_ms, max);
+    fn expire_producers(&self, before_ms: i64) {
+        self.0.expire_producers(before_ms);
     }
 
     #[pyo3(signature = (point, errno, *, skip = 0, times = 1))]

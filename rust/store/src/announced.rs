@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use crate::{batch::Header, error::Refusal};
+use crate::{batch::Header, error::Refusal, producer_room::oldest};
 
 #[derive(Debug, Clone, Copy)]
 struct Announced {
@@ -21,14 +21,16 @@ struct Announced {
 pub(crate) struct Announcements(HashMap<i64, Announced>);
 
 impl Announcements {
-    /// A producer's batch is about to come; `from_zero` where its first one has to have sequence 0.
+    /// A producer's batch is about to come; `from_zero` where its first one has to have sequence 0. Returns whether
+    /// nothing was announced of this producer.
     pub(crate) fn announce(
         &mut self,
         (id, epoch): (i64, i16),
         sequence: i32,
         from_zero: bool,
         now_ms: i64,
-    ) {
+    ) -> bool {
+        let before = self.0.len();
         let announced = self.0.entry(id).or_insert(Announced {
             epoch,
             lowest_sequence: sequence,
@@ -41,6 +43,7 @@ impl Announcements {
         } else if epoch == announced.epoch {
             announced.lowest_sequence = announced.lowest_sequence.min(sequence);
         }
+        self.0.len() > before
     }
 
     /// Whether a batch may be the first; `unknown` where the log has no sequence of its producer.
@@ -68,11 +71,23 @@ impl Announcements {
         self.0.remove(&id);
     }
 
-    /// Forgets announcements from before `before_ms`, and all where there are more than `max`.
-    pub(crate) fn expire(&mut self, before_ms: i64, max: usize) {
+    /// Forgets announcements from before `before_ms`.
+    pub(crate) fn expire(&mut self, before_ms: i64) {
         self.0.retain(|_, each| each.seen_ms > before_ms);
-        if self.0.len() > max {
-            self.0.clear();
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Forgets the oldest announcements above `max`.
+    pub(crate) fn keep_newest(&mut self, max: usize) {
+        let surplus = self.0.len().saturating_sub(max);
+        let seen = self.0.iter().map(|(id, each)| (each.seen_ms, *id));
+        if surplus > 0
+            && let Some(cut) = oldest(seen.collect(), surplus)
+        {
+            self.0.retain(|id, each| (each.seen_ms, *id) > cut);
         }
     }
 }

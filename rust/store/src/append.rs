@@ -74,6 +74,9 @@ impl Store {
         let undo = (header.producer_id >= 0).then(|| target.producers.append(&header, now_ms));
         target.end = header.last_offset() + 1;
         let start_offset = target.start;
+        if undo.as_ref().is_some_and(Undo::is_first) {
+            state.producer_added();
+        }
         let pending = Pending::Append {
             log,
             now_ms,
@@ -105,7 +108,9 @@ impl Store {
     ) -> Result<(), Refusal> {
         let mut state = self.shared.lock();
         let producers = &mut state.log_mut(log)?.producers;
-        producers.announce(producer, sequence, from_zero, now_ms);
+        if producers.announce(producer, sequence, from_zero, now_ms) {
+            state.producer_added();
+        }
         Ok(())
     }
 
@@ -182,6 +187,9 @@ impl Store {
         let undo = remember(target, &header);
         target.end = header.last_offset() + 1;
         let start_offset = target.start;
+        if undo.as_ref().is_some_and(Undo::is_first) {
+            state.producer_added();
+        }
         let pending = Pending::Append {
             log,
             now_ms,

@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
-use crate::{announced::Announcements, batch::Header, error::Refusal};
+use crate::{
+    announced::Announcements, batch::Header, error::Refusal, marker::read_marker,
+    producer_room::oldest,
+};
 
 /// Batches whose sequences are remembered for each producer: a client has at most five requests in flight.
 const BATCHES: usize = 5;
@@ -143,6 +146,13 @@ pub(crate) struct Undo {
     pub(crate) before: Option<Producer>,
 }
 
+impl Undo {
+    /// Whether there is one producer more.
+    pub(crate) fn is_first(&self) -> bool {
+        self.before.is_none()
+    }
+}
+
 /// What the producer's state says about a batch.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Sequence {
@@ -183,22 +193,23 @@ impl Producers {
         Ok(Sequence::New)
     }
 
-    /// A batch of a transaction is about to be appended, or has been refused for now; `sequence` is its first.
+    /// A batch of a transaction is about to be appended, or has been refused for now; `sequence` is its first. Returns
+    /// whether there is one announcement more.
     pub(crate) fn announce(
         &mut self,
         producer: (i64, i16),
         sequence: i32,
         from_zero: bool,
         now_ms: i64,
-    ) {
+    ) -> bool {
         let open = self
             .entries
             .get(&producer.0)
             .is_some_and(|entry| entry.transaction_start.is_some() && entry.epoch == producer.1);
-        if !open {
-            self.announced
-                .announce(producer, sequence, from_zero, now_ms);
-        }
+        !open
+            && self
+                .announced
+                .announce(producer, sequence, from_zero, now_ms)
     }
 
     /// Takes note of an appended batch; `header` has its offsets.
@@ -212,6 +223,8 @@ impl Producers {
             if entry.batches.len() == BATCHES {
                 entry.batches.pop_front();
             }
+            // most producers write once, and room for more would double what they take
+            entry.batches.reserve_exact(1);
             entry.batches.push_back(Remembered {
                 first_sequence: header.base_sequence,
                 last_sequence: header.last_sequence(),
@@ -398,18 +411,33 @@ impl Producers {
         found
     }
 
-    /// Forgets producers last seen before `before_ms`, and the oldest ones above `max`; open transactions stay.
-    pub(crate) fn expire(&mut self, before_ms: i64, max: usize) {
-        self.announced.expire(before_ms, max);
+    /// Forgets producers last seen before `before_ms`; open transactions stay.
+    pub(crate) fn expire(&mut self, before_ms: i64) {
+        self.announced.expire(before_ms);
         self.entries
             .retain(|_, e| e.seen_ms > before_ms || e.transaction_start.is_some());
-        if self.entries.len() > max {
-            let mut seen: Vec<i64> = self.entries.values().map(|e| e.seen_ms).collect();
-            let surplus = self.entries.len() - max;
-            let (_, cut, _) = seen.select_nth_unstable(surplus - 1);
-            let cut = *cut;
+        self.entries.shrink_to(2 * self.entries.len());
+    }
+
+    /// Producers that are remembered, and first batches that are announced.
+    pub(crate) fn counts(&self) -> [usize; 2] {
+        [self.entries.len(), self.announced.len()]
+    }
+
+    /// Forgets the producers above `max` that were idle for the longest time; open transactions stay.
+    pub(crate) fn keep_newest(&mut self, max: usize) {
+        self.announced.keep_newest(max);
+        let surplus = self.entries.len().saturating_sub(max);
+        let idle = self.entries.iter();
+        let idle = idle.filter(|(_, e)| e.transaction_start.is_none());
+        let cut = match surplus {
+            0 => None,
+            _ => oldest(idle.map(|(id, e)| (e.seen_ms, *id)).collect(), surplus),
+        };
+        if let Some(cut) = cut {
             self.entries
-                .retain(|_, e| e.seen_ms > cut || e.transaction_start.is_some());
+                .retain(|id, e| (e.seen_ms, *id) > cut || e.transaction_start.is_some());
+            self.entries.shrink_to(2 * self.entries.len());
         }
     }
 
@@ -444,35 +472,21 @@ fn following(last: i32) -> i32 {
     if last == i32::MAX { 0 } else { last + 1 }
 }
 
-/// Whether the marker with this key commits its transaction; `None` for keys of other control records.
-pub(crate) fn marker_commits(key: &[u8]) -> Option<bool> {
-    match key {
-        [_, _, 0, 0] => Some(false),
-        [_, _, 0, 1] => Some(true),
-        _ => None,
-    }
-}
-
-/// Coordinator epoch and decision that a marker's bytes hold.
-fn read_marker(batch: &[u8]) -> Option<(i32, bool)> {
-    // length, attributes, timestamp delta, offset delta, key length: a byte each; key: version (2), type (2)
-    let record = batch.get(crate::batch::HEADER..)?;
-    let commit = marker_commits(record.get(5..9)?)?;
-    // value length (1), version (2), coordinator epoch (4)
-    let epoch = i32::from_be_bytes(record.get(12..16)?.try_into().ok()?);
-    Some((epoch, commit))
-}
-
 impl Producers {
     /// Takes a batch that is read back from the journal.
-    pub(crate) fn replay(&mut self, header: &Header, batch: &[u8], now_ms: i64) {
+    ///
+    /// Returns whether there is one producer more.
+    pub(crate) fn replay(&mut self, header: &Header, batch: &[u8], now_ms: i64) -> bool {
         if header.producer_id < 0 {
-            return;
+            return false;
         }
         if !header.is_control() {
-            self.append(header, now_ms);
+            self.append(header, now_ms).is_first()
         } else if let Some((coordinator_epoch, commit)) = read_marker(batch) {
-            self.marker(header, coordinator_epoch, commit, now_ms);
+            self.marker(header, coordinator_epoch, commit, now_ms)
+                .is_first()
+        } else {
+            false
         }
     }
 }

@@ -103,8 +103,11 @@ impl Replay<'_> {
                     return Some(());
                 };
                 log.add(self.segment, Entry::new(&header, u32::try_from(at).ok()?));
-                log.producers.replay(&header, batch, *now_ms);
+                let is_first = log.producers.replay(&header, batch, *now_ms);
                 log.producers.committed(log.durable_end);
+                if is_first {
+                    state.producer_added();
+                }
                 state.segments.wrote(self.segment, header.size as u64);
             }
             Op::LogStart { log, offset } => state.move_start(*log, *offset),

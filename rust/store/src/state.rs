@@ -20,6 +20,7 @@ use crate::{
     log::{Extent, Log, Recent},
     maintain::Seal,
     producer::Undo,
+    producer_room::ProducerRoom,
     recover::Torn,
     segment::Kind,
     segments::Segments,
@@ -122,6 +123,7 @@ pub(crate) struct State {
     /// Bytes that wait or are being written.
     pub(crate) staged_bytes: usize,
     pub(crate) staging_limit: usize,
+    producer_room: ProducerRoom,
     /// The last operation that somebody waits for.
     urgent: u64,
     pub(crate) writer: Writer,
@@ -146,7 +148,12 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn new(dir: PathBuf, cache_bytes: usize, staging_limit: usize) -> Self {
+    pub(crate) fn new(
+        dir: PathBuf,
+        cache_bytes: usize,
+        staging_limit: usize,
+        producer_bytes: usize,
+    ) -> Self {
         Self {
             logs: HashMap::new(),
             next_log: 1,
@@ -160,6 +167,7 @@ impl State {
             staged: VecDeque::new(),
             staged_bytes: 0,
             staging_limit,
+            producer_room: ProducerRoom::new(producer_bytes),
             urgent: 0,
             writer: Writer::Busy,
             waiters: 0,
@@ -212,6 +220,29 @@ impl State {
         } else {
             Ok(())
         }
+    }
+
+    /// One more producer is remembered, or announced.
+    pub(crate) fn producer_added(&mut self) {
+        if self.producer_room.take() {
+            self.bound_producers();
+        }
+    }
+
+    /// Counts all producers, and forgets the longest idle ones beyond the bound.
+    pub(crate) fn bound_producers(&mut self) {
+        let mut counts: Vec<usize> = self.producer_counts().collect();
+        if let Some(share) = self.producer_room.share(&mut counts) {
+            for log in self.logs.values_mut() {
+                log.producers.keep_newest(share);
+            }
+        }
+        self.producer_room.counted(self.producer_counts().sum());
+    }
+
+    fn producer_counts(&self) -> impl Iterator<Item = usize> + '_ {
+        let counts = self.logs.values().flat_map(|log| log.producers.counts());
+        counts.filter(|count| *count > 0)
     }
 
     /// Queues an operation; returns its sequence number.

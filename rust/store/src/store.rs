@@ -51,6 +51,8 @@ pub struct Options {
     pub cache_bytes: usize,
     /// Staged bytes above which appends are refused.
     pub staging_bytes: usize,
+    /// Memory that the producers of all logs may take. Beyond, the longest idle of the log with the most are forgotten.
+    pub producer_bytes: usize,
     /// What a journal has written ahead of small frames at most, so that syncing them does not change its size. The sync
     /// of a frame waits for it now and then: more of it is rarer, and takes longer.
     pub ahead_bytes: u64,
@@ -65,6 +67,7 @@ impl Default for Options {
             segment_bytes: 64 << 20,
             cache_bytes: 16 << 20,
             staging_bytes: 32 << 20,
+            producer_bytes: 512 << 20,
             ahead_bytes: 256 << 10,
             read_threads: 4,
         }
@@ -196,7 +199,7 @@ impl Store {
     pub fn look(dir: &Path, cache_bytes: usize) -> Result<Self, StoreError> {
         let mut attempt = 1;
         let mut state = loop {
-            let mut state = State::new(dir.into(), cache_bytes, 0);
+            let mut state = State::new(dir.into(), cache_bytes, 0, usize::MAX);
             match recover::look(dir, &mut state) {
                 Ok(()) => break state,
                 // its owner may have replaced files between one look and the next
@@ -237,8 +240,14 @@ impl Store {
 
     pub(crate) fn recover(dir: &Path, options: &Options) -> Result<(Self, Journal), StoreError> {
         let lock = DirectoryLock::create(dir)?;
-        let mut state = State::new(dir.into(), options.cache_bytes, options.staging_bytes);
+        let mut state = State::new(
+            dir.into(),
+            options.cache_bytes,
+            options.staging_bytes,
+            options.producer_bytes,
+        );
         let journal = recover::open(dir, options, &mut state)?;
+        state.bound_producers();
         let store = Self {
             shared: Arc::new(
                 Shared::new(state, options.read_threads).map_err(StoreError::io(dir))?,
@@ -460,13 +469,13 @@ impl Store {
         Ok(self.shared.lock().log(log)?.producers.active())
     }
 
-    /// Forgets producers last seen before `before_ms`, and the oldest of a log above `max`.
-    pub fn expire_producers(&self, before_ms: i64, max: usize) {
+    /// Forgets producers last seen before `before_ms`.
+    pub fn expire_producers(&self, before_ms: i64) {
         self.shared
             .lock()
             .logs
             .values_mut()
-            .for_each(|log| log.producers.expire(before_ms, max));
+            .for_each(|log| log.producers.expire(before_ms));
     }
 
     fn stage(&self, state: MutexGuard<'_, State>, pending: Pending) -> u64 {

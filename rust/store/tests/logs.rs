@@ -290,35 +290,6 @@ fn sequences_of_idempotent_producers() {
 }
 
 #[test]
-fn producers_are_remembered_over_a_restart_until_they_expire() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let store = open(dir.path(), &tiny());
-    let log = create_log(&store);
-    let batch = |sequence| Client {
-        value_bytes: 900,
-        producer: (7, 0, sequence),
-        ..PLAIN
-    };
-    for sequence in 0..20 {
-        put(&store, log, batch(sequence)).expect("appended");
-    }
-    drop(store);
-    let store = open(dir.path(), &tiny());
-    assert_eq!(put(&store, log, batch(18)).expect("known").base_offset, 18);
-    assert_eq!(put(&store, log, batch(22)).expect_err("a gap").code(), 45);
-    store.expire_producers(999, 10);
-    assert_eq!(
-        put(&store, log, batch(22)).expect_err("still known").code(),
-        45
-    );
-    store.expire_producers(1000, 10);
-    assert_eq!(
-        put(&store, log, batch(22)).expect("forgotten").base_offset,
-        20
-    );
-}
-
-#[test]
 fn transactions_hold_back_and_mark_what_was_aborted() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut store = open(dir.path(), &tiny());

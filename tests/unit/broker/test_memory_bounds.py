@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.harness.batches import batch
 from tests.harness.running import Client, RunningBroker
 
 from sharecore.errors import ErrorCode
@@ -15,7 +16,7 @@ from sharecore.protocol import ApiKey
 LONG = "x" * 30_000
 """So that few names fill a table."""
 ENOUGH = 40
-BOUNDS = ("groups", "group.offsets", "transactional.ids")
+BOUNDS = ("groups", "group.offsets", "transactional.ids", "producer.ids")
 
 
 @pytest.fixture
@@ -90,3 +91,27 @@ def test_transactional_ids_fill_no_more_than_their_bound(broker: RunningBroker) 
     codes = [begin(client, f"{number}-{LONG}") for number in range(ENOUGH)]
     assert codes[0] == ErrorCode.NONE
     assert codes[-1] == ErrorCode.POLICY_VIOLATION
+
+
+def test_idempotent_producers_fill_no_more_than_their_bound(broker: RunningBroker) -> None:
+    """sharecore.producer.ids.bytes.max: partitions with few producers keep them."""
+    client = Client(broker.port)
+    produce(client, {299: 7})
+    for first in range(1000, 5000, 250):
+        produce(client, {index: first + index for index in range(250)})
+    asked = [{"name": "t", "partition_indexes": list(range(300))}]
+    answer = client.ask(ApiKey.DESCRIBE_PRODUCERS, 0, topics=asked)
+    found = {each.partition_index: each.active_producers for each in answer.topics[0].partitions}
+    assert 2000 < sum(map(len, found.values())) < (1 << 20) / 350
+    assert [each.producer_id for each in found[299]] == [7]
+
+
+def produce(client: Client, producers: Mapping[int, int]) -> None:
+    """Send a batch to each partition, of the producer with that id."""
+    parts = [
+        {"index": index, "records": batch([b"x"], producer_id=producer, producer_epoch=0, sequence=0)}
+        for index, producer in producers.items()
+    ]
+    data = [{"name": "t", "partition_data": parts}]
+    answer = client.ask(ApiKey.PRODUCE, 9, acks=-1, timeout_ms=5000, topic_data=data)
+    assert {each.error_code for each in answer.responses[0].partition_responses} == {0}

@@ -159,7 +159,7 @@ def test_an_announcement_that_nothing_follows_is_forgotten_as_the_producer_is(tm
     storage, log = open_log(tmp_path)
     log.announce(FirstBatch(7, 0, 0), from_zero=False, now_ms=1)
     assert append(log, 9) is OUT_OF_ORDER
-    storage.store.expire_producers(1, 1000)
+    storage.store.expire_producers(1)
     assert append(log, 9) == 0
     storage.close()
 

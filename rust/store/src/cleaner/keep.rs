@@ -121,7 +121,7 @@ pub(crate) fn marker_commits(batch: &Batch<'_>, expanded: &[u8]) -> Result<Optio
     let first = batch.records(expanded).next().transpose();
     let first = first.map_err(|fault| damaged(&batch.header, &fault))?;
     let key = first.and_then(|record| record.key);
-    Ok(key.and_then(crate::producer::marker_commits))
+    Ok(key.and_then(crate::marker::marker_commits))
 }
 
 pub(crate) fn damaged(header: &Header, fault: &Fault) -> Refusal {

@@ -137,7 +137,7 @@ impl Survey {
         }
         let mut survey = Self {
             dir: dir.into(),
-            state: State::new(dir.into(), 0, 0),
+            state: State::new(dir.into(), 0, 0, usize::MAX),
             batches: HashMap::new(),
             orphans: HashSet::new(),
             since: Since {
@@ -178,7 +178,7 @@ impl Survey {
             // a store that never filled a segment has none; one that has filled one has lost its first
             Ok(None) => self.history_lost = journals.first() != Some(&1),
             Err(StoreError::Damaged { path, at, what }) => {
-                self.state = State::new(self.dir.clone(), 0, 0);
+                self.state = State::new(self.dir.clone(), 0, 0, usize::MAX);
                 self.history_lost = true;
                 self.problem(path, at, what);
             }
@@ -214,7 +214,7 @@ impl Survey {
         if !self.problems.is_empty() {
             return Ok(());
         }
-        let mut state = State::new(self.dir.clone(), 0, 0);
+        let mut state = State::new(self.dir.clone(), 0, 0, usize::MAX);
         let looked = recover::look(&self.dir, &mut state);
         self.torn = state.torn;
         match looked {
