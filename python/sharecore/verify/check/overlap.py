@@ -6,7 +6,7 @@ from typing import Any
 
 from sharecore.verify.check.doubts import Doubt, Doubts
 from sharecore.verify.check.tables import Settle, Share, SharePage, Take
-from sharecore.verify.check.world import World
+from sharecore.verify.check.world import TERMINAL, World
 
 
 class Overlap:
@@ -16,13 +16,15 @@ class Overlap:
     plus the lock's duration, or until the member begins to give it back. The second lease is certain to have
     begun within its own call. All times are of one clock, so nothing else is uncertain.
 
-    An acknowledgement that is confirmed after another member got the record shows the same without a clock.
+    An acknowledgement that is confirmed after another member got the record, and before that one settled it,
+    shows the same without a clock.
     """
 
     def __init__(self, world: World, uncertainty_ms: float) -> None:
         self._world, self._uncertainty_ms = world, uncertainty_ms
         self._doubts = Doubts(world)
         self._young: dict[tuple[str, int], Doubt] = {}
+        self._late: dict[tuple[str, int], Doubt] = {}
         self.handlers = {"lost": self._lost, "leave": self._lost}
 
     def delivered(self, share: Share, page: SharePage, at: int, offset: int, count: int, take: Take) -> None:
@@ -55,19 +57,33 @@ class Overlap:
                 del self._young[share.name, offset]
                 if settle.start > doubt.until_ms + self._uncertainty_ms:
                     self._doubts.add(doubt)
-        if (
-            settle.outcome == "ok"
-            and page.client[at] not in (0, settle.client)
-            and settle.start > page.end[at]
-        ):
+        if self._late and settle.kind in TERMINAL and settle.outcome != "failed":
+            late = self._late.get((share.name, offset))
+            if late is not None and late.holder == settle.client and settle.start <= late.until_ms:
+                del self._late[share.name, offset]
+        if settle.outcome == "ok" and self._is_with_another(share, page, at, settle):
             names = self._world.client_names
             text = (
                 f"{share.name}, offset {offset}: the {settle.kind} of {names[settle.client - 1]} "
                 f"was confirmed after {names[page.client[at] - 1]} had got the record"
             )
-            self._world.breaches.add("overlap", text, (page.line[at], settle.line), settle.end)
+            lines = (page.line[at], settle.line)
+            self._late[share.name, offset] = Doubt(
+                "overlap", text, lines, page.client[at], share.group.name, page.end[at], settle.end
+            )
         elif settle.kind != "renew" and page.client[at] == settle.client and settle.outcome != "failed":
             page.until[at] = min(page.until[at], settle.start)
+
+    @staticmethod
+    def _is_with_another(share: Share, page: SharePage, at: int, settle: Settle) -> bool:
+        """Return whether another member certainly got the record before this was asked for, and may hold it.
+
+        What is settled or given up may lie before the start offset, where brokers confirm everything.
+        """
+        if page.client[at] in (0, settle.client) or settle.start <= page.end[at]:
+            return False
+        given_up = share.group.limit and page.count[at] >= share.group.limit
+        return not (page.settled_line[at] or page.perhaps[at] or given_up)
 
     def _lost(self, line: int, op: dict[str, Any]) -> None:
         """Drop what a lost lease explains."""
@@ -83,4 +99,6 @@ class Overlap:
         """Report what nothing has explained."""
         for doubt in self._young.values():
             self._doubts.add(doubt)
+        for late in self._late.values():
+            self._world.breaches.add(late.kind, late.text, late.lines, late.until_ms)
         self._doubts.report()

@@ -9,8 +9,8 @@ from sharecore.verify.check.breach import Breaches
 from sharecore.verify.check.tables import MASK, Group, Log, Pages, SentPage, Settle, Share, SharePage, Take
 
 READ_COMMITTED = "read_committed"
-_TERMINAL = ("accept", "reject")
-KINDS = (*_TERMINAL, "release", "renew")
+TERMINAL = ("accept", "reject")
+KINDS = (*TERMINAL, "release", "renew")
 
 
 class Check(Protocol):
@@ -219,7 +219,7 @@ class World:
             raise ValueError(f"kind {kind!r}")
         settle = Settle(line, self.client(op["client"]), op["start"], op["end"], kind, outcome)
         checks = self._on_settled
-        terminal = kind in _TERMINAL
+        terminal = kind in TERMINAL
         for first, last in op["offsets"]:
             if last - first > 1_000_000:
                 raise ValueError(f"offsets {first}-{last}: more than a client can hold")

@@ -20,6 +20,11 @@ from sharecore.verify.workload.journal import Journal
 
 _QUIET = {"log_level": 0, "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 500}
 _BURST = 10
+_FLUSH_SECONDS_MAX = 120.0
+_MESSAGE_MS_MAX = 3_600_000
+"""When the time of a record has run out, librdkafka sends others that are under way again under a new epoch.
+Such duplicates are its own, so records have time enough for any fault.
+"""
 _CERTAIN = (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD, KafkaError.TOPIC_AUTHORIZATION_FAILED)
 """Refusals after which the record is not in the log, for certain."""
 
@@ -38,7 +43,7 @@ class Sender:
             **_QUIET,
             "enable.idempotence": True,
             "linger.ms": 2,
-            "message.timeout.ms": 60_000,
+            "message.timeout.ms": _MESSAGE_MS_MAX,
             "topic.metadata.refresh.interval.ms": 2000,
             **settings,
         }
@@ -52,7 +57,10 @@ class Sender:
                 self._send(producer, self._name, None)
             producer.poll(0)
             self._rest()
-        producer.flush(70)
+        if producer.flush(_FLUSH_SECONDS_MAX):
+            self._journal.trouble(self._name, "records are still without an answer")
+            producer.purge()
+            producer.flush(5)
 
     def _rest(self) -> None:
         time.sleep(self._pause_s * (0.5 + self._random.random()))
