@@ -9,6 +9,15 @@ tier-oldest: .venv/.installed .venv-test/.installed jars $(OLDEST_JARS)/.done ##
 torture: .venv/.installed .venv-test/.installed ## kill the broker KILLS times (100) under load, fail its writes FAULTS times (100), audit what it answered
 	SEED=$${SEED:-$$RANDOM} KILLS=$${KILLS:-100} FAULTS=$${FAULTS:-100} $(PYTEST) -s -m "long or not long" tests/interop/test_crash.py
 
+verify: .venv/.installed .venv-test/.installed jars $(WIRE_JARS)/.done ## sharecore verify on our broker, Apache Kafka 4.3.1 and 4.4.0 and a tier node, broken meanwhile: MINUTES (30) in all, SEED=, ARGS="--setup tier --each 5"
+	$(BIN)/python -m tests.verify --minutes $${MINUTES:-30} $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+night: ## the same for six hours, 15 minutes a run
+	@MINUTES=360 $(MAKE) verify ARGS="--each 15 --workers 32 $(ARGS)"
+
+damage: .venv-test/.installed ## damage COUNT (2,000) copies of a data directory: the broker says so or has everything, and doctor agrees
+	$(BIN)/python -m tests.damage --count $${COUNT:-2000} $(if $(SEED),--seed $(SEED)) $(ARGS)
+
 abuse: .venv/.installed .venv-test/.installed ## attack a broker in every known way and hold what others pay against bounds (ARGS="--only budget --wait 1")
 	$(BIN)/python -m tests.abuse $(ARGS)
 
