@@ -1000,7 +1000,7 @@ class Write:
 
 @final
 class Rules:
-    """When the records of a share partition come again that were given back.
+    """When the records of a share partition come, and come again.
 
     With rules the in-flight limit of a partition counts what is leased.
 
@@ -1014,6 +1014,11 @@ class Rules:
         max_waiting: how many records may be in the window that are neither leased nor settled.
         ordering: "none", or "partition": one member at a time has records, the next ones in their order.
         run_max: so many records may be leased together that an order lets have one after the other.
+        deliver_at_header: name of the header with the time before which a record is not delivered, in
+            milliseconds since the epoch; empty: none.
+        ttl_ms: a record that is older is given up; None: no record.
+        ttl_header: name of the header with a record's own time to live; empty: none.
+        expired_letters: whether expired records get a dead letter, if the partition has dead letters.
 
     Raises:
         ValueError: a number out of bounds, or an ordering that there is not.
@@ -1031,7 +1036,18 @@ class Rules:
         max_waiting: int = 16_000,
         ordering: str = "none",
         run_max: int = 1,
+        deliver_at_header: str = "",
+        ttl_ms: int | None = None,
+        ttl_header: str = "",
+        expired_letters: bool = False,
     ) -> Rules: ...
+    @property
+    def looks_at_records(self) -> bool:
+        """Whether records have delivery times, or expire: they are looked at before they are acquired."""
+    def looks_otherwise(self, before: Rules) -> bool:
+        """Whether records have to be looked at anew where these rules follow others."""
+    @property
+    def expired_letters(self) -> bool: ...
     @property
     def on_release(self) -> bool: ...
     @property
@@ -1126,8 +1142,46 @@ class Partition:
 
     def release(self, now_ms: int, member: str) -> Write | None:
         """Releases all that a member holds, because its session closed."""
-    def advance(self, now_ms: int) -> Write | None:
-        """Frees the records whose lock has run out; they are free whether the write succeeds or not."""
+    def advance(self, now_ms: int, wall_ms: int = 0) -> Write | None:
+        """Free the records whose lock has run out; they are free whether the write succeeds or not.
+
+        Records come up whose delivery time has come, and those are given up that have expired, by `wall_ms`,
+        milliseconds since the epoch.
+        """
+    def admit(
+        self,
+        now_ms: int,
+        wall_ms: int,
+        fetch_offset: int,
+        batches: Sequence[tuple[int, int]],
+        entries: Sequence[tuple[int, int | None, int | None]],
+        batch_size: int = 500,
+    ) -> bool:
+        """Take in record batches that the log returned for a read from `fetch_offset` on, with the times of
+        their records; without rules that look at records nothing.
+
+        Args:
+            now_ms: monotonic.
+            wall_ms: milliseconds since the epoch.
+            fetch_offset: `next_admission`, or less.
+            batches: (base offset, last offset) of the record batches, ascending.
+            entries: (offset, delivery time or None, when it expires or None), ascending. Offsets up to the
+                next entry go with it.
+            batch_size: after how many offsets another batch begins, at an edge of a record batch.
+
+        Returns:
+            Whether they follow what has been looked at; else nothing is taken in.
+        """
+    @property
+    def next_admission(self) -> int | None:
+        """Where the log is to be read for records that were not looked at; None if there is no room."""
+    @property
+    def next_wall_ms(self) -> int | None:
+        """When, in milliseconds since the epoch, `advance` has something to do."""
+    def waiting_for(self) -> tuple[int, int, int]:
+        """Count the records that wait for their back-off, for their delivery time, and to be looked at."""
+    def looked_at(self) -> tuple[int, int, int]:
+        """Count expired records, headers that are no number, and batches that could not be expanded."""
     def move_log_start(self, now_ms: int, offset: int) -> None:
         """The log now starts at `offset`; there is nothing to persist, it goes with the next write."""
     def archive(self, now_ms: int, first: int, last: int) -> None:
@@ -1138,12 +1192,13 @@ class Partition:
         write."""
     def can_acquire_before(self, end: int) -> bool:
         """Whether something in front of an offset can be leased, as far as it is known without the log."""
-    def take_dead_letters(self) -> list[tuple[int, int, int, bool]]:
+    def take_dead_letters(self) -> list[tuple[int, int, int, int]]:
         """Return the dead letters that have become due since the last call, in the order in which they did.
 
         Returns:
-            (first offset, last offset, delivery count, whether a member rejected them rather than that they
-            came to their delivery limit). Loaded state does not tell: it is guessed by the delivery count.
+            (first offset, last offset, delivery count, cause): 0 for their delivery limit, 1 for a member
+            that rejected them, 2 for their time to live. Loaded state does not tell: 0 or 1 is guessed by the
+            delivery count.
         """
     def finish_archiving(self, now_ms: int, first: int, last: int) -> Write | None:
         """The letters of first to last are written, or never will be: what waited for them is
@@ -1595,7 +1650,7 @@ class LetterBatch:
     def count(self) -> int:
         """How many letters there are."""
     def add(
-        self, ranges: Sequence[tuple[int, int, int, bool]], source: bytes, read_to: int
+        self, ranges: Sequence[tuple[int, int, int, int]], source: bytes, read_to: int
     ) -> tuple[int, int]:
         """Add letters, as many as fit.
 
@@ -1604,8 +1659,8 @@ class LetterBatch:
         without those. A batch without letters takes one of any size.
 
         Args:
-            ranges: first offset, last offset, delivery count and whether they were rejected, ascending;
-                one that goes back ends the call.
+            ranges: first offset, last offset, delivery count and cause, as of `Partition.take_dead_letters`,
+                ascending; one that goes back ends the call.
             source: whole record batches, ascending: all that the log has from the first range on of the
                 offsets before `read_to`.
             read_to: no letter is written for this offset and those behind it.

@@ -10,10 +10,11 @@ from typing import NamedTuple
 from sharecore.admin.origin import Header, redriven_headers
 
 PREFIX = "__dlq.errors."
-REJECTED, EXHAUSTED = "rejected", "exhausted"
+REJECTED, EXHAUSTED, EXPIRED = "rejected", "exhausted", "expired"
 CAUSES = {
     "Offset rejected by client.": REJECTED,
     "Offset delivery count exceeded the threshold.": EXHAUSTED,
+    "Record expired.": EXPIRED,
 }
 
 
@@ -25,7 +26,7 @@ class Letter(NamedTuple):
         time_ms: when it was written.
         origin: topic, partition and offset of the record.
         deliveries: how often the record was delivered.
-        cause: `rejected`, `exhausted`, or whatever the letter says.
+        cause: `rejected`, `exhausted`, `expired`, or whatever the letter says.
         key, value, headers: of the record, where the letter carries them.
     """
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _TURN_PARTITIONS = 250
 """So many are read before others have their turn: about a millisecond."""
 _TYPES = ("gap", "accept", "release", "reject", "renew")
+_LOOKED_AT = (f.GROUP_EXPIRED, f.GROUP_UNREADABLE_HEADERS, f.GROUP_UNREADABLE_BATCHES)
+_REASONS = ("backoff", "delivery", "unread")
 _UNKNOWN = -1
 
 GroupTopic = tuple[str, UUID]
@@ -42,7 +44,8 @@ class _Total:
     __slots__ = ("full", "has_rules", "in_flight", "is_known", "lag", "oldest_ms", "tally", "waiting")
 
     def __init__(self) -> None:
-        self.lag = self.in_flight = self.oldest_ms = self.waiting = self.full = 0
+        self.lag = self.in_flight = self.oldest_ms = self.full = 0
+        self.waiting = [0] * len(_REASONS)
         self.is_known = self.has_rules = False
         self.tally = Tally()
 
@@ -163,10 +166,11 @@ class ShareMetrics:
             log_ends.append(end_of_log)
             if engine.has_rules:
                 with suppress(KafkaError):  # it has failed, and loads again when it is wanted
-                    waiting, is_full = engine.waiting()
                     total.has_rules = True
-                    total.waiting += waiting
-                    total.full += is_full
+                    total.full += engine.waiting()[1]
+                    for at, records in enumerate(engine.waiting_for()):
+                        total.waiting[at] += records
+                    total.tally.add((), (), 0, engine.looked_at())
             if not label:
                 continue
             try:
@@ -201,7 +205,7 @@ class ShareMetrics:
             tally = total.tally
             gone = retired.get(key)
             if gone is not None:
-                tally.add(gone.acknowledged, gone.deliveries, gone.timed_out)
+                tally.add(gone.acknowledged, gone.deliveries, gone.timed_out, gone.looked_at)
             by_group.setdefault(key[0], Tally()).add(tally.acknowledged, (), 0)
             if number >= self._series_max:
                 continue
@@ -212,8 +216,12 @@ class ShareMetrics:
             lines.of(f.GROUP_IN_FLIGHT).append(f"{label}}} {total.in_flight}")
             lines.of(f.GROUP_OLDEST).append(f"{label}}} {total.oldest_ms / 1000}")
             if total.has_rules:
-                lines.of(f.GROUP_WAITING).append(f'{label},reason="backoff"}} {total.waiting}')
+                for reason, records in zip(_REASONS, total.waiting, strict=True):
+                    lines.of(f.GROUP_WAITING).append(f'{label},reason="{reason}"}} {records}')
                 lines.of(f.GROUP_WINDOW_FULL).append(f"{label}}} {total.full}")
+            if total.has_rules or any(tally.looked_at):
+                for family, number in zip(_LOOKED_AT, tally.looked_at, strict=True):
+                    lines.of(family).append(f"{label}}} {number}")
             lines.of(f.GROUP_TIMEOUTS).append(f"{label}}} {tally.timed_out}")
             for delivery, records in enumerate(tally.deliveries, 1):
                 if records:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
@@ -22,6 +23,7 @@ from sharecore.cli.clients import (
     failures_in_one_line,
 )
 from sharecore.cli.inputs import SIZE, Input, lines, of_json, opened
+from sharecore.cli.times import FORMAT, read_duration_ms, read_time
 
 if TYPE_CHECKING:
     from sharecore.cli.producing import Records
@@ -73,6 +75,18 @@ def produce(
             help='Lines are JSON objects with "value", and "key", "headers" and "partition" as needed.',
         ),
     ] = False,
+    delay: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(metavar="DURATION", help="Deliver no earlier, such as 10m; for groups that heed it."),
+    ] = None,
+    deliver_at: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--deliver-at", metavar=FORMAT, help="Deliver no earlier; for groups that heed it."),
+    ] = None,
+    ttl: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--ttl", metavar="DURATION", help="Give up after this time; for groups that heed it."),
+    ] = None,
     compression: Annotated[
         Optional[Compression],  # noqa: UP045
         typer.Option(help="How batches are compressed.  [default: none]"),
@@ -96,6 +110,9 @@ def produce(
     A record is the bytes of a line as they are, without the line feed at its end; an empty line is an empty
     record. On a failure no more is read, and how many records are written is said.
 
+    --delay and --deliver-at write the header deliver-at, for groups with share.deliver.at.header=deliver-at;
+    --ttl writes the header ttl, for groups with share.record.ttl.header=ttl.
+
     With --json a string is sent as it is, null as no value, and anything else as JSON.
     """
     with failures_in_one_line():
@@ -116,16 +133,19 @@ def produce(
             chosen["compression.type"] = compression.value
         # a name may come more than once
         pairs = [pair for text in header or [] for pair in key_values([text], "--header").items()]
+        times = _times({name for name, _ in pairs}, delay, deliver_at, ttl)
         usual = Input(
             None,
             None if key is None else os.fsencode(key),
-            tuple((name, os.fsencode(value)) for name, value in pairs),
+            (*times, *((name, os.fsencode(value)) for name, value in pairs)),
             -1 if partition is None else partition,
         )
         given = [usual._replace(value=os.fsencode(value)) for value in values or ()]
         with ctrl_c_ends(), Records(chosen, ANSWER_SECONDS_MAX) as records:
             try:
-                failure = _send(records, topic, given if values else _read(file, as_json, usual, chosen))
+                delay_ms = None if delay is None else read_duration_ms(delay, "--delay")
+                inputs = given if values else _read(file, as_json, usual, chosen)
+                failure = _send(records, topic, inputs, delay_ms)
                 try:
                     records.finish()
                 except CommandFailed as error:
@@ -138,13 +158,49 @@ def produce(
         typer.echo(f"{_written(records.written)} to {topic}")
 
 
-def _send(records: Records, topic: str, given: Iterable[Input]) -> CommandFailed | None:
-    """Send records until one is refused; return why no more can be read or sent."""
+def _times(
+    names: set[str], delay: str | None, deliver_at: str | None, ttl: str | None
+) -> list[tuple[str, bytes]]:
+    """Return the headers for a delivery time and a time to live; raises UsageFailed for what is none."""
+    from sharecore.client.producing.times import DELIVER_AT_HEADER, TTL_HEADER
+
+    if delay is not None and deliver_at is not None:
+        raise UsageFailed("give --delay or --deliver-at: a record has one delivery time")
+    if delay is not None and DELIVER_AT_HEADER in names:
+        raise UsageFailed(f"--header {DELIVER_AT_HEADER}: --delay writes it; leave one of the two out")
+    found = []
+    if deliver_at is not None:
+        found.append((DELIVER_AT_HEADER, math.ceil(read_time(deliver_at, "--deliver-at").timestamp() * 1000)))
+    if ttl is not None:
+        found.append((TTL_HEADER, read_duration_ms(ttl, "--ttl")))
+    for name, number in found:
+        if name in names or number < 0:
+            raise UsageFailed(
+                f"--header {name}: an option writes it already; leave one of the two out"
+                if name in names
+                else f"--deliver-at {deliver_at}: a time before 1970"
+            )
+    return [(name, str(number).encode()) for name, number in found]
+
+
+def _send(
+    records: Records, topic: str, given: Iterable[Input], delay_ms: int | None = None
+) -> CommandFailed | None:
+    """Send records until one is refused; return why no more can be read or sent.
+
+    Args:
+        delay_ms: each record is to be delivered so long after it is sent, at the earliest.
+    """
+    from sharecore.client.producing.times import DELIVER_AT_HEADER
+
     due = time.monotonic() + _PROGRESS_SECONDS
     terminal = sys.stderr is not None and sys.stderr.isatty()
     shown = False
     try:
         for value, key, headers, partition in given:
+            if delay_ms is not None:
+                deliver_at = str(math.ceil(time.time() * 1000) + delay_ms).encode()
+                headers = ((DELIVER_AT_HEADER, deliver_at), *headers)
             records.send(topic, value, key, partition=partition, headers=headers)
             if records.failed:
                 break

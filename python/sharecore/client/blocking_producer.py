@@ -8,6 +8,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -16,6 +17,7 @@ from sharecore.client.errors import ProducerClosed
 from sharecore.client.producing.engine import Engine, NoSpace
 from sharecore.client.producing.records import Headers, NewRecord, Sent, SentRecords, sent_of
 from sharecore.client.producing.settings import read_producer_settings
+from sharecore.client.producing.times import timed_headers
 from sharecore.errors import KafkaError
 
 T = TypeVar("T")
@@ -58,8 +60,12 @@ class BlockingProducer:
         headers: Headers | None = None,
         partition: int | None = None,
         timestamp: int | None = None,
+        deliver_at: datetime | int | None = None,
+        delay: timedelta | float | None = None,
+        ttl: timedelta | float | None = None,
     ) -> Sent:
         """Send a record, and return where it is once the cluster has confirmed it; as `Producer.send`."""
+        headers = timed_headers(headers, deliver_at=deliver_at, delay=delay, ttl=ttl)
         sending = self.submit(
             topic, value, key=key, headers=headers, partition=partition, timestamp=timestamp
         )
@@ -74,6 +80,9 @@ class BlockingProducer:
         headers: Headers | None = None,
         partition: int | None = None,
         timestamp: int | None = None,
+        deliver_at: datetime | int | None = None,
+        delay: timedelta | float | None = None,
+        ttl: timedelta | float | None = None,
     ) -> Future[Sent]:
         """Send a record without waiting; the future has what `send` returns or raises.
 
@@ -81,6 +90,7 @@ class BlockingProducer:
         future run in the producer's thread.
         """
         self._check_open()
+        headers = timed_headers(headers, deliver_at=deliver_at, delay=delay, ttl=ttl)
         ready = self._engine.ready(topic, NewRecord(value, key, headers, partition, timestamp))
         future: Future[Sent] = Future()
 

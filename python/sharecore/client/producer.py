@@ -8,6 +8,7 @@ import weakref
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Self
 
@@ -22,6 +23,7 @@ from sharecore.client.producing.records import (
     sent_of,
 )
 from sharecore.client.producing.settings import read_producer_settings
+from sharecore.client.producing.times import timed_headers
 from sharecore.errors import KafkaError
 
 _Waiting = tuple[Ready, "asyncio.Future[Sent]"]
@@ -74,6 +76,9 @@ class Producer:
         headers: Headers | None = None,
         partition: int | None = None,
         timestamp: int | None = None,
+        deliver_at: datetime | int | None = None,
+        delay: timedelta | float | None = None,
+        ttl: timedelta | float | None = None,
     ) -> Sent:
         """Send a record, and return where it is once the cluster has confirmed it.
 
@@ -85,6 +90,11 @@ class Producer:
             headers: a mapping, or pairs where a name comes more than once.
             partition: where the key does not decide.
             timestamp: in ms since the epoch; now without it.
+            deliver_at: share groups with `share.deliver.at.header=deliver-at` get the record no earlier: a
+                time with a zone, or ms since the epoch.
+            delay: the same, as seconds from now on or a timedelta.
+            ttl: share groups with `share.record.ttl.header=ttl` give the record up after this time, in
+                seconds or as a timedelta.
 
         Raises:
             KafkaError: the record was not confirmed, and why; REQUEST_TIMED_OUT, within
@@ -93,6 +103,7 @@ class Producer:
             TypeError, ValueError: it is no record.
         """
         self._check_open()
+        headers = timed_headers(headers, deliver_at=deliver_at, delay=delay, ttl=ttl)
         ready = self._engine.ready(topic, NewRecord(value, key, headers, partition, timestamp))
         answer: asyncio.Future[Sent] = self._loop.create_future()
         if not self._waiting:

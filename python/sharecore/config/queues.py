@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from sharecore.config.dead_letters import LEGAL_NAME
 from sharecore.config.keys import Kind, setting
@@ -11,6 +12,8 @@ from sharecore.config.share import RECORD_LOCKS_MAX
 from sharecore.errors import ConfigError
 
 _WEIGHT_MAX = 100
+_HEADER_BYTES_MAX = 249
+_TTL_MS_MIN = 1000
 _TOPICS_MAX = 1000
 
 
@@ -32,6 +35,18 @@ def _check_weights(words: tuple[str, ...]) -> None:
         raise ValueError("a topic has two weights")
 
 
+def _check_header(name: str) -> None:
+    """the name of a header, of at most 249 bytes"""
+    if len(name.encode()) > _HEADER_BYTES_MAX:
+        raise ValueError("too long")
+
+
+def _check_ttl(ttl_ms: int) -> None:
+    """-1, or 1000 and up"""
+    if ttl_ms != -1 and ttl_ms < _TTL_MS_MIN:
+        raise ValueError("too short")
+
+
 def _check_not_empty(words: tuple[str, ...]) -> None:
     """release, timeout, or both"""
     if not words:
@@ -41,6 +56,9 @@ def _check_not_empty(words: tuple[str, ...]) -> None:
 @dataclass(frozen=True, kw_only=True, init=False, eq=False, repr=False)
 class QueueSettings:
     """When a share group gets records, beyond what Kafka's settings say."""
+
+    if TYPE_CHECKING:
+        errors_deadletterqueue_topic_name: str
 
     share_paused: bool = setting(
         Kind.BOOLEAN,
@@ -141,9 +159,42 @@ class QueueSettings:
         Kind.INT,
         16_000,
         "Records of a share partition that may be neither leased nor settled, behind the first that is not "
-        "settled, before new ones have to wait. Counts with share.retry.backoff.ms or share.ordering.",
+        "settled, before new ones have to wait. Counts with share.retry.backoff.ms, share.ordering, delivery "
+        "times or a time to live.",
         low=1000,
         high=10_000_000,
+        own=True,
+    )
+
+    share_deliver_at_header: str = setting(
+        Kind.STRING,
+        "",
+        "The header with the time before which a record is not delivered, in milliseconds since the epoch; "
+        "empty: records have no such time.",
+        check=_check_header,
+        own=True,
+    )
+    share_record_ttl_ms: int = setting(
+        Kind.LONG,
+        -1,
+        "A record that is older, counted from its timestamp or from its delivery time if that is later, is "
+        "given up; -1: none is.",
+        low=-1,
+        check=_check_ttl,
+        own=True,
+    )
+    share_record_ttl_header: str = setting(
+        Kind.STRING,
+        "",
+        "The header with a record's own time to live in milliseconds; the shorter one counts; empty: records "
+        "have none of their own.",
+        check=_check_header,
+        own=True,
+    )
+    share_record_ttl_dead_letter: bool = setting(
+        Kind.BOOLEAN,
+        False,
+        "Whether records that expire get a dead letter. They are archived without one otherwise.",
         own=True,
     )
 
@@ -155,6 +206,29 @@ class QueueSettings:
                 f"share.retry.backoff.ms={first_ms}: longer than share.retry.backoff.max.ms={max_ms}; raise "
                 "that too, or wait less"
             )
+        header = self.share_deliver_at_header
+        if header and header == self.share_record_ttl_header:
+            raise ConfigError(
+                f"share.record.ttl.header={header}: share.deliver.at.header names the same header; use two"
+            )
+        if self.looks_at_records and self.share_ordering != "none":
+            raise ConfigError(
+                f"share.ordering={self.share_ordering}: a group has no order while its records have delivery "
+                "times or expire; unset share.deliver.at.header, share.record.ttl.ms and "
+                "share.record.ttl.header, or the order"
+            )
+        if self.share_record_ttl_dead_letter and not self.errors_deadletterqueue_topic_name:
+            raise ConfigError(
+                "share.record.ttl.dead.letter=true: there is no topic for dead letters; set "
+                "errors.deadletterqueue.topic.name, too"
+            )
+
+    @property
+    def looks_at_records(self) -> bool:
+        """Whether records may have delivery times, or expire."""
+        return bool(
+            self.share_deliver_at_header or self.share_record_ttl_header or self.share_record_ttl_ms >= 0
+        )
 
     @property
     def topic_weights(self) -> list[tuple[str, int]]:

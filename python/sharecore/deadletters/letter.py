@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+CAUSES = ("delivery limit", "rejected", "expired")
+"""Why records are given up, by the engine's numbers."""
+_DELIVERY_LIMIT = 0
+
 
 class DeadLetter(NamedTuple):
     """Neighbouring records of a share partition, as the engine names them.
@@ -11,18 +15,20 @@ class DeadLetter(NamedTuple):
     Args:
         first, last: offsets, both included.
         delivery_count: how often they were delivered.
-        rejected: whether a member rejected them, rather than that they came to their delivery limit.
+        why: a number of `CAUSES`.
     """
 
     first: int
     last: int
     delivery_count: int
-    rejected: bool
+    why: int
 
     @property
     def cause(self) -> str:
         """Why they were given up, for a person."""
-        return "rejected" if self.rejected else f"delivered {self.delivery_count} times"
+        if self.why == _DELIVERY_LIMIT:
+            return f"delivered {self.delivery_count} times"
+        return CAUSES[self.why]
 
 
 def spans(written: list[DeadLetter], waiting: list[DeadLetter]) -> list[tuple[int, int]]:

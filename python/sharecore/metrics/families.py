@@ -290,7 +290,8 @@ GROUP_IN_FLIGHT = gauge(
 )
 GROUP_WAITING = gauge(
     "sharecore_share_group_records_waiting",
-    "Records that wait before they are delivered again (share.retry.backoff.ms).",
+    "Records that wait: backoff, before they are delivered again (share.retry.backoff.ms); delivery, for "
+    "their delivery time; unread, until their headers have been read.",
     "group",
     "topic",
     "reason",
@@ -298,6 +299,19 @@ GROUP_WAITING = gauge(
 GROUP_WINDOW_FULL = gauge(
     "sharecore_share_group_window_full",
     "Share partitions that take no new records because of those that wait (share.partition.max.waiting).",
+    *_TOPIC,
+)
+GROUP_EXPIRED = counter(
+    "sharecore_share_group_expired", "Records given up because their time to live was over.", *_TOPIC
+)
+GROUP_UNREADABLE_HEADERS = counter(
+    "sharecore_share_group_unreadable_headers",
+    "Headers with a delivery time or a time to live that are no number and count as none.",
+    *_TOPIC,
+)
+GROUP_UNREADABLE_BATCHES = counter(
+    "sharecore_share_group_unreadable_batches",
+    "Record batches that cannot be expanded to read headers; their records are delivered without times.",
     *_TOPIC,
 )
 GROUP_OLDEST = gauge(

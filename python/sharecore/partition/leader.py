@@ -56,7 +56,7 @@ class SharePartition(Leader):
     __slots__ = (
         "_call_later", "_clock", "_closed", "_fenced", "_load_began_ms", "_loading", "_loads", "_office",
         "_on_loaded", "_on_read", "_outbox", "_paused", "_persister", "_repaired", "_rests", "_stateless",
-        "_switches", "_when_configured", "config", "key", "leasing", "log", "now_ms",
+        "_switches", "_when_configured", "config", "key", "leasing", "log", "now_ms", "wall_ms",
     )  # fmt: skip
 
     def __init__(
@@ -85,6 +85,7 @@ class SharePartition(Leader):
         self._persister = persister
         self._clock = clock
         self.now_ms = clock.monotonic_ms
+        self.wall_ms = clock.now_ms
         self._call_later = call_later
         self._fenced = fenced
         self._stateless = stateless
@@ -187,6 +188,8 @@ class SharePartition(Leader):
             self._tell(partial(self.engine.configure, **self._limits()))
             if self.engine is not None:
                 self._tell(self.engine.set_rules, self._rules())
+            if self.engine is not None:
+                self._rearm()
             self.wake()
 
     def _read_on(self, log: Log, error: KafkaError | None) -> None:
@@ -231,7 +234,8 @@ class SharePartition(Leader):
     def _rules(self) -> Rules | None:
         """Return which records wait for what; None if none do."""
         config = self.config
-        if not config.share_retry_backoff_ms and config.share_ordering == "none":
+        has_rules = config.share_retry_backoff_ms or config.share_ordering != "none" or config.looks_at_records
+        if not has_rules:
             return None
         return Rules(
             ordering=config.share_ordering,
@@ -243,6 +247,10 @@ class SharePartition(Leader):
             on_release="release" in config.share_retry_backoff_on,
             on_timeout="timeout" in config.share_retry_backoff_on,
             max_waiting=config.share_partition_max_waiting,
+            deliver_at_header=config.share_deliver_at_header,
+            ttl_ms=config.share_record_ttl_ms if config.share_record_ttl_ms >= 0 else None,
+            ttl_header=config.share_record_ttl_header,
+            expired_letters=config.share_record_ttl_dead_letter,
         )
 
     def close(self, error: KafkaError) -> None:
@@ -344,7 +352,12 @@ class SharePartition(Leader):
         about = {"group": self.key.group_id, "topic": self.log.topic, "partition": self.key.partition}
         logger.log(level, text, self.key.coordinator_key(), error, extra=about)
 
-    def _send(self, due: Sequence[tuple[int, int, int, bool]]) -> None:
+    def _unreadable(self, batches: int) -> None:
+        """Log that record batches could not be expanded to look for times."""
+        text = "%s: %s record batches cannot be expanded; their records are delivered as if they had no times"
+        self._log(logging.WARNING, text, batches)
+
+    def _send(self, due: Sequence[tuple[int, int, int, int]]) -> None:
         if self._office is not None:
             if self._outbox is None:
                 # few share partitions ever have a letter
@@ -381,7 +394,7 @@ class SharePartition(Leader):
         engine = self.engine
         if engine is None:
             return
-        self._persist(self._tell(engine.advance, self._clock.monotonic_ms()))
+        self._persist(self._tell(engine.advance, self._clock.monotonic_ms(), self._clock.now_ms()))
         self._rearm()
         # free before that is written: who has waited longest comes before who asks meanwhile
         if self._interested:

@@ -19,20 +19,31 @@ class Tally:
         acknowledged: by acknowledge type: gaps, accepted, released, rejected, renewed.
         deliveries: leased for the first, second, ... time.
         timed_out: whose acquisition lock ran out.
+        looked_at: records that expired, headers with times that are no number, record batches that cannot be
+            expanded to look for them.
     """
 
     acknowledged: list[int] = field(default_factory=lambda: [0] * 5)
     deliveries: list[int] = field(default_factory=lambda: [0] * DELIVERIES)
     timed_out: int = 0
+    looked_at: list[int] = field(default_factory=lambda: [0] * 3)
 
     def take(self, engine: Partition) -> None:
         """Add what an engine has counted; raise KafkaError for one that has failed."""
         standing, acknowledged, deliveries = engine.observe()
-        self.add(acknowledged, deliveries, standing[5])
+        self.add(acknowledged, deliveries, standing[5], engine.looked_at())
 
-    def add(self, acknowledged: Sequence[int], deliveries: Sequence[int], timed_out: int) -> None:
+    def add(
+        self,
+        acknowledged: Sequence[int],
+        deliveries: Sequence[int],
+        timed_out: int,
+        looked_at: Sequence[int] = (),
+    ) -> None:
         """Add what was counted elsewhere."""
         self.timed_out += timed_out
+        for at, number in enumerate(looked_at):
+            self.looked_at[at] += number
         if any(acknowledged):
             for at, records in enumerate(acknowledged):
                 self.acknowledged[at] += records

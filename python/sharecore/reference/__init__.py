@@ -6,6 +6,7 @@ deadlines), so that each can be judged by the other. It is chosen explicitly and
 
 from __future__ import annotations
 
+from sharecore.reference.admitting import AdmittingPartition
 from sharecore.reference.combine import combine
 from sharecore.reference.managed import ManagedPartition
 from sharecore.reference.partition import Partition
@@ -18,6 +19,7 @@ __all__ = [
     "ARCHIVED",
     "ARCHIVING",
     "AVAILABLE",
+    "AdmittingPartition",
     "ManagedPartition",
     "Partition",
     "Write",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sharecore.reference.record import AVAILABLE, Batch, Record
@@ -19,6 +21,8 @@ class Acquisition:
     max_delivery_count: int
     batch_size: int
     record_limit: bool
+    known_only: bool = False
+    """Nothing is leased that is not in flight."""
     acquired: list[tuple[int, int, int]] = field(default_factory=list)
     count: int = 0
 
@@ -32,6 +36,8 @@ class Acquisition:
         self._archive_vanished(fetch_offset, base)
         if last < base:
             return []
+        if self.known_only:
+            return self._lease_known(max(base, self.window.start_offset), last, wanted)
         if self.window.unread_from is not None:
             base = max(base, self.window.start_offset)
         known = self.window.between(base, last)
@@ -41,6 +47,12 @@ class Acquisition:
             self._walk(known, base, last, wanted)
             if self.acquired:
                 self.window.read_up_to(self.acquired[-1][1] + 1)
+        return self.acquired
+
+    def _lease_known(self, base: int, last: int, wanted: int) -> list[tuple[int, int, int]]:
+        for batch in self.window.between(base, last):
+            if self.count >= wanted or self._lease_again(batch, base, last, wanted - self.count):
+                break
         return self.acquired
 
     def _archive_vanished(self, fetch_offset: int, base: int) -> None:
@@ -118,7 +130,8 @@ class Acquisition:
             if window.unread_from is not None:
                 taken_last = min(taken_last, last)
         lease_last = min(taken_last, first + wanted - 1) if self.record_limit else taken_last
-        for batch_first, batch_last in self._cut(first, taken_last):
+        size = sys.maxsize if self.record_limit else self.batch_size
+        for batch_first, batch_last in cut(self.record_batches, first, taken_last, size):
             window.add(Batch(batch_first, batch_last), Record(AVAILABLE, 0))
             taken = False
             for offset in range(batch_first, min(batch_last, lease_last) + 1):
@@ -130,11 +143,12 @@ class Acquisition:
         window.end_offset = max(window.end_offset, taken_last)
         window.read_up_to(lease_last + 1)
 
-    def _cut(self, first: int, last: int) -> list[tuple[int, int]]:
-        """Cut first to last before record batches, each part as soon as it holds `batch_size` offsets."""
-        parts = []
-        for base, _ in self.record_batches:
-            if first < base <= last and base - first >= self.batch_size and not self.record_limit:
-                parts.append((first, base - 1))
-                first = base
-        return [*parts, (first, last)]
+
+def cut(batches: Sequence[tuple[int, int]], first: int, last: int, batch_size: int) -> list[tuple[int, int]]:
+    """Cut first to last before record batches, each part as soon as it holds `batch_size` offsets."""
+    parts = []
+    for base, _ in batches:
+        if first < base <= last and base - first >= batch_size:
+            parts.append((first, base - 1))
+            first = base
+    return [*parts, (first, last)]

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+DELIVERY_LIMIT, REJECTED, EXPIRED = range(3)
+"""Why a record is given up."""
+
 
 class DeadLetters:
     """Records by offset, in the order in which their letters became due."""
 
     def __init__(self) -> None:
-        self._due: list[tuple[int, int, bool]] = []
+        self._due: list[tuple[int, int, int]] = []
 
-    def add(self, offset: int, delivery_count: int, *, rejected: bool) -> None:
-        """The letter of a record is due: it was rejected, or came to its delivery limit."""
-        self._due.append((offset, delivery_count, rejected))
+    def add(self, offset: int, delivery_count: int, cause: int) -> None:
+        """Note that the letter of a record is due."""
+        self._due.append((offset, delivery_count, cause))
 
-    def take(self) -> list[tuple[int, int, int, bool]]:
-        """(first, last, delivery_count, rejected) of what is due; equal neighbours that follow are joined."""
-        joined: list[tuple[int, int, int, bool]] = []
-        for offset, count, rejected in self._due:
-            if joined and joined[-1][1] + 1 == offset and joined[-1][2:] == (count, rejected):
-                joined[-1] = (joined[-1][0], offset, count, rejected)
+    def take(self) -> list[tuple[int, int, int, int]]:
+        """(first, last, delivery_count, cause) of what is due; equal neighbours that follow are joined."""
+        joined: list[tuple[int, int, int, int]] = []
+        for offset, count, cause in self._due:
+            if joined and joined[-1][1] + 1 == offset and joined[-1][2:] == (count, cause):
+                joined[-1] = (joined[-1][0], offset, count, cause)
             else:
-                joined.append((offset, offset, count, rejected))
+                joined.append((offset, offset, count, cause))
         self._due.clear()
         return joined

@@ -118,7 +118,7 @@ class ManagedPartition(Partition):
 
     def waiting(self) -> tuple[int, bool]:
         """How many records wait, and whether the window takes no new ones because of what waits in it."""
-        waiting = sum(record.waits_until_ms is not None for _, record in self._window.all())
+        waiting = sum(record.is_free and not record.acquirable for _, record in self._window.all())
         return waiting, not self._may_admit
 
     def _limit(self, fetch_offset: int, wanted: int) -> tuple[int, int]:
@@ -171,7 +171,12 @@ class ManagedPartition(Partition):
         first, before = 0, None
         for offset in offsets:
             record: Record | None = self._window.records.get(offset)
-            if record is None or not record.acquirable or record.delivery_count == 0:
+            if (
+                record is None
+                or not record.is_free
+                or record.waits_until_ms is not None
+                or record.delivery_count == 0
+            ):
                 before = None
                 continue
             if before is None or before.delivery_count != record.delivery_count:

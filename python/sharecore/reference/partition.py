@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import heapq
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.reference.acknowledgement import REJECT, RELEASE, RENEW, STATE_AFTER, acknowledged, check_owned
 from sharecore.reference.acquire import Acquisition
-from sharecore.reference.dead_letters import DeadLetters
+from sharecore.reference.dead_letters import DELIVERY_LIMIT, EXPIRED, REJECTED, DeadLetters
 from sharecore.reference.record import (
     ACKNOWLEDGED,
     ACQUIRED,
@@ -28,8 +28,8 @@ from sharecore.reference.write import Write
 class _OpenWrite:
     offsets: list[int]
     expiry: bool
-    given_up: list[tuple[int, int]]
-    """Offset and delivery count of what was at its delivery limit when its lock ran out."""
+    given_up: list[tuple[int, int, int]]
+    """Offset, delivery count and cause of what is given up without a member that rejected it."""
     batches: tuple[StateBatch, ...]
     """As they are written."""
 
@@ -84,7 +84,7 @@ class Partition:
         for first, last, state, count in loaded:
             if state == ARCHIVING:
                 for offset in range(first, last + 1):
-                    self._due.add(offset, count, rejected=count < max_delivery_count)
+                    self._due.add(offset, count, REJECTED if count < max_delivery_count else DELIVERY_LIMIT)
 
     def configure(
         self,
@@ -143,7 +143,8 @@ class Partition:
             deadline_ms=now_ms + self._lock_ms,
             max_delivery_count=self._max_delivery_count,
             batch_size=batch_size,
-            record_limit=record_limit,
+            record_limit=record_limit or self._acquires_known_only(),
+            known_only=self._acquires_known_only(),
         )
         if max_fetch_records <= 0:
             return []
@@ -153,6 +154,9 @@ class Partition:
             for offset in range(first, last + 1):
                 heapq.heappush(self._deadlines, (now_ms + self._lock_ms, offset))
         return acquired
+
+    def _acquires_known_only(self) -> bool:
+        return False
 
     def _limit(self, fetch_offset: int, wanted: int) -> tuple[int, int]:
         """How many records may be leased, and up to which offset: a full window gives only what is in it."""
@@ -209,6 +213,10 @@ class Partition:
 
         The records change at once, and stay so however the write ends: a lock that ran out has run out.
         """
+        return self._begin_write(self._expire_locks(now_ms), expiry=True)
+
+    def _expire_locks(self, now_ms: int) -> list[int]:
+        """Free the records whose locks have run out, and return their offsets."""
         expired: list[int] = []
         while self._deadlines and self._deadlines[0][0] <= now_ms:
             deadline_ms, offset = heapq.heappop(self._deadlines)
@@ -221,7 +229,7 @@ class Partition:
             elif record.state == ACQUIRED:
                 record.end_lock(self._state_when_given_back(offset, record))
                 expired.append(offset)
-        return self._begin_write(expired, expiry=True)
+        return expired
 
     def move_log_start(self, now_ms: int, offset: int) -> None:
         """The log begins at `offset`: what is available below is archived, what is leased stays leased.
@@ -243,8 +251,8 @@ class Partition:
         if first <= last:
             self._window.pass_hole(first, last)
 
-    def take_dead_letters(self) -> list[tuple[int, int, int, bool]]:
-        """(first, last, delivery_count, rejected) of the records whose dead letter has become due since the
+    def take_dead_letters(self) -> list[tuple[int, int, int, int]]:
+        """(first, last, delivery_count, cause) of the records whose dead letter has become due since the
         last call, in the order in which they did; in loaded state a rejection is guessed by the count.
         """
         return self._due.take()
@@ -271,7 +279,7 @@ class Partition:
         write = self._close_write(write_id)
         for offset, record in self._being_written(write):
             if record.state == ARCHIVING:
-                self._due.add(offset, record.delivery_count, rejected=record.rejected)
+                self._due.add(offset, record.delivery_count, REJECTED if record.rejected else DELIVERY_LIMIT)
             record.commit()
         self._window.advance_start()
 
@@ -287,7 +295,7 @@ class Partition:
             if record.lock_ran_out or (record.deadline_ms is not None and record.deadline_ms <= now_ms):
                 record.end_lock(self._state_when_given_back(offset, record))
                 if record.state == ARCHIVING:
-                    self._due.add(offset, record.delivery_count, rejected=False)
+                    self._due.add(offset, record.delivery_count, DELIVERY_LIMIT)
         if write.expiry:
             self._window.advance_start()
 
@@ -399,12 +407,18 @@ class Partition:
     def _state_when_given_back(self, offset: int, record: Record) -> int:
         return ARCHIVED if offset < self._window.start_offset else self._state_after(record, RELEASE)
 
-    def _begin_write(self, offsets: list[int], *, expiry: bool = False) -> Write | None:
+    def _begin_write(
+        self, offsets: list[int], *, expiry: bool = False, expired: Container[int] = ()
+    ) -> Write | None:
         if not offsets:
             return None
         offsets = sorted(offsets)
         records = [(offset, self._window.records[offset]) for offset in offsets]
-        given_up = [(o, r.delivery_count) for o, r in records if expiry and r.state == ARCHIVING]
+        given_up = [
+            (o, r.delivery_count, EXPIRED if o in expired else DELIVERY_LIMIT)
+            for o, r in records
+            if expiry and r.state == ARCHIVING
+        ]
         self._last_write_id += 1
         batches = self._window.state_of(offsets)
         self._open_writes[self._last_write_id] = _OpenWrite(offsets, expiry, given_up, batches)
@@ -417,8 +431,8 @@ class Partition:
             write = self._open_writes.pop(write_id)
         except KeyError:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"write {write_id} is not open") from None
-        for offset, count in write.given_up:
-            self._due.add(offset, count, rejected=False)
+        for letter in write.given_up:
+            self._due.add(*letter)
         return write
 
     def _being_written(self, write: _OpenWrite) -> list[tuple[int, Record]]:

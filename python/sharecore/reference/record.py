@@ -29,6 +29,12 @@ class Record:
     """The state that a failed write brings back; set while a write of this record is open."""
     waits_until_ms: int | None = None
     """The record is available and comes again no earlier; see `ManagedPartition`."""
+    unseen: bool = False
+    """The record has not been looked at yet; see `AdmittingPartition`. So the next three."""
+    not_before_ms: int | None = None
+    """Its delivery time, until that has come."""
+    expires_ms: int | None = None
+    has_expired: bool = False
     rejected: bool = False
     """The open write tells that a member rejected the record, and that a dead letter is due."""
 
@@ -39,7 +45,17 @@ class Record:
 
     @property
     def acquirable(self) -> bool:
-        return self.before is None and self.state == AVAILABLE and self.waits_until_ms is None
+        return self.is_free and not (
+            self.unseen
+            or self.has_expired
+            or self.waits_until_ms is not None
+            or self.not_before_ms is not None
+        )
+
+    @property
+    def is_free(self) -> bool:
+        """Whether the record is available, whether it waits or not."""
+        return self.before is None and self.state == AVAILABLE
 
     def acquire(self, member: str, deadline_ms: int) -> None:
         self.state = ACQUIRED

@@ -15,7 +15,8 @@ from sharecore.trace.operation import TraceError
 from sharecore.trace.persister import TracePersister
 
 Result = dict[str, Any]
-DeadLetter = tuple[int, int, int, bool]
+DeadLetter = tuple[int, int, int, int]
+_CAUSES = ("limit", "reject", "expired")
 
 _START_MS = 1_000_000
 _PERSISTER_ERRORS: Mapping[int, str] = {
@@ -172,7 +173,7 @@ class Driver:
         due = sorted(self.partition.take_dead_letters())
         if due:
             self._letters.append(due)
-        shown = [[*letter[:3], "reject" if letter[3] else "limit"] for letter in due]
+        shown = [[*letter[:3], _CAUSES[letter[3]]] for letter in due]
         return {"letters": joined(shown)} if self._init.dead_letters else {}
 
     def _persist(self, change: Callable[[], Write | None], *, awaited: bool = True) -> Result:

@@ -116,6 +116,11 @@ fn lease_of<'py>(
     let end = partition.getattr(intern!(py, "readable_end"))?;
     let wish = Wish {
         now_ms: PyLeader::now_ms(partition)?,
+        wall_ms: if engine.get().has_rules() {
+            PyLeader::wall_ms(partition)?
+        } else {
+            0
+        },
         member,
         log_start: log.getattr(intern!(py, "start_offset"))?.extract()?,
         end: end.extract()?,
@@ -144,6 +149,11 @@ fn lease_of<'py>(
         if let Err(error) = noted {
             return Ok(Err(kafka_error_in(py, error)?));
         }
+    }
+    if let Some(admitted) = lease.admitted
+        && let Err(error) = PyLeader::admitted(partition, &engine, admitted)
+    {
+        return Ok(Err(kafka_error_in(py, error)?));
     }
     Ok(Ok(lease))
 }

@@ -5,6 +5,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PySet, PyTuple};
 use pyo3::{PyTraverseError, PyVisit, intern};
+use sharecore_lease::Admitted;
 use sharecore_share::Writes;
 
 use crate::bounds::PyGroupBounds;
@@ -15,6 +16,9 @@ use crate::partition::{PyPartition, PyWrite};
 use crate::session::PyShareSession;
 use crate::uuids::{PartitionId, partition_id};
 use crate::written::PyWritten;
+
+/// A clock that is set anew is noticed after this time.
+const WALL_AHEAD_MS_MAX: i64 = 60_000;
 
 /// What is asked of a share partition's leader again and again: whether there is something to lease, and to settle what
 /// was leased.
@@ -60,6 +64,12 @@ impl PyLeader {
     pub(crate) fn now_ms(leader: &Bound<'_, Self>) -> PyResult<i64> {
         leader
             .call_method0(intern!(leader.py(), "now_ms"))?
+            .extract()
+    }
+
+    pub(crate) fn wall_ms(leader: &Bound<'_, Self>) -> PyResult<i64> {
+        leader
+            .call_method0(intern!(leader.py(), "wall_ms"))?
             .extract()
     }
 
@@ -143,6 +153,25 @@ impl PyLeader {
             }
         }
         Ok(())
+    }
+
+    /// Times of records have been looked at: sees to it that they are delivered in time.
+    pub(crate) fn admitted(
+        leader: &Bound<'_, Self>,
+        engine: &Bound<'_, PyPartition>,
+        admitted: Admitted,
+    ) -> PyResult<()> {
+        let py = leader.py();
+        engine.get().tally.admitted(&admitted);
+        if admitted.unreadable_batches > 0 {
+            let batches = admitted.unreadable_batches;
+            leader.call_method1(intern!(py, "_unreadable"), (batches,))?;
+        }
+        if admitted.goes_on {
+            let wake = leader.getattr(intern!(py, "wake"))?;
+            leader.call_method1(intern!(py, "_call_later"), (0, wake))?;
+        }
+        Self::_rearm(leader)
     }
 
     fn interested<'py>(leader: &Bound<'py, Self>) -> Bound<'py, PyDict> {
@@ -406,10 +435,18 @@ impl PyLeader {
         if leader.borrow().timer.is_some() && !engine.get().has_rules() {
             return Ok(());
         }
-        match engine.get().next_time_ms(leader.py())? {
-            Some(due_ms) => Self::_arm(leader, due_ms),
-            None => Ok(()),
+        if let Some(due_ms) = engine.get().next_time_ms(leader.py())? {
+            Self::_arm(leader, due_ms)?;
         }
+        if let Some(due_wall_ms) = engine.get().next_wall_ms(leader.py())? {
+            // no further ahead, so that a clock that is set anew is noticed
+            let ahead_ms = due_wall_ms.saturating_sub(Self::wall_ms(leader)?);
+            Self::_arm(
+                leader,
+                Self::now_ms(leader)? + ahead_ms.clamp(1, WALL_AHEAD_MS_MAX),
+            )?;
+        }
+        Ok(())
     }
 
     /// Hands on the letters that have become due.

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use sharecore_engine::{Acquired, OffsetRange};
-use sharecore_lease::{Leased, Log, Part, Stop, Want, Wish, lease as lease_from};
+use sharecore_lease::{Admitted, Leased, Log, Part, Stop, Want, Wish, lease as lease_from};
 
 use crate::convert::ranges;
 use crate::error::{failed, kafka_error_in};
@@ -33,6 +33,8 @@ pub(crate) struct Lease<'py> {
     pub(crate) stopped: Option<Bound<'py, PyAny>>,
     /// Whether a thread reads more.
     pub(crate) reading: bool,
+    /// Of records whose times were looked at.
+    pub(crate) admitted: Option<Admitted>,
 }
 
 /// Record batches that Python has.
@@ -148,6 +150,7 @@ pub(crate) fn lease<'py>(
         archived: leased.archived,
         stopped,
         reading: source.reading,
+        admitted: leased.admitted,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use sharecore_records::{Letters, Origin, Range};
+use sharecore_records::{Cause, Letters, Origin, Range};
 
 /// A batch that grows letter by letter.
 #[pyclass(name = "LetterBatch", module = "sharecore._core")]
@@ -37,17 +37,17 @@ impl PyLetterBatch {
     fn add(
         &mut self,
         py: Python<'_>,
-        ranges: Vec<(i64, i64, u16, bool)>,
+        ranges: Vec<(i64, i64, u16, u8)>,
         source: &[u8],
         read_to: i64,
     ) -> (usize, i64) {
         let ranges: Vec<_> = ranges
             .iter()
-            .map(|&(first, last, delivery_count, rejected)| Range {
+            .map(|&(first, last, delivery_count, cause)| Range {
                 first,
                 last,
                 delivery_count,
-                rejected,
+                cause: Cause::from_id(cause),
             })
             .collect();
         py.detach(|| self.0.add(&ranges, source, read_to))

@@ -6,9 +6,10 @@ use pyo3::exceptions::{PyAssertionError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use sharecore_engine::{
-    AckBatch, AcquireOptions, Config, DeadLetterCause, Engine, StateBatch, Write,
+    AckBatch, AcquireOptions, Config, DeadLetterCause, Engine, Entry, StateBatch, Write,
 };
 use sharecore_guard::Guarded;
+use sharecore_records::Cause;
 use smallvec::SmallVec;
 
 use crate::convert::{StateBatches, acknowledgements, ranges, span, tuple};
@@ -155,7 +156,7 @@ impl PyPartition {
             renew_enabled,
             dead_letters,
         })?;
-        let rules = rules.map(|rules| rules.get().0);
+        let rules = rules.map(|rules| rules.get().0.clone());
         let is_managed = AtomicBool::new(rules.is_some());
         let inner = Engine::new(config, start_offset, &state_batches.0, rules, now_ms)
             .map_err(|refusal| refused(py, refusal))?;
@@ -227,8 +228,58 @@ impl PyPartition {
         self.sweep(py, |partition| partition.release(member).map(PyWrite::of))
     }
 
-    fn advance(&self, py: Python<'_>, now_ms: i64) -> PyResult<Option<PyWrite>> {
-        self.sweep(py, |partition| partition.advance(now_ms).map(PyWrite::of))
+    #[pyo3(signature = (now_ms, wall_ms = 0))]
+    fn advance(&self, py: Python<'_>, now_ms: i64, wall_ms: i64) -> PyResult<Option<PyWrite>> {
+        self.sweep(py, |partition| {
+            partition.advance(now_ms, wall_ms).map(PyWrite::of)
+        })
+    }
+
+    #[pyo3(signature = (now_ms, wall_ms, fetch_offset, batches, entries, batch_size = 500))]
+    #[allow(
+        clippy::too_many_arguments,
+        clippy::needless_pass_by_value,
+        reason = "pyo3 extracts owned arguments"
+    )]
+    fn admit(
+        &self,
+        py: Python<'_>,
+        now_ms: i64,
+        wall_ms: i64,
+        fetch_offset: i64,
+        batches: &Bound<'_, PyAny>,
+        entries: Vec<(i64, Option<i64>, Option<i64>)>,
+        batch_size: i64,
+    ) -> PyResult<bool> {
+        let batches = ranges(batches)?;
+        let entries = entries.into_iter();
+        let entries: Vec<_> = entries
+            .map(|(offset, not_before_ms, expires_ms)| Entry {
+                offset,
+                not_before_ms: not_before_ms.unwrap_or(Entry::AT_ONCE),
+                expires_ms: expires_ms.unwrap_or(Entry::NEVER),
+            })
+            .collect();
+        self.with(py, |partition| {
+            partition.come_up(now_ms, wall_ms);
+            let Some(spec) = partition.spec().cloned() else {
+                return false;
+            };
+            let times = (now_ms, wall_ms);
+            partition.admit(times, &spec, fetch_offset, &batches, &entries, batch_size)
+        })
+    }
+
+    #[getter]
+    fn next_admission(&self, py: Python<'_>) -> PyResult<Option<i64>> {
+        self.with(py, |partition| {
+            partition.next_admission().map(|(offset, _)| offset)
+        })
+    }
+
+    #[getter]
+    pub(crate) fn next_wall_ms(&self, py: Python<'_>) -> PyResult<Option<i64>> {
+        self.with(py, |partition| partition.next_wall_ms())
     }
 
     pub(crate) fn move_log_start(&self, py: Python<'_>, now_ms: i64, offset: i64) -> PyResult<()> {
@@ -248,8 +299,17 @@ impl PyPartition {
         PyList::new(
             py,
             due.iter().map(|letter| {
-                let rejected = letter.cause == DeadLetterCause::Rejected;
-                (letter.first, letter.last, letter.delivery_count, rejected)
+                let cause = match letter.cause {
+                    DeadLetterCause::DeliveryLimit => Cause::DeliveryLimit,
+                    DeadLetterCause::Rejected => Cause::Rejected,
+                    DeadLetterCause::Expired => Cause::Expired,
+                };
+                (
+                    letter.first,
+                    letter.last,
+                    letter.delivery_count,
+                    cause as u8,
+                )
             }),
         )
     }
@@ -306,7 +366,7 @@ impl PyPartition {
         reason = "pyo3 extracts owned arguments"
     )]
     fn set_rules(&self, py: Python<'_>, rules: Option<Bound<'_, PyRules>>) -> PyResult<()> {
-        let rules = rules.map(|rules| rules.get().0);
+        let rules = rules.map(|rules| rules.get().0.clone());
         self.is_managed.store(rules.is_some(), Ordering::Relaxed);
         self.sweep(py, |partition| partition.set_rules(rules))
     }
@@ -317,6 +377,17 @@ impl PyPartition {
         } else {
             Ok((0, false))
         }
+    }
+
+    fn waiting_for(&self, py: Python<'_>) -> PyResult<(i64, i64, i64)> {
+        let waiting = self.sweep(py, |partition| partition.waiting_for())?;
+        Ok((waiting.backoff, waiting.delivery, waiting.unread))
+    }
+
+    fn looked_at(&self, py: Python<'_>) -> PyResult<(u64, u64, u64)> {
+        let expired = self.with(py, |partition| partition.expired())?;
+        let (headers, batches) = self.tally.unreadable();
+        Ok((expired, headers, batches))
     }
 
     #[getter]

@@ -1,8 +1,10 @@
-//! `Rules`: what a group has set about when its records come again.
+//! `Rules`: what a group has set about when its records come, and come again.
+
+use std::sync::Arc;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use sharecore_engine::{Backoff, Order, Rules};
+use sharecore_engine::{Backoff, Order, Rules, Spec};
 
 /// The rules of a managed share partition.
 #[pyclass(name = "Rules", module = "sharecore._core", frozen)]
@@ -12,7 +14,8 @@ pub(crate) struct PyRules(pub(crate) Rules);
 impl PyRules {
     #[new]
     #[pyo3(signature = (*, backoff_ms = 0, backoff_max_ms = 300_000, multiplier = 2.0, jitter = 0.0, on_release = true,
-                        on_timeout = true, max_waiting = 16_000, ordering = "none", run_max = 1))]
+                        on_timeout = true, max_waiting = 16_000, ordering = "none", run_max = 1, deliver_at_header = "",
+                        ttl_ms = None, ttl_header = "", expired_letters = false))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         backoff_ms: i64,
@@ -24,6 +27,10 @@ impl PyRules {
         max_waiting: i64,
         ordering: &str,
         run_max: i64,
+        deliver_at_header: &str,
+        ttl_ms: Option<i64>,
+        ttl_header: &str,
+        expired_letters: bool,
     ) -> PyResult<Self> {
         let is_number =
             multiplier >= 1.0 && multiplier.is_finite() && (0.0..=1.0).contains(&jitter);
@@ -54,11 +61,22 @@ impl PyRules {
             on_release,
             on_timeout,
         };
+        if ttl_ms.is_some_and(|ttl_ms| ttl_ms < 0) {
+            return Err(PyValueError::new_err("ttl_ms must be at least 0"));
+        }
+        let looks = !deliver_at_header.is_empty() || !ttl_header.is_empty() || ttl_ms.is_some();
+        let spec = Spec {
+            deliver_at_header: deliver_at_header.into(),
+            ttl_ms,
+            ttl_header: ttl_header.into(),
+        };
         Ok(Self(Rules {
             order,
             run_max,
             backoff,
             max_waiting,
+            spec: looks.then(|| Arc::new(spec)),
+            expired_letters,
         }))
     }
 
@@ -88,6 +106,21 @@ impl PyRules {
     #[getter]
     fn max_waiting(&self) -> i64 {
         self.0.max_waiting
+    }
+
+    #[getter]
+    fn looks_at_records(&self) -> bool {
+        self.0.spec.is_some()
+    }
+
+    /// Whether records have to be looked at anew where these rules follow others.
+    fn looks_otherwise(&self, before: &Bound<'_, Self>) -> bool {
+        self.0.spec != before.get().0.spec
+    }
+
+    #[getter]
+    fn expired_letters(&self) -> bool {
+        self.0.expired_letters
     }
 
     fn wait_ms(&self, first: i64, delivery_count: u16) -> i64 {

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use sharecore_engine::{AckBatch, Acquired};
+use sharecore_lease::Admitted;
 
 use crate::partition::PyPartition;
 
@@ -20,6 +21,10 @@ pub(crate) struct Tally {
     deliveries: [AtomicU64; DELIVERIES],
     /// By acknowledge type, of batches that were not refused.
     acknowledged: [AtomicU64; TYPES],
+    /// Headers with times that are no number.
+    unreadable_headers: AtomicU64,
+    /// Batches that could not be expanded to look for times.
+    unreadable_batches: AtomicU64,
 }
 
 impl Tally {
@@ -41,6 +46,13 @@ impl Tally {
                 }
             }
         }
+    }
+
+    pub(crate) fn admitted(&self, admitted: &Admitted) {
+        self.unreadable_headers
+            .fetch_add(admitted.unreadable_headers, Relaxed);
+        self.unreadable_batches
+            .fetch_add(admitted.unreadable_batches, Relaxed);
     }
 
     fn add(&self, kind: u8, records: u64) {
@@ -65,6 +77,14 @@ impl Tally {
         for (total, n) in sum.acknowledged.iter_mut().zip(&self.acknowledged) {
             *total += n.load(Relaxed);
         }
+    }
+
+    /// Headers that are no number, batches that could not be expanded.
+    pub(crate) fn unreadable(&self) -> (u64, u64) {
+        (
+            self.unreadable_headers.load(Relaxed),
+            self.unreadable_batches.load(Relaxed),
+        )
     }
 
     pub(crate) fn by_type(&self) -> (u64, u64, u64, u64, u64) {

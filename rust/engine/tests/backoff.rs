@@ -20,6 +20,8 @@ const RULES: Rules = Rules {
     order: Order::None,
     run_max: 1,
     max_waiting: 16_000,
+    spec: None,
+    expired_letters: false,
 };
 
 fn engine_with(rules: Rules) -> Engine {
@@ -84,10 +86,10 @@ fn a_released_record_waits_longer_each_time_and_comes_at_its_time() {
         assert_eq!(take(&mut engine, now_ms, "m", 10, 1), [(0, 0, count)]);
         settle(&mut engine, now_ms, "m", 0, 0, RELEASE);
         assert_eq!(engine.next_time_ms(), Some(now_ms + wait_ms));
-        engine.advance(now_ms + wait_ms - 1);
+        engine.advance(now_ms + wait_ms - 1, 0);
         assert_eq!(take(&mut engine, now_ms + wait_ms - 1, "m", 10, 1), []);
         now_ms += wait_ms;
-        assert!(engine.advance(now_ms).is_none());
+        assert!(engine.advance(now_ms, 0).is_none());
     }
     // at its limit it does not wait but is given up
     assert_eq!(take(&mut engine, now_ms, "m", 10, 1), [(0, 0, 5)]);
@@ -108,9 +110,9 @@ fn others_pass_what_waits_and_the_wait_begins_when_the_release_is_durable() {
     engine.commit(id, 400).unwrap();
     assert_eq!(engine.waiting(), (2, false));
     assert_eq!(take(&mut engine, 400, "n", 3, 10), [(3, 5, 1)]);
-    engine.advance(1399);
+    engine.advance(1399, 0);
     assert_eq!(engine.waiting(), (2, false));
-    engine.advance(1400);
+    engine.advance(1400, 0);
     assert_eq!(take(&mut engine, 1400, "n", 3, 10), [(0, 1, 2), (6, 6, 1)]);
 }
 
@@ -118,10 +120,10 @@ fn others_pass_what_waits_and_the_wait_begins_when_the_release_is_durable() {
 fn locks_that_run_out_make_records_wait_and_sessions_that_end_do_not() {
     let mut engine = engine_with(RULES);
     take(&mut engine, 0, "m", 2, 2);
-    let id = engine.advance(30_000).unwrap().id;
+    let id = engine.advance(30_000, 0).unwrap().id;
     assert_eq!(take(&mut engine, 30_000, "m", 2, 2), []);
     engine.commit(id, 30_500).unwrap();
-    engine.advance(31_000);
+    engine.advance(31_000, 0);
     assert_eq!(take(&mut engine, 31_000, "m", 2, 2), [(0, 1, 2)]);
     let id = engine.release("m").unwrap().id;
     engine.commit(id, 31_000).unwrap();
@@ -138,7 +140,7 @@ fn each_of_release_and_timeout_may_be_left_out() {
     take(&mut engine, 0, "m", 1, 1);
     settle(&mut engine, 0, "m", 0, 0, RELEASE);
     assert_eq!(take(&mut engine, 0, "m", 1, 1), [(0, 0, 2)]);
-    engine.advance(30_000);
+    engine.advance(30_000, 0);
     assert_eq!(take(&mut engine, 30_000, "m", 1, 1), []);
     let backoff = Backoff {
         on_timeout: false,
@@ -146,7 +148,7 @@ fn each_of_release_and_timeout_may_be_left_out() {
     };
     let mut engine = engine_with(Rules { backoff, ..RULES });
     take(&mut engine, 0, "m", 1, 1);
-    engine.advance(30_000);
+    engine.advance(30_000, 0);
     assert_eq!(take(&mut engine, 30_000, "m", 1, 1), [(0, 0, 2)]);
 }
 
@@ -160,10 +162,10 @@ fn a_write_that_fails_after_the_lock_ran_out_leaves_its_records_waiting() {
         types: &[ACCEPT],
     };
     let id = engine.acknowledge(0, "m", &[batch]).unwrap().unwrap().id;
-    assert!(engine.advance(30_000).is_none());
+    assert!(engine.advance(30_000, 0).is_none());
     engine.rollback(id, 30_000).unwrap();
     assert_eq!(take(&mut engine, 30_000, "m", 1, 1), []);
-    engine.advance(31_000);
+    engine.advance(31_000, 0);
     assert_eq!(take(&mut engine, 31_000, "m", 1, 1), [(0, 0, 2)]);
 }
 
@@ -184,9 +186,9 @@ fn what_is_loaded_waits_once_more_and_what_was_never_delivered_does_not() {
     let mut engine = engine.unwrap();
     assert_eq!(engine.waiting(), (3, false));
     assert_eq!(take(&mut engine, 50, "m", 9, 6), [(3, 3, 1), (5, 5, 1)]);
-    engine.advance(1050);
+    engine.advance(1050, 0);
     assert_eq!(take(&mut engine, 1050, "m", 9, 6), [(4, 4, 2)]);
-    engine.advance(2050);
+    engine.advance(2050, 0);
     assert_eq!(take(&mut engine, 2050, "m", 9, 6), [(0, 1, 3)]);
 }
 
@@ -220,7 +222,7 @@ fn the_limit_of_locks_counts_what_is_leased_and_the_window_what_waits() {
         [],
         "the window is full"
     );
-    engine.advance(1000);
+    engine.advance(1000, 0);
     assert_eq!(take(&mut engine, 1000, "m", 100, 1000), [(0, 9, 2)]);
     settle(&mut engine, 1000, "m", 0, 9, ACCEPT);
     assert_eq!(engine.start_offset(), 10);
@@ -235,7 +237,7 @@ fn records_that_the_log_loses_while_they_wait_are_gone() {
     engine.move_log_start(2);
     engine.check().unwrap();
     assert_eq!(engine.waiting().0, 1);
-    engine.advance(1000);
+    engine.advance(1000, 0);
     assert_eq!(take(&mut engine, 1000, "m", 3, 3), [(2, 2, 2)]);
 }
 

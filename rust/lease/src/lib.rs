@@ -8,10 +8,12 @@
 mod aborted;
 mod holding;
 mod missing;
+mod survey;
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use sharecore_engine::{AcquireOptions, Acquired, Engine, OffsetRange};
+use sharecore_engine::{AcquireOptions, Acquired, Engine, OffsetRange, Spec};
 use sharecore_guard::{Failed, Guarded};
 use smallvec::SmallVec;
 
@@ -21,8 +23,15 @@ use crate::{
     missing::missing,
 };
 
+pub use survey::{Survey, survey};
+
 /// So many reads make one lease.
 const READS_MAX: usize = 8;
+/// So many records, and about so many bytes, are looked at in a read of records that are not due.
+const ADMITTED_RECORDS: i64 = 10_000;
+const ADMITTED_BYTES: i64 = 1 << 20;
+/// Once so many bytes were expanded, others come before more is looked at.
+const EXPANDED_BYTES: usize = 4 << 20;
 
 /// Record batches that a log returned.
 pub struct Part<B> {
@@ -68,6 +77,8 @@ pub trait Log {
 pub struct Wish<'a> {
     /// The locks begin here.
     pub now_ms: i64,
+    /// Milliseconds since the epoch; counts only where records have times.
+    pub wall_ms: i64,
     /// Who gets the records.
     pub member: &'a str,
     /// The log begins here.
@@ -107,8 +118,21 @@ pub struct Leased<B, E> {
     pub total: i64,
     /// Whether records of aborted transactions, or offsets without records, were taken out of them.
     pub archived: bool,
+    /// Records whose times have been looked at, if any have.
+    pub admitted: Option<Admitted>,
     /// Why it was read no further; what is here was leased all the same.
     pub stopped: Option<Stop<E>>,
+}
+
+/// What came of records that were looked at before they were leased.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Admitted {
+    /// Headers that are no number and count as none.
+    pub unreadable_headers: u64,
+    /// Batches that cannot be expanded.
+    pub unreadable_batches: u64,
+    /// Whether there is more to look at, which was left for another time.
+    pub goes_on: bool,
 }
 
 /// Places in a part.
@@ -122,15 +146,26 @@ pub fn lease<L: Log>(engine: &Guarded, log: &mut L, wish: &Wish<'_>) -> Leased<L
         acquired: Vec::new(),
         total: 0,
         archived: false,
+        admitted: None,
         stopped: None,
     };
     let mut place = Place {
         read_to: -1,
         slow: false,
+        found_none: false,
+        expanded_bytes: 0,
     };
-    for _ in 0..READS_MAX {
+    for reads_left in (0..READS_MAX).rev() {
         match step(engine, log, wish, &mut place, &mut leased) {
-            Ok(true) => {}
+            Ok(true) => {
+                if let Some(admitted) = &mut leased.admitted {
+                    let is_over = reads_left == 0 || place.expanded_bytes >= EXPANDED_BYTES;
+                    admitted.goes_on = is_over && place.found_none;
+                    if admitted.goes_on {
+                        break;
+                    }
+                }
+            }
             Ok(false) => break,
             Err(stop) => {
                 leased.stopped = Some(stop);
@@ -145,6 +180,21 @@ pub fn lease<L: Log>(engine: &Guarded, log: &mut L, wish: &Wish<'_>) -> Leased<L
 struct Place {
     read_to: i64,
     slow: bool,
+    /// Records were looked at, and none of them was due.
+    found_none: bool,
+    /// Bytes of records that were looked at.
+    expanded_bytes: usize,
+}
+
+/// What is to be read next.
+enum Next {
+    /// Nothing.
+    Nothing,
+    /// Records that the engine knows, or takes as they are: where, whether what is there is near its delivery limit, and
+    /// how far.
+    Known(i64, bool, i64),
+    /// Records that are looked at before: where, and how many at most.
+    Unseen(Arc<Spec>, i64, i64),
 }
 
 /// One read and what it gives; says whether another may give more.
@@ -163,8 +213,12 @@ fn step<L: Log>(
     let next = engine
         .with(|engine| next(engine, wish, left, place.read_to))
         .map_err(Stop::Engine)?;
-    let Some((offset, slow, reach)) = next else {
-        return Ok(false);
+    let (offset, slow, reach) = match next {
+        Next::Nothing => return Ok(false),
+        Next::Known(offset, slow, reach) => (offset, slow, reach),
+        Next::Unseen(spec, offset, room) => {
+            return admit(engine, log, wish, place, leased, (&spec, offset, room));
+        }
     };
     let was_slow = std::mem::replace(&mut place.slow, slow);
     if !leased.acquired.is_empty() && (was_slow || slow) {
@@ -199,6 +253,92 @@ fn step<L: Log>(
         .map_err(Stop::Engine)?;
     log.leased(&more);
     place.read_to = read.last;
+    keep(engine, part, aborted, more, leased)?;
+    Ok(true)
+}
+
+/// Reads records whose times have not been looked at, and leases those that are due.
+fn admit<L: Log>(
+    engine: &Guarded,
+    log: &mut L,
+    wish: &Wish<'_>,
+    place: &mut Place,
+    leased: &mut Leased<L::Bytes, L::Error>,
+    (spec, offset, room): (&Spec, i64, i64),
+) -> Result<bool, Stop<L::Error>> {
+    let left = wish.max_records - leased.total;
+    let size = leased.size as i64;
+    // as much as is wanted while records are due, since what is looked at beyond that is read again
+    let (max_records, max_bytes) = if place.found_none {
+        (ADMITTED_RECORDS, ADMITTED_BYTES.max(wish.max_bytes))
+    } else {
+        (left, wish.max_bytes - size)
+    };
+    let want = Want {
+        offset: offset.max(wish.log_start),
+        max_bytes,
+        max_records: max_records.min(room),
+        at_least_one: place.found_none || wish.at_least_one && leased.parts.is_empty(),
+    };
+    let part = log.read(want).map_err(Stop::Log)?;
+    let Some(part) = part.filter(|part| !part.batches.is_empty()) else {
+        return Ok(false);
+    };
+    let read = OffsetRange::new(part.batches[0].first, last_of(&part.batches));
+    let aborted = log.aborted(read).map_err(Stop::Log)?;
+    let bytes = part.bytes.as_ref();
+    let mut gone = aborted_ranges(bytes, &part.batches, aborted);
+    gone.extend(missing(bytes, &part.batches));
+    let survey = survey(bytes, spec, wish.wall_ms);
+    let options = AcquireOptions {
+        fetch_offset: read.first,
+        max_fetch_records: left,
+        batch_size: wish.batch_size,
+        record_limit: true,
+    };
+    let mut more = Vec::new();
+    let admitted = engine
+        .with(|engine| {
+            let times = (wish.now_ms, wish.wall_ms);
+            let (batches, entries) = (&part.batches, &survey.entries);
+            if !engine.admit(times, spec, offset, batches, entries, wish.batch_size) {
+                return false;
+            }
+            for range in &gone {
+                engine.archive(range.first, range.last);
+            }
+            let next = engine.next_ready();
+            let is_slow = next.is_some_and(|next| engine.is_slow(next));
+            if leased.acquired.is_empty() || !place.slow && !is_slow {
+                engine.acquire(wish.now_ms, wish.member, batches, options, &mut more);
+                place.slow = is_slow;
+            }
+            true
+        })
+        .map_err(Stop::Engine)?;
+    if !admitted {
+        return Ok(false);
+    }
+    let so_far = leased.admitted.get_or_insert_default();
+    so_far.unreadable_headers += survey.unreadable_headers;
+    so_far.unreadable_batches += survey.unreadable_batches;
+    leased.archived |= !gone.is_empty();
+    log.leased(&more);
+    place.read_to = read.last;
+    place.found_none = more.is_empty();
+    place.expanded_bytes += survey.expanded_bytes;
+    keep(engine, part, Vec::new(), more, leased)?;
+    Ok(true)
+}
+
+/// Keeps what was acquired of a part, without what proves to hold no record of this group.
+fn keep<B: AsRef<[u8]>, E>(
+    engine: &Guarded,
+    part: Part<B>,
+    aborted: Vec<(i64, i64)>,
+    mut more: Vec<Acquired>,
+    leased: &mut Leased<B, E>,
+) -> Result<(), Stop<E>> {
     if !more.is_empty() {
         let bytes = part.bytes.as_ref();
         for gone in [
@@ -219,19 +359,32 @@ fn step<L: Log>(
         leased.total += counts.sum::<i64>();
         leased.acquired.append(&mut more);
     }
-    Ok(true)
+    Ok(())
 }
 
-/// Where to read from, whether what is there is near its delivery limit, and how far to read; `None` where there is
-/// nothing to lease.
-fn next(engine: &mut Engine, wish: &Wish<'_>, left: i64, read_to: i64) -> Option<(i64, bool, i64)> {
+/// What is to be read next for a fetch that wants `left` more records.
+fn next(engine: &mut Engine, wish: &Wish<'_>, left: i64, read_to: i64) -> Next {
+    let spec = engine.spec().cloned();
+    if spec.is_some() {
+        engine.come_up(wish.now_ms, wish.wall_ms);
+    }
     if !engine.can_acquire() {
-        return None;
+        return Next::Nothing;
     }
-    let offset = engine.next_fetch_offset().max(wish.log_start);
-    if offset >= wish.end || offset <= read_to {
-        return None;
-    }
+    let next = match &spec {
+        None => Some(engine.next_fetch_offset()),
+        Some(_) => engine.next_ready(),
+    };
+    let offset = next.map(|next| next.max(wish.log_start));
+    let offset = offset.filter(|offset| *offset < wish.end && *offset > read_to);
+    let Some(offset) = offset else {
+        return match (spec, engine.next_admission()) {
+            (Some(spec), Some((offset, room))) if offset.max(wish.log_start) < wish.end => {
+                Next::Unseen(spec, offset, room)
+            }
+            _ => Next::Nothing,
+        };
+    };
     let run_max = engine.run_max();
     let to = offset.saturating_add(left.min(run_max.unwrap_or(left)) - 1);
     let reach = if wish.record_limit || run_max.is_some() {
@@ -239,7 +392,7 @@ fn next(engine: &mut Engine, wish: &Wish<'_>, left: i64, read_to: i64) -> Option
     } else {
         engine.batch_end(to)
     };
-    Some((offset, engine.is_slow(offset), reach))
+    Next::Known(offset, engine.is_slow(offset), reach)
 }
 
 /// What is left of an acquisition once the records of aborted transactions, and offsets without records, are archived, whoever

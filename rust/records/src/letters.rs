@@ -18,6 +18,8 @@ const PREFIX: &str = "__dlq.errors.";
 
 const REJECTED: &str = "Offset rejected by client.";
 const GIVEN_UP: &str = "Offset delivery count exceeded the threshold.";
+/// Ours: Apache Kafka has no records that expire.
+const EXPIRED: &str = "Record expired.";
 
 /// The share partition whose records were given up.
 #[derive(Clone, Debug)]
@@ -30,6 +32,37 @@ pub struct Origin {
     pub partition: i32,
 }
 
+/// Why records were given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Cause {
+    /// They reached their delivery limit.
+    DeliveryLimit = 0,
+    /// A member rejected them.
+    Rejected = 1,
+    /// Their time to live is over.
+    Expired = 2,
+}
+
+impl Cause {
+    /// The cause with this number.
+    pub fn from_id(id: u8) -> Self {
+        match id {
+            1 => Self::Rejected,
+            2 => Self::Expired,
+            _ => Self::DeliveryLimit,
+        }
+    }
+
+    fn message(self) -> &'static str {
+        match self {
+            Self::DeliveryLimit => GIVEN_UP,
+            Self::Rejected => REJECTED,
+            Self::Expired => EXPIRED,
+        }
+    }
+}
+
 /// Neighbouring records that were given up together.
 #[derive(Clone, Copy, Debug)]
 pub struct Range {
@@ -39,8 +72,8 @@ pub struct Range {
     pub last: i64,
     /// How often they were delivered.
     pub delivery_count: u16,
-    /// Whether a member rejected them; otherwise they reached their delivery limit.
-    pub rejected: bool,
+    /// Why.
+    pub cause: Cause,
 }
 
 /// A batch that grows letter by letter, up to a size.
@@ -100,7 +133,7 @@ impl Letters {
                 return (done, range.first);
             }
             before = range.last;
-            let equal = (range.delivery_count, range.rejected);
+            let equal = (range.delivery_count, range.cause);
             let frame = match &mut frame {
                 Some((of, frame)) if *of == equal => &*frame,
                 other => &other.insert((equal, Frame::new(&self.origin, range))).1,
@@ -275,8 +308,7 @@ impl Frame {
         put_error(&mut frame.behind, "group", &origin.group);
         let count = range.delivery_count.to_string();
         put_error(&mut frame.behind, "delivery.count", &count);
-        let message = if range.rejected { REJECTED } else { GIVEN_UP };
-        put_error(&mut frame.behind, "message", message);
+        put_error(&mut frame.behind, "message", range.cause.message());
         frame
     }
 

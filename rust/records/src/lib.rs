@@ -22,7 +22,7 @@ pub use build::{LocalHeaders, LocalRecord, Producer, headed_batch, local_batch, 
 pub use compression::{Codec, Compression, Compressor, compress, decompress};
 pub use expand::{EXPANDED_BYTES_MAX, Expander, check_lz4_frame};
 pub use fault::Fault;
-pub use letters::{Letters, Origin, Range};
+pub use letters::{Cause, Letters, Origin, Range};
 pub use record::{Headers, Record, Records};
 pub use rewrite::{Rewrite, without_records};
 pub use varint::{put_varint, varint_len};

@@ -131,6 +131,23 @@ impl<'a> Headers<'a> {
         self.left == 0
     }
 
+    /// The value of the last header of a name; `Some(None)` where that is null.
+    ///
+    /// # Errors
+    ///
+    /// The headers cannot be read.
+    pub fn last_value(&self, name: &[u8]) -> Result<Option<Option<&'a [u8]>>, Fault> {
+        let mut headers = self.clone();
+        let mut found = None;
+        for _ in 0..headers.left {
+            let (each, value) = headers.read_raw()?;
+            if each == name {
+                found = Some(value);
+            }
+        }
+        Ok(found)
+    }
+
     fn read_raw(&mut self) -> Result<(&'a [u8], Option<&'a [u8]>), Fault> {
         let name = self
             .cursor

@@ -27,6 +27,7 @@ public final class ShareProbe {
             case "work" -> work(settings, args[3]);
             case "retry" -> retry(settings, args[3], Integer.parseInt(args[4]));
             case "first" -> first(settings, args[3], Integer.parseInt(args[4]));
+            case "due" -> due(settings, args[3], Integer.parseInt(args[4]));
             default -> throw new IllegalArgumentException(args[0]);
         }
     }
@@ -140,6 +141,19 @@ public final class ShareProbe {
                 consumer.acknowledge(record, left > 0 ? AcknowledgeType.RELEASE : AcknowledgeType.ACCEPT);
                 released = System.nanoTime();
                 consumer.commitSync().values().forEach(error -> error.ifPresent(e -> { throw e; }));
+            }
+        }
+    }
+
+    /** Accepts so many records: the delivery time in the header of each, and when it came. */
+    private static void due(Properties settings, String topic, int count) {
+        try (var consumer = open(settings, topic)) {
+            while (count > 0) {
+                for (var record : take(consumer)) {
+                    var deliverAt = new String(record.headers().lastHeader("deliver-at").value());
+                    System.out.println("due " + deliverAt + " came " + System.currentTimeMillis());
+                    count--;
+                }
             }
         }
     }

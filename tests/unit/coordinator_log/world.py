@@ -31,11 +31,12 @@ class World:
 
     def __init__(self) -> None:
         self.ms = 1_000_000.0
+        self.wall_ahead_ms = 0
         self._order = count()
         self._timers: list[tuple[float, int, Timer]] = []
 
     def now_ms(self) -> int:
-        return int(self.ms)
+        return int(self.ms) + self.wall_ahead_ms
 
     def monotonic_ms(self) -> int:
         return int(self.ms)

@@ -11,6 +11,7 @@ from uuid import UUID
 from tests.unit.coordinator_log.world import World
 
 from sharecore import storage
+from sharecore._core import encode_records
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage import ScannedBatch
 from sharecore.storage.log import ReadApart
@@ -91,6 +92,20 @@ class MemoryLog:
             head = pack(">qiibIhiqqq", first, size - 12, 0, 2, 0, attributes, count - 1, 0, 0, producer_id)
             self._batches.append((first, last, head + bytes(size - len(head))))
             self._end = last + 1
+        self.high_watermark = self.last_stable_offset = self._end
+        self._tell()
+
+    def produce_records(self, *headers: dict[str, str], now_ms: int = 0) -> None:
+        """Appends one record batch, with a record for each mapping of headers."""
+        pairs = [[(name, value.encode()) for name, value in each.items()] for each in headers]
+        encoded = encode_records([(None, b"x", each) for each in pairs], now_ms=now_ms)
+        self.append_batch(encoded, len(headers))
+
+    def append_batch(self, batch: bytes, count: int) -> None:
+        """Appends a record batch of so many records, whose offsets it is given here."""
+        first, last = self._end, self._end + count - 1
+        self._batches.append((first, last, first.to_bytes(8, "big") + batch[8:]))
+        self._end = last + 1
         self.high_watermark = self.last_stable_offset = self._end
         self._tell()
 

@@ -393,7 +393,7 @@ def test_a_letter_finds_its_record_though_nobody_follows_the_log_that_has_it(
         ready = asyncio.Event()
         source = Source(cluster.subject, ready.set, asyncio.get_running_loop().call_later)
         first = cluster.log.start
-        letters = [DeadLetter(first, first, 1, rejected=True)]
+        letters = [DeadLetter(first, first, 1, why=1)]
         tries = 0
         while (found := source.read(letters)) is None:
             await asyncio.wait_for(ready.wait(), 5)
@@ -403,7 +403,7 @@ def test_a_letter_finds_its_record_though_nobody_follows_the_log_that_has_it(
                 cluster.fails = None
         assert found[0][:8] == first.to_bytes(8, "big")
         assert tries >= (4 if trouble else 2), tries
-        gone = [DeadLetter(cluster.log.end + 5, cluster.log.end + 5, 1, rejected=True)]
+        gone = [DeadLetter(cluster.log.end + 5, cluster.log.end + 5, 1, why=1)]
         while (found := source.read(gone)) is None:
             await asyncio.wait_for(ready.wait(), 5)
             ready.clear()
@@ -425,7 +425,7 @@ def test_a_letter_finds_its_record_though_who_follows_the_log_has_not_heard_of_i
         ready = asyncio.Event()
         source = Source(cluster.subject, ready.set, asyncio.get_running_loop().call_later)
         last = cluster.log.end - 1
-        while (found := source.read([DeadLetter(last, last, 1, rejected=True)])) is None:
+        while (found := source.read([DeadLetter(last, last, 1, why=1)])) is None:
             await asyncio.wait_for(ready.wait(), 5)
             ready.clear()
         assert found[1] == cluster.log.end

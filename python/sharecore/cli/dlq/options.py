@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 Text = Optional[str]  # noqa: UP045 - typer evaluates the annotation
 Group = Annotated[Text, typer.Option("--group", "-g", help="Letters of this share group.")]
 Cause = Annotated[
-    Text, typer.Option(metavar="rejected|exhausted", help="exhausted: given up at the delivery limit.")
+    Text,
+    typer.Option(metavar="rejected|exhausted|expired", help="exhausted: at the delivery limit."),
 ]
 Since = Annotated[
     Time, typer.Option("--since", metavar=FORMAT, help="Letters written then or later; UTC without a zone.")
@@ -47,11 +48,11 @@ def wanted_of(
     headers: list[str] | None = None,
 ) -> Wanted:
     """Which letters the options ask for; ends the program where one cannot be."""
-    from sharecore.admin.letters import EXHAUSTED, REJECTED, Wanted
+    from sharecore.admin.letters import EXHAUSTED, EXPIRED, REJECTED, Wanted
 
     with failures_in_one_line():
-        if cause not in (None, REJECTED, EXHAUSTED):
-            raise UsageFailed(f"--cause {cause}: one of {REJECTED}, {EXHAUSTED} is needed")
+        if cause not in (None, REJECTED, EXHAUSTED, EXPIRED):
+            raise UsageFailed(f"--cause {cause}: one of {REJECTED}, {EXHAUSTED}, {EXPIRED} is needed")
         try:
             compiled = None if pattern is None else re.compile(pattern)
         except re.error as error:

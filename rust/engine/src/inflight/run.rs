@@ -127,9 +127,10 @@ impl Cell {
     /// Acquired  -> free               the lock has run out
     /// any       -> Archived           the log has lost the records; or a husk of settled ones (see `bury`)
     /// Available -> Available          begins to wait, or waits no longer
+    /// Available -> Archiving          has expired, and a dead letter is due
     /// ```
     pub(crate) fn may_become(self, next: Self) -> bool {
-        use RecordState::{Acquired, Archived};
+        use RecordState::{Acquired, Archived, Archiving};
         if self == next {
             return true;
         }
@@ -159,7 +160,7 @@ impl Cell {
             } else if next.state() == Acquired {
                 is_held && (keeps_lease || !self.is_pending())
             } else {
-                is_held || next.state() == Archived
+                is_held || matches!(next.state(), Archived | Archiving)
             }
     }
 }
@@ -215,7 +216,7 @@ impl Run {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use RecordState::{Acknowledged, Archived, Available};
+    use RecordState::{Acknowledged, Archived, Archiving, Available};
 
     #[test]
     fn only_the_transitions_of_the_protocol_are_let_through() {
@@ -229,6 +230,7 @@ mod tests {
             (free, free.waiting()),
             (free.waiting(), free),
             (free.waiting(), Cell::free(Archived, 2)),
+            (free.waiting(), Cell::free(Archiving, 2)),
             (held, Cell::acquired(3, other)),
             (held, begun(Acknowledged)),
             (held, begun(Available)),

@@ -4,32 +4,23 @@
 //! index of what can be acquired: a million of them cost a search nothing. When they come up is known beside the map.
 //! What is persisted is the same as without rules; a wait begins anew when a partition is loaded.
 
+mod admission;
+mod engine;
 mod in_line;
 mod rules;
 mod times;
 
 use std::collections::BTreeMap;
-use std::ops::{Deref, DerefMut};
 
-pub use self::rules::{Backoff, Order, Rules};
+use self::admission::Admission;
+pub use self::admission::Entry;
+pub use self::engine::{Engine, Waiting};
+pub use self::rules::{Backoff, Order, Rules, Spec};
 use self::times::Times;
 use crate::error::Refusal;
 use crate::offset::{Offset, OffsetRange};
-use crate::partition::{AcquireOptions, Acquired, Config, Partition, StateBatch, Write};
+use crate::partition::{AcquireOptions, Acquired, Partition, StateBatch, Write};
 use crate::record_state::RecordState;
-
-/// A share partition, with or without rules. What rules change is a method here; all else is the partition's.
-#[derive(Debug)]
-#[allow(
-    clippy::large_enum_variant,
-    reason = "most are plain, and lie where they are used"
-)]
-pub enum Engine {
-    /// Without rules.
-    Plain(Partition),
-    /// With rules.
-    Managed(Box<Managed>),
-}
 
 /// What an open write is about that no acknowledgement has begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,208 +39,8 @@ pub struct Managed {
     times: Times,
     /// Open writes that are not acknowledgements.
     causes: BTreeMap<u64, Cause>,
-}
-
-impl From<Partition> for Engine {
-    fn from(partition: Partition) -> Self {
-        Self::Plain(partition)
-    }
-}
-
-impl Deref for Engine {
-    type Target = Partition;
-
-    fn deref(&self) -> &Partition {
-        match self {
-            Self::Plain(partition) => partition,
-            Self::Managed(managed) => &managed.inner,
-        }
-    }
-}
-
-impl DerefMut for Engine {
-    fn deref_mut(&mut self) -> &mut Partition {
-        match self {
-            Self::Plain(partition) => partition,
-            Self::Managed(managed) => &mut managed.inner,
-        }
-    }
-}
-
-impl Engine {
-    /// A partition as it was persisted, as [`Partition::new`]. With rules, records that were delivered before wait as if
-    /// they had been released at `now_ms`.
-    pub fn new(
-        config: Config,
-        start_offset: Offset,
-        state: &[StateBatch],
-        rules: Option<Rules>,
-        now_ms: i64,
-    ) -> Result<Self, Refusal> {
-        let mut engine = Self::Plain(Partition::new(config, start_offset, state)?);
-        if let Some(rules) = rules {
-            engine.set_rules(Some(rules));
-            if let Self::Managed(managed) = &mut engine {
-                for batch in state {
-                    managed.hold_back(OffsetRange::new(batch.first, batch.last), now_ms);
-                }
-            }
-        }
-        Ok(engine)
-    }
-
-    /// Changes the rules. Times that run are kept; without rules nothing waits any more.
-    pub fn set_rules(&mut self, rules: Option<Rules>) {
-        match (&mut *self, rules) {
-            (Self::Managed(managed), Some(rules)) => managed.rules = rules,
-            (Self::Plain(_), None) => {}
-            (Self::Managed(managed), None) => {
-                managed.let_all_go();
-                *self = Self::Plain(std::mem::replace(&mut managed.inner, Self::empty()));
-            }
-            (Self::Plain(partition), Some(rules)) => {
-                let inner = std::mem::replace(partition, Self::empty());
-                *self = Self::Managed(Box::new(Managed {
-                    inner,
-                    rules,
-                    times: Times::default(),
-                    causes: BTreeMap::new(),
-                }));
-            }
-        }
-    }
-
-    fn empty() -> Partition {
-        let empty = Partition::new(Config::default(), 0, &[]);
-        empty.unwrap_or_else(|refusal| unreachable!("an empty state is refused: {refusal:?}"))
-    }
-
-    /// The rules in force.
-    pub fn rules(&self) -> Option<Rules> {
-        match self {
-            Self::Plain(_) => None,
-            Self::Managed(managed) => Some(managed.rules),
-        }
-    }
-
-    /// As [`Partition::acquire`]; what waits is left out. With rules, the in-flight limit counts what is leased.
-    pub fn acquire(
-        &mut self,
-        now_ms: i64,
-        member: &str,
-        batches: &[OffsetRange],
-        options: AcquireOptions,
-        out: &mut Vec<Acquired>,
-    ) -> i64 {
-        match self {
-            Self::Plain(partition) => partition.acquire(now_ms, member, batches, options, out),
-            Self::Managed(managed) => managed.acquire(now_ms, member, batches, options, out),
-        }
-    }
-
-    /// Whether records come only after others are settled.
-    pub fn is_ordered(&self) -> bool {
-        self.rules().is_some_and(|rules| rules.order != Order::None)
-    }
-
-    /// The most records that one call of [`acquire`](Self::acquire) gives; none where no order says so.
-    pub fn run_max(&self) -> Option<i64> {
-        match self {
-            Self::Managed(managed) if managed.rules.order == Order::Partition => {
-                Some(managed.rules.run_max)
-            }
-            _ => None,
-        }
-    }
-
-    /// As [`Partition::can_acquire`].
-    pub fn can_acquire(&self) -> bool {
-        match self {
-            Self::Plain(partition) => partition.can_acquire(),
-            Self::Managed(managed) => managed.can_acquire(),
-        }
-    }
-
-    /// As [`Partition::release`]; what a session that ends gives back does not wait.
-    pub fn release(&mut self, member: &str) -> Option<Write<'_>> {
-        match self {
-            Self::Plain(partition) => partition.release(member),
-            Self::Managed(managed) => managed.release(member),
-        }
-    }
-
-    /// As [`Partition::advance`]; records whose time has come can be acquired.
-    pub fn advance(&mut self, now_ms: i64) -> Option<Write<'_>> {
-        match self {
-            Self::Plain(partition) => partition.advance(now_ms),
-            Self::Managed(managed) => managed.advance(now_ms),
-        }
-    }
-
-    /// As [`Partition::finish_archiving`].
-    pub fn finish_archiving(&mut self, first: Offset, last: Offset) -> Option<Write<'_>> {
-        match self {
-            Self::Plain(partition) => partition.finish_archiving(first, last),
-            Self::Managed(managed) => managed.finish_archiving(first, last),
-        }
-    }
-
-    /// As [`Partition::commit`]; what members have released waits from `now_ms` on.
-    pub fn commit(&mut self, write_id: u64, now_ms: i64) -> Result<(), Refusal> {
-        match self {
-            Self::Plain(partition) => partition.commit(write_id),
-            Self::Managed(managed) => managed.commit(write_id, now_ms),
-        }
-    }
-
-    /// As [`Partition::rollback`]; what is free because its lock has run out waits from `now_ms` on.
-    pub fn rollback(&mut self, write_id: u64, now_ms: i64) -> Result<(), Refusal> {
-        match self {
-            Self::Plain(partition) => partition.rollback(write_id, now_ms),
-            Self::Managed(managed) => managed.rollback(write_id, now_ms),
-        }
-    }
-
-    /// When [`advance`](Self::advance) has something to do: a lock runs out, or records have waited long enough.
-    pub fn next_time_ms(&self) -> Option<i64> {
-        let deadline_ms = self.next_deadline_ms();
-        match self {
-            Self::Plain(_) => deadline_ms,
-            Self::Managed(managed) => deadline_ms.into_iter().chain(managed.times.next_ms()).min(),
-        }
-    }
-
-    /// How many records wait, and whether the window takes no new ones because of what waits in it.
-    pub fn waiting(&self) -> (i64, bool) {
-        match self {
-            Self::Plain(_) => (0, false),
-            Self::Managed(managed) => {
-                let waiting = managed.inner.waiting().map(OffsetRange::count).sum();
-                (waiting, !managed.may_admit(managed.inner.leased()))
-            }
-        }
-    }
-
-    /// Bytes held, indexes included.
-    pub fn memory_bytes(&self) -> usize {
-        let inner = (**self).memory_bytes();
-        match self {
-            Self::Plain(_) => inner,
-            Self::Managed(managed) => inner + managed.times.memory_bytes(),
-        }
-    }
-
-    /// Checks what must hold between calls.
-    pub fn check(&self) -> Result<(), String> {
-        (**self).check()?;
-        match self {
-            Self::Plain(partition) => match partition.waiting().next() {
-                Some(range) => Err(format!("{range:?} waits without rules")),
-                None => Ok(()),
-            },
-            Self::Managed(managed) => managed.check(),
-        }
-    }
+    /// Of rules that have records looked at before they are acquired.
+    admission: Option<Box<Admission>>,
 }
 
 impl Managed {
@@ -260,8 +51,27 @@ impl Managed {
         self.inner.open_units(leased) < limit && (self.inner.runs() as i64) < runs.saturating_mul(2)
     }
 
+    fn set_rules(&mut self, rules: Rules) {
+        let is_same = self.rules.spec == rules.spec;
+        self.rules = rules;
+        if is_same {
+            return;
+        }
+        if self.rules.spec.is_some() {
+            self.begin_admission();
+        } else {
+            self.end_admission();
+        }
+    }
+
     fn can_acquire(&self) -> bool {
         let leased = self.inner.leased();
+        if self.admission.is_some() {
+            let room = leased < self.inner.config().max_inflight;
+            let ready = self.inner.first_ready();
+            let is_next = ready.is_some_and(|ready| self.in_line(leased, ready).is_some());
+            return room && (is_next || self.next_admission().is_some());
+        }
         leased < self.inner.config().max_inflight
             && self
                 .in_line(leased, self.inner.next_fetch_offset())
@@ -287,6 +97,14 @@ impl Managed {
         };
         let budget = options.max_fetch_records.min(room).min(line.records);
         options.record_limit |= self.rules.order != Order::None;
+        if budget <= 0 {
+            return 0;
+        }
+        if self.admission.is_some() {
+            options.max_fetch_records = budget;
+            let inner = &mut self.inner;
+            return inner.acquire_ready(now_ms, member, batches, options, line.last, out);
+        }
         let last = if self.may_admit(leased) {
             tail.last
         } else if options.fetch_offset <= self.inner.end_offset() {
@@ -294,9 +112,6 @@ impl Managed {
         } else {
             return 0;
         };
-        if budget <= 0 {
-            return 0;
-        }
         let cap = (last.min(line.last), budget);
         self.inner
             .acquire_within(now_ms, member, batches, options, cap, out)
@@ -314,11 +129,19 @@ impl Managed {
         Some(write)
     }
 
-    fn advance(&mut self, now_ms: i64) -> Option<Write<'_>> {
+    fn wait_no_longer(&mut self, now_ms: i64, wall_ms: i64) {
         while let Some(range) = self.times.pop(now_ms) {
             self.inner.ready(range);
         }
-        let write = self.inner.advance(now_ms)?;
+        self.come_up(now_ms, wall_ms);
+    }
+
+    fn advance(&mut self, now_ms: i64, wall_ms: i64) -> Option<Write<'_>> {
+        self.wait_no_longer(now_ms, wall_ms);
+        let admission = self.admission.as_mut();
+        let expired = admission.map_or_else(Vec::new, |admission| admission.take_expired());
+        let letters = self.rules.expired_letters;
+        let write = self.inner.advance_and_expire(now_ms, &expired, letters)?;
         let Write {
             id,
             start_offset,
@@ -327,11 +150,7 @@ impl Managed {
         } = write;
         self.causes.insert(id, Cause::Done);
         let freed = freed(batches);
-        if self.rules.backoff.on_timeout {
-            for range in freed {
-                self.hold_back(range, now_ms);
-            }
-        }
+        self.take_back(&freed, now_ms, self.rules.backoff.on_timeout);
         let batches = self.inner.write_batches(id).unwrap_or_default();
         Some(Write {
             id,
@@ -344,23 +163,40 @@ impl Managed {
     fn commit(&mut self, write_id: u64, now_ms: i64) -> Result<(), Refusal> {
         let freed = freed(self.inner.write_batches(write_id)?);
         self.inner.commit(write_id)?;
-        if self.causes.remove(&write_id).is_none() && self.rules.backoff.on_release {
-            for range in freed {
-                self.hold_back(range, now_ms);
-            }
-        }
+        let waits = match self.causes.remove(&write_id) {
+            None => self.rules.backoff.on_release,
+            Some(Cause::Session) => false,
+            Some(Cause::Done) => return Ok(()),
+        };
+        self.take_back(&freed, now_ms, waits);
         Ok(())
     }
 
     fn rollback(&mut self, write_id: u64, now_ms: i64) -> Result<(), Refusal> {
         let begun: Vec<_> = ranges(self.inner.write_batches(write_id)?);
         self.inner.rollback(write_id, now_ms)?;
-        if self.causes.remove(&write_id) != Some(Cause::Done) && self.rules.backoff.on_timeout {
-            for range in begun {
-                self.hold_back(range, now_ms);
-            }
+        if self.causes.remove(&write_id) != Some(Cause::Done) {
+            self.take_back(&begun, now_ms, self.rules.backoff.on_timeout);
         }
         Ok(())
+    }
+
+    /// Of what a member held, some is available again: it waits if it is to, and for being looked at anew.
+    fn take_back(&mut self, ranges: &[OffsetRange], now_ms: i64, waits: bool) {
+        for range in ranges {
+            if let Some(admission) = &self.admission {
+                let unseen = OffsetRange::new(range.first.max(admission.scanned()), range.last);
+                if waits {
+                    self.hold_back(*range, now_ms);
+                }
+                if !unseen.is_empty() {
+                    self.inner.wait(unseen);
+                }
+                self.expire_late(*range);
+            } else if waits {
+                self.hold_back(*range, now_ms);
+            }
+        }
     }
 
     /// What is available in `range`, because it was given back, waits.
@@ -370,9 +206,23 @@ impl Managed {
                 continue; // loaded, and never delivered
             }
             let wait_ms = self.rules.backoff.wait_ms(piece.first, delivery_count);
-            if wait_ms > 0 {
-                self.inner.wait(piece);
-                self.times.push(now_ms.saturating_add(wait_ms), piece);
+            if wait_ms == 0 {
+                continue;
+            }
+            self.inner.wait(piece);
+            let due_ms = now_ms.saturating_add(wait_ms);
+            let Some(admission) = &mut self.admission else {
+                self.times.push(due_ms, piece);
+                continue;
+            };
+            let scanned = admission.scanned();
+            let unseen = OffsetRange::new(piece.first.max(scanned), piece.last);
+            if !unseen.is_empty() {
+                admission.carry(unseen, due_ms);
+            }
+            let seen = OffsetRange::new(piece.first, piece.last.min(scanned - 1));
+            if !seen.is_empty() {
+                self.times.push(due_ms, seen);
             }
         }
     }
@@ -382,11 +232,23 @@ impl Managed {
         for range in waiting {
             self.inner.ready(range);
         }
-        self.times.clear();
+        self.times = Times::default();
+        self.admission = None;
     }
 
     fn check(&self) -> Result<(), String> {
-        let mut known: Vec<_> = self.times.iter().collect();
+        let admission = self.admission.as_deref();
+        let delayed = admission.into_iter().flat_map(Admission::delayed);
+        let mut known: Vec<_> = self.times.iter().chain(delayed).collect();
+        if let Some(admission) = admission {
+            let scanned = admission.scanned().max(self.inner.start_offset());
+            known.push(OffsetRange::new(scanned, Offset::MAX - 1));
+            if let Some(ready) = self.inner.first_ready_from(scanned) {
+                return Err(format!(
+                    "offset {ready} can be acquired and was not looked at"
+                ));
+            }
+        }
         known.sort_by_key(|range| range.first);
         for range in self.inner.waiting() {
             let mut unknown = range.first;

@@ -1,4 +1,6 @@
-//! What a group has set about when its records come again.
+//! What a group has set about when its records come, and come again.
+
+use std::sync::Arc;
 
 use crate::offset::Offset;
 
@@ -61,8 +63,19 @@ pub enum Order {
     Partition,
 }
 
+/// What records say about when they may be delivered, and where they say it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Spec {
+    /// The name of the header with a time before which a record is not delivered (`share.deliver.at.header`); empty: none.
+    pub deliver_at_header: Vec<u8>,
+    /// After this time a record is given up (`share.record.ttl.ms`).
+    pub ttl_ms: Option<i64>,
+    /// The name of the header with a record's own time to live (`share.record.ttl.header`); empty: none.
+    pub ttl_header: Vec<u8>,
+}
+
 /// The rules of a managed share partition.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Rules {
     /// Which records come only after others are settled.
     pub order: Order,
@@ -72,6 +85,10 @@ pub struct Rules {
     pub backoff: Backoff,
     /// How many records may be in the window that are neither leased nor settled (`share.partition.max.waiting`).
     pub max_waiting: i64,
+    /// What records are looked at for before they can be acquired; none: they are not looked at.
+    pub spec: Option<Arc<Spec>>,
+    /// Whether expired records get a dead letter (`share.record.ttl.dead.letter`).
+    pub expired_letters: bool,
 }
 
 #[cfg(test)]

@@ -9,15 +9,20 @@ use crate::offset::{Offset, OffsetRange};
 ///
 /// What does not wait any more when its time comes is passed over then: nothing is taken out before.
 #[derive(Debug, Default)]
-pub(crate) struct Times(BinaryHeap<Reverse<(i64, Offset, Offset)>>);
+pub(crate) struct Times {
+    heap: BinaryHeap<Reverse<(i64, Offset, Offset)>>,
+    /// Offsets of all ranges.
+    records: i64,
+}
 
 impl Times {
     pub(crate) fn push(&mut self, due_ms: i64, range: OffsetRange) {
-        self.0.push(Reverse((due_ms, range.first, range.last)));
+        self.heap.push(Reverse((due_ms, range.first, range.last)));
+        self.records += range.count();
     }
 
     pub(crate) fn next_ms(&self) -> Option<i64> {
-        self.0.peek().map(|Reverse((due_ms, ..))| *due_ms)
+        self.heap.peek().map(|Reverse((due_ms, ..))| *due_ms)
     }
 
     /// Takes a range whose time has come.
@@ -26,20 +31,33 @@ impl Times {
         if due_ms > now_ms {
             return None;
         }
-        let Reverse((_, first, last)) = self.0.pop()?;
-        Some(OffsetRange::new(first, last))
+        let Reverse((_, first, last)) = self.heap.pop()?;
+        if self.heap.len() < self.heap.capacity() / 4 {
+            self.heap.shrink_to(self.heap.capacity() / 2);
+        }
+        let range = OffsetRange::new(first, last);
+        self.records -= range.count();
+        Some(range)
     }
 
-    pub(crate) fn clear(&mut self) {
-        self.0 = BinaryHeap::new();
+    /// How many offsets the ranges have together; some may wait no longer.
+    pub(crate) fn records(&self) -> i64 {
+        self.records
+    }
+
+    /// Takes all, in no order.
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = (i64, OffsetRange)> + use<> {
+        self.records = 0;
+        let times = std::mem::take(&mut self.heap).into_iter();
+        times.map(|Reverse((due_ms, first, last))| (due_ms, OffsetRange::new(first, last)))
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.0.capacity() * size_of::<Reverse<(i64, Offset, Offset)>>()
+        self.heap.capacity() * size_of::<Reverse<(i64, Offset, Offset)>>()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = OffsetRange> + '_ {
-        let ranges = self.0.iter();
+        let ranges = self.heap.iter();
         ranges.map(|Reverse((_, first, last))| OffsetRange::new(*first, *last))
     }
 }

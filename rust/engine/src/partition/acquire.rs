@@ -171,8 +171,59 @@ impl Partition {
         })
     }
 
+    /// As [`acquire_within`](Self::acquire_within), but nothing that is not in flight.
+    pub(super) fn acquire_known_within(
+        &mut self,
+        now_ms: i64,
+        member: &str,
+        batches: &[OffsetRange],
+        options: AcquireOptions,
+        (last, budget): (Offset, i64),
+        out: &mut Vec<Acquired>,
+    ) -> i64 {
+        let (Some(head), Some(tail)) = (batches.first(), batches.last()) else {
+            return 0;
+        };
+        if tail.last < self.start || head.first < 0 || budget <= 0 {
+            return 0;
+        }
+        if options.fetch_offset < head.first {
+            self.archive_available(OffsetRange::new(options.fetch_offset, head.first - 1));
+        }
+        let range = OffsetRange::new(head.first.max(self.start), last);
+        if range.is_empty() {
+            return 0;
+        }
+        let mut request = Request {
+            now_ms,
+            deadline_ms: now_ms.saturating_add(self.config.lock_ms),
+            member: self.leases.intern(member),
+            batches,
+            out,
+            budget,
+            taken: 0,
+            batch_size: options.batch_size,
+            record_limit: options.record_limit,
+        };
+        self.acquire_available(&mut request, range);
+        request.taken
+    }
+
     /// Acquires what is available in `range`, then what lies after everything in flight there.
     fn acquire_known(&mut self, request: &mut Request<'_>, range: OffsetRange) {
+        self.acquire_available(request, range);
+        if request.budget > 0 {
+            let known = self.last_known(range).unwrap_or(range.first - 1);
+            if known < range.last {
+                self.acquire_new(request, OffsetRange::new(known + 1, range.last));
+            }
+        }
+    }
+
+    /// Acquires what is available in `range`.
+    #[allow(clippy::inline_always, reason = "the hottest call runs through it")]
+    #[inline(always)]
+    fn acquire_available(&mut self, request: &mut Request<'_>, range: OffsetRange) {
         // a fetch begins where something is available, and mostly at the first of that
         let mut next = self.map.first_available();
         if let Some(run) = next.and_then(|at| self.map.get(at))
@@ -191,12 +242,6 @@ impl Partition {
                 break;
             }
             next = self.map.next_available(self.map.seek_near(last + 1));
-        }
-        if request.budget > 0 {
-            let known = self.last_known(range).unwrap_or(range.first - 1);
-            if known < range.last {
-                self.acquire_new(request, OffsetRange::new(known + 1, range.last));
-            }
         }
     }
 
@@ -444,7 +489,7 @@ fn aligned(batches: &[OffsetRange], offset: Offset) -> Offset {
 
 /// The last offset of a batch of new records that begins at `first`: it ends before the first record batch that starts
 /// `size` offsets later.
-fn cut(batches: &[OffsetRange], first: Offset, last: Offset, size: i64) -> Offset {
+pub(super) fn cut(batches: &[OffsetRange], first: Offset, last: Offset, size: i64) -> Offset {
     if last - first < size {
         return last;
     }

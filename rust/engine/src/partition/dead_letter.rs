@@ -15,6 +15,8 @@ pub enum DeadLetterCause {
     Rejected,
     /// It came back at its delivery limit.
     DeliveryLimit,
+    /// It was not delivered, or came back, after its time to live.
+    Expired,
 }
 
 /// Neighbouring records that each wait for a letter.
@@ -32,19 +34,23 @@ pub struct DeadLetter {
 
 /// The letters that are due and have not been taken yet.
 #[derive(Debug, Default)]
-pub(super) struct DeadLetters(Vec<DeadLetter>);
+pub(super) struct DeadLetters {
+    due: Vec<DeadLetter>,
+    /// Expired records whose write is open.
+    expired: Vec<OffsetRange>,
+}
 
 impl DeadLetters {
     fn push(&mut self, range: OffsetRange, delivery_count: u16, cause: DeadLetterCause) {
         let OffsetRange { first, last } = range;
-        match self.0.last_mut() {
+        match self.due.last_mut() {
             Some(before)
                 if before.last + 1 == first
                     && (before.delivery_count, before.cause) == (delivery_count, cause) =>
             {
                 before.last = last;
             }
-            _ => self.0.push(DeadLetter {
+            _ => self.due.push(DeadLetter {
                 first,
                 last,
                 delivery_count,
@@ -66,14 +72,37 @@ impl DeadLetters {
         }
     }
 
-    /// The write of locks that ran out has ended.
+    /// The write that is about to begin gives these records up because they have expired.
+    pub(super) fn note_expired(&mut self, piece: OffsetRange) {
+        self.expired.push(piece);
+    }
+
+    /// The write of locks that ran out, or of records that expired, has ended.
     pub(super) fn expired(&mut self, batches: &[StateBatch]) {
         for batch in batches {
-            if batch.state == RecordState::Archiving {
-                self.given_up(
-                    OffsetRange::new(batch.first, batch.last),
-                    batch.delivery_count,
-                );
+            if batch.state != RecordState::Archiving {
+                continue;
+            }
+            let range = OffsetRange::new(batch.first, batch.last);
+            let mut expired: Vec<_> = self
+                .expired
+                .extract_if(.., |piece| {
+                    range.first <= piece.first && piece.last <= range.last
+                })
+                .collect();
+            expired.sort_unstable_by_key(|piece| piece.first);
+            let mut first = range.first;
+            for piece in expired {
+                let before = OffsetRange::new(first, piece.first - 1);
+                if !before.is_empty() {
+                    self.given_up(before, batch.delivery_count);
+                }
+                self.push(piece, batch.delivery_count, DeadLetterCause::Expired);
+                first = piece.last + 1;
+            }
+            let rest = OffsetRange::new(first, range.last);
+            if !rest.is_empty() {
+                self.given_up(rest, batch.delivery_count);
             }
         }
     }
@@ -98,14 +127,15 @@ impl DeadLetters {
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        self.0.capacity() * size_of::<DeadLetter>()
+        self.due.capacity() * size_of::<DeadLetter>()
+            + self.expired.capacity() * size_of::<OffsetRange>()
     }
 }
 
 impl Partition {
     /// The letters that are due and have not been taken yet, in the order in which they became due.
     pub fn dead_letters(&self) -> &[DeadLetter] {
-        &self.dead_letters.0
+        &self.dead_letters.due
     }
 
     /// Takes the letters that have become due since the last call, in the order in which they became due.
@@ -113,7 +143,7 @@ impl Partition {
     /// Each stays due until [`finish_archiving`](Self::finish_archiving) is called for it; a partition that is loaded
     /// again returns it again.
     pub fn take_dead_letters(&mut self) -> Vec<DeadLetter> {
-        std::mem::take(&mut self.dead_letters.0)
+        std::mem::take(&mut self.dead_letters.due)
     }
 
     /// The letters of `first..=last` are written, or never will be: what waited for them is archived.

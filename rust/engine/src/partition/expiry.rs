@@ -15,6 +15,12 @@ impl Partition {
     /// when the write has ended, either way.
     pub fn advance(&mut self, now_ms: i64) -> Option<Write<'_>> {
         let start = self.start;
+        let mark = self.expire_locks(now_ms);
+        self.begin_write(mark, start, true)
+    }
+
+    /// Ends the locks that have run out; their records are among the changes since the mark.
+    pub(super) fn expire_locks(&mut self, now_ms: i64) -> Mark {
         let mark = self.writes.mark();
         while let Some(lease) = self.leases.pop_expired(now_ms) {
             debug_assert!(
@@ -23,7 +29,7 @@ impl Partition {
             );
             self.expire(lease, mark);
         }
-        self.begin_write(mark, start, true)
+        mark
     }
 
     fn expire(&mut self, lease: LeaseId, mark: Mark) {

@@ -34,6 +34,7 @@ impl Partition {
             writes: Writes::default(),
             dead_letters: DeadLetters::default(),
             timed_out: 0,
+            expired: 0,
         };
         if start_offset < 0 {
             return Err(Refusal::CorruptState {

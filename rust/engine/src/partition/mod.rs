@@ -106,6 +106,8 @@ pub struct Partition {
     dead_letters: DeadLetters,
     /// Offsets whose acquisition lock ran out, since the partition was loaded.
     timed_out: u64,
+    /// Offsets that were given up because they expired, since the partition was loaded.
+    expired: u64,
 }
 
 impl Partition {
@@ -142,6 +144,11 @@ impl Partition {
     /// How many offsets lost their acquisition lock because it ran out, since the partition was loaded.
     pub fn timed_out(&self) -> u64 {
         self.timed_out
+    }
+
+    /// How many offsets were given up because they had expired, since the partition was loaded.
+    pub fn expired(&self) -> u64 {
+        self.expired
     }
 
     /// The number of runs that the in-flight records make up.

@@ -2,8 +2,11 @@
 
 use std::convert::Infallible;
 
-use super::Partition;
+use super::acquire::cut;
+use super::{AcquireOptions, Acquired, Partition, Write};
+use crate::inflight::{Cell, LeaseId, Run};
 use crate::offset::{OFFSET_MAX, Offset, OffsetRange};
+use crate::record_state::RecordState;
 
 impl Partition {
     /// Where in `range` records are available and do not wait, with how often they were delivered; neighbours that are
@@ -57,6 +60,173 @@ impl Partition {
             found < wanted
         });
         last
+    }
+
+    /// Brings the offsets of record batches into the window: those that no run covers are available, and wait.
+    ///
+    /// `batches` ascend; offsets between them hold no record. A batch of the window ends at the edge of a record batch, with
+    /// at least `batch_size` offsets.
+    pub(crate) fn admit(&mut self, batches: &[OffsetRange], batch_size: i64) {
+        let (Some(head), Some(tail)) = (batches.first(), batches.last()) else {
+            return;
+        };
+        let mut first = head.first.max(self.start);
+        if self.map.is_empty() {
+            first = first.max(self.end);
+        }
+        let last = tail.last.min(OFFSET_MAX);
+        let mut inserted = None;
+        while first <= last {
+            let part = OffsetRange::new(first, cut(batches, first, last, batch_size));
+            for hole in self.uncovered_in(part) {
+                let waiting = Cell::free(RecordState::Available, 0).waiting();
+                self.map.insert(Run::new(hole, waiting).opening_batch(true));
+                inserted.get_or_insert(hole.first);
+            }
+            first = part.last + 1;
+        }
+        if inserted.is_some() && self.map.first_offset() == inserted {
+            self.start = self.start.max(inserted.unwrap_or(self.start));
+        }
+        self.end = self.end.max(last);
+        self.read_up_to(last + 1);
+    }
+
+    /// The parts of `range` that no run covers.
+    fn uncovered_in(&self, range: OffsetRange) -> Vec<OffsetRange> {
+        let (mut holes, mut next) = (Vec::new(), range.first);
+        self.map.walk(self.map.seek(range.first), |run| {
+            if run.first > range.last {
+                return false;
+            }
+            if run.first > next {
+                holes.push(OffsetRange::new(next, run.first - 1));
+            }
+            next = run.last + 1;
+            true
+        });
+        if next <= range.last {
+            holes.push(OffsetRange::new(next, range.last));
+        }
+        holes
+    }
+
+    /// As [`acquire`](Self::acquire), but only records in flight that do not wait, up to `last`, and never more than wanted.
+    pub(crate) fn acquire_ready(
+        &mut self,
+        now_ms: i64,
+        member: &str,
+        batches: &[OffsetRange],
+        options: AcquireOptions,
+        last: Offset,
+        out: &mut Vec<Acquired>,
+    ) -> i64 {
+        let Some(tail) = batches.last() else {
+            return 0;
+        };
+        let options = AcquireOptions {
+            record_limit: true,
+            ..options
+        };
+        // behind the end lies nothing that has been admitted
+        let last = tail.last.min(self.end).min(last);
+        let cap = (last, options.max_fetch_records);
+        self.acquire_known_within(now_ms, member, batches, options, cap, out)
+    }
+
+    /// Gives up what is available in `ranges`, with dead letters if `letters`, and what [`advance`](Self::advance) does:
+    /// one write tells of both.
+    pub(crate) fn advance_and_expire(
+        &mut self,
+        now_ms: i64,
+        ranges: &[OffsetRange],
+        letters: bool,
+    ) -> Option<Write<'_>> {
+        let start = self.start;
+        let mark = self.expire_locks(now_ms);
+        let state = if letters && self.config.dead_letters {
+            RecordState::Archiving
+        } else {
+            RecordState::Archived
+        };
+        let Self {
+            map,
+            complete,
+            writes,
+            dead_letters,
+            expired,
+            ..
+        } = self;
+        for range in ranges {
+            let Ok(()) = map.rewrite(*range, |piece, cell| {
+                if !cell.ready().is_available() {
+                    return Ok::<_, Infallible>(cell);
+                }
+                debug_assert!(
+                    piece.first >= start,
+                    "nothing is available before the start"
+                );
+                *expired += piece.length() as u64;
+                if state.is_terminal() {
+                    *complete += piece.length();
+                } else {
+                    dead_letters.note_expired(*piece);
+                }
+                writes.push(mark, *piece, state, cell.delivery_count());
+                Ok(Cell::free(state, cell.delivery_count()))
+            });
+        }
+        self.begin_write(mark, start, true)
+    }
+
+    /// Where in `range` records are neither settled nor on their way to a dead letter, and whether a member holds them.
+    pub(crate) fn unsettled_in(&self, range: OffsetRange) -> Vec<(OffsetRange, bool)> {
+        let mut found: Vec<(OffsetRange, bool)> = Vec::new();
+        self.map.walk(self.map.seek(range.first), |run| {
+            if run.first > range.last {
+                return false;
+            }
+            let is_leased = run.cell().lease() != LeaseId::NONE;
+            if is_leased || run.cell().ready().is_available() {
+                let piece = run.range().clip(range);
+                match found.last_mut() {
+                    Some((before, same))
+                        if before.last + 1 == piece.first && *same == is_leased =>
+                    {
+                        before.last = piece.last;
+                    }
+                    _ => found.push((piece, is_leased)),
+                }
+            }
+            true
+        });
+        found
+    }
+
+    /// The first offset from `offset` on that is not settled.
+    pub(crate) fn unsettled_from(&self, mut offset: Offset) -> Offset {
+        self.map.walk(self.map.seek(offset), |run| {
+            let passes = run.first <= offset && run.cell().is_settled();
+            if passes {
+                offset = run.last + 1;
+            }
+            passes
+        });
+        offset
+    }
+
+    /// The first record that can be acquired.
+    pub(crate) fn first_ready(&self) -> Option<Offset> {
+        let at = self.map.first_available()?;
+        self.map.get(at).map(|run| run.first)
+    }
+
+    /// The first record from `offset` on that can be acquired.
+    pub(crate) fn first_ready_from(&self, offset: Offset) -> Option<Offset> {
+        let at = self.map.next_available(self.map.seek(offset))?;
+        self.map
+            .get(at)
+            .map(|run| run.last.min(run.first.max(offset)))
     }
 
     /// How many offsets are leased, those whose settlement is being written included. Looks at all leases.

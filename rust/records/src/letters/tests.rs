@@ -6,7 +6,7 @@ const RANGE: Range = Range {
     first: 10,
     last: 12,
     delivery_count: 2,
-    rejected: true,
+    cause: Cause::Rejected,
 };
 
 fn letters(copy: bool, limit: usize) -> Letters {

@@ -1,0 +1,348 @@
+//! Admission: records whose headers or age say when they may be delivered are looked at before they can be acquired.
+//!
+//! The log is read forward, and what has been read is available or waits. Behind it nothing can be acquired, so a partition
+//! that was loaded looks at its window anew: delivery times and expiry are in the records, and nothing of them is persisted.
+
+use std::collections::BTreeMap;
+
+use super::Managed;
+use super::rules::Spec;
+use super::times::Times;
+use crate::offset::{Offset, OffsetRange};
+
+/// When a record may be delivered. It counts for the offsets up to the next entry, too, as these hold no records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The record's offset.
+    pub offset: Offset,
+    /// Not before this time, in milliseconds since the epoch; [`Entry::AT_ONCE`] if it has no such time.
+    pub not_before_ms: i64,
+    /// It is given up at this time, in milliseconds since the epoch; [`Entry::NEVER`] if it does not expire.
+    pub expires_ms: i64,
+}
+
+impl Entry {
+    /// A record without a delivery time.
+    pub const AT_ONCE: i64 = i64::MIN;
+    /// A record that does not expire.
+    pub const NEVER: i64 = i64::MAX;
+
+    fn is_alike(&self, other: &Self) -> bool {
+        (self.not_before_ms, self.expires_ms) == (other.not_before_ms, other.expires_ms)
+    }
+}
+
+/// What has been looked at, and what comes of it later.
+#[derive(Debug, Default)]
+pub(super) struct Admission {
+    /// Everything before it has been looked at.
+    scanned: Offset,
+    /// Last offset and end of back-offs, by first offset: of records that are looked at later, or whose delivery time comes
+    /// first.
+    carried: BTreeMap<Offset, (Offset, i64)>,
+    deliveries: Times,
+    expiries: Times,
+    /// Last offsets, by first ones, of records that have expired while a member holds them.
+    late: BTreeMap<Offset, Offset>,
+    /// Records that have expired and are given up with the next call of `advance`; they wait.
+    expired: Vec<OffsetRange>,
+}
+
+impl Admission {
+    pub(super) fn scanned(&self) -> Offset {
+        self.scanned
+    }
+
+    pub(super) fn carry(&mut self, range: OffsetRange, due_ms: i64) {
+        self.carried.insert(range.first, (range.last, due_ms));
+    }
+
+    pub(super) fn take_carried(&mut self) -> BTreeMap<Offset, (Offset, i64)> {
+        std::mem::take(&mut self.carried)
+    }
+
+    pub(super) fn take_expired(&mut self) -> Vec<OffsetRange> {
+        std::mem::take(&mut self.expired)
+    }
+
+    pub(super) fn next_wall_ms(&self) -> Option<i64> {
+        if self.expired.is_empty() {
+            let times = [self.deliveries.next_ms(), self.expiries.next_ms()];
+            times.into_iter().flatten().min()
+        } else {
+            Some(i64::MIN)
+        }
+    }
+
+    /// How many records wait for their delivery time.
+    pub(super) fn delayed_records(&self) -> i64 {
+        self.deliveries.records()
+    }
+
+    /// What has been looked at and waits for its delivery time.
+    pub(super) fn delayed(&self) -> impl Iterator<Item = OffsetRange> + '_ {
+        self.deliveries.iter().chain(self.expired.iter().copied())
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        let mapped = self.carried.len() * size_of::<(Offset, (Offset, i64))>()
+            + self.late.len() * size_of::<(Offset, Offset)>();
+        size_of::<Self>()
+            + mapped
+            + self.deliveries.memory_bytes()
+            + self.expiries.memory_bytes()
+            + self.expired.capacity() * size_of::<OffsetRange>()
+    }
+}
+
+/// Takes what overlaps with `range` out of a map of ranges by their first offsets; what lies outside of it stays.
+fn take_overlaps<T: Copy>(
+    map: &mut BTreeMap<Offset, T>,
+    range: OffsetRange,
+    last_of: impl Fn(&T) -> Offset,
+    with_last: impl Fn(&T, Offset) -> T,
+) -> Vec<(OffsetRange, T)> {
+    let mut found = Vec::new();
+    while let Some((&first, &value)) = map.range(..=range.last).next_back() {
+        let whole = OffsetRange::new(first, last_of(&value));
+        if whole.last < range.first {
+            break;
+        }
+        map.remove(&first);
+        let piece = whole.clip(range);
+        if whole.first < piece.first {
+            map.insert(first, with_last(&value, piece.first - 1));
+        }
+        if piece.last < whole.last {
+            map.insert(piece.last + 1, value);
+        }
+        found.push((piece, value));
+        if whole.first < piece.first {
+            break;
+        }
+    }
+    found.reverse();
+    found
+}
+
+impl Managed {
+    /// Has all records of the window looked at anew: none of them can be acquired before.
+    pub(super) fn begin_admission(&mut self) {
+        let start = self.inner.start_offset();
+        let mut admission = Admission {
+            scanned: start,
+            ..Admission::default()
+        };
+        if let Some(before) = &mut self.admission {
+            admission.carried = before.take_carried();
+        }
+        for (due_ms, range) in self.times.drain() {
+            admission.carry(range, due_ms);
+        }
+        let window = OffsetRange::new(start, self.inner.end_offset());
+        self.inner.wait(window);
+        admission.scanned = self.inner.unsettled_from(start);
+        self.admission = Some(Box::new(admission));
+    }
+
+    /// Records are no longer looked at: only back-offs make them wait.
+    pub(super) fn end_admission(&mut self) {
+        let Some(mut admission) = self.admission.take() else {
+            return;
+        };
+        let waiting: Vec<_> = self.inner.waiting().collect();
+        for range in waiting {
+            self.inner.ready(range);
+        }
+        let carried = admission.take_carried().into_iter();
+        let carried = carried.map(|(first, (last, due))| (due, OffsetRange::new(first, last)));
+        let backoffs: Vec<_> = self.times.drain().chain(carried).collect();
+        for (due_ms, range) in backoffs {
+            self.inner.wait(range);
+            self.times.push(due_ms, range);
+        }
+    }
+
+    /// Where the log is to be read for more records to look at, and for how many there is room.
+    pub(super) fn next_admission(&self) -> Option<(Offset, i64)> {
+        let admission = self.admission.as_ref()?;
+        let next = admission.scanned.max(self.inner.start_offset());
+        let leased = self.inner.leased();
+        let room = (self.rules.max_waiting - self.inner.open_units(leased)).max(1);
+        // what the window holds already takes no more room
+        let known = (self.inner.end_offset() - next + 1).max(0);
+        let is_known = known > 0 && self.inner.runs() > 0;
+        (is_known || self.may_admit(leased)).then(|| (next, room.max(known)))
+    }
+
+    /// Takes in record batches that the log returned for a read from `from` on, as their records' headers and ages say.
+    /// Returns whether it did: not if they do not follow what has been looked at, or another `spec` has come into force.
+    pub(super) fn admit(
+        &mut self,
+        (now_ms, wall_ms): (i64, i64),
+        spec: &Spec,
+        from: Offset,
+        batches: &[OffsetRange],
+        entries: &[Entry],
+        batch_size: i64,
+    ) -> bool {
+        let (Some(head), Some(tail)) = (batches.first(), batches.last()) else {
+            return false;
+        };
+        let next = self.next_admission().map(|(next, _)| next);
+        let follows = next.is_some_and(|next| from <= next && next <= tail.last);
+        if !follows || self.rules.spec.as_deref() != Some(spec) || head.first < 0 {
+            return false;
+        }
+        if from < head.first {
+            self.inner.pass_hole(from, head.first - 1);
+        }
+        let is_new = self.inner.end_offset() < head.first || self.inner.runs() == 0;
+        self.inner.admit(batches, batch_size);
+        let range = OffsetRange::new(
+            head.first
+                .max(next.unwrap_or(0))
+                .max(self.inner.start_offset()),
+            tail.last,
+        );
+        let mut at = entries;
+        let mut first = range.first;
+        while first <= range.last {
+            let alike = at.split_first().map_or(0, |(entry, rest)| {
+                1 + rest
+                    .iter()
+                    .take_while(|other| entry.is_alike(other))
+                    .count()
+            });
+            let (these, rest) = at.split_at(alike);
+            let last = rest.first().map_or(range.last, |next| next.offset - 1);
+            at = rest;
+            let stretch = OffsetRange::new(first, last.min(range.last));
+            if stretch.is_empty() {
+                continue;
+            }
+            first = stretch.last + 1;
+            let entry = these.first().copied().unwrap_or(Entry {
+                offset: stretch.first,
+                not_before_ms: Entry::AT_ONCE,
+                expires_ms: Entry::NEVER,
+            });
+            self.take_in((now_ms, wall_ms), stretch, entry, is_new);
+        }
+        let scanned = self.inner.unsettled_from(range.last + 1);
+        if let Some(admission) = &mut self.admission {
+            admission.scanned = scanned;
+        }
+        true
+    }
+
+    /// Lets neighbours that are alike wait for their time, or not.
+    fn take_in(
+        &mut self,
+        (now_ms, wall_ms): (i64, i64),
+        stretch: OffsetRange,
+        entry: Entry,
+        is_new: bool,
+    ) {
+        let unsettled = if is_new {
+            vec![(stretch, false)]
+        } else {
+            self.inner.unsettled_in(stretch)
+        };
+        for (piece, is_leased) in unsettled {
+            if entry.expires_ms <= wall_ms {
+                self.expire(piece);
+                continue;
+            }
+            let Some(admission) = &mut self.admission else {
+                return;
+            };
+            if entry.expires_ms < Entry::NEVER {
+                admission.expiries.push(entry.expires_ms, piece);
+            }
+            if is_leased {
+                continue;
+            }
+            if entry.not_before_ms > wall_ms {
+                admission.deliveries.push(entry.not_before_ms, piece);
+            } else {
+                self.let_come(piece, now_ms);
+            }
+        }
+    }
+
+    /// What has been looked at can be acquired, once its back-off is over.
+    fn let_come(&mut self, range: OffsetRange, now_ms: i64) {
+        let Some(admission) = &mut self.admission else {
+            return;
+        };
+        let mut first = range.first;
+        if !admission.carried.is_empty() {
+            let overlaps = take_overlaps(
+                &mut admission.carried,
+                range,
+                |(last, _)| *last,
+                |(_, due), last| (last, *due),
+            );
+            for (piece, (_, due_ms)) in overlaps {
+                if due_ms > now_ms {
+                    self.inner.ready(OffsetRange::new(first, piece.first - 1));
+                    self.times.push(due_ms, piece);
+                    first = piece.last + 1;
+                }
+            }
+        }
+        self.inner.ready(OffsetRange::new(first, range.last));
+    }
+
+    /// The time to live of records is over: they wait for the next `advance`, or for the member that holds them.
+    fn expire(&mut self, range: OffsetRange) {
+        let unsettled = self.inner.unsettled_in(range);
+        let Some(admission) = &mut self.admission else {
+            return;
+        };
+        for (piece, is_leased) in unsettled {
+            if is_leased {
+                admission.late.insert(piece.first, piece.last);
+            } else {
+                self.inner.wait(piece);
+                admission.expired.push(piece);
+            }
+        }
+    }
+
+    /// What has expired while a member held it, and has come back, is given up.
+    pub(super) fn expire_late(&mut self, range: OffsetRange) {
+        let Some(admission) = &mut self.admission else {
+            return;
+        };
+        if admission.late.is_empty() {
+            return;
+        }
+        let start = self.inner.start_offset();
+        admission.late.retain(|_, last| *last >= start);
+        let late = take_overlaps(&mut admission.late, range, |last| *last, |_, last| last);
+        for (piece, _) in late {
+            self.expire(piece);
+        }
+    }
+
+    /// Delivery times have come, and records have expired.
+    pub(super) fn come_up(&mut self, now_ms: i64, wall_ms: i64) {
+        while let Some(admission) = &mut self.admission
+            && let Some(range) = admission.deliveries.pop(wall_ms)
+        {
+            self.let_come(range, now_ms);
+        }
+        while let Some(admission) = &mut self.admission
+            && let Some(range) = admission.expiries.pop(wall_ms)
+        {
+            self.expire(range);
+        }
+        if let Some(admission) = &self.admission {
+            for range in &admission.expired {
+                self.inner.wait(*range);
+            }
+        }
+    }
+}
