@@ -234,8 +234,8 @@ class SharePartition(Leader):
     def _rules(self) -> Rules | None:
         """Return which records wait for what; None if none do."""
         config = self.config
-        has_rules = config.share_retry_backoff_ms or config.share_ordering != "none" or config.looks_at_records
-        if not has_rules:
+        is_ordered = config.share_ordering != "none"
+        if not (config.share_retry_backoff_ms or is_ordered or config.looks_at_records):
             return None
         return Rules(
             ordering=config.share_ordering,

@@ -62,7 +62,7 @@ def test_after_a_restart_no_record_comes_before_its_time() -> None:
 
 
 def test_a_released_record_with_back_off_waits_for_that_and_not_for_its_time_again() -> None:
-    backoff = {"share_retry_backoff_ms": 1000, "share_retry_backoff_jitter": 0.0}
+    backoff: dict[str, Any] = {"share_retry_backoff_ms": 1000, "share_retry_backoff_jitter": 0.0}
     bench = Bench(replace(TIMED, **backoff))
     bench.logs[0].produce_records(at(bench, 300))
     bench.world.run(300)

@@ -327,6 +327,16 @@ impl Managed {
         }
     }
 
+    /// What members held has been settled: it matters no longer whether it has expired.
+    pub(super) fn forget_late(&mut self, settled: &[OffsetRange]) {
+        let Some(admission) = &mut self.admission else {
+            return;
+        };
+        for range in settled {
+            take_overlaps(&mut admission.late, *range, |last| *last, |_, last| last);
+        }
+    }
+
     /// Delivery times have come, and records have expired.
     pub(super) fn come_up(&mut self, now_ms: i64, wall_ms: i64) {
         while let Some(admission) = &mut self.admission

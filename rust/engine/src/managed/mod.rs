@@ -149,7 +149,8 @@ impl Managed {
             batches,
         } = write;
         self.causes.insert(id, Cause::Done);
-        let freed = freed(batches);
+        let (settled, freed) = (settled(batches), freed(batches));
+        self.forget_late(&settled);
         self.take_back(&freed, now_ms, self.rules.backoff.on_timeout);
         let batches = self.inner.write_batches(id).unwrap_or_default();
         Some(Write {
@@ -161,8 +162,16 @@ impl Managed {
     }
 
     fn commit(&mut self, write_id: u64, now_ms: i64) -> Result<(), Refusal> {
-        let freed = freed(self.inner.write_batches(write_id)?);
+        let batches = self.inner.write_batches(write_id)?;
+        let freed = freed(batches);
+        // what has expired is known of admitted records alone
+        let settled = if self.admission.is_some() {
+            settled(batches)
+        } else {
+            Vec::new()
+        };
         self.inner.commit(write_id)?;
+        self.forget_late(&settled);
         let waits = match self.causes.remove(&write_id) {
             None => self.rules.backoff.on_release,
             Some(Cause::Session) => false,
@@ -271,6 +280,16 @@ fn freed(batches: &[StateBatch]) -> Vec<OffsetRange> {
         .iter()
         .filter(|batch| batch.state == RecordState::Available);
     freed
+        .map(|batch| OffsetRange::new(batch.first, batch.last))
+        .collect()
+}
+
+/// The ranges of a write whose records are given up or settled once it is durable.
+fn settled(batches: &[StateBatch]) -> Vec<OffsetRange> {
+    let settled = batches
+        .iter()
+        .filter(|batch| batch.state != RecordState::Available);
+    settled
         .map(|batch| OffsetRange::new(batch.first, batch.last))
         .collect()
 }
