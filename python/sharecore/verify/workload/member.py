@@ -73,11 +73,20 @@ class Member(KeepingConsumer):
         now = self._journal.now_ms()
         for each in records:
             self._begun.setdefault((each.topic, each.partition, each.offset), now)
+        if not self._is_taken(records, kind):
+            # one that is no longer held has the whole call refused
+            for each in records:
+                self._is_taken([each], kind)
+
+    def _is_taken(self, records: Sequence[Record], kind: AcknowledgeType) -> bool:
+        """Acknowledge records; return False if one of them is no longer held."""
         try:
             self.acknowledge(records, kind)
         except KafkaError as error:
             if error.code not in _REFUSED:
                 raise
+            return False
+        return True
 
     def _answered(self, lease: Lease, spans: Sequence[Span], error: KafkaError | None) -> None:
         outcome = "ok" if error is None else "failed" if error.code in _REFUSED else "unknown"
