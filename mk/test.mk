@@ -90,6 +90,15 @@ spark: .venv/.installed .venv-spark/.installed jars ## the streaming source of P
 adapters: .venv/.installed .venv-adapters/.installed ## workers of job frameworks on a broker, killed under load (minutes)
 	KOMBU_TESTS=$(CURDIR)/build/kombu/t/integration/common.py .venv-adapters/bin/python -m pytest $(ARGS) tests/adapters
 
+adapters-apache: .venv-test/.installed .venv-adapters/.installed jars jars-4.4.0 ## the same workers on Apache Kafka 4.4.0 (ADAPTER_LIBS=FOLDER-WITH-JARS for another)
+	@.ci/need java
+	BROKER=apache KAFKA_LIBS=$${ADAPTER_LIBS:-$(CURDIR)/$(WIRE_JARS)} KOMBU_TESTS=$(CURDIR)/build/kombu/t/integration/common.py \
+		.venv-adapters/bin/python -m pytest $(ARGS) tests/adapters
+
+clients: .venv/.installed .venv-test/.installed jars ## clients of several ecosystems, the same programs on sharecore and on Apache Kafka (an hour; ARGS="-k sarama")
+	@.ci/need java maven go node
+	$(PYTEST) tests/clients
+
 .venv-page/.installed: build/wheel pyproject.toml
 	@.ci/need python node chromium
 	$(PYTHON) -m venv .venv-page

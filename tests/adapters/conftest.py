@@ -17,7 +17,14 @@ from pathlib import Path
 
 import pytest
 from tests.harness.broker import KAFKA_LIBS, QUICK_GROUPS, Broker
-from tests.harness.clients import configure_group
+from tests.harness.clients import (
+    ACCEPT,
+    configure_group,
+    create_topic,
+    produce,
+    share_consumer,
+    take,
+)
 
 from sharecore.client import ShareConsumer
 
@@ -137,6 +144,8 @@ class Work:
 def broker(tmp_path: Path) -> Iterator[Broker]:
     made = Broker(tmp_path / "broker", KIND, QUICK_GROUPS)
     made.start()
+    if KIND == "apache":
+        _warm(made)
     for group in ("jobs", "taskiq", "celery", "default"):
         configure_group(
             made.bootstrap,
@@ -146,6 +155,16 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
         )
     yield made
     made.kill()
+
+
+def _warm(broker: Broker) -> None:
+    """Deliver a first record: Apache Kafka makes internal topics for it, and kombu waits only a second."""
+    create_topic(broker.bootstrap, "warm")
+    configure_group(broker.bootstrap, "warm", share_auto_offset_reset="earliest")
+    produce(broker.bootstrap, "warm", [b"warm"])
+    with share_consumer(broker.bootstrap, "warm", ["warm"]) as consumer:
+        for record in take(consumer, timeout=60):
+            consumer.acknowledge(record, ACCEPT)
 
 
 @pytest.fixture
