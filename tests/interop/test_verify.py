@@ -15,6 +15,7 @@ from tests.harness.broker import SHARECORE
 QUICK = ("--minutes", "0.1", "--workers", "4", "--producers", "4", "--topics", "1", "--rate", "200")
 
 
+@pytest.mark.timeout(300)
 def test_a_run_with_faults_proves_something_and_finds_no_breach(tmp_path: Path) -> None:
     arguments = ["--nemesis", *QUICK, "--seed", "11", "-o", "run.jsonl", "--report", "run.html"]
     done = subprocess.run(
@@ -22,7 +23,7 @@ def test_a_run_with_faults_proves_something_and_finds_no_breach(tmp_path: Path) 
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=280,
         env=os.environ | {"SHARECORE_BOOTSTRAP_SERVER": ""},
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -31,11 +32,12 @@ def test_a_run_with_faults_proves_something_and_finds_no_breach(tmp_path: Path) 
     lines = [json.loads(line) for line in (tmp_path / "run.jsonl").read_text().splitlines()]
     assert lines[0]["seed"] == 11
     ops = {line["op"] for line in lines if line.get("outcome") == "ok"}
-    assert ops >= {"send", "end_txn", "read", "take", "settle", "offsets", "admin", "quiet", "ends", "leave"}
+    assert ops >= {"send", "read", "take", "settle", "offsets", "admin", "quiet", "ends", "leave"}
     assert "held" in (tmp_path / "run.html").read_text()
 
 
 @pytest.mark.long
+@pytest.mark.timeout(300)
 def test_ctrl_c_ends_the_load_and_checks_what_there_is(tmp_path: Path) -> None:
     command = [SHARECORE, "verify", "--nemesis", *QUICK, "--minutes", "60", "-o", "run.jsonl"]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
@@ -44,7 +46,7 @@ def test_ctrl_c_ends_the_load_and_checks_what_there_is(tmp_path: Path) -> None:
             time.sleep(0.05)
         time.sleep(1)
         running.send_signal(signal.SIGINT)
-        output, errors = running.communicate(timeout=110)
+        output, errors = running.communicate(timeout=280)
     assert running.returncode == 0, (output + errors).decode()
     assert output.endswith(b"no breach\n")
     assert b"ending the load" in errors

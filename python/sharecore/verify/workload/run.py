@@ -152,7 +152,7 @@ class Workload:
             await asyncio.wait([*working, living])
         await asyncio.gather(*working)
         await self._join(reading, journal, "readers read to the end")
-        await look(journal, admin)
+        await self._look(journal, admin)
 
     async def _join(self, threads: list[threading.Thread], journal: Journal, what: str) -> None:
         while any(thread.is_alive() for thread in threads):
