@@ -152,6 +152,7 @@ public final class ShareProbe {
                 for (var record : take(consumer)) {
                     var deliverAt = new String(record.headers().lastHeader("deliver-at").value());
                     System.out.println("due " + deliverAt + " came " + System.currentTimeMillis());
+                    consumer.acknowledge(record, AcknowledgeType.ACCEPT);
                     count--;
                 }
             }
