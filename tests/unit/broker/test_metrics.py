@@ -17,10 +17,25 @@ from tests.unit.broker.share_member import ACCEPT, REJECT, RELEASE, RENEW, Membe
 
 from sharecore.broker.store_backend import StoreBackend
 from sharecore.metrics import protobuf
-from sharecore.metrics.families import FAMILIES, GROUP_WAITING, GROUP_WINDOW_FULL
+from sharecore.metrics.families import (
+    FAMILIES,
+    GROUP_EXPIRED,
+    GROUP_UNREADABLE_BATCHES,
+    GROUP_UNREADABLE_HEADERS,
+    GROUP_WAITING,
+    GROUP_WINDOW_FULL,
+)
 from sharecore.metrics.family import Kind
 from sharecore.protocol import ApiKey
 from sharecore.sharestate.keys import SharePartitionKey
+
+WITH_RULES = (
+    GROUP_WAITING,
+    GROUP_WINDOW_FULL,
+    GROUP_EXPIRED,
+    GROUP_UNREADABLE_HEADERS,
+    GROUP_UNREADABLE_BATCHES,
+)
 
 SETTINGS = {
     "sharecore.metrics.listener": "127.0.0.1:0",
@@ -229,12 +244,12 @@ def test_every_sample_is_declared_and_every_declared_metric_is_there(broker: Run
     }
     assert {name: declared[name] for name in ours} == {name: kinds[name] for name in ours}
     # a group is there once it had a letter to write, a client once it has pushed; slots are a
-    # tier's, and records wait where a group has a back-off
+    # tier's, and records wait or expire where a group has settings for that
     later = {
         name
         for name in declared
         if "dead_letter" in name
-        or name in ("sharecore_client_info", GROUP_WAITING.name, GROUP_WINDOW_FULL.name)
+        or name in ("sharecore_client_info", *(family.name for family in WITH_RULES))
         or name.startswith("sharecore_tier_")
     }
     assert declared.keys() - ours - later == set()
