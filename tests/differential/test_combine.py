@@ -12,7 +12,7 @@ from tests.differential import oracle
 from sharecore.trace.driver import coalesced
 from sharecore.trace.engines import EngineName, StateBatch, engine
 
-CASES = 4000
+CASES = 1500
 
 
 def _batches(random: Random, most: int) -> list[StateBatch]:

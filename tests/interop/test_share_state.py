@@ -103,7 +103,9 @@ def spread(state: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in state.items() if name not in ours} | {"stateBatches": batches}
 
 
-@pytest.mark.parametrize("fresh", ["sharecore", "apache"], indirect=True)
+@pytest.mark.parametrize(
+    "fresh", ["sharecore", pytest.param("apache", marks=pytest.mark.long)], indirect=True
+)
 def test_our_dump_and_apaches_formatter_agree_on_every_share_partition(fresh: Broker) -> None:
     bootstrap = fresh.bootstrap
     leave_share_state(bootstrap, "orders", ["workers"])

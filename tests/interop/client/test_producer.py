@@ -323,6 +323,7 @@ def test_a_producer_that_is_forgotten_sends_all(broker: Broker, topic: str) -> N
     assert len(read(broker.bootstrap, topic, 100)) == 100
 
 
+@pytest.mark.long
 def test_a_key_goes_where_javas_producer_sends_it(shared_broker: Broker, tmp_path: Path, group: str) -> None:
     topics = [f"{group}-java", f"{group}-ours"]
     for name in topics:
