@@ -132,8 +132,9 @@ class CPartition:
         assert len(batches) == write.batch_count
         return CWrite(write.id, write.start_offset, batches)
 
-    def take_dead_letters(self) -> list[tuple[int, int, int, bool]]:
-        return _list("SharecoreDeadLetter", lambda *out: lib.sharecore_take_dead_letters(self._number, *out))
+    def take_dead_letters(self) -> list[tuple[int, int, int, int]]:
+        due = _list("SharecoreDeadLetter", lambda *out: lib.sharecore_take_dead_letters(self._number, *out))
+        return [(first, last, count, int(rejected)) for first, last, count, rejected in due]
 
     def finish_archiving(self, now_ms: int, first: int, last: int) -> CWrite | None:
         return self._write(lambda write: lib.sharecore_finish_archiving(self._number, first, last, write))

@@ -56,7 +56,7 @@ pub(crate) struct PyStore(pub(crate) Store);
 impl PyStore {
     #[new]
     #[pyo3(signature = (path, *, durability = "fsync", segment_bytes = 67_108_864, cache_bytes = 16_777_216, staging_bytes = 33_554_432, producer_bytes = 536_870_912, read_threads = 4))]
-    #[allow(clippy::needless_pass_by_value)]
+    #[allow(clippy::needless_pass_by_value, clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
         path: PathBuf,

@@ -51,7 +51,7 @@ class SharePartition:
         self.now_ms += ms
         return self._commit(self.partition.advance(self.now_ms))
 
-    def letters(self) -> list[tuple[int, int, int, bool]]:
+    def letters(self) -> list[tuple[int, int, int, int]]:
         return self.partition.take_dead_letters()
 
     def letter_written(self, first: int, last: int) -> list[StateBatch]:
