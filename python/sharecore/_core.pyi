@@ -1012,13 +1012,15 @@ class Rules:
         on_release: whether records wait that a member releases.
         on_timeout: whether records wait whose lock ran out.
         max_waiting: how many records may be in the window that are neither leased nor settled.
-        ordering: "none", or "partition": one member at a time has records, the next ones in their order.
+        ordering: "none"; "partition": one member at a time has records, the next ones in their order; "key":
+            that for the records of each key.
         run_max: so many records may be leased together that an order lets have one after the other.
         deliver_at_header: name of the header with the time before which a record is not delivered, in
             milliseconds since the epoch; empty: none.
         ttl_ms: a record that is older is given up; None: no record.
         ttl_header: name of the header with a record's own time to live; empty: none.
         expired_letters: whether expired records get a dead letter, if the partition has dead letters.
+        key_header: the key is the value of this header; empty: the record's own.
 
     Raises:
         ValueError: a number out of bounds, or an ordering that there is not.
@@ -1040,10 +1042,13 @@ class Rules:
         ttl_ms: int | None = None,
         ttl_header: str = "",
         expired_letters: bool = False,
+        key_header: str = "",
     ) -> Rules: ...
     @property
     def looks_at_records(self) -> bool:
-        """Whether records have delivery times, or expire: they are looked at before they are acquired."""
+        """Whether records have delivery times, expire, or are ordered by key: they are looked at before they
+        are acquired.
+        """
     def looks_otherwise(self, before: Rules) -> bool:
         """Whether records have to be looked at anew where these rules follow others."""
     @property
@@ -1154,19 +1159,19 @@ class Partition:
         wall_ms: int,
         fetch_offset: int,
         batches: Sequence[tuple[int, int]],
-        entries: Sequence[tuple[int, int | None, int | None]],
+        entries: Sequence[tuple[int, int | None, int | None, int]],
         batch_size: int = 500,
     ) -> bool:
-        """Take in record batches that the log returned for a read from `fetch_offset` on, with the times of
-        their records; without rules that look at records nothing.
+        """Take in record batches that the log returned for a read from `fetch_offset` on, with the times and
+        keys of their records; without rules that look at records nothing.
 
         Args:
             now_ms: monotonic.
             wall_ms: milliseconds since the epoch.
             fetch_offset: `next_admission`, or less.
             batches: (base offset, last offset) of the record batches, ascending.
-            entries: (offset, delivery time or None, when it expires or None), ascending. Offsets up to the
-                next entry go with it.
+            entries: (offset, delivery time or None, when it expires or None, what stands for its key or 0),
+                ascending. Offsets up to the next entry go with it.
             batch_size: after how many offsets another batch begins, at an edge of a record batch.
 
         Returns:
@@ -1178,6 +1183,10 @@ class Partition:
     @property
     def next_wall_ms(self) -> int | None:
         """When, in milliseconds since the epoch, `advance` has something to do."""
+    def keys(self, limit: int) -> tuple[int, int, list[tuple[int, int, int]]] | None:
+        """Return how many records come after others of their key and wait for nothing else, how many keys
+        there are, and (digest, records, first) of those with the most; None without an order by key.
+        """
     def waiting_for(self) -> tuple[int, int, int]:
         """Count the records that wait for their back-off, for their delivery time, and to be looked at."""
     def looked_at(self) -> tuple[int, int, int]:

@@ -52,6 +52,19 @@ class TimedDriver(Driver):
         return {}
 
 
+def timed_drivers(
+    chosen: _core.Rules, kind: type[reference.AdmittingPartition]
+) -> tuple[TimedDriver, TimedDriver]:
+    """Our engine and a reference, with rules."""
+    made: dict[str, Any] = {"rules": chosen, "now_ms": BEGIN_MS}
+    ours: Any = partial(_core.Partition, **made)
+    theirs: Any = partial(kind, **made)
+    return (
+        TimedDriver(Engine("rust", ours, _core.combine)),
+        TimedDriver(Engine("reference", theirs, reference.combine)),
+    )
+
+
 class TimedEngines(ManagedEngines):
     """A share partition whose records have times, in both engines."""
 
@@ -62,11 +75,7 @@ class TimedEngines(ManagedEngines):
     def init_timed(
         self, start_offset: int, fields: dict[str, Any], chosen: _core.Rules, data: st.DataObject
     ) -> None:
-        made: dict[str, Any] = {"rules": chosen, "now_ms": BEGIN_MS}
-        ours: Any = partial(_core.Partition, **made)
-        theirs: Any = partial(reference.AdmittingPartition, **made)
-        self.rust = TimedDriver(Engine("rust", ours, _core.combine))
-        self.reference = TimedDriver(Engine("reference", theirs, reference.combine))
+        self.rust, self.reference = timed_drivers(chosen, reference.AdmittingPartition)
         state = data.draw(st.one_of(st.just([]), state_batches(start_offset)))
         self.apply({"op": "init", "start_offset": start_offset, "state_batches": state, **fields})
 
@@ -133,7 +142,7 @@ class TimedEngines(ManagedEngines):
         at = batches[0][0]
         for step, not_before, ttl in times:
             due = None if not_before is None else wall_ms + not_before
-            entries.append((at, due, None if ttl is None else max(wall_ms, due or 0) + ttl))
+            entries.append((at, due, None if ttl is None else max(wall_ms, due or 0) + ttl, 0))
             at += step + 1
         self.apply({"op": "admit", "args": [first, batches, entries, batch_size]})
 

@@ -41,13 +41,27 @@ class _Entry(NamedTuple):
 class _Total:
     """A topic's share partitions of one group, together."""
 
-    __slots__ = ("full", "has_rules", "in_flight", "is_known", "lag", "oldest_ms", "tally", "waiting")
+    __slots__ = (
+        "behind", "full", "has_keys", "has_rules", "hottest", "in_flight", "is_known", "keys", "lag",
+        "oldest_ms", "tally", "waiting",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.lag = self.in_flight = self.oldest_ms = self.full = 0
+        self.behind = self.keys = self.hottest = 0
         self.waiting = [0] * len(_REASONS)
-        self.is_known = self.has_rules = False
+        self.is_known = self.has_rules = self.has_keys = False
         self.tally = Tally()
+
+    def add_keys(self, keys: tuple[int, int, list[tuple[int, int, int]]] | None) -> None:
+        """Count records of a share partition that wait for others of their key."""
+        if keys is None:
+            return
+        behind, count, largest = keys
+        self.has_keys = True
+        self.behind += behind
+        self.keys += count
+        self.hottest = max([self.hottest, *(records for _, records, _ in largest)])
 
 
 class ShareMetrics:
@@ -171,6 +185,7 @@ class ShareMetrics:
                     for at, records in enumerate(engine.waiting_for()):
                         total.waiting[at] += records
                     total.tally.add((), (), 0, engine.looked_at())
+                    total.add_keys(engine.keys(1))
             if not label:
                 continue
             try:
@@ -219,6 +234,10 @@ class ShareMetrics:
                 for reason, records in zip(_REASONS, total.waiting, strict=True):
                     lines.of(f.GROUP_WAITING).append(f'{label},reason="{reason}"}} {records}')
                 lines.of(f.GROUP_WINDOW_FULL).append(f"{label}}} {total.full}")
+            if total.has_keys:
+                lines.of(f.GROUP_WAITING).append(f'{label},reason="order"}} {total.behind}')
+                lines.of(f.GROUP_KEYS).append(f"{label}}} {total.keys}")
+                lines.of(f.GROUP_HOTTEST_KEY).append(f"{label}}} {total.hottest}")
             if total.has_rules or any(tally.looked_at):
                 for family, number in zip(_LOOKED_AT, tally.looked_at, strict=True):
                     lines.of(family).append(f"{label}}} {number}")

@@ -141,9 +141,16 @@ class QueueSettings:
     share_ordering: str = setting(
         Kind.STRING,
         "none",
-        "Which records come only after others are settled; partition: those of a share partition come in the "
-        "order of the log, to one member at a time.",
-        choices=("none", "partition"),
+        "Which records come only after others are settled. partition: those of a share partition come in the "
+        "order of the log, to one member at a time. key: so do those of each key, side by side.",
+        choices=("none", "key", "partition"),
+        own=True,
+    )
+    share_ordering_key_header: str = setting(
+        Kind.STRING,
+        "",
+        "With share.ordering=key, the header whose value is the key; empty: the record's own key.",
+        check=_check_header,
         own=True,
     )
     share_ordering_run_max: int = setting(
@@ -159,8 +166,8 @@ class QueueSettings:
         Kind.INT,
         16_000,
         "Records of a share partition that may be neither leased nor settled, behind the first that is not "
-        "settled, before new ones have to wait. Counts with share.retry.backoff.ms, share.ordering, delivery "
-        "times or a time to live.",
+        "settled, before new ones have to wait; in the order of keys, neighbors with one key count once. "
+        "Counts with share.retry.backoff.ms, share.ordering, delivery times or a time to live.",
         low=1000,
         high=10_000_000,
         own=True,
@@ -205,6 +212,11 @@ class QueueSettings:
             raise ConfigError(
                 f"share.retry.backoff.ms={first_ms}: longer than share.retry.backoff.max.ms={max_ms}; raise "
                 "that too, or wait less"
+            )
+        if self.share_ordering_key_header and self.share_ordering != "key":
+            raise ConfigError(
+                f"share.ordering.key.header={self.share_ordering_key_header}: counts only with "
+                f"share.ordering=key, and that is {self.share_ordering}; set that too, or no header"
             )
         header = self.share_deliver_at_header
         if header and header == self.share_record_ttl_header:

@@ -291,10 +291,21 @@ GROUP_IN_FLIGHT = gauge(
 GROUP_WAITING = gauge(
     "sharecore_share_group_records_waiting",
     "Records that wait: backoff, before they are delivered again (share.retry.backoff.ms); delivery, for "
-    "their delivery time; unread, until their headers have been read.",
+    "their delivery time; unread, until their headers or keys have been read; order, for others of their key "
+    "(share.ordering=key).",
     "group",
     "topic",
     "reason",
+)
+GROUP_KEYS = gauge(
+    "sharecore_share_group_keys",
+    "Keys with records that were read and are not settled, over a topic's partitions (share.ordering=key).",
+    *_TOPIC,
+)
+GROUP_HOTTEST_KEY = gauge(
+    "sharecore_share_group_hottest_key_records",
+    "Records of the key that has the most that are read and not settled in a partition (share.ordering=key).",
+    *_TOPIC,
 )
 GROUP_WINDOW_FULL = gauge(
     "sharecore_share_group_window_full",
@@ -311,7 +322,8 @@ GROUP_UNREADABLE_HEADERS = counter(
 )
 GROUP_UNREADABLE_BATCHES = counter(
     "sharecore_share_group_unreadable_batches",
-    "Record batches that cannot be expanded to read headers; their records are delivered without times.",
+    "Record batches that cannot be expanded to read headers and keys; their records are delivered without "
+    "times and without an order.",
     *_TOPIC,
 )
 GROUP_OLDEST = gauge(

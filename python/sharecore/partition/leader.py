@@ -240,6 +240,7 @@ class SharePartition(Leader):
         return Rules(
             ordering=config.share_ordering,
             run_max=config.share_ordering_run_max,
+            key_header=config.share_ordering_key_header,
             backoff_ms=config.share_retry_backoff_ms,
             backoff_max_ms=max(config.share_retry_backoff_ms, config.share_retry_backoff_max_ms),
             multiplier=config.share_retry_backoff_multiplier,
@@ -353,8 +354,8 @@ class SharePartition(Leader):
         logger.log(level, text, self.key.coordinator_key(), error, extra=about)
 
     def _unreadable(self, batches: int) -> None:
-        """Log that record batches could not be expanded to look for times."""
-        text = "%s: %s record batches cannot be expanded; their records are delivered as if they had no times"
+        """Log that record batches could not be expanded to look for times and keys."""
+        text = "%s: %s record batches cannot be expanded; their records are delivered without times and keys"
         self._log(logging.WARNING, text, batches)
 
     def _send(self, due: Sequence[tuple[int, int, int, int]]) -> None:

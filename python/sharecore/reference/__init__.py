@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from sharecore.reference.admitting import AdmittingPartition
 from sharecore.reference.combine import combine
+from sharecore.reference.keyed import KeyedPartition
 from sharecore.reference.managed import ManagedPartition
 from sharecore.reference.partition import Partition
 from sharecore.reference.record import ACKNOWLEDGED, ACQUIRED, ARCHIVED, ARCHIVING, AVAILABLE
@@ -20,6 +21,7 @@ __all__ = [
     "ARCHIVING",
     "AVAILABLE",
     "AdmittingPartition",
+    "KeyedPartition",
     "ManagedPartition",
     "Partition",
     "Write",

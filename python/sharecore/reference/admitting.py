@@ -11,8 +11,8 @@ from sharecore.reference.managed import Rules as BackoffRules
 from sharecore.reference.record import ARCHIVED, ARCHIVING, AVAILABLE, Batch, Record, StateBatch
 from sharecore.reference.write import Write
 
-Entry = tuple[int, int | None, int | None]
-"""Offset of a record, its delivery time, and when it expires."""
+Entry = tuple[int, int | None, int | None, int]
+"""Offset of a record, its delivery time, when it expires, and what stands for its key, or 0."""
 
 
 class Rules(BackoffRules, Protocol):
@@ -53,6 +53,7 @@ class AdmittingPartition(ManagedPartition):
             record.unseen = self._rules.looks_at_records
             record.not_before_ms = record.expires_ms = None
             record.has_expired = False
+            record.digest = 0
         self._scanned = self._unsettled_from(self._window.start_offset)
 
     def change(self, rules: Rules) -> None:
@@ -127,11 +128,12 @@ class AdmittingPartition(ManagedPartition):
         window.end_offset = max(window.end_offset, last)
         window.read_up_to(last + 1)
         for offset, record in window.items(max(head, following, window.start_offset), last):
-            _, not_before_ms, expires_ms = next(
+            _, not_before_ms, expires_ms, digest = next(
                 (entry for entry in reversed(entries) if entry[0] <= offset), entries[0]
             )
             record.unseen = False
             record.expires_ms = expires_ms
+            record.digest = digest
             if record.is_free and not_before_ms is not None and not_before_ms > wall_ms:
                 record.not_before_ms = not_before_ms
         self._scanned = self._unsettled_from(last + 1)

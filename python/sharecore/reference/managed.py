@@ -118,7 +118,7 @@ class ManagedPartition(Partition):
 
     def waiting(self) -> tuple[int, bool]:
         """How many records wait, and whether the window takes no new ones because of what waits in it."""
-        waiting = sum(record.is_free and not record.acquirable for _, record in self._window.all())
+        waiting = sum(record.is_free and record.waits for _, record in self._window.all())
         return waiting, not self._may_admit
 
     def _limit(self, fetch_offset: int, wanted: int) -> tuple[int, int]:

@@ -30,11 +30,15 @@ class Record:
     waits_until_ms: int | None = None
     """The record is available and comes again no earlier; see `ManagedPartition`."""
     unseen: bool = False
-    """The record has not been looked at yet; see `AdmittingPartition`. So the next three."""
+    """The record has not been looked at yet; see `AdmittingPartition`. So the next five."""
     not_before_ms: int | None = None
     """Its delivery time, until that has come."""
     expires_ms: int | None = None
     has_expired: bool = False
+    digest: int = 0
+    """Stands for its key; 0: it has none."""
+    is_behind: bool = False
+    """It comes only after others of its key."""
     rejected: bool = False
     """The open write tells that a member rejected the record, and that a dead letter is due."""
 
@@ -45,12 +49,13 @@ class Record:
 
     @property
     def acquirable(self) -> bool:
-        return self.is_free and not (
-            self.unseen
-            or self.has_expired
-            or self.waits_until_ms is not None
-            or self.not_before_ms is not None
-        )
+        return self.is_free and not (self.waits or self.is_behind)
+
+    @property
+    def waits(self) -> bool:
+        """Whether it waits for a time, for being looked at, or for being given up."""
+        has_time = self.waits_until_ms is not None or self.not_before_ms is not None
+        return self.unseen or self.has_expired or has_time
 
     @property
     def is_free(self) -> bool:

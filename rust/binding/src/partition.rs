@@ -69,6 +69,8 @@ pub(crate) struct PyPartition {
 /// Start offset, end offset, in flight, delivery complete count, next deadline, locks that ran out.
 type Standing = (i64, i64, i64, i64, Option<i64>, u64);
 /// See `_core.pyi`.
+type Keys = (i64, usize, Vec<(u64, i64, i64)>);
+/// See `_core.pyi`.
 type Observed = (Standing, (u64, u64, u64, u64, u64), Vec<u64>);
 
 impl PyPartition {
@@ -248,16 +250,17 @@ impl PyPartition {
         wall_ms: i64,
         fetch_offset: i64,
         batches: &Bound<'_, PyAny>,
-        entries: Vec<(i64, Option<i64>, Option<i64>)>,
+        entries: Vec<(i64, Option<i64>, Option<i64>, u64)>,
         batch_size: i64,
     ) -> PyResult<bool> {
         let batches = ranges(batches)?;
         let entries = entries.into_iter();
         let entries: Vec<_> = entries
-            .map(|(offset, not_before_ms, expires_ms)| Entry {
+            .map(|(offset, not_before_ms, expires_ms, digest)| Entry {
                 offset,
                 not_before_ms: not_before_ms.unwrap_or(Entry::AT_ONCE),
                 expires_ms: expires_ms.unwrap_or(Entry::NEVER),
+                digest,
             })
             .collect();
         self.with(py, |partition| {
@@ -377,6 +380,14 @@ impl PyPartition {
         } else {
             Ok((0, false))
         }
+    }
+
+    fn keys(&self, py: Python<'_>, limit: usize) -> PyResult<Option<Keys>> {
+        if !self.is_ordered(py)? {
+            return Ok(None);
+        }
+        let found = self.sweep(py, |partition| partition.keys(limit))?;
+        Ok(found.map(|found| (found.behind, found.keys, found.largest)))
     }
 
     fn waiting_for(&self, py: Python<'_>) -> PyResult<(i64, i64, i64)> {

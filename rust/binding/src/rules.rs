@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use sharecore_engine::{Backoff, Order, Rules, Spec};
+use sharecore_engine::{Backoff, Key, Order, Rules, Spec};
 
 /// The rules of a managed share partition.
 #[pyclass(name = "Rules", module = "sharecore._core", frozen)]
@@ -15,7 +15,7 @@ impl PyRules {
     #[new]
     #[pyo3(signature = (*, backoff_ms = 0, backoff_max_ms = 300_000, multiplier = 2.0, jitter = 0.0, on_release = true,
                         on_timeout = true, max_waiting = 16_000, ordering = "none", run_max = 1, deliver_at_header = "",
-                        ttl_ms = None, ttl_header = "", expired_letters = false))]
+                        ttl_ms = None, ttl_header = "", expired_letters = false, key_header = ""))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         backoff_ms: i64,
@@ -31,6 +31,7 @@ impl PyRules {
         ttl_ms: Option<i64>,
         ttl_header: &str,
         expired_letters: bool,
+        key_header: &str,
     ) -> PyResult<Self> {
         let is_number =
             multiplier >= 1.0 && multiplier.is_finite() && (0.0..=1.0).contains(&jitter);
@@ -46,10 +47,10 @@ impl PyRules {
             ));
         }
         let order = match ordering {
-            "none" => Order::None,
+            "none" | "key" => Order::None,
             "partition" => Order::Partition,
             _ => {
-                let text = format!("there is no ordering {ordering:?}: none or partition");
+                let text = format!("there is no ordering {ordering:?}: none, partition or key");
                 return Err(PyValueError::new_err(text));
             }
         };
@@ -64,11 +65,19 @@ impl PyRules {
         if ttl_ms.is_some_and(|ttl_ms| ttl_ms < 0) {
             return Err(PyValueError::new_err("ttl_ms must be at least 0"));
         }
-        let looks = !deliver_at_header.is_empty() || !ttl_header.is_empty() || ttl_ms.is_some();
+        let key = (ordering == "key").then(|| match key_header {
+            "" => Key::Own,
+            name => Key::Header(name.into()),
+        });
+        let looks = key.is_some()
+            || !deliver_at_header.is_empty()
+            || !ttl_header.is_empty()
+            || ttl_ms.is_some();
         let spec = Spec {
             deliver_at_header: deliver_at_header.into(),
             ttl_ms,
             ttl_header: ttl_header.into(),
+            key,
         };
         Ok(Self(Rules {
             order,
@@ -92,7 +101,9 @@ impl PyRules {
 
     #[getter]
     fn ordering(&self) -> &'static str {
+        let spec = self.0.spec.as_ref();
         match self.0.order {
+            Order::None if spec.is_some_and(|spec| spec.key.is_some()) => "key",
             Order::None => "none",
             Order::Partition => "partition",
         }

@@ -17,7 +17,7 @@ mod unaligned;
 
 pub use combine::Combiner;
 pub use error::{Refusal, RefusalKind};
-pub use managed::{Backoff, Engine, Entry, Managed, Order, Rules, Spec, Waiting};
+pub use managed::{Backoff, Engine, Entry, Key, KeyStanding, Managed, Order, Rules, Spec, Waiting};
 pub use offset::{Offset, OffsetRange};
 pub use partition::{
     AckBatch, AcquireOptions, Acquired, Config, DeadLetter, DeadLetterCause, HeldRun, InFlightRun,

@@ -1,12 +1,18 @@
-//! When records may be delivered, as their headers and their ages say.
+//! When records may be delivered, as their headers and their ages say, and which of them have the same key.
 
-use sharecore_engine::{Entry, Spec};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::LazyLock;
+
+use sharecore_engine::{Entry, Key, Spec};
 use sharecore_records::{Batch, Batches, Fault, Record, TimestampType};
 
 /// A batch that expands further is taken for one whose records say nothing.
 const EXPANDED_BYTES_MAX: usize = 16 << 20;
 /// So many digits are a number.
 const DIGITS_MAX: usize = 19;
+
+/// Nobody outside can aim at two keys of one digest, as what it depends on is drawn when the process begins.
+static DRAWN: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
 /// What record batches say.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -28,7 +34,7 @@ pub fn survey(bytes: &[u8], spec: &Spec, wall_ms: i64) -> Survey {
         let before = survey.entries.len();
         if survey.batch(&batch, spec, wall_ms).is_err() {
             survey.entries.truncate(before);
-            survey.push(batch.header.base_offset, Entry::AT_ONCE, Entry::NEVER);
+            survey.push(silent(batch.header.base_offset));
             survey.unreadable_batches += 1;
         }
     }
@@ -36,14 +42,9 @@ pub fn survey(bytes: &[u8], spec: &Spec, wall_ms: i64) -> Survey {
 }
 
 impl Survey {
-    fn push(&mut self, offset: i64, not_before_ms: i64, expires_ms: i64) {
-        let entry = Entry {
-            offset,
-            not_before_ms,
-            expires_ms,
-        };
+    fn push(&mut self, entry: Entry) {
         match self.entries.last() {
-            Some(last) if (last.not_before_ms, last.expires_ms) == (not_before_ms, expires_ms) => {}
+            Some(last) if last.is_alike(&entry) => {}
             _ => self.entries.push(entry),
         }
     }
@@ -52,16 +53,19 @@ impl Survey {
         let header = &batch.header;
         let first = header.base_offset;
         if header.is_control() {
-            self.push(first, Entry::AT_ONCE, Entry::NEVER);
+            self.push(silent(first));
             return Ok(());
         }
-        if spec.deliver_at_header.is_empty() {
+        if spec.deliver_at_header.is_empty() && spec.key.is_none() {
             // a record's own time to live makes it shorter, never longer
             let expires_ms = expiry(spec.ttl_ms, header.max_timestamp, Entry::AT_ONCE);
             let is_alike = header.timestamp_type() == TimestampType::LogAppendTime
                 && spec.ttl_header.is_empty();
             if is_alike || expires_ms <= wall_ms {
-                self.push(first, Entry::AT_ONCE, expires_ms);
+                self.push(Entry {
+                    expires_ms,
+                    ..silent(first)
+                });
                 return Ok(());
             }
         }
@@ -81,11 +85,16 @@ impl Survey {
             } else {
                 record.offset.max(next)
             };
-            self.push(offset, not_before_ms, expires_ms);
+            self.push(Entry {
+                offset,
+                not_before_ms,
+                expires_ms,
+                digest: digest(&record, spec)?,
+            });
             next = offset.max(record.offset).saturating_add(1);
         }
         if next == first {
-            self.push(first, Entry::AT_ONCE, Entry::NEVER);
+            self.push(silent(first));
         }
         Ok(())
     }
@@ -102,6 +111,26 @@ impl Survey {
         self.unreadable_headers += u64::from(number.is_none());
         Ok(number)
     }
+}
+
+/// A record that says nothing.
+fn silent(offset: i64) -> Entry {
+    Entry {
+        offset,
+        not_before_ms: Entry::AT_ONCE,
+        expires_ms: Entry::NEVER,
+        digest: 0,
+    }
+}
+
+/// What stands for the key of a record; 0 where it has none, or keys do not matter.
+fn digest(record: &Record<'_>, spec: &Spec) -> Result<u64, Fault> {
+    let key = match &spec.key {
+        None => None,
+        Some(Key::Own) => record.key,
+        Some(Key::Header(name)) => record.headers.last_value(name)?.flatten(),
+    };
+    Ok(key.map_or(0, |key| DRAWN.hash_one(key).max(1)))
 }
 
 /// A number in ASCII digits; what is larger than a time can be is the latest time.
@@ -141,6 +170,7 @@ mod tests {
             deliver_at_header: deliver_at.into(),
             ttl_ms,
             ttl_header: ttl.into(),
+            key: None,
         }
     }
 
@@ -218,5 +248,69 @@ mod tests {
         let found = survey(&bytes, &spec("", Some(100), ""), 1100);
         assert_eq!(entries(&found), [(0, Entry::AT_ONCE, 1100)]);
         assert_eq!((found.unreadable_batches, found.expanded_bytes), (0, 0));
+    }
+
+    type Keyed<'a> = (Option<&'a [u8]>, &'a [(&'a str, Option<&'a [u8]>)]);
+
+    /// First offset of each entry, with its digest.
+    fn keys(records: &[Keyed<'_>], key: Key) -> Vec<(i64, u64)> {
+        let records: Vec<_> = records
+            .iter()
+            .map(|&(key, headers)| ((key, Some(&b"v"[..])), headers))
+            .collect();
+        let by_key = Spec {
+            key: Some(key),
+            ..spec("", None, "")
+        };
+        let found = survey(&headed_batch(&records, 1000), &by_key, 0);
+        let entries = found.entries.iter();
+        entries.map(|entry| (entry.offset, entry.digest)).collect()
+    }
+
+    #[test]
+    fn neighbors_with_the_same_key_share_an_entry_and_an_empty_key_is_a_key() {
+        let records: [Option<&[u8]>; 6] =
+            [None, None, Some(b"a"), Some(b"a"), Some(b""), Some(b"a")];
+        let found = keys(&records.map(|key| (key, &[][..])), Key::Own);
+        let [none, a, empty, again] = found[..] else {
+            panic!("four entries: {found:?}");
+        };
+        assert_eq!((none, a.0, empty.0, again.0), ((0, 0), 2, 4, 5));
+        assert_eq!(a.1, again.1);
+        assert_ne!(a.1, empty.1);
+        assert!(a.1 != 0 && empty.1 != 0);
+    }
+
+    #[test]
+    fn the_last_header_of_the_name_is_the_key() {
+        let (a, b) = (Some(&b"a"[..]), Some(&b"b"[..]));
+        let records: [Keyed<'_>; 4] = [
+            (a, &[("k", a), ("k", b)]),
+            (a, &[("other", b)]),
+            (a, &[("k", None)]),
+            (None, &[("k", b), ("z", a)]),
+        ];
+        let found = keys(&records, Key::Header(b"k".to_vec()));
+        let [first, none, last] = found[..] else {
+            panic!("three entries: {found:?}");
+        };
+        let message = "no header, and one without a value, are no key";
+        assert_eq!((none, last.0), ((1, 0), 3), "{message}");
+        assert_eq!(first.1, last.1);
+    }
+
+    #[test]
+    fn keys_are_read_where_a_batch_has_one_time() {
+        let by_key = Spec {
+            key: Some(Key::Own),
+            ..spec("", Some(100), "")
+        };
+        let value = (Some(&b"a"[..]), Some(&b"v"[..]));
+        let bytes = headed_batch(&[(value, &[][..])], 1000);
+        for wall_ms in [0, 1100] {
+            let found = survey(&bytes, &by_key, wall_ms);
+            assert_eq!(found.entries[0].expires_ms, 1100);
+            assert_ne!(found.entries[0].digest, 0, "at {wall_ms}");
+        }
     }
 }

@@ -26,6 +26,7 @@ public final class ShareProbe {
             case "record-limit" -> recordLimit(settings, args[3], Integer.parseInt(args[4]), Integer.parseInt(args[5]));
             case "work" -> work(settings, args[3]);
             case "retry" -> retry(settings, args[3], Integer.parseInt(args[4]));
+            case "trail" -> trail(settings, args[3]);
             case "first" -> first(settings, args[3], Integer.parseInt(args[4]));
             case "due" -> due(settings, args[3], Integer.parseInt(args[4]));
             default -> throw new IllegalArgumentException(args[0]);
@@ -44,6 +45,21 @@ public final class ShareProbe {
             if (!records.isEmpty()) return records;
         }
         throw new IllegalStateException("no record within 30 s");
+    }
+
+    /** Says when each record came, by a clock that other processes share, and accepts them. */
+    private static void trail(Properties settings, String topic) {
+        settings.put("max.poll.records", "10");
+        try (var consumer = open(settings, topic)) {
+            while (true) {
+                for (var record : consumer.poll(Duration.ofMillis(100))) {
+                    long now = System.nanoTime();
+                    System.out.println("came " + now + " " + record.offset() + " " + record.deliveryCount().orElse((short) 1));
+                    consumer.acknowledge(record, AcknowledgeType.ACCEPT);
+                }
+                consumer.commitSync();
+            }
+        }
     }
 
     private static volatile boolean ended;

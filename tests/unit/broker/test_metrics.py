@@ -20,6 +20,8 @@ from sharecore.metrics import protobuf
 from sharecore.metrics.families import (
     FAMILIES,
     GROUP_EXPIRED,
+    GROUP_HOTTEST_KEY,
+    GROUP_KEYS,
     GROUP_UNREADABLE_BATCHES,
     GROUP_UNREADABLE_HEADERS,
     GROUP_WAITING,
@@ -35,6 +37,8 @@ WITH_RULES = (
     GROUP_EXPIRED,
     GROUP_UNREADABLE_HEADERS,
     GROUP_UNREADABLE_BATCHES,
+    GROUP_KEYS,
+    GROUP_HOTTEST_KEY,
 )
 
 SETTINGS = {

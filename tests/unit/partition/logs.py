@@ -8,6 +8,7 @@ from struct import pack
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from tests.harness.batches import keyed_batch
 from tests.unit.coordinator_log.world import World
 
 from sharecore import storage
@@ -100,6 +101,11 @@ class MemoryLog:
         pairs = [[(name, value.encode()) for name, value in each.items()] for each in headers]
         encoded = encode_records([(None, b"x", each) for each in pairs], now_ms=now_ms)
         self.append_batch(encoded, len(headers))
+
+    def produce_keyed(self, *keys: bytes | None, damaged: bool = False, **made: Any) -> None:
+        """Appends a record batch of records with these keys, which is compressed."""
+        data = keyed_batch([(key, b"v") for key in keys], base=self._end, gzipped=True, **made)
+        self.append_batch(data[:-9] + bytes(9) if damaged else data, len(keys))
 
     def append_batch(self, batch: bytes, count: int) -> None:
         """Appends a record batch of so many records, whose offsets it is given here."""

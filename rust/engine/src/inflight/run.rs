@@ -15,8 +15,8 @@ impl LeaseId {
 /// Everything known about each offset of a run, in one word, so that two are compared at once.
 ///
 /// ```text
-/// bits   63   59      58         57            56        48..51  32..48           0..32
-///             waits   rejected   opens batch   pending   state   delivery count   lease
+/// bits   60       59      58         57            56        48..51  32..48           0..32
+///        behind   waits   rejected   opens batch   pending   state   delivery count   lease
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cell(u64);
@@ -31,6 +31,8 @@ const OPENS_BATCH: u64 = 1 << 57;
 const REJECTED: u64 = 1 << 58;
 /// Available, and not to be acquired yet: see `managed`.
 const WAITS: u64 = 1 << 59;
+/// Available, and not to be acquired before other records are settled: see `managed`.
+const BEHIND: u64 = 1 << 60;
 
 impl Cell {
     fn new(state: RecordState, delivery_count: u16, lease: LeaseId) -> Self {
@@ -87,7 +89,7 @@ impl Cell {
 
     /// The same available records, which wait from now on.
     pub(crate) fn waiting(self) -> Self {
-        debug_assert!(self.is_available(), "only what is available can wait");
+        debug_assert!(self.is_free(), "only what is available can wait");
         Self(self.0 | WAITS)
     }
 
@@ -96,13 +98,33 @@ impl Cell {
         Self(self.0 & !WAITS)
     }
 
+    /// The same available records, which come after others from now on.
+    pub(crate) fn behind(self) -> Self {
+        Self(self.0 | BEHIND)
+    }
+
+    /// The same records, which come after no others any more.
+    pub(crate) fn in_front(self) -> Self {
+        Self(self.0 & !BEHIND)
+    }
+
+    pub(crate) fn is_behind(self) -> bool {
+        self.0 & BEHIND != 0
+    }
+
+    /// Whether the offsets are available, for now or once they have waited and others are settled.
+    pub(crate) fn is_free(self) -> bool {
+        self.ready().in_front().is_available()
+    }
+
     pub(crate) fn is_waiting(self) -> bool {
         self.0 & WAITS != 0
     }
 
     /// Whether the offsets can be acquired.
     pub(crate) fn is_available(self) -> bool {
-        self.0 & (STATE | PENDING | WAITS) == (RecordState::Available as u64) << STATE_SHIFT
+        self.0 & (STATE | PENDING | WAITS | BEHIND)
+            == (RecordState::Available as u64) << STATE_SHIFT
     }
 
     /// Whether the offsets are leased, and no change of their state is being written.
@@ -126,7 +148,7 @@ impl Cell {
     /// begun     -> free, Acquired     written; or not, and leased as before, or freed where the lock has run out
     /// Acquired  -> free               the lock has run out
     /// any       -> Archived           the log has lost the records; or a husk of settled ones (see `bury`)
-    /// Available -> Available          begins to wait, or waits no longer
+    /// Available -> Available          begins to wait, or waits no longer; comes after others, or no longer
     /// Available -> Archiving          has expired, and a dead letter is due
     /// ```
     pub(crate) fn may_become(self, next: Self) -> bool {
@@ -146,8 +168,8 @@ impl Cell {
             // a husk
             return next == Self::free(Archived, 0);
         }
-        if self.ready() == next.ready() {
-            return self.ready().is_available();
+        if self.ready().in_front() == next.ready().in_front() {
+            return self.is_free();
         }
         if self.is_available() && next.state() == Acquired {
             return next.delivery_count() >= self.delivery_count();
@@ -229,6 +251,9 @@ mod tests {
             (free, Cell::free(Archived, 2)),
             (free, free.waiting()),
             (free.waiting(), free),
+            (free.behind(), free),
+            (free, free.waiting().behind()),
+            (free.behind(), Cell::free(Archived, 2)),
             (free.waiting(), Cell::free(Archived, 2)),
             (free.waiting(), Cell::free(Archiving, 2)),
             (held, Cell::acquired(3, other)),
@@ -247,6 +272,7 @@ mod tests {
             (free, Cell::free(Acknowledged, 2)),
             (free, Cell::free(Available, 1)),
             (free.waiting(), Cell::acquired(3, lease)),
+            (free.behind(), Cell::acquired(3, lease)),
             (held, free.waiting()),
             (held, Cell::acquired(2, lease)),
             (held, Cell::free(Available, 2)),

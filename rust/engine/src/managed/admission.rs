@@ -19,6 +19,8 @@ pub struct Entry {
     pub not_before_ms: i64,
     /// It is given up at this time, in milliseconds since the epoch; [`Entry::NEVER`] if it does not expire.
     pub expires_ms: i64,
+    /// Stands for its key; 0: it has none, and no order.
+    pub digest: u64,
 }
 
 impl Entry {
@@ -27,8 +29,10 @@ impl Entry {
     /// A record that does not expire.
     pub const NEVER: i64 = i64::MAX;
 
-    fn is_alike(&self, other: &Self) -> bool {
-        (self.not_before_ms, self.expires_ms) == (other.not_before_ms, other.expires_ms)
+    /// Whether both records say the same.
+    pub fn is_alike(&self, other: &Self) -> bool {
+        let said = |entry: &Self| (entry.not_before_ms, entry.expires_ms, entry.digest);
+        said(self) == said(other)
     }
 }
 
@@ -143,6 +147,7 @@ impl Managed {
         self.inner.wait(window);
         admission.scanned = self.inner.unsettled_from(start);
         self.admission = Some(Box::new(admission));
+        self.begin_keys();
     }
 
     /// Records are no longer looked at: only back-offs make them wait.
@@ -150,6 +155,7 @@ impl Managed {
         let Some(mut admission) = self.admission.take() else {
             return;
         };
+        self.end_keys();
         let waiting: Vec<_> = self.inner.waiting().collect();
         for range in waiting {
             self.inner.ready(range);
@@ -168,7 +174,10 @@ impl Managed {
         let admission = self.admission.as_ref()?;
         let next = admission.scanned.max(self.inner.start_offset());
         let leased = self.inner.leased();
-        let room = (self.rules.max_waiting - self.inner.open_units(leased)).max(1);
+        if self.is_settling(leased) {
+            return None;
+        }
+        let room = (self.rules.max_waiting - self.units(leased)).max(1);
         // what the window holds already takes no more room
         let known = (self.inner.end_offset() - next + 1).max(0);
         let is_known = known > 0 && self.inner.runs() > 0;
@@ -194,8 +203,10 @@ impl Managed {
         if !follows || self.rules.spec.as_deref() != Some(spec) || head.first < 0 {
             return false;
         }
+        self.keys_are_settled();
         if from < head.first {
             self.inner.pass_hole(from, head.first - 1);
+            self.key_lost(OffsetRange::new(from, head.first - 1));
         }
         let is_new = self.inner.end_offset() < head.first || self.inner.runs() == 0;
         self.inner.admit(batches, batch_size);
@@ -206,6 +217,7 @@ impl Managed {
             tail.last,
         );
         let mut at = entries;
+        let mut touched = Vec::new();
         let mut first = range.first;
         while first <= range.last {
             let alike = at.split_first().map_or(0, |(entry, rest)| {
@@ -226,13 +238,18 @@ impl Managed {
                 offset: stretch.first,
                 not_before_ms: Entry::AT_ONCE,
                 expires_ms: Entry::NEVER,
+                digest: 0,
             });
             self.take_in((now_ms, wall_ms), stretch, entry, is_new);
+            if entry.digest != 0 {
+                touched.push(entry.digest);
+            }
         }
         let scanned = self.inner.unsettled_from(range.last + 1);
         if let Some(admission) = &mut self.admission {
             admission.scanned = scanned;
         }
+        self.keys_touched(touched);
         true
     }
 
@@ -250,6 +267,7 @@ impl Managed {
             self.inner.unsettled_in(stretch)
         };
         for (piece, is_leased) in unsettled {
+            self.key_known(entry.digest, piece);
             if entry.expires_ms <= wall_ms {
                 self.expire(piece);
                 continue;
@@ -343,16 +361,23 @@ impl Managed {
             && let Some(range) = admission.deliveries.pop(wall_ms)
         {
             self.let_come(range, now_ms);
+            self.key_changed(&[range]);
         }
         while let Some(admission) = &mut self.admission
             && let Some(range) = admission.expiries.pop(wall_ms)
         {
             self.expire(range);
+            self.key_changed(&[range]);
         }
-        if let Some(admission) = &self.admission {
-            for range in &admission.expired {
-                self.inner.wait(*range);
-            }
+        let Some(admission) = &self.admission else {
+            return;
+        };
+        for range in &admission.expired {
+            self.inner.wait(*range);
+        }
+        if self.keys.is_some() && !admission.expired.is_empty() {
+            let expired = admission.expired.clone();
+            self.key_changed(&expired);
         }
     }
 }

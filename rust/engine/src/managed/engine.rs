@@ -105,6 +105,7 @@ impl Engine {
                     times: Times::default(),
                     causes: BTreeMap::new(),
                     admission: None,
+                    keys: None,
                 });
                 managed.set_rules(rules);
                 *self = Self::Managed(managed);
@@ -204,7 +205,7 @@ impl Engine {
 
     /// Whether records come only after others are settled.
     pub fn is_ordered(&self) -> bool {
-        matches!(self, Self::Managed(managed) if managed.rules.order != Order::None)
+        matches!(self, Self::Managed(managed) if managed.rules.order != Order::None || managed.keys.is_some())
     }
 
     /// The most records that one call of [`acquire`](Self::acquire) gives; none where no order says so.
@@ -326,6 +327,7 @@ impl Engine {
                 inner
                     + managed.times.memory_bytes()
                     + admission.map_or(0, |admission| admission.memory_bytes())
+                    + managed.keys_memory_bytes()
             }
         }
     }

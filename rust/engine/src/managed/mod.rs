@@ -5,8 +5,11 @@
 //! What is persisted is the same as without rules; a wait begins anew when a partition is loaded.
 
 mod admission;
+mod chains;
 mod engine;
 mod in_line;
+mod keys;
+mod ordered;
 mod rules;
 mod times;
 
@@ -15,7 +18,9 @@ use std::collections::BTreeMap;
 use self::admission::Admission;
 pub use self::admission::Entry;
 pub use self::engine::{Engine, Waiting};
-pub use self::rules::{Backoff, Order, Rules, Spec};
+pub use self::keys::KeyStanding;
+use self::keys::Keys;
+pub use self::rules::{Backoff, Key, Order, Rules, Spec};
 use self::times::Times;
 use crate::error::Refusal;
 use crate::offset::{Offset, OffsetRange};
@@ -41,6 +46,8 @@ pub struct Managed {
     causes: BTreeMap<u64, Cause>,
     /// Of rules that have records looked at before they are acquired.
     admission: Option<Box<Admission>>,
+    /// What is known of keys, where records come in the order of theirs.
+    keys: Option<Box<Keys>>,
 }
 
 impl Managed {
@@ -48,14 +55,20 @@ impl Managed {
     fn may_admit(&self, leased: i64) -> bool {
         let limit = self.rules.max_waiting;
         let runs = limit.saturating_add(self.inner.config().max_inflight);
-        self.inner.open_units(leased) < limit && (self.inner.runs() as i64) < runs.saturating_mul(2)
+        self.units(leased) < limit && (self.inner.runs() as i64) < runs.saturating_mul(2)
+    }
+
+    /// How much is in the window that is neither leased nor settled.
+    fn units(&self, leased: i64) -> i64 {
+        let by_key = self.key_units(leased);
+        by_key.unwrap_or_else(|| self.inner.open_units(leased))
     }
 
     fn set_rules(&mut self, rules: Rules) {
         let is_same = self.rules.spec == rules.spec;
         self.rules = rules;
         if is_same {
-            return;
+            return self.keep_keys();
         }
         if self.rules.spec.is_some() {
             self.begin_admission();
@@ -102,8 +115,14 @@ impl Managed {
         }
         if self.admission.is_some() {
             options.max_fetch_records = budget;
+            if self.passes_over(options.fetch_offset) {
+                return 0;
+            }
+            let before = out.len();
             let inner = &mut self.inner;
-            return inner.acquire_ready(now_ms, member, batches, options, line.last, out);
+            let taken = inner.acquire_ready(now_ms, member, batches, options, line.last, out);
+            self.key_acquired(options.fetch_offset, batches, &out[before..]);
+            return taken;
         }
         let last = if self.may_admit(leased) {
             tail.last
@@ -132,6 +151,7 @@ impl Managed {
     fn wait_no_longer(&mut self, now_ms: i64, wall_ms: i64) {
         while let Some(range) = self.times.pop(now_ms) {
             self.inner.ready(range);
+            self.key_changed(&[range]);
         }
         self.come_up(now_ms, wall_ms);
     }
@@ -149,9 +169,13 @@ impl Managed {
             batches,
         } = write;
         self.causes.insert(id, Cause::Done);
-        let (settled, freed) = (settled(batches), freed(batches));
+        let (changed, settled, freed) = (ranges(batches), settled(batches), freed(batches));
         self.forget_late(&settled);
         self.take_back(&freed, now_ms, self.rules.backoff.on_timeout);
+        self.key_changed(&changed);
+        for range in expired {
+            self.key_lost(range);
+        }
         let batches = self.inner.write_batches(id).unwrap_or_default();
         Some(Write {
             id,
@@ -163,7 +187,7 @@ impl Managed {
 
     fn commit(&mut self, write_id: u64, now_ms: i64) -> Result<(), Refusal> {
         let batches = self.inner.write_batches(write_id)?;
-        let freed = freed(batches);
+        let (changed, freed) = (ranges(batches), freed(batches));
         // what has expired is known of admitted records alone
         let settled = if self.admission.is_some() {
             settled(batches)
@@ -178,6 +202,7 @@ impl Managed {
             Some(Cause::Done) => return Ok(()),
         };
         self.take_back(&freed, now_ms, waits);
+        self.key_changed(&changed);
         Ok(())
     }
 
@@ -187,6 +212,7 @@ impl Managed {
         if self.causes.remove(&write_id) != Some(Cause::Done) {
             self.take_back(&begun, now_ms, self.rules.backoff.on_timeout);
         }
+        self.key_changed(&begun);
         Ok(())
     }
 
@@ -237,6 +263,7 @@ impl Managed {
     }
 
     fn let_all_go(&mut self) {
+        self.end_keys();
         let waiting: Vec<_> = self.inner.waiting().collect();
         for range in waiting {
             self.inner.ready(range);
@@ -246,6 +273,7 @@ impl Managed {
     }
 
     fn check(&self) -> Result<(), String> {
+        self.check_keys()?;
         let admission = self.admission.as_deref();
         let delayed = admission.into_iter().flat_map(Admission::delayed);
         let mut known: Vec<_> = self.times.iter().chain(delayed).collect();

@@ -53,7 +53,7 @@ fn mixed(first: Offset, delivery_count: u16) -> u64 {
     x ^ (x >> 31)
 }
 
-/// Which records come only after others are settled (`share.ordering`).
+/// Which records come only after others are settled (`share.ordering`). Order by key is a matter of [`Spec::key`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
     /// None.
@@ -61,6 +61,15 @@ pub enum Order {
     None,
     /// All records of the share partition, one after the other.
     Partition,
+}
+
+/// What the key of a record is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Key {
+    /// Its own.
+    Own,
+    /// The value of the last header of this name (`share.ordering.key.header`).
+    Header(Vec<u8>),
 }
 
 /// What records say about when they may be delivered, and where they say it.
@@ -72,6 +81,8 @@ pub struct Spec {
     pub ttl_ms: Option<i64>,
     /// The name of the header with a record's own time to live (`share.record.ttl.header`); empty: none.
     pub ttl_header: Vec<u8>,
+    /// The key: of the records of each, one comes after the other (`share.ordering=key`); none: there is no such order.
+    pub key: Option<Key>,
 }
 
 /// The rules of a managed share partition.
@@ -83,7 +94,8 @@ pub struct Rules {
     pub run_max: i64,
     /// How long records wait that were given back.
     pub backoff: Backoff,
-    /// How many records may be in the window that are neither leased nor settled (`share.partition.max.waiting`).
+    /// How many records may be in the window that are neither leased nor settled (`share.partition.max.waiting`);
+    /// ordered by key, neighbors with one key count as one.
     pub max_waiting: i64,
     /// What records are looked at for before they can be acquired; none: they are not looked at.
     pub spec: Option<Arc<Spec>>,

@@ -11,7 +11,7 @@ mod log_start;
 mod member;
 mod pace;
 mod release;
-mod waits;
+pub(crate) mod waits;
 mod window;
 mod write;
 mod writes;

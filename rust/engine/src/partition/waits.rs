@@ -8,6 +8,18 @@ use crate::inflight::{Cell, LeaseId, Run};
 use crate::offset::{OFFSET_MAX, Offset, OffsetRange};
 use crate::record_state::RecordState;
 
+/// Offsets that are not settled and are alike.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Open {
+    pub(crate) range: OffsetRange,
+    /// Whether they are leased, or what their member asks for is being written.
+    pub(crate) is_held: bool,
+    /// Whether they wait for a time, or to be looked at.
+    pub(crate) is_waiting: bool,
+    /// Whether they come after others.
+    pub(crate) is_behind: bool,
+}
+
 impl Partition {
     /// Where in `range` records are available and do not wait, with how often they were delivered; neighbours that are
     /// equal in that are joined.
@@ -17,7 +29,7 @@ impl Partition {
             if run.first > range.last {
                 return false;
             }
-            if run.cell().is_available() {
+            if run.cell().is_free() && !run.cell().is_waiting() {
                 let (piece, count) = (run.range().clip(range), run.cell().delivery_count());
                 match found.last_mut() {
                     Some((before, same)) if before.last + 1 == piece.first && *same == count => {
@@ -34,7 +46,7 @@ impl Partition {
     /// What is available in `range` waits from now on.
     pub(crate) fn wait(&mut self, range: OffsetRange) {
         let Ok(()) = self.map.rewrite(range, |_, cell| {
-            let waits = cell.is_available();
+            let waits = cell.is_free();
             Ok::<_, Infallible>(if waits { cell.waiting() } else { cell })
         });
     }
@@ -44,6 +56,44 @@ impl Partition {
         let Ok(()) = self
             .map
             .rewrite(range, |_, cell| Ok::<_, Infallible>(cell.ready()));
+    }
+
+    /// What is available in `range` comes after other records from now on.
+    pub(crate) fn put_behind(&mut self, range: OffsetRange) {
+        let Ok(()) = self.map.rewrite(range, |_, cell| {
+            Ok::<_, Infallible>(if cell.is_free() { cell.behind() } else { cell })
+        });
+    }
+
+    /// What is in `range` comes after no other records any more.
+    pub(crate) fn put_in_front(&mut self, range: OffsetRange) {
+        let Ok(()) = self
+            .map
+            .rewrite(range, |_, cell| Ok::<_, Infallible>(cell.in_front()));
+    }
+
+    /// What is not settled in `range`, in order, until it is `wanted` offsets.
+    pub(crate) fn open_in(&self, range: OffsetRange, wanted: i64) -> Vec<Open> {
+        let (mut found, mut count) = (Vec::new(), 0);
+        self.map.walk(self.map.seek(range.first), |run| {
+            if run.first > range.last || count >= wanted {
+                return false;
+            }
+            let cell = run.cell();
+            let is_held = cell.lease() != LeaseId::NONE;
+            if is_held || cell.is_free() {
+                let range = run.range().clip(range);
+                count += range.count();
+                found.push(Open {
+                    range,
+                    is_held,
+                    is_waiting: cell.is_waiting(),
+                    is_behind: cell.is_behind(),
+                });
+            }
+            true
+        });
+        found
     }
 
     /// The last offset before the first record that waits; as far as `wanted` available ones, where so many come before it.
@@ -159,7 +209,7 @@ impl Partition {
         } = self;
         for range in ranges {
             let Ok(()) = map.rewrite(*range, |piece, cell| {
-                if !cell.ready().is_available() {
+                if !cell.is_free() {
                     return Ok::<_, Infallible>(cell);
                 }
                 debug_assert!(
@@ -187,7 +237,7 @@ impl Partition {
                 return false;
             }
             let is_leased = run.cell().lease() != LeaseId::NONE;
-            if is_leased || run.cell().ready().is_available() {
+            if is_leased || run.cell().is_free() {
                 let piece = run.range().clip(range);
                 match found.last_mut() {
                     Some((before, same))

@@ -1,0 +1,197 @@
+//! Which records of a share partition have the same key, in the order in which they come.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::offset::{Offset, OffsetRange};
+
+/// What stands for a key; two keys with one digest are one key.
+pub(super) type Digest = u64;
+
+const NONE: Offset = -1;
+
+/// Neighboring records of one key that are not settled.
+#[derive(Clone, Copy, Debug)]
+struct Unit {
+    last: Offset,
+    digest: Digest,
+    /// Where the next unit of the key begins.
+    next: Offset,
+}
+
+/// The records of one key that are not settled.
+#[derive(Clone, Copy, Debug)]
+struct Chain {
+    head: Offset,
+    tail: Offset,
+    records: i64,
+}
+
+/// Records with a key that were read and are not settled, leased ones included.
+#[derive(Debug, Default)]
+pub(super) struct Chains {
+    units: BTreeMap<Offset, Unit>,
+    keys: HashMap<Digest, Chain>,
+    records: i64,
+}
+
+impl Chains {
+    /// How many stretches of neighbors there are.
+    pub(super) fn units(&self) -> i64 {
+        self.units.len() as i64
+    }
+
+    /// How many records there are.
+    pub(super) fn records(&self) -> i64 {
+        self.records
+    }
+
+    /// How many keys there are.
+    pub(super) fn keys(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// All keys, in no order.
+    pub(super) fn digests(&self) -> Vec<Digest> {
+        self.keys.keys().copied().collect()
+    }
+
+    /// The keys with the most records, each with their number and the first of them.
+    pub(super) fn largest(&self, limit: usize) -> Vec<(Digest, i64, Offset)> {
+        let keys = self.keys.iter();
+        let mut all: Vec<_> = keys
+            .map(|(digest, chain)| (*digest, chain.records, chain.head))
+            .collect();
+        all.sort_unstable_by_key(|&(_, records, head)| (std::cmp::Reverse(records), head));
+        all.truncate(limit);
+        all
+    }
+
+    /// Adds records behind all others of their key.
+    pub(super) fn append(&mut self, digest: Digest, range: OffsetRange) {
+        let OffsetRange { first, last } = range;
+        self.records += range.count();
+        let unit = Unit {
+            last,
+            digest,
+            next: NONE,
+        };
+        let Some(chain) = self.keys.get_mut(&digest) else {
+            let chain = Chain {
+                head: first,
+                tail: first,
+                records: range.count(),
+            };
+            self.keys.insert(digest, chain);
+            self.units.insert(first, unit);
+            return;
+        };
+        chain.records += range.count();
+        if let Some(tail) = self.units.get_mut(&chain.tail) {
+            if tail.last + 1 == first {
+                tail.last = last;
+                return;
+            }
+            tail.next = first;
+        }
+        chain.tail = first;
+        self.units.insert(first, unit);
+    }
+
+    /// Adds the keys of records in `range` to `out`; some perhaps more than once.
+    pub(super) fn digests_in(&self, range: OffsetRange, out: &mut Vec<Digest>) {
+        if range.is_empty() {
+            return;
+        }
+        let before = self.units.range(..range.first).next_back();
+        let before = before.filter(|(_, unit)| unit.last >= range.first);
+        let within = self.units.range(range.first..=range.last);
+        for (_, unit) in before.into_iter().chain(within) {
+            if out.last() != Some(&unit.digest) {
+                out.push(unit.digest);
+            }
+        }
+    }
+
+    /// The unit that begins a key's chain, or follows the one at `at`.
+    pub(super) fn next(&self, digest: Digest, at: Option<Offset>) -> Option<OffsetRange> {
+        let first = match at {
+            None => self.keys.get(&digest)?.head,
+            Some(at) => self.units.get(&at)?.next,
+        };
+        let unit = self.units.get(&first)?;
+        Some(OffsetRange::new(first, unit.last))
+    }
+
+    /// Puts `kept`, which ascends and lies in the first units of a key up to the one at `upto`, in the place of those units.
+    pub(super) fn replace(&mut self, digest: Digest, upto: Offset, kept: &[OffsetRange]) {
+        let Some(chain) = self.keys.get_mut(&digest) else {
+            return;
+        };
+        let (mut at, mut gone) = (chain.head, 0);
+        let rest = loop {
+            let Some(unit) = self.units.remove(&at) else {
+                break NONE;
+            };
+            gone += unit.last - at + 1;
+            if at == upto {
+                break unit.next;
+            }
+            at = unit.next;
+        };
+        let mut next = rest;
+        for range in kept.iter().rev() {
+            gone -= range.count();
+            let unit = Unit {
+                last: range.last,
+                digest,
+                next,
+            };
+            self.units.insert(range.first, unit);
+            next = range.first;
+        }
+        self.records -= gone;
+        chain.records -= gone;
+        chain.head = next;
+        if rest == NONE
+            && let Some(last) = kept.last()
+        {
+            chain.tail = last.first;
+        }
+        if next == NONE {
+            self.keys.remove(&digest);
+        }
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        // a tree is two thirds full, a table a little more
+        self.units.len() * size_of::<(Offset, Unit)>() * 3 / 2
+            + self.keys.capacity() * (size_of::<(Digest, Chain)>() + 1)
+    }
+
+    /// Checks that every unit is in the chain of its key, once and in order.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let mut units = 0;
+        let mut records = 0;
+        for (digest, chain) in &self.keys {
+            let (mut at, mut last, mut count) = (None, NONE, 0);
+            while let Some(range) = self.next(*digest, at) {
+                if range.first <= last || self.units[&range.first].digest != *digest {
+                    return Err(format!("{range:?} follows {last} in its key"));
+                }
+                (at, last, units) = (Some(range.first), range.last, units + 1);
+                count += range.count();
+            }
+            if at != Some(chain.tail) || count != chain.records {
+                return Err(format!("the chain from {} on ends at {at:?}", chain.head));
+            }
+            records += count;
+        }
+        if units != self.units.len() || records != self.records {
+            return Err(format!(
+                "{units} units are in chains, of {}",
+                self.units.len()
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,278 @@
+//! Order by key: of the records of a key that are not settled, only the first ones are out, with one member.
+//!
+//! Records are read in the order of the log before any of them is given out: [`Managed::admit`] learns their keys. What has
+//! another record of its key before it is `behind` in the map.
+
+use super::Managed;
+use super::chains::{Chains, Digest};
+use crate::offset::{Offset, OffsetRange};
+use crate::partition::Acquired;
+
+/// How records with a key wait for each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyStanding {
+    /// Records that come after others of their key, and wait for nothing else.
+    pub behind: i64,
+    /// Keys with records that are not settled.
+    pub keys: usize,
+    /// The keys with the most of them: what stands for the key, how many, and the first one.
+    pub largest: Vec<(u64, i64, Offset)>,
+}
+
+/// What is known about the keys of a share partition.
+#[derive(Debug)]
+pub(super) struct Keys {
+    pub(super) chains: Chains,
+    /// So many records of a key may be out, or may have been given leave to.
+    reach: i64,
+    /// Members may hold records from before there was an order.
+    is_settling: bool,
+}
+
+impl Managed {
+    /// Begins to order by key if the rules say so: no record has been read.
+    pub(super) fn begin_keys(&mut self) {
+        self.end_keys();
+        let spec = self.rules.spec.as_ref();
+        if spec.is_some_and(|spec| spec.key.is_some()) {
+            self.keys = Some(Box::new(Keys {
+                chains: Chains::default(),
+                reach: self.rules.run_max,
+                is_settling: self.inner.leased() > 0,
+            }));
+        }
+    }
+
+    /// Ends the order by key: nothing comes after other records any more.
+    pub(super) fn end_keys(&mut self) {
+        if self.keys.take().is_some() {
+            let everything = OffsetRange::new(0, self.inner.end_offset());
+            self.inner.put_in_front(everything);
+        }
+    }
+
+    /// The rules have changed, but not what the key is.
+    pub(super) fn keep_keys(&mut self) {
+        let Some(keys) = &mut self.keys else {
+            return;
+        };
+        keys.reach = keys.reach.max(self.rules.run_max);
+        let (digests, reach) = (keys.chains.digests(), keys.reach);
+        self.refresh(&digests, reach);
+    }
+
+    /// Units that are not leased: stretches of neighbors with one key, and records without one.
+    pub(super) fn key_units(&self, leased: i64) -> Option<i64> {
+        let chains = &self.keys.as_ref()?.chains;
+        let without = self.inner.open_units(leased) + leased - chains.records();
+        Some(chains.units() + without.max(0) - leased)
+    }
+
+    /// Whether members hold records from before there was an order.
+    pub(super) fn is_settling(&self, leased: i64) -> bool {
+        leased > 0 && self.keys.as_ref().is_some_and(|keys| keys.is_settling)
+    }
+
+    /// If members held records from before there was an order, they do not any more.
+    pub(super) fn keys_are_settled(&mut self) {
+        if let Some(keys) = &mut self.keys {
+            keys.is_settling = false;
+        }
+    }
+
+    /// Unsettled records have been read that follow all others of their key: they wait for those.
+    pub(super) fn key_known(&mut self, digest: Digest, range: OffsetRange) {
+        if digest != 0
+            && let Some(keys) = &mut self.keys
+        {
+            keys.chains.append(digest, range);
+            self.inner.put_behind(range);
+        }
+    }
+
+    /// Records with these keys have been read.
+    pub(super) fn keys_touched(&mut self, mut digests: Vec<Digest>) {
+        let reach = self.keys.as_ref().map_or(0, |keys| keys.reach);
+        digests.sort_unstable();
+        digests.dedup();
+        self.refresh(&digests, reach);
+    }
+
+    /// Whether a fetch that has read from `from` on may get the second record of a run without the first.
+    pub(super) fn passes_over(&self, from: Offset) -> bool {
+        let has_runs = self.keys.as_ref().is_some_and(|keys| keys.reach > 1);
+        has_runs && self.inner.first_ready().is_none_or(|first| first < from)
+    }
+
+    /// A member has acquired this: others of a run that it has the first records of come later.
+    pub(super) fn key_acquired(&mut self, from: Offset, batches: &[OffsetRange], new: &[Acquired]) {
+        let Some(keys) = &self.keys else {
+            return;
+        };
+        let reach = keys.reach;
+        if let Some(head) = batches.first().filter(|head| from < head.first) {
+            self.key_lost(OffsetRange::new(from, head.first - 1));
+        }
+        if reach > 1 {
+            let new = new.iter();
+            let new: Vec<_> = new
+                .map(|each| OffsetRange::new(each.first, each.last))
+                .collect();
+            self.key_changed(&new);
+        }
+    }
+
+    /// The state of records in `ranges` has changed: others of their keys may come, or may not any more.
+    pub(super) fn key_changed(&mut self, ranges: &[OffsetRange]) {
+        let reach = self.keys.as_ref().map_or(0, |keys| keys.reach);
+        self.changed(ranges, reach);
+    }
+
+    /// Records in `range` are gone, however many others of their keys come before them.
+    pub(super) fn key_lost(&mut self, range: OffsetRange) {
+        self.changed(&[range], i64::MAX);
+    }
+
+    fn changed(&mut self, ranges: &[OffsetRange], reach: i64) {
+        let Some(keys) = &self.keys else {
+            return;
+        };
+        let mut digests = Vec::new();
+        for range in ranges {
+            keys.chains.digests_in(*range, &mut digests);
+        }
+        digests.sort_unstable();
+        digests.dedup();
+        self.refresh(&digests, reach);
+    }
+
+    fn refresh(&mut self, digests: &[Digest], reach: i64) {
+        for digest in digests {
+            self.refresh_key(*digest, reach);
+        }
+    }
+
+    /// Drops what is settled of the first `reach` records of a key, and gives leave to those that may come.
+    fn refresh_key(&mut self, digest: Digest, reach: i64) {
+        let Some(keys) = &mut self.keys else {
+            return;
+        };
+        let mut kept: Vec<OffsetRange> = Vec::new();
+        let mut open = Vec::new();
+        let (mut seen, mut at, mut has_changed) = (0, None, false);
+        while seen < reach
+            && let Some(unit) = keys.chains.next(digest, at)
+        {
+            at = Some(unit.first);
+            let from = kept.len();
+            let mut next = unit.first;
+            for piece in self.inner.open_in(unit, reach - seen) {
+                seen += piece.range.count();
+                next = piece.range.last + 1;
+                match kept[from..].last_mut() {
+                    Some(before) if before.last + 1 == piece.range.first => {
+                        before.last = piece.range.last;
+                    }
+                    _ => kept.push(piece.range),
+                }
+                open.push(piece);
+            }
+            if seen >= reach && next <= unit.last {
+                // not looked at
+                match kept[from..].last_mut() {
+                    Some(before) if before.last + 1 == next => before.last = unit.last,
+                    _ => kept.push(OffsetRange::new(next, unit.last)),
+                }
+            }
+            has_changed |= kept[from..] != [unit];
+        }
+        if let Some(at) = at.filter(|_| has_changed) {
+            keys.chains.replace(digest, at, &kept);
+        }
+        let mut left = self.rules.run_max;
+        if open.iter().any(|piece| piece.is_held) {
+            left = 0;
+        }
+        for piece in open.into_iter().filter(|piece| !piece.is_held) {
+            if piece.is_waiting {
+                left = 0;
+            }
+            let OffsetRange { first, last } = piece.range;
+            let front = OffsetRange::new(first, last.min(first.saturating_add(left) - 1));
+            left -= front.count();
+            if piece.is_behind && !front.is_empty() {
+                self.inner.put_in_front(front);
+            }
+            let behind = OffsetRange::new(front.last + 1, last);
+            if !piece.is_behind && !behind.is_empty() {
+                self.inner.put_behind(behind);
+            }
+        }
+    }
+
+    pub(super) fn keys_memory_bytes(&self) -> usize {
+        let keys = self.keys.as_ref();
+        keys.map_or(0, |keys| size_of::<Keys>() + keys.chains.memory_bytes())
+    }
+
+    pub(super) fn standing(&self, limit: usize) -> Option<KeyStanding> {
+        let keys = self.keys.as_ref()?;
+        let window = OffsetRange::new(self.inner.start_offset(), self.inner.end_offset());
+        let open = self.inner.open_in(window, i64::MAX);
+        let behind = open
+            .iter()
+            .filter(|piece| piece.is_behind && !piece.is_waiting);
+        Some(KeyStanding {
+            behind: behind.map(|piece| piece.range.count()).sum(),
+            keys: keys.chains.keys(),
+            largest: keys.chains.largest(limit),
+        })
+    }
+
+    /// Checks that what may come is what should.
+    pub(super) fn check_keys(&self) -> Result<(), String> {
+        let Some(keys) = &self.keys else {
+            let window = OffsetRange::new(0, self.inner.end_offset());
+            let open = self.inner.open_in(window, i64::MAX);
+            return match open.iter().find(|piece| piece.is_behind) {
+                Some(piece) => Err(format!("{:?} comes after others, of no key", piece.range)),
+                None => Ok(()),
+            };
+        };
+        keys.chains.check()?;
+        for digest in keys.chains.digests() {
+            let (mut at, mut left, mut is_held) = (None, self.rules.run_max, false);
+            let mut open = Vec::new();
+            while let Some(unit) = keys.chains.next(digest, at) {
+                at = Some(unit.first);
+                let here = self.inner.open_in(unit, i64::MAX);
+                let count: i64 = here.iter().map(|piece| piece.range.count()).sum();
+                if count != unit.count() {
+                    return Err(format!("{unit:?} has records that are settled"));
+                }
+                open.extend(here);
+            }
+            is_held |= open.iter().any(|piece| piece.is_held);
+            for piece in open {
+                if piece.is_waiting || is_held {
+                    left = 0;
+                }
+                if piece.is_held {
+                    continue;
+                }
+                if !piece.is_behind && piece.range.count() > left {
+                    return Err(format!("{:?} may come before others", piece.range));
+                }
+                if piece.is_behind && left > 0 {
+                    return Err(format!("{:?} may not come, and should", piece.range));
+                }
+                left -= if piece.is_behind {
+                    left
+                } else {
+                    piece.range.count()
+                };
+            }
+        }
+        Ok(())
+    }
+}

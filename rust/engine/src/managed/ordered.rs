@@ -1,0 +1,46 @@
+//! What an order of records by key changes about a share partition.
+
+use super::{Engine, KeyStanding};
+use crate::offset::{Offset, OffsetRange};
+use crate::partition::Partition;
+
+impl Engine {
+    /// As [`Partition::move_log_start`].
+    pub fn move_log_start(&mut self, offset: Offset) {
+        let gone = OffsetRange::new(0, offset.saturating_sub(1));
+        self.changing(gone, |partition| partition.move_log_start(offset));
+    }
+
+    /// As [`Partition::archive`].
+    pub fn archive(&mut self, first: Offset, last: Offset) {
+        let gone = OffsetRange::new(first, last);
+        self.changing(gone, |partition| partition.archive(first, last));
+    }
+
+    /// As [`Partition::pass_hole`].
+    pub fn pass_hole(&mut self, first: Offset, last: Offset) {
+        let gone = OffsetRange::new(first, last);
+        self.changing(gone, |partition| partition.pass_hole(first, last));
+    }
+
+    /// Changes records in `range`, after which others of their keys may come.
+    #[inline]
+    fn changing(&mut self, range: OffsetRange, change: impl FnOnce(&mut Partition)) {
+        match self {
+            Self::Plain(partition) => change(partition),
+            Self::Managed(managed) => {
+                change(&mut managed.inner);
+                managed.key_lost(range);
+            }
+        }
+    }
+
+    /// How many records come after others of their key, how many keys there are, and those with the most records; none
+    /// without an order by key.
+    pub fn keys(&self, limit: usize) -> Option<KeyStanding> {
+        match self {
+            Self::Plain(_) => None,
+            Self::Managed(managed) => managed.standing(limit),
+        }
+    }
+}
