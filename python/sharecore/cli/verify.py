@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from sharecore.cli.admin import Cluster, FileBesideOwn, SettingsBesideOwn, confluent_settings
+from sharecore.cli.admin import Cluster, Settings, SettingsFile, Timeout, confluent_settings
 from sharecore.cli.clients import (
     CommandFailed,
     UsageFailed,
@@ -84,8 +84,9 @@ def verify(
         Optional[Path],  # noqa: UP045
         typer.Option(metavar="FILE", help="Write the result as an HTML page that needs nothing else."),
     ] = None,
-    setting: SettingsBesideOwn = None,
-    command_config: FileBesideOwn = None,
+    settings: Settings = None,
+    command_config: SettingsFile = None,
+    timeout: Timeout = None,
 ) -> None:
     """Prove that a cluster with share groups keeps its promises.
 
@@ -120,8 +121,8 @@ def verify(
 
             chosen = random.SystemRandom().randrange(1 << 31) if seed is None else seed
             run = f"{chosen:x}-{int(time.time()) % 100_000}"
-            cluster = Cluster(bootstrap or "127.0.0.1:1", setting, command_config)
-            settings = {key: str(value) for key, value in confluent_settings(cluster).items()}
+            cluster = Cluster(bootstrap or "127.0.0.1:1", settings, command_config, timeout)
+            client = {key: str(value) for key, value in confluent_settings(cluster).items()}
             if bootstrap:
                 cluster.check()
             plan = Plan(
@@ -131,7 +132,7 @@ def verify(
                 group or f"verify-{run}",
                 {
                     key: value
-                    for key, value in settings.items()
+                    for key, value in client.items()
                     if key not in ("bootstrap.servers", "log_level")
                 },
                 minutes * 60,
