@@ -52,6 +52,8 @@ NOT_RUN = {
     ("docs/spark-jobs.md", "console"): "counts of one data set; `make spark` runs each command",
     ("docs/spark.md", "python"): "takes Spark: `make spark` runs the same calls",
     ("docs/testing.md", "console"): "runs what the blocks above it hold",
+    ("docs/verify.md", "console"): "figures of one run; tests/interop/test_verify.py runs the command",
+    ("docs/verify.md", "json"): "lines of a history; tests/unit/verify checks such lines",
     ("docs/tier.md", "properties"): "takes a cluster of the reader's",
     ("docs/tier.md", "sh"): "takes a cluster of the reader's; tests/interop/tier runs the same commands",
 }
