@@ -30,7 +30,7 @@ SETTINGS = QUICK_GROUPS | {
 SEGMENT_MS = 700
 KEYS = 6
 CONTROL = 0x20
-SECONDS_MAX = 30
+SECONDS_MAX = 100
 
 Seen = list[tuple[int, bytes | None, bytes | None, int]]
 
