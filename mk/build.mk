@@ -49,7 +49,8 @@ capi: build/capi/.done ## build the C library and its header into build/capi/
 build/capi/.done: $(filter rust/capi/% rust/engine/%,$(SOURCES)) Cargo.toml Cargo.lock build/sources
 	@.ci/need cargo
 	cargo build -q --release --locked -p sharecore-capi
-	@mkdir -p $(@D)/include $(@D)/lib
+	@# a new file: writing into one that a process has loaded would crash it
+	@rm -rf $(@D)/lib; mkdir -p $(@D)/include $(@D)/lib
 	cp rust/capi/include/sharecore.h $(@D)/include
 	for library in "$${CARGO_TARGET_DIR:-target}"/release/libsharecore.{a,so,dylib}; do \
 		[ ! -e "$$library" ] || cp "$$library" $(@D)/lib; done
