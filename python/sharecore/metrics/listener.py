@@ -127,6 +127,7 @@ class _Visitor(asyncio.StreamReaderProtocol):
         super().__init__(reader, lambda reader, writer: serve(self, reader, writer))
         self.is_idle = True
         self._made: asyncio.BaseTransport | None = None
+        self._is_aborted = False
         self._hooks: list[Callable[[], None]] = []
 
     def on_close(self, hook: Callable[[], None]) -> None:
@@ -134,13 +135,16 @@ class _Visitor(asyncio.StreamReaderProtocol):
         self._hooks.append(hook)
 
     def abort(self) -> None:
-        """Close the connection at once."""
+        """Close the connection at once, or as soon as it is made."""
+        self._is_aborted = True
         if self._made is not None:
             cast(asyncio.Transport, self._made).abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._made = transport
         super().connection_made(transport)
+        if self._is_aborted:
+            self.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)

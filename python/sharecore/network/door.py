@@ -27,7 +27,7 @@ class Visitor(Attached, Protocol):
         """Whether no request is being answered: it may be closed to make room for another."""
 
     def abort(self) -> None:
-        """Close the connection at once."""
+        """Close the connection at once, or as soon as it is made: it may have no transport yet."""
 
 
 class Door:

@@ -25,6 +25,7 @@ class _Protocol(H11Protocol):
 
     silent_s = 15.0
     _timer: asyncio.TimerHandle | None = None
+    _is_aborted = False
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -40,12 +41,16 @@ class _Protocol(H11Protocol):
         self._hooks.append(hook)
 
     def abort(self) -> None:
-        """Close the connection at once."""
-        self.transport.abort()
+        """Close the connection at once, or as soon as it is made."""
+        self._is_aborted = True
+        if self.transport is not None:
+            self.transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(cast(asyncio.Transport, transport))
         self._timer = self.loop.call_later(self.silent_s, self._look)
+        if self._is_aborted:
+            self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._timer is not None:

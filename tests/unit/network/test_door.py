@@ -6,11 +6,17 @@ import asyncio
 import logging
 import resource
 from collections.abc import Awaitable, Callable
+from typing import Any
+from unittest import mock
 
 import pytest
+import uvicorn
+from uvicorn.server import ServerState
 
+from sharecore.metrics.listener import _Visitor
 from sharecore.network import Answer, Connection, Limits, Server
 from sharecore.network.door import Door
+from sharecore.page.server import _Protocol
 
 
 class Echo(asyncio.Protocol):
@@ -37,6 +43,25 @@ class Echo(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         for hook in self._hooks:
             hook()
+
+
+@pytest.mark.parametrize("kind", ["page", "metrics"])
+def test_a_connection_that_is_closed_before_it_is_made_is_closed_then(kind: str) -> None:
+    async def run() -> None:
+        config = uvicorn.Config(lambda scope: None)
+        config.load()
+        visitor: Any
+        if kind == "page":
+            visitor = _Protocol(config=config, server_state=ServerState(), app_state={})
+        else:
+            visitor = _Visitor(asyncio.StreamReader(), mock.AsyncMock())
+        transport = mock.MagicMock(asyncio.Transport)
+        visitor.abort()
+        visitor.connection_made(transport)
+        transport.abort.assert_called_once_with()
+        visitor.connection_lost(None)
+
+    asyncio.run(run())
 
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
