@@ -117,7 +117,7 @@ class HttpListener:
 
 
 class _Visitor(asyncio.StreamReaderProtocol):
-    """One connection; idle until its request is whole."""
+    """One connection; idle from when it is made until its request is whole."""
 
     def __init__(
         self,
@@ -125,9 +125,8 @@ class _Visitor(asyncio.StreamReaderProtocol):
         serve: Callable[[_Visitor, asyncio.StreamReader, Writer], Awaitable[None]],
     ) -> None:
         super().__init__(reader, lambda reader, writer: serve(self, reader, writer))
-        self.is_idle = True
+        self.is_idle = False
         self._made: asyncio.BaseTransport | None = None
-        self._is_aborted = False
         self._hooks: list[Callable[[], None]] = []
 
     def on_close(self, hook: Callable[[], None]) -> None:
@@ -135,16 +134,13 @@ class _Visitor(asyncio.StreamReaderProtocol):
         self._hooks.append(hook)
 
     def abort(self) -> None:
-        """Close the connection at once, or as soon as it is made."""
-        self._is_aborted = True
+        """Close the connection at once."""
         if self._made is not None:
             cast(asyncio.Transport, self._made).abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._made = transport
+        self._made, self.is_idle = transport, True
         super().connection_made(transport)
-        if self._is_aborted:
-            self.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)

@@ -22,18 +22,19 @@ async def attach(
 
     Args:
         peer: its socket; closed where it does not come to a connection.
-        make: makes what speaks to it, once a handshake has succeeded where there is one.
-        leave: called when the client has gone, or when it does not come to a connection.
+        make: makes what speaks to it, before any handshake.
+        leave: called when the client has gone, or does not come to a connection; perhaps twice.
         options: of `loop.connect_accepted_socket`.
 
     Raises:
         OSError: the client has gone, or its handshake has failed.
     """
-    made: list[Attached] = []
 
     def protocol() -> Any:
-        made.append(make())
-        return made[0]
+        made = make()
+        # at once: the connection may be lost before this coroutine continues
+        made.on_close(leave)
+        return made
 
     try:
         # what it gives back is not always what was made: with TLS uvloop's own protocol stands before it
@@ -42,4 +43,3 @@ async def attach(
         peer.close()
         leave()
         raise
-    made[0].on_close(leave)

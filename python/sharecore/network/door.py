@@ -24,10 +24,10 @@ class Visitor(Attached, Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request is being answered: it may be closed to make room for another."""
+        """Whether the connection is made and no request is being answered: it may be closed to make room."""
 
     def abort(self) -> None:
-        """Close the connection at once, or as soon as it is made: it may have no transport yet."""
+        """Close the connection at once."""
 
 
 class Door:
@@ -88,25 +88,32 @@ class Door:
         self._handshakes.abort()
 
     def _begin(self, peer: socket, address: str, leave: Callable[[], None]) -> None:
+        made: list[Visitor] = []
+
+        def make() -> Visitor:
+            visitor = self._make()
+            made.append(visitor)
+            self._visitors[visitor] = None
+            return visitor
+
+        def left() -> None:
+            for visitor in made:
+                self._visitors.pop(visitor, None)
+            leave()
+
         if self._tls is not None:
-            self._handshakes.begin(peer, address, self._tls, self._visitor, leave)
+            self._handshakes.begin(peer, address, self._tls, make, left)
             return
-        task = asyncio.get_running_loop().create_task(_attach(peer, self._visitor, leave))
+        task = asyncio.get_running_loop().create_task(_attach(peer, make, left))
         self._beginning[task] = None
 
         def begun(done: asyncio.Task[None]) -> None:
             self._beginning.pop(done, None)
             if done.cancelled():  # perhaps before it began
                 peer.close()
-                leave()
+                left()
 
         task.add_done_callback(begun)
-
-    def _visitor(self) -> Visitor:
-        visitor = self._make()
-        self._visitors[visitor] = None
-        visitor.on_close(lambda: self._visitors.pop(visitor, None))
-        return visitor
 
     def _make_room(self) -> bool:
         for visitor in self._visitors:

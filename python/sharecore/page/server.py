@@ -25,7 +25,6 @@ class _Protocol(H11Protocol):
 
     silent_s = 15.0
     _timer: asyncio.TimerHandle | None = None
-    _is_aborted = False
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -33,24 +32,24 @@ class _Protocol(H11Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is being answered: no request has come, or not the end of one, or no other yet."""
-        return self.cycle is None or self.cycle.response_complete or self.cycle.more_body
+        """Whether nothing is being answered: no request has come, or not the end of one, or no other yet.
+
+        A connection without a transport is not idle: it is still being made.
+        """
+        is_answering = self.cycle is not None and not (self.cycle.response_complete or self.cycle.more_body)
+        return self.transport is not None and not is_answering
 
     def on_close(self, hook: Callable[[], None]) -> None:
         """Call `hook` once when the connection is gone."""
         self._hooks.append(hook)
 
     def abort(self) -> None:
-        """Close the connection at once, or as soon as it is made."""
-        self._is_aborted = True
-        if self.transport is not None:
-            self.transport.abort()
+        """Close the connection at once."""
+        self.transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(cast(asyncio.Transport, transport))
         self._timer = self.loop.call_later(self.silent_s, self._look)
-        if self._is_aborted:
-            self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._timer is not None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import resource
+import ssl
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -15,15 +18,18 @@ from uvicorn.server import ServerState
 
 from sharecore.metrics.listener import _Visitor
 from sharecore.network import Answer, Connection, Limits, Server
-from sharecore.network.door import Door
+from sharecore.network.door import Door, Visitor
 from sharecore.page.server import _Protocol
+from sharecore.security.certificates import Authority
 
 
 class Echo(asyncio.Protocol):
     """Answers every line with itself; busy once it has read `busy`."""
 
+    ends_at_once = False
+
     def __init__(self) -> None:
-        self.is_idle = True
+        self.is_idle = False
         self._hooks: list[Callable[[], None]] = []
 
     def on_close(self, hook: Callable[[], None]) -> None:
@@ -35,6 +41,9 @@ class Echo(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        self.is_idle = True
+        if self.ends_at_once:
+            self.abort()
 
     def data_received(self, data: bytes) -> None:
         self.is_idle = data != b"busy\n"
@@ -46,7 +55,7 @@ class Echo(asyncio.Protocol):
 
 
 @pytest.mark.parametrize("kind", ["page", "metrics"])
-def test_a_connection_that_is_closed_before_it_is_made_is_closed_then(kind: str) -> None:
+def test_a_connection_is_idle_only_once_it_is_made(kind: str) -> None:
     async def run() -> None:
         config = uvicorn.Config(lambda scope: None)
         config.load()
@@ -56,8 +65,10 @@ def test_a_connection_that_is_closed_before_it_is_made_is_closed_then(kind: str)
         else:
             visitor = _Visitor(asyncio.StreamReader(), mock.AsyncMock())
         transport = mock.MagicMock(asyncio.Transport)
-        visitor.abort()
+        assert not visitor.is_idle, "the door would abort a connection that has no transport"
         visitor.connection_made(transport)
+        assert visitor.is_idle
+        visitor.abort()
         transport.abort.assert_called_once_with()
         visitor.connection_lost(None)
 
@@ -67,9 +78,24 @@ def test_a_connection_that_is_closed_before_it_is_made_is_closed_then(kind: str)
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-def serve(test: Callable[[Door, int], Awaitable[None]], connections_max: int = 2) -> None:
+class Brief(Echo):
+    """Gone as soon as it is made."""
+
+    ends_at_once = True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._hooks.clear()
+
+
+def serve(
+    test: Callable[[Door, int], Awaitable[None]],
+    connections_max: int = 2,
+    make: Callable[[], Visitor] = Echo,
+    tls: ssl.SSLContext | None = None,
+) -> None:
     async def run() -> None:
-        door = Door("of the test", lambda: connections_max, Echo)
+        door = Door("of the test", lambda: connections_max, make, tls)
         port = await door.bind("127.0.0.1", 0)
         door.listen()
         try:
@@ -96,6 +122,40 @@ def test_the_oldest_that_does_nothing_makes_room() -> None:
         assert door.open <= 3
 
     serve(test)
+
+
+async def until_empty(door: Door) -> None:
+    async with asyncio.timeout(20):
+        while door.open or door._visitors:  # noqa: ASYNC110 - over the wire
+            await asyncio.sleep(0.01)
+
+
+def test_who_goes_at_once_leaves_its_place() -> None:
+    async def test(door: Door, port: int) -> None:
+        for _ in range(6):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            with suppress(ConnectionError):
+                assert await reader.read() == b""
+            writer.close()
+        await until_empty(door)
+
+    serve(test, make=Brief)
+
+
+def test_who_fails_to_shake_hands_leaves_its_place(tmp_path: Path) -> None:
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(Authority(tmp_path, days=1).issue("localhost", file="broker", hosts=["localhost"]))
+
+    async def test(door: Door, port: int) -> None:
+        for _ in range(6):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"GET / HTTP/1.1\r\n\r\n")
+            with suppress(ConnectionError):
+                await reader.read()
+            writer.close()
+        await until_empty(door)
+
+    serve(test, tls=tls)
 
 
 def test_who_is_being_answered_stays(caplog: pytest.LogCaptureFixture) -> None:
