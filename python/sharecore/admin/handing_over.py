@@ -1,8 +1,8 @@
 """Moves a share group from one cluster to another that has the same topics: a tier and its upstream cluster.
 
-The state is copied before the group is deleted where it was. So whatever interrupts it, one side has all of
-the state, and the same call goes on. Records that were acknowledged are delivered again only where members
-joined meanwhile; none is skipped.
+The state is copied before the group is deleted at its source. If the move is interrupted, one side has all of
+the state, and the same call finishes it. Acknowledged records are redelivered only if members joined
+meanwhile; no record is skipped.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID
 
+from sharecore._core import combine
 from sharecore.admin.client import Admin
 from sharecore.admin.model import OffsetChange, ResetPlan, Target
 from sharecore.client.wire.cluster import TopicPartition
@@ -242,7 +243,7 @@ class _Handover:
         while changes:
             reset = await side.admin.reset(ResetPlan(self._group_id, Target.offset(0), changes))
             for change, error in reset.failed:
-                # nodes hear of a new topic some seconds later
+                # a node learns of a new topic after some seconds
                 if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or loop.time() > until:
                     raise _on(side, KafkaError(error.code, f"{change.partition}: {error.message}"))
             changes = [change for change, _ in reset.failed]
@@ -279,7 +280,11 @@ class _Handover:
         for partition, state in sorted(found.items()):
             wanted = states.get(partition)
             begun = wanted is not None and state.start_offset == wanted.start_offset
-            if wanted is None or not begun or state.batches not in ((), wanted.batches, _batches(wanted)):
+            if (
+                wanted is None
+                or not begun
+                or state.batches not in ((), wanted.batches, _without_letters(wanted).batches)
+            ):
                 raise KafkaError(
                     ErrorCode.INVALID_REQUEST,
                     f"{self._target.name} has a group {self._group_id} of its own, which stands elsewhere in "
@@ -302,16 +307,24 @@ class _Handover:
     # settings, and the end
 
     async def _copy_settings(self, done: HandedOver) -> None:
-        own = await self._source.admin.configs(self._group_id)
-        for name, entry in sorted(own.items()):
-            if not entry.own or entry.value is None:
-                continue
-            try:
-                await self._target.admin.alter_configs(self._group_id, {name: entry.value})
-            except KafkaError as error:
-                done.refused_settings[name] = str(error)
-            else:
-                done.settings[name] = entry.value
+        """Set the group's settings on the target: together, as one may need another, else one by one."""
+        found = await self._source.admin.configs(self._group_id)
+        entries = [(name, entry.value) for name, entry in sorted(found.items()) if entry.own]
+        own = {name: value for name, value in entries if value is not None}
+        if not own:
+            return
+        try:
+            await self._target.admin.alter_configs(self._group_id, own)
+        except KafkaError:
+            for name, value in own.items():
+                try:
+                    await self._target.admin.alter_configs(self._group_id, {name: value})
+                except KafkaError as error:  # noqa: PERF203
+                    done.refused_settings[name] = str(error)
+                else:
+                    done.settings[name] = value
+        else:
+            done.settings = own
 
     async def _wait_until_gone(self) -> None:
         loop = asyncio.get_running_loop()
@@ -320,17 +333,17 @@ class _Handover:
             await asyncio.sleep(_PAUSE_SECONDS)
 
 
-def _batches(state: PartitionState) -> tuple[StateBatch, ...]:
-    return _without_letters(state).batches
-
-
 def _without_letters(state: PartitionState) -> PartitionState:
-    """Return what a cluster without dead letters can keep: what waits for its letter is available."""
-    batches = tuple(
+    """Return what a cluster without dead letters can keep: what waits for its letter is available.
+
+    It joins equal neighbors, as a share coordinator does.
+    """
+    batches = [
         (first, last, _AVAILABLE if kind == _ARCHIVING else kind, count)
         for first, last, kind, count in state.batches
-    )
-    return PartitionState(state.start_offset, state.delivery_complete_count, batches)
+    ]
+    joined = tuple(combine([], batches, state.start_offset))
+    return PartitionState(state.start_offset, state.delivery_complete_count, joined)
 
 
 def _on(side: Side, error: KafkaError) -> KafkaError:

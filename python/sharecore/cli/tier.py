@@ -7,6 +7,7 @@ import logging
 import os
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional, TypeVar
 
@@ -311,9 +312,9 @@ def adopt(
 
     It is refused while the group has members on either side. It may be interrupted, and run again.
     """
-    _move(True, group, node, command_config, offsets_only, overwrite)(
-        upstream, upstream_settings, config, settings, timeout
-    )
+    run = partial(_run, upstream, upstream_settings, config, settings, timeout=timeout)
+    how = {"to_tier": True, "offsets_only": offsets_only}
+    _move(run, group, node, command_config, timeout, overwrite, how)
 
 
 @tier.command("return", short_help="Give a share group back to the upstream cluster.")
@@ -335,32 +336,26 @@ def return_(
     \b
     sharecore tier return workers --upstream kafka-1:9092
     """
-    _move(False, group, node, command_config, offsets_only, overwrite)(
-        upstream, upstream_settings, config, settings, timeout
-    )
+    run = partial(_run, upstream, upstream_settings, config, settings, timeout=timeout)
+    how = {"to_tier": False, "offsets_only": offsets_only}
+    _move(run, group, node, command_config, timeout, overwrite, how)
 
 
 def _move(
-    to_tier: bool, group: str, node: str | None, file: Path | None, offsets_only: bool, overwrite: bool
-) -> Callable[..., None]:
+    run: Callable[[Callable[[Operator], Awaitable[HandedOver]]], HandedOver],
+    group: str,
+    node: str | None,
+    file: Path | None,
+    timeout: float | None,
+    overwrite: bool,
+    how: dict[str, bool],
+) -> None:
     from sharecore.cli.tier_handover import move_group, print_result
 
-    def move(
-        upstream: str | None,
-        upstream_settings: list[str] | None,
-        config: Path | None,
-        settings: list[str] | None,
-        timeout: float | None,
-    ) -> None:
-        choice = {"to_tier": to_tier, "offsets_only": offsets_only}
+    async def work(operator: Operator) -> HandedOver:
+        return await move_group(operator, group, node, file, timeout, overwrite=overwrite, **how)
 
-        async def work(operator: Operator) -> HandedOver:
-            return await move_group(operator, group, node, file, overwrite=overwrite, **choice)
-
-        done = _run(upstream, upstream_settings, config, settings, work, timeout)
-        print_result(group, done, **choice)
-
-    return move
+    print_result(group, run(work), **how)
 
 
 def _run(

@@ -22,6 +22,7 @@ async def move_group(
     group_id: str,
     bootstrap: str | None,
     file: Path | None,
+    timeout: float | None,
     *,
     to_tier: bool,
     offsets_only: bool,
@@ -32,6 +33,7 @@ async def move_group(
     Args:
         bootstrap: of a node; the addresses that nodes advertise unless given.
         file: client settings for nodes.
+        timeout: how long to wait for nodes, in seconds.
 
     Raises:
         CommandFailed: no node is there.
@@ -49,7 +51,7 @@ async def move_group(
         if not addresses:
             raise CommandFailed("no node of the tier is there: start one first")
         bootstrap = ",".join(addresses)
-    settings = Cluster(bootstrap, file=file).client_settings()
+    settings = Cluster(bootstrap, file=file, timeout=timeout).client_settings()
     upstream = Transport(
         read_connection_settings(connection_settings_among(dict(operator.config.upstream_settings)))
     )

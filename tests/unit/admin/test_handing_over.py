@@ -11,7 +11,7 @@ import pytest
 from tests.harness.running import RunningBroker, join_share_group
 
 from sharecore.admin.client import Admin
-from sharecore.admin.handing_over import HandedOver, PartitionState, Side, hand_over
+from sharecore.admin.handing_over import HandedOver, PartitionState, Side, _without_letters, hand_over
 from sharecore.admin.model import OffsetChange, ResetPlan, Target
 from sharecore.client.settings import read_connection_settings
 from sharecore.client.wire.cluster import TopicPartition
@@ -191,6 +191,12 @@ def test_a_group_with_members_is_not_moved(brokers: tuple[RunningBroker, Running
         member_epoch=-1,
         subscribed_topic_names=None,
     )
+
+
+def test_records_that_wait_for_letters_join_their_neighbors_where_there_are_none() -> None:
+    state = PartitionState(0, 0, ((0, 0, AVAILABLE, 3), (1, 4, ARCHIVING, 3), (6, 6, ARCHIVING, 2)))
+    # as the coordinator that takes it keeps it, so that what is read back is what was written
+    assert _without_letters(state).batches == ((0, 4, AVAILABLE, 3), (6, 6, AVAILABLE, 2))
 
 
 def test_settings_of_the_group_move(brokers: tuple[RunningBroker, RunningBroker]) -> None:
