@@ -113,13 +113,7 @@ def _java(client: Client) -> list[str]:
         _run(["mvn", "-q", "-B", "-ntp", _COPY_JARS, "-f", str(pom), f"-DoutputDirectory={home}"])
 
     _once(home, pom.read_text(), install)
-    options = [
-        "-Xmx512m",
-        "-XX:+UseSerialGC",
-        "-XX:TieredStopAtLevel=1",
-        "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
-    ]
-    return ["java", *options, "-cp", f"{home}/*", str(HERE / "java" / folder / program)]
+    return ["java", *_JAVA, "-cp", f"{home}/*", str(HERE / "java" / folder / program)]
 
 
 _WAYS = {"shell": _shell, "python": _python, "node": _node, "go": _go, "java": _java}

@@ -99,14 +99,15 @@ class TimedEngines(ManagedEngines):
 
     @staticmethod
     def _answer(driver: Driver, operation: Operation) -> dict[str, Any]:
-        partition: Any = driver.partition if driver.started else None
         if operation["op"] == "admit":
             assert isinstance(driver, TimedDriver)
+            partition: Any = driver.partition
             admitted = partition.admit(driver.now_ms, driver.wall_ms, *operation["args"])
             partition.check()
             return {"admitted": admitted, "waiting": partition.waiting(), **driver._snapshot()}
         result = ManagedEngines._answer(driver, operation)
-        return {**result, "next_admission": driver.partition.next_admission}  # type: ignore[attr-defined]
+        partition = driver.partition
+        return {**result, "next_admission": partition.next_admission}
 
     @rule(
         back=st.sampled_from([0, 0, 0, 0, 1, 5, -1]),

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tomllib
@@ -40,7 +41,7 @@ SERVING = (
 )
 """What runs in the process of a broker or a node."""
 CRATES = ("binding", "bounds", "engine", "lease", "produce", "share", "state", "store", "wire")
-BOUNDS: dict[str, dict[str, object]] = tomllib.loads((ROOT / "tests/tables.toml").read_text())
+BOUNDS: dict[str, dict[str, Any]] = tomllib.loads((ROOT / "tests/tables.toml").read_text())
 _EMPTY = re.compile(
     r"(\{\}|\[\]|(set|dict|list|bytearray|deque|OrderedDict|Counter|WeakSet|Weak\w+Dictionary)\(\)"
     r"|(defaultdict|Recent|Remembered|LineLimit|BytesCache)\(.*\)|once_a_minute\(\))"
@@ -114,7 +115,7 @@ def tables() -> set[str]:
 
 
 def listed() -> Counter[str]:
-    return Counter(name for bound in BOUNDS.values() for name in bound["tables"])  # type: ignore[attr-defined]
+    return Counter(name for bound in BOUNDS.values() for name in bound["tables"])
 
 
 def test_every_table_has_a_bound() -> None:

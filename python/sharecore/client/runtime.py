@@ -364,7 +364,7 @@ class Runtime:
             await self.cluster.close()
 
     async def vanish(self) -> None:
-        """End as a process does that is killed: without a word to the brokers."""
+        """Stop like a killed process: send nothing to the brokers."""
         self.closing = True
         self.buffer.wake()
         for link in self.links.values():

@@ -10,10 +10,10 @@ from sharecore.tier.ownership import Assignment, Ownership, Report, merge
 
 
 def assign(reports: Sequence[Report], slots: int, pins: Mapping[int, int]) -> list[Assignment]:
-    """Settles who has what.
+    """Assign an owner to each slot.
 
-    A slot whose owner is there is never given to another: the owner is told who gets it, and gives it up.
-    While that is under way its successor stays the same, as it may have the slot by the time this is told.
+    A slot whose owner is live is never assigned to another node: the owner learns its successor and releases.
+    Until then the successor stays the same: it may have claimed the slot before this assignment arrives.
 
     Args:
         reports: of all nodes that are there, each one once.

@@ -39,10 +39,10 @@ Endpoints = Mapping[str, tuple[str, int]]
 class Nodes:
     """Who there is and who has which slot, told by the group's leader to all (`upstream.Listener`).
 
-    What a node has, its ownerships say as it joins; until it is told otherwise it may get what it awaits, and
-    gives up what it is told to give up. So the leader knows of each slot who may act as its owner, and gives
-    nothing away that somebody may have. A node that has fallen silent is a member no more once nobody can
-    take it for an owner: its own lease has run out by then.
+    A node reports the slots that it owns and awaits when it joins. Until the next assignment it may take over
+    the slots that it awaits, and it releases those it is asked to. So the leader knows which node may act as
+    the owner of each slot, and never assigns a slot that another node may own. A silent node is removed from
+    the group only after its own lease has expired, when it no longer acts as an owner.
 
     Args:
         node_id: this node's.
@@ -197,8 +197,8 @@ class Nodes:
         assignments = unpack_assignments(told)
         roles = {
             slot: role
-            for slot, assignment in enumerate(assignments)
-            if (role := self._role_in(slot, assignment, fresh=fresh)) is not None
+            for slot, each in enumerate(assignments)
+            if (role := self._role_in(slot, each, fresh=fresh)) is not None
         }
         logger.info(
             "%d nodes; this one has %d of %d slots, gives up %d and gets %d",
@@ -210,9 +210,8 @@ class Nodes:
         )
         moving = [
             slot
-            for slot, assignment in enumerate(assignments)
-            if assignment.next_id not in (NOBODY, self._node_id)
-            and not (slot in roles and roles[slot].awaits)
+            for slot, each in enumerate(assignments)
+            if each.next_id not in (NOBODY, self._node_id) and not (slot in roles and roles[slot].awaits)
         ]
         # before this node takes one of those that it has watched
         self._watch(moving)

@@ -179,8 +179,8 @@ class Operator:
         told = {each.member_id: each for each in found.members if each.member_metadata}
         read = [_read(each.member_metadata) for each in told.values()]
         nodes = {str(each["node_id"]): each for each in read}
-        assignments = [each.member_assignment for each in found.members if each.member_assignment]
-        assignments = unpack_assignments(_read(assignments[0])) if assignments else []
+        packed = [each.member_assignment for each in found.members if each.member_assignment]
+        assignments = unpack_assignments(_read(packed[0])) if packed else []
         return found.group_state, nodes, [Report.unpack(each) for each in nodes.values()], assignments
 
     async def status(self) -> Status:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from quixstreams import Application
+from quixstreams import Application, State
 
 bootstrap, topic, group = sys.argv[1:]
 
@@ -21,9 +21,9 @@ target = app.topic(f"{topic}-out", key_serializer="bytes", value_serializer="byt
 frame = app.dataframe(source)
 
 
-def count(value: bytes, state: object) -> bytes:
+def count(value: bytes, state: State) -> bytes:
     # a state store is behind it, with its changelog topic
-    state.set("seen", state.get("seen", 0) + 1)  # type: ignore[attr-defined]
+    state.set("seen", state.get("seen", 0) + 1)
     return value
 
 

@@ -30,7 +30,7 @@ class Offsets:
         self._positions.pop((op["client"], op["topic"], op["partition"]), None)
 
     def _read(self, line: int, op: dict[str, Any]) -> None:
-        """Check that a reader goes on where it was, and sees offsets ascend."""
+        """Check that a reader continues at its position, and that offsets ascend."""
         if op["outcome"] != "ok":
             return
         key = (op["client"], op["topic"], op["partition"])

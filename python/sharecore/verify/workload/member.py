@@ -129,7 +129,7 @@ class Member(KeepingConsumer):
         self._journal.write("leave", began, client=self.name, group=self._label)
 
     async def vanish(self) -> None:
-        """End as a process does that is killed: nobody is told."""
+        """Stop like a killed process: no broker is notified."""
         began = self._journal.now_ms()
         await self._runtime.vanish()
         self._closed = True
