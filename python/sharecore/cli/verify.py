@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import shutil
 import signal
 import sys
 import tempfile
@@ -15,11 +16,20 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from sharecore.cli.admin import Cluster, Settings, SettingsFile, Timeout, confluent_settings
+from sharecore.cli.admin import (
+    Cluster,
+    Settings,
+    SettingsFile,
+    Timeout,
+    confluent_settings,
+    given_settings,
+    with_timeout,
+)
 from sharecore.cli.clients import (
     CommandFailed,
     UsageFailed,
     bootstrap_option,
+    confluent_failures,
     ctrl_c_ends,
     failures_in_one_line,
 )
@@ -34,9 +44,18 @@ _TELL_SECONDS = 10.0
 
 
 class _CannotRun(CommandFailed):
-    """Nothing was proved, neither way."""
+    """Nothing was proved, either way."""
 
     status = 2
+
+
+@contextlib.contextmanager
+def _nothing_proved() -> Iterator[None]:
+    """Give every failure its status: 1 would say that a promise was broken."""
+    try:
+        yield
+    except CommandFailed as failure:
+        raise _CannotRun(str(failure)) from None
 
 
 def verify(
@@ -108,7 +127,7 @@ def verify(
                 1  a promise was broken; the lines of the history that show it are printed
                 2  nothing was proved: wrong usage, no history, or no cluster
     """
-    with failures_in_one_line(), ctrl_c_ends():
+    with failures_in_one_line(), ctrl_c_ends(), _nothing_proved():
         if sum(map(bool, (history, bootstrap, nemesis))) != 1:
             raise UsageFailed("one of --bootstrap-server, --nemesis and --history is needed, and one only")
         if broker and not nemesis:
@@ -117,12 +136,14 @@ def verify(
             result = _checked(history)
             _show(result, report)
         else:
+            from sharecore.client.settings import connection_settings_among
             from sharecore.verify.workload import Plan
 
             chosen = random.SystemRandom().randrange(1 << 31) if seed is None else seed
             run = f"{chosen:x}-{int(time.time()) % 100_000}"
             cluster = Cluster(bootstrap or "127.0.0.1:1", settings, command_config, timeout)
-            client = {key: str(value) for key, value in confluent_settings(cluster).items()}
+            confluent = confluent_settings(cluster)
+            given = given_settings(cluster.address, settings, command_config)
             if bootstrap:
                 cluster.check()
             plan = Plan(
@@ -130,11 +151,8 @@ def verify(
                 run,
                 chosen,
                 group or f"verify-{run}",
-                {
-                    key: value
-                    for key, value in client.items()
-                    if key not in ("bootstrap.servers", "log_level")
-                },
+                connection_settings_among(with_timeout(given, timeout)),
+                confluent,
                 minutes * 60,
                 producers,
                 producers // 3,
@@ -158,18 +176,21 @@ def _run(plan: Plan, broker: str | None, output: Path | None, report: Path | Non
         home = Path(directory)
         path = output or home / "history.jsonl"
         try:
-            troubles = asyncio.run(_load(plan, broker, home, path))
+            with confluent_failures():
+                troubles = asyncio.run(_load(plan, broker, home, path))
         except (KafkaError, ConfigError, RuntimeError, OSError) as failure:
             raise _CannotRun(str(failure)) from None
         for trouble in troubles[:5]:
             typer.echo(f"note: {trouble}", err=True)
         result = _checked([path])
-        _show(result, report)
         if result.counts and output is None:
             kept = Path(f"verify-{plan.seed}.jsonl")
-            with contextlib.suppress(OSError):
-                kept.write_bytes(path.read_bytes())
+            try:
+                shutil.copyfile(path, kept)
                 typer.echo(f"the history is {kept}", err=True)
+            except OSError as error:
+                typer.echo(f"the history cannot be kept as {kept}: {error.strerror}", err=True)
+        _show(result, report)
     return result
 
 

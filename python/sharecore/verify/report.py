@@ -58,21 +58,23 @@ def summary(result: Result) -> Iterator[str]:
             yield f"    line {number}: {_cut(result.shown.get(number, ''))}"
     more = sum(result.counts.values()) - len(result.breaches)
     if more:
-        yield f"and {more:,} more breaches of these kinds"
+        yield f"and {_count(more, 'more ')} of these kinds"
     total = sum(result.counts.values())
     if total:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(result.counts.items()))
-        yield f"{total:,} breaches: {kinds}"
+        yield f"{_count(total)}: {kinds}"
     else:
         yield "no breach"
+
+
+def _count(count: int, kind: str = "") -> str:
+    return f"{count:,} {kind}{'breach' if count == 1 else 'breaches'}"
 
 
 def page(result: Result) -> str:
     """Return the result as an HTML page."""
     total = sum(result.counts.values())
-    verdict = (
-        f'<span class="bad">{total:,} breaches</span>' if total else '<span class="good">no breach</span>'
-    )
+    verdict = f'<span class="bad">{_count(total)}</span>' if total else '<span class="good">no breach</span>'
     parts = [
         '<!doctype html><html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width,initial-scale=1">',
@@ -137,7 +139,7 @@ def _calls(result: Result) -> str:
 def _promises(counts: Mapping[str, int]) -> str:
     rows = [
         f'<tr><td>{escape(text)}</td><td class="{"bad" if counts.get(kind) else "good"}">'
-        f"{f'{counts[kind]:,} breaches' if counts.get(kind) else 'held'}</td></tr>"
+        f"{_count(counts[kind]) if counts.get(kind) else 'held'}</td></tr>"
         for kind, text in PROMISES.items()
     ]
     return f"<table>{''.join(rows)}</table>"

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+import socket
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
+import pytest
 from typer.testing import CliRunner
 
 from sharecore.cli.app import app
@@ -49,6 +53,31 @@ def test_what_proves_nothing_ends_with_2(tmp_path: Path) -> None:
     status, output = run("--history", str(example(tmp_path)), "--report", str(tmp_path / "no/where.html"))
     assert (status, "cannot be written" in output) == (2, True)
     assert run()[0] == 2
+
+
+def test_a_cluster_that_is_not_there_proves_nothing() -> None:
+    with socket.socket() as taken:  # bound, and nobody listens
+        taken.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        assert run("-b", address) == (2, f"sharecore: no broker at {address}: Connection refused\n")
+
+
+def test_each_client_gets_the_settings_that_it_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    plans: list[Any] = []
+    monkeypatch.setattr("sharecore.cli.verify.Cluster.check", lambda _: None)
+
+    def take(plan: Any, *_: Any) -> mock.Mock:
+        plans.append(plan)
+        return mock.Mock(counts={})
+
+    monkeypatch.setattr("sharecore.cli.verify._run", take)
+    options = ("--timeout", "7", "--set", "socket.timeout.ms=900", "--set", "sasl.oauthbearer.token=abc")
+    assert run("-b", "localhost:1", *options)[0] == 0
+    (plan,) = plans
+    assert plan.confluent["socket.timeout.ms"] == "900"
+    assert callable(plan.confluent["oauth_cb"])
+    assert "socket.timeout.ms" not in plan.settings
+    assert plan.settings["default.api.timeout.ms"] == "7000"
 
 
 def error() -> str:

@@ -56,7 +56,7 @@ class BrokerLink:
         self.node = node
         self.wanted: frozenset[TopicIdPartition] = frozenset()
         self.leases: set[Lease] = set()
-        self.fetch_began_ms = 0.0
+        self.fetch_began_ms = 0
         """When the fetch was sent whose answer is taken in."""
         self.outbox = Outbox(host.results, host.now_ms)
         self._loop = asyncio.get_running_loop()
@@ -323,7 +323,8 @@ class BrokerLink:
     def _fetched(self, request: Request, response: Any) -> None:
         size = records = 0
         parcel = request.parcel
-        self.fetch_began_ms = request.began * 1000
+        # the clock counts whole milliseconds: without rounding it may lie behind the answer
+        self.fetch_began_ms = round(request.began * 1000)
         for topic in response.responses:
             for answer in topic.partitions:
                 key = TopicIdPartition(topic.topic_id, answer.partition_index)

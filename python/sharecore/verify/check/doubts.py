@@ -28,7 +28,7 @@ class Doubt(NamedTuple):
 
 
 class Doubts:
-    """Keeps doubts until the end; a bounded number a kind, as breaches are."""
+    """Keeps doubts until the end."""
 
     def __init__(self, world: World) -> None:
         self._world = world

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sharecore.verify.check.tables import MASK, Share, SharePage
+from sharecore.verify.check.tables import MASK, Share
 from sharecore.verify.check.transactions import Transactions
 from sharecore.verify.check.world import World
 
@@ -30,7 +30,7 @@ class GivenUp:
             raise ValueError(f"the start offset went from {first} to {to}")
         for offset in range(first, to):
             page = share.pages.get(offset)
-            if page is None or not _is_done(share, page, offset & MASK):
+            if page is None or not share.is_done(page, offset & MASK):
                 share.passed.append(offset)
                 share.passed_line.append(line)
         if to >= share.start_offset:
@@ -53,12 +53,3 @@ class GivenUp:
         last = 0 if page is None else page.line[at]
         text = f"{share.name}, offset {offset}: given up after {count} deliveries, and nobody settled it"
         self._world.breaches.add("given up", text, (last, line))
-
-
-def _is_done(share: Share, page: SharePage, at: int) -> bool:
-    """Return whether a record was settled, or may have been, or used up its deliveries, or may have."""
-    if page.settled_line[at] or page.perhaps[at]:
-        return True
-    # deliveries that nobody saw count too: each needs a session that ended, or a fault
-    unseen = share.group.events - page.events[at]
-    return bool(share.group.limit and page.count[at] + unseen >= share.group.limit)

@@ -55,11 +55,9 @@ class Stuck:
             if page is None:
                 count, delivered, until = 0, 0, self._world.sent.at(ident).end[ident & MASK]
             else:
-                if page.settled_line[at] or page.perhaps[at]:
+                if share.is_done(page, at):
                     continue
                 count, delivered, until = page.count[at], page.line[at], page.until[at]
-                if share.group.limit and count + share.group.events - page.events[at] >= share.group.limit:
-                    continue
             if share.origin < 0 and not count:
                 continue
             if not self._transactions.is_visible(ident, share.group.committed):

@@ -186,6 +186,14 @@ class Share:
         self.origin = 0 if group.from_earliest else -1
         self.passed, self.passed_line = array("q"), array("I")
 
+    def is_done(self, page: SharePage, at: int) -> bool:
+        """Return whether a record was settled, or may have been, or used up its deliveries, or may have."""
+        if page.settled_line[at] or page.perhaps[at]:
+            return True
+        # deliveries that nobody saw count too: each needs a session that ended, or a fault
+        unseen = self.group.events - page.events[at]
+        return bool(self.group.limit and page.count[at] + unseen >= self.group.limit)
+
 
 class Group:
     """A share group as the header describes it.

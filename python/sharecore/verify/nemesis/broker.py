@@ -16,7 +16,7 @@ from pathlib import Path
 from sharecore.verify.nemesis.proxy import Proxy
 
 OWN_BROKER = (
-    f"{shlex.quote(sys.executable)} -m sharecore serve --data-dir {{data}} "
+    f"{shlex.quote(sys.executable)} -m sharecore serve --stop-with-stdin --data-dir {{data}} "
     "--set listeners=PLAINTEXT://127.0.0.1:{port} "
     "--set advertised.listeners=PLAINTEXT://127.0.0.1:{advertised} "
     "--set group.share.min.record.lock.duration.ms=1000 --set group.share.min.session.timeout.ms=6000 "
@@ -84,8 +84,9 @@ class LocalBroker:
     def _spawn(self, words: list[str]) -> subprocess.Popen[bytes]:
         with self.log.open("ab") as output:
             try:
+                # a pipe: with --stop-with-stdin a broker ends when this process does, however it ends
                 return subprocess.Popen(
-                    words, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+                    words, stdin=subprocess.PIPE, stdout=output, stderr=output, start_new_session=True
                 )
             except OSError as error:
                 raise RuntimeError(f"{words[0]} cannot be started: {error.strerror}") from None
@@ -105,7 +106,13 @@ class LocalBroker:
             if self._process.poll() is None:
                 self._signal(signal.SIGKILL)
             self._process.wait()
-            self._process = None
+            self._forget()
+
+    def _forget(self) -> None:
+        """Close the pipe to a process that has ended."""
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()
+        self._process = None
 
     def pause(self) -> None:
         """Stop the process where it stands (SIGSTOP)."""
@@ -123,7 +130,7 @@ class LocalBroker:
             await asyncio.to_thread(self._process.wait, 30)
         except subprocess.TimeoutExpired:
             self.kill()
-        self._process = None
+        self._forget()
         await self.start()
 
     async def close(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 DELIVERY_LIMIT = 5
 LOCKS_MS = (2000, 15_000)
@@ -17,7 +18,8 @@ class Plan:
     Args:
         bootstrap: of the cluster.
         run: in the names of topics and groups, and in each record, so that runs do not mix.
-        settings: more settings of every client, by the names of confluent-kafka.
+        settings: of sharecore's clients, beyond the bootstrap servers.
+        confluent: the same for clients of confluent-kafka, by its names.
         seconds: how long the load lasts; what is left is settled afterwards.
         rate: records a second of all producers together.
         transactions: how many of the producers use transactions.
@@ -28,7 +30,8 @@ class Plan:
     run: str
     seed: int
     group: str
-    settings: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    confluent: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = 600.0
     producers: int = 8
     transactions: int = 3

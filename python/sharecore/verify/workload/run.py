@@ -42,7 +42,7 @@ class Workload:
         told: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._plan, self._path, self._header, self._told = plan, path, header, told
-        self._ours = {"bootstrap.servers": plan.bootstrap, **plan.settings}
+        self._ours = {**plan.settings, "bootstrap.servers": plan.bootstrap}
         self._lock_ms = 0
         self._limit = 0
         self._interrupted = threading.Event()
@@ -116,7 +116,7 @@ class Workload:
         nemesis: Callable[[Writer], Awaitable[None]] | None,
     ) -> None:
         plan = self._plan
-        confluent = {"bootstrap.servers": plan.bootstrap, **plan.settings}
+        confluent = {**plan.confluent, "bootstrap.servers": plan.bootstrap}
         pause_s = 10 * max(1, plan.producers) / plan.rate
         senders: list[Sender] = []
         for number in range(plan.producers):
@@ -136,7 +136,7 @@ class Workload:
         living = asyncio.ensure_future(Lives(journal, self._ours).run())
         breaking = asyncio.ensure_future(nemesis(writer)) if nemesis is not None else None
         try:
-            await self._load(journal, admin)
+            await self._load(journal, admin, breaking)
             if breaking is not None:
                 breaking.cancel()
                 await asyncio.wait([breaking])
@@ -147,6 +147,9 @@ class Workload:
             await living
             await self._drain(journal, admin, lock_s)
         finally:
+            if breaking is not None:  # it must not start a broker again that is being ended
+                breaking.cancel()
+                await asyncio.wait([breaking])
             journal.load.clear()
             journal.stopped.set()
             await asyncio.wait([*working, living])
@@ -159,10 +162,13 @@ class Workload:
             self._told(f"{what}: {_so_far(journal)}")
             await asyncio.sleep(0.2)
 
-    async def _load(self, journal: Journal, admin: Admin) -> None:
+    async def _load(self, journal: Journal, admin: Admin, breaking: asyncio.Future[None] | None) -> None:
+        """Wait while the load lasts: for its time, until Ctrl-C, or until the nemesis has failed."""
         began = time.monotonic()
         looked = 0.0
         while (past := time.monotonic() - began) < self._plan.seconds and not self._interrupted.is_set():
+            if breaking is not None and breaking.done():
+                return
             self._told(f"{past:.0f} of {self._plan.seconds:.0f} s: {_so_far(journal)}")
             if past - looked >= _LOOK_SECONDS:
                 looked = past
