@@ -438,7 +438,9 @@ impl PyLeader {
         if let Some(due_ms) = engine.get().next_time_ms(leader.py())? {
             Self::_arm(leader, due_ms)?;
         }
-        if let Some(due_wall_ms) = engine.get().next_wall_ms(leader.py())? {
+        if engine.get().has_rules()
+            && let Some(due_wall_ms) = engine.get().next_wall_ms(leader.py())?
+        {
             // no further ahead, so that a clock that is set anew is noticed
             let ahead_ms = due_wall_ms.saturating_sub(Self::wall_ms(leader)?);
             Self::_arm(

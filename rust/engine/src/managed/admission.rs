@@ -10,6 +10,9 @@ use super::rules::Spec;
 use super::times::Times;
 use crate::offset::{Offset, OffsetRange};
 
+/// So many expiry times are kept before settled records are looked for among them.
+const EXPIRIES_MIN: usize = 1024;
+
 /// When a record may be delivered. It counts for the offsets up to the next entry, too, as these hold no records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
@@ -46,6 +49,8 @@ pub(super) struct Admission {
     carried: BTreeMap<Offset, (Offset, i64)>,
     deliveries: Times,
     expiries: Times,
+    /// With more ranges in `expiries` those of settled records are dropped: a long time to live would keep them all.
+    expiries_max: usize,
     /// Last offsets, by first ones, of records that have expired while a member holds them.
     late: BTreeMap<Offset, Offset>,
     /// Records that have expired and are given up with the next call of `advance`; they wait.
@@ -248,6 +253,11 @@ impl Managed {
         let scanned = self.inner.unsettled_from(range.last + 1);
         if let Some(admission) = &mut self.admission {
             admission.scanned = scanned;
+            if admission.expiries.len() > admission.expiries_max {
+                let inner = &self.inner;
+                admission.expiries.retain(|range| !inner.is_settled(range));
+                admission.expiries_max = (2 * admission.expiries.len()).max(EXPIRIES_MIN);
+            }
         }
         self.keys_touched(touched);
         true
@@ -338,7 +348,11 @@ impl Managed {
             return;
         }
         let start = self.inner.start_offset();
-        admission.late.retain(|_, last| *last >= start);
+        while let Some(first) = admission.late.first_entry()
+            && *first.get() < start
+        {
+            first.remove();
+        }
         let late = take_overlaps(&mut admission.late, range, |last| *last, |_, last| last);
         for (piece, _) in late {
             self.expire(piece);

@@ -61,8 +61,12 @@ impl Chains {
         let mut all: Vec<_> = keys
             .map(|(digest, chain)| (*digest, chain.records, chain.head))
             .collect();
-        all.sort_unstable_by_key(|&(_, records, head)| (std::cmp::Reverse(records), head));
-        all.truncate(limit);
+        let rank = |&(_, records, head): &(Digest, i64, Offset)| (std::cmp::Reverse(records), head);
+        if limit < all.len() {
+            all.select_nth_unstable_by_key(limit, rank);
+            all.truncate(limit);
+        }
+        all.sort_unstable_by_key(rank);
         all
     }
 

@@ -169,7 +169,10 @@ impl Managed {
             batches,
         } = write;
         self.causes.insert(id, Cause::Done);
-        let (changed, settled, freed) = (ranges(batches), settled(batches), freed(batches));
+        let (admits, has_keys) = (self.admission.is_some(), self.keys.is_some());
+        let freed = ranges(batches, |state| state == RecordState::Available);
+        let settled = ranges(batches, |state| admits && state != RecordState::Available);
+        let changed = ranges(batches, |_| has_keys);
         self.forget_late(&settled);
         self.take_back(&freed, now_ms, self.rules.backoff.on_timeout);
         self.key_changed(&changed);
@@ -187,13 +190,11 @@ impl Managed {
 
     fn commit(&mut self, write_id: u64, now_ms: i64) -> Result<(), Refusal> {
         let batches = self.inner.write_batches(write_id)?;
-        let (changed, freed) = (ranges(batches), freed(batches));
-        // what has expired is known of admitted records alone
-        let settled = if self.admission.is_some() {
-            settled(batches)
-        } else {
-            Vec::new()
-        };
+        // what has expired is known of admitted records alone, and what changed matters for keys alone
+        let (admits, has_keys) = (self.admission.is_some(), self.keys.is_some());
+        let freed = ranges(batches, |state| state == RecordState::Available);
+        let settled = ranges(batches, |state| admits && state != RecordState::Available);
+        let changed = ranges(batches, |_| has_keys);
         self.inner.commit(write_id)?;
         self.forget_late(&settled);
         let waits = match self.causes.remove(&write_id) {
@@ -207,7 +208,7 @@ impl Managed {
     }
 
     fn rollback(&mut self, write_id: u64, now_ms: i64) -> Result<(), Refusal> {
-        let begun: Vec<_> = ranges(self.inner.write_batches(write_id)?);
+        let begun = ranges(self.inner.write_batches(write_id)?, |_| true);
         self.inner.rollback(write_id, now_ms)?;
         if self.causes.remove(&write_id) != Some(Cause::Done) {
             self.take_back(&begun, now_ms, self.rules.backoff.on_timeout);
@@ -302,29 +303,10 @@ impl Managed {
     }
 }
 
-/// The ranges of a write whose records are available once it is durable.
-fn freed(batches: &[StateBatch]) -> Vec<OffsetRange> {
-    let freed = batches
-        .iter()
-        .filter(|batch| batch.state == RecordState::Available);
-    freed
-        .map(|batch| OffsetRange::new(batch.first, batch.last))
-        .collect()
-}
-
-/// The ranges of a write whose records are given up or settled once it is durable.
-fn settled(batches: &[StateBatch]) -> Vec<OffsetRange> {
-    let settled = batches
-        .iter()
-        .filter(|batch| batch.state != RecordState::Available);
-    settled
-        .map(|batch| OffsetRange::new(batch.first, batch.last))
-        .collect()
-}
-
-fn ranges(batches: &[StateBatch]) -> Vec<OffsetRange> {
-    let ranges = batches.iter();
-    ranges
+/// The ranges of a write whose records are then in a `wanted` state.
+fn ranges(batches: &[StateBatch], wanted: impl Fn(RecordState) -> bool) -> Vec<OffsetRange> {
+    let batches = batches.iter().filter(|batch| wanted(batch.state));
+    batches
         .map(|batch| OffsetRange::new(batch.first, batch.last))
         .collect()
 }

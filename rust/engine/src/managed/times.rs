@@ -7,7 +7,8 @@ use crate::offset::{Offset, OffsetRange};
 
 /// Ranges by the time at which they wait no longer.
 ///
-/// What does not wait any more when its time comes is passed over then: nothing is taken out before.
+/// What does not wait any more when its time comes is passed over then: nothing is taken out before, unless
+/// [`retain`](Self::retain) does.
 #[derive(Debug, Default)]
 pub(crate) struct Times {
     heap: BinaryHeap<Reverse<(i64, Offset, Offset)>>,
@@ -38,6 +39,19 @@ impl Times {
         let range = OffsetRange::new(first, last);
         self.records -= range.count();
         Some(range)
+    }
+
+    /// How many ranges there are.
+    pub(crate) fn len(&self) -> usize {
+        self.heap.len()
+    }
+
+    /// Drops the ranges that are not `wanted`.
+    pub(crate) fn retain(&mut self, mut wanted: impl FnMut(OffsetRange) -> bool) {
+        self.heap
+            .retain(|Reverse((_, first, last))| wanted(OffsetRange::new(*first, *last)));
+        self.heap.shrink_to(2 * self.heap.len());
+        self.records = self.iter().map(OffsetRange::count).sum();
     }
 
     /// How many offsets the ranges have together; some may wait no longer.

@@ -77,22 +77,22 @@ impl DeadLetters {
         self.expired.push(piece);
     }
 
-    /// The write of locks that ran out, or of records that expired, has ended.
+    /// The write of locks that ran out, or of records that expired, has ended. Its batches ascend.
     pub(super) fn expired(&mut self, batches: &[StateBatch]) {
+        debug_assert!(batches.is_sorted_by_key(|batch| batch.first));
+        let mut noted = std::mem::take(&mut self.expired);
+        noted.sort_unstable_by_key(|piece| piece.first);
+        let mut noted = noted.into_iter().peekable();
         for batch in batches {
             if batch.state != RecordState::Archiving {
                 continue;
             }
             let range = OffsetRange::new(batch.first, batch.last);
-            let mut expired: Vec<_> = self
-                .expired
-                .extract_if(.., |piece| {
-                    range.first <= piece.first && piece.last <= range.last
-                })
-                .collect();
-            expired.sort_unstable_by_key(|piece| piece.first);
+            while let Some(other) = noted.next_if(|piece| piece.first < range.first) {
+                self.expired.push(other);
+            }
             let mut first = range.first;
-            for piece in expired {
+            while let Some(piece) = noted.next_if(|piece| piece.last <= range.last) {
                 let before = OffsetRange::new(first, piece.first - 1);
                 if !before.is_empty() {
                     self.given_up(before, batch.delivery_count);
@@ -105,6 +105,7 @@ impl DeadLetters {
                 self.given_up(rest, batch.delivery_count);
             }
         }
+        self.expired.extend(noted);
     }
 
     /// Records are free and at their delivery limit.

@@ -265,6 +265,11 @@ impl Partition {
         offset
     }
 
+    /// Whether all of `range` is settled, or lies before the start offset.
+    pub(crate) fn is_settled(&self, range: OffsetRange) -> bool {
+        range.last < self.start || self.unsettled_from(range.first.max(self.start)) > range.last
+    }
+
     /// The first record that can be acquired.
     pub(crate) fn first_ready(&self) -> Option<Offset> {
         let at = self.map.first_available()?;
