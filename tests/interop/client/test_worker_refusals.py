@@ -24,7 +24,7 @@ from tests.harness.clients import QUIET, configure_group, create_topic
 from tests.harness.listeners import Listeners
 from tests.interop.client.conftest import KINDS
 
-from sharecore.client import Record, worker
+from sharecore.client import Backoff, Record, worker
 from sharecore.errors import ErrorCode, KafkaError
 
 TOPIC, PASSWORD, PATIENCE = "jobs", "nothing", 30
@@ -70,6 +70,7 @@ def user_with(listeners: Listeners, name: str, rights: list[Right]) -> dict[str,
         (4, [READ_TOPIC], {"max_deliveries": 3}, "the right ALTER_CONFIGS on group g4 is missing"),
         (5, [READ_TOPIC], {"from_beginning": True}, "grant ALTER_CONFIGS on the group"),
         (6, [READ_TOPIC], {"dead_letters": "dlq.jobs"}, "dlq.jobs|writes no dead letters"),
+        (7, [READ_TOPIC], {"retry": Backoff()}, "the right ALTER_CONFIGS on group g7 is missing"),
     ],
 )
 @in_loop

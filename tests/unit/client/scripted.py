@@ -8,12 +8,13 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
-from tests.unit.client.batches import plain
+from tests.unit.client.batches import Content, batch
 from tests.unit.client.in_memory import Asked, BrokerInMemory, Message, empty_script
 from tests.unit.client.virtual import LoopClock
 
 from sharecore.client import ShareConsumer
 from sharecore.client.wire.apis import VERSIONS
+from sharecore.errors import ErrorCode
 from sharecore.protocol import ApiKey
 
 TOPIC, TOPIC_ID = "topic", UUID(int=7)
@@ -31,6 +32,8 @@ class ScriptedBroker(BrokerInMemory):
         interval_ms: the heartbeat interval of the usual answer.
         empty_wait_s: how long a fetch that brings nothing takes at least.
         group_configs: value and source of the group's settings.
+        no_backoff: like Apache Kafka, it has no back-off of groups.
+        keys: of records, by their offsets.
         metrics: those that clients are asked for, each second; None where they are not asked.
         acknowledged: (first, last, types) of each batch, in the order in which they came.
     """
@@ -48,6 +51,8 @@ class ScriptedBroker(BrokerInMemory):
             "share.delivery.count.limit": ("5", 5),
             "share.partition.max.record.locks": ("2000", 5),
         }
+        self.no_backoff = False
+        self.keys: dict[int, bytes] = {}
         self.epoch = 0
         self.acknowledged: list[tuple[int, int, bytes]] = []
         self.available: deque[tuple[int, int, int]] = deque()
@@ -120,8 +125,12 @@ class ScriptedBroker(BrokerInMemory):
 
     def _incremental_alter_configs(self, body: Any) -> dict[str, Any]:
         (resource,) = body.resources
-        self.group_configs |= {config.name: (config.value, 8) for config in resource.configs}
         named = {"resource_type": resource.resource_type, "resource_name": resource.resource_name}
+        names = [config.name for config in resource.configs]
+        if self.no_backoff and (unknown := [name for name in names if "backoff" in name]):
+            text = f"Unknown group config name: {unknown[0]}"
+            return {"responses": [{**named, "error_code": ErrorCode.INVALID_CONFIG, "error_message": text}]}
+        self.group_configs |= {config.name: (config.value, 8) for config in resource.configs}
         return {"responses": [named]}
 
     def _list_groups(self, _: Any) -> dict[str, Any]:
@@ -164,7 +173,11 @@ class ScriptedBroker(BrokerInMemory):
             first, last, count = self.available.popleft()
             acquired = [{"first_offset": first, "last_offset": last, "delivery_count": count}]
             answer = answers.setdefault(0, {"partition_index": 0})
-            answer |= {"records": plain(first, last - first + 1), "acquired_records": acquired}
+            records = [
+                Content(offset - first, b"%d" % offset, self.keys.get(offset))
+                for offset in range(first, last + 1)
+            ]
+            answer |= {"records": batch(first, records), "acquired_records": acquired}
         return fetched(list(answers.values()))
 
     def _share_acknowledge(self, body: Any) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from sharecore.client.fetching.batch import parts_of, work_on
 from sharecore.client.fetching.lease import AcknowledgeType, Lease, Span
 from sharecore.client.keeping import KeepingConsumer
 from sharecore.client.workers.jobs import Job
+from sharecore.client.workers.lanes import Order
 from sharecore.client.workers.log import WorkerLog
 from sharecore.client.workers.mailbox import Mailbox
 from sharecore.errors import ErrorCode, KafkaError
@@ -32,6 +33,10 @@ class Limits(Protocol):
     def delivery_limit(self) -> int | None: ...
     @property
     def window(self) -> int: ...
+    @property
+    def waits(self) -> bool: ...
+    @property
+    def order(self) -> Order | None: ...
 
 
 class Listener(Protocol):

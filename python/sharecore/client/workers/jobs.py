@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Hashable
 from enum import Enum
 from typing import Any
 
@@ -13,6 +14,7 @@ from sharecore.client.keeper import Kept
 class State(Enum):
     """Where a job is."""
 
+    BEHIND = "waits for the record before it in the group's order"
     READY = "waits for a slot"
     RUNNING = "its handler runs"
     WAITING = "waits for its next attempt"
@@ -30,6 +32,8 @@ class Job:
         error: what the last attempt raised.
         cancelled: why the worker cancelled the attempt; empty while it has not.
         is_last_attempt: it holds up others, and is not retried after this attempt.
+        is_leaving: it is not tried again, and released when its wait ends.
+        lane: what it shares with the records that it may not be worked on beside; None for no such records.
     """
 
     __slots__ = (
@@ -40,7 +44,9 @@ class Job:
         "failed_at",
         "failure",
         "is_last_attempt",
+        "is_leaving",
         "kept",
+        "lane",
         "minutes_logged",
         "others",
         "record",
@@ -62,6 +68,8 @@ class Job:
         """What the last failure said; the traceback of one that says the same is not logged again."""
         self.cancelled = ""
         self.is_last_attempt = False
+        self.is_leaving = False
+        self.lane: Hashable = None
         self.minutes_logged = 0
         self.others = (0, 0)
         """How many jobs had succeeded, and failed at their first attempt, when this one first failed."""

@@ -20,16 +20,31 @@ from sharecore.client.settings import (
     read_settings,
 )
 from sharecore.client.topics import create_topic
-from sharecore.client.wire.cluster import Backoff
+from sharecore.client.wire.cluster import Backoff as Pauses
 from sharecore.client.wire.transport import Transport
+from sharecore.client.workers.group_settings import (
+    BACKOFF,
+    LIMIT,
+    NAMES,
+    RENEWALS,
+    RESET,
+    WINDOW,
+    backoff_changes,
+    is_set,
+    number_of,
+    order_of,
+    waits_after_release,
+)
+from sharecore.client.workers.lanes import Order
 from sharecore.client.workers.log import WorkerLog
+from sharecore.client.workers.retry import Backoff
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 
-_RESET, _LIMIT = "share.auto.offset.reset", "share.delivery.count.limit"
-_WINDOW, _RENEWALS = "share.partition.max.record.locks", "share.renew.acknowledge.enable"
 _DENIED = frozenset({ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED})
 _WINDOW_DEFAULT = 2000
+_UNKNOWN_SETTING = "Unknown group config name"
+"""What a broker says of a setting that it does not have."""
 _TOPIC_SECONDS = 10.0
 _TOPIC_PAUSE_SECONDS = 0.5
 _NAMES_NEAR_MAX = 3
@@ -45,6 +60,8 @@ class Needs:
     from_beginning: bool | None = None
     max_deliveries: int | None = None
     dead_letters: str | None = None
+    backoff: Backoff | None = None
+    """The group's back-off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +71,14 @@ class GroupLimits:
     Args:
         delivery_limit: None where it may not be seen.
         window: records in flight that a share partition may have.
+        waits: a record that is released comes back after the group's back-off.
+        order: None where there is none, or it may not be seen.
     """
 
     delivery_limit: int | None
     window: int
+    waits: bool = False
+    order: Order | None = None
 
 
 async def prepare(
@@ -77,7 +98,7 @@ async def prepare(
     """
     group_id = read_settings(config).group_id
     settings = read_connection_settings(connection_settings_among(config))
-    pauses = Backoff(_PAUSE_MS, _PAUSE_MAX_MS)
+    pauses = Pauses(_PAUSE_MS, _PAUSE_MAX_MS)
     while True:
         # asks once, so that a failure is logged at once
         quick, transport = Transport(replace(settings, default_api_timeout_ms=0)), Transport(settings)
@@ -117,10 +138,24 @@ class _Preparation:
         self._check_renewals(configs)
         await self._set_start(configs)
         await self._set_limit(configs)
+        await self._set_backoff(configs)
         if self._needs.dead_letters is not None:
             await self._set_dead_letters(self._needs.dead_letters)
         configs = await self._configs()
-        return GroupLimits(_number(configs, _LIMIT), _number(configs, _WINDOW) or _WINDOW_DEFAULT)
+        if configs is None:
+            self._log(
+                logging.WARNING,
+                "settings unknown",
+                group=self._group_id,
+                advice="grant DESCRIBE_CONFIGS on the group: the worker knows neither its delivery limit nor "
+                "its order",
+            )
+        return GroupLimits(
+            number_of(configs, LIMIT),
+            number_of(configs, WINDOW) or _WINDOW_DEFAULT,
+            waits_after_release(configs),
+            order_of(configs),
+        )
 
     # topics
 
@@ -178,27 +213,26 @@ class _Preparation:
 
     async def _configs(self) -> dict[str, ConfigEntry] | None:
         """Return the group's settings; None where this client may not see them."""
-        names = (_RESET, _LIMIT, _WINDOW, _RENEWALS)
         try:
-            return await describe_configs(self._transport, ResourceKind.GROUP, self._group_id, names)
+            return await describe_configs(self._transport, ResourceKind.GROUP, self._group_id, NAMES)
         except KafkaError as error:
             if error.code in _DENIED or error.code is ErrorCode.UNSUPPORTED_VERSION:
                 return None
             raise
 
     def _check_renewals(self, configs: dict[str, ConfigEntry] | None) -> None:
-        entry = (configs or {}).get(_RENEWALS)
+        entry = (configs or {}).get(RENEWALS)
         if entry is not None and entry.value == "false":
             raise KafkaError(
                 ErrorCode.INVALID_CONFIG,
                 f"group {self._group_id} does not allow its members to renew locks, which workers need: "
-                f"{self._command(_RENEWALS, 'true')}",
+                f"{self._command({RENEWALS: 'true'})}",
             )
 
     async def _set_start(self, configs: dict[str, ConfigEntry] | None) -> None:
         """Let share partitions start at their first record: jobs may be there before the first worker."""
         wanted = self._needs.from_beginning
-        entry = (configs or {}).get(_RESET)
+        entry = (configs or {}).get(RESET)
         if wanted is False or (entry is not None and entry.value == "earliest"):
             return
         if wanted is None:
@@ -207,12 +241,12 @@ class _Preparation:
             if await group_type(self._transport, self._group_id) is not None:
                 return
         try:
-            await self._set(_RESET, "earliest")
+            await self._set({RESET: "earliest"})
         except KafkaError as error:
             if error.code not in _DENIED:
                 raise
             remedy = (
-                f"{self._command(_RESET, 'earliest')}, or grant ALTER_CONFIGS on the group, "
+                f"{self._command({RESET: 'earliest'})}, or grant ALTER_CONFIGS on the group, "
                 "or accept it: from_beginning=False"
             )
             if wanted is None and configs is None:
@@ -230,28 +264,55 @@ class _Preparation:
 
     async def _set_limit(self, configs: dict[str, ConfigEntry] | None) -> None:
         wanted = self._needs.max_deliveries
-        if wanted is None or _number(configs, _LIMIT) == wanted:
+        if wanted is None or number_of(configs, LIMIT) == wanted:
             return
         try:
-            await self._set(_LIMIT, str(wanted))
+            await self._set({LIMIT: str(wanted)})
         except KafkaError as error:
             if error.code not in _DENIED:
                 raise KafkaError(error.code, f"max_deliveries={wanted}: {error.message}") from None
             raise KafkaError(
                 error.code,
                 f"max_deliveries={wanted}: the right ALTER_CONFIGS on group {self._group_id} is missing; "
-                f"grant it, or {self._command(_LIMIT, str(wanted))}",
+                f"grant it, or {self._command({LIMIT: str(wanted)})}",
             ) from None
 
-    async def _set(self, name: str, value: str) -> None:
+    async def _set_backoff(self, configs: dict[str, ConfigEntry] | None) -> None:
+        """Give the group the back-off of `retry`, where the cluster has such a setting."""
+        backoff = self._needs.backoff
+        if backoff is None:
+            return
+        changes = backoff_changes(configs, backoff)
+        if not changes:
+            return
+        try:
+            await self._set(changes)
+        except KafkaError as error:
+            if error.code in _DENIED:
+                raise KafkaError(
+                    error.code,
+                    f"retry={backoff}: the right ALTER_CONFIGS on group {self._group_id} is missing; "
+                    f"grant it, or {self._command(changes)}",
+                ) from None
+            if _UNKNOWN_SETTING not in str(error):
+                raise KafkaError(error.code, f"retry={backoff}: {error.message}") from None
+            self._log(
+                logging.WARNING,
+                "no group back-off",
+                group=self._group_id,
+                advice=f"this cluster has no {BACKOFF}: the worker waits itself, with the record's lock",
+            )
+
+    async def _set(self, values: Mapping[str, str]) -> None:
         """Set the group, and wait until the brokers show it."""
-        await alter_configs(self._transport, ResourceKind.GROUP, self._group_id, {name: value})
-        self._log(logging.INFO, "group set", group=self._group_id, setting=f"{name}={value}")
+        await alter_configs(self._transport, ResourceKind.GROUP, self._group_id, values)
+        for name, value in values.items():
+            self._log(logging.INFO, "group set", group=self._group_id, setting=f"{name}={value}")
         loop = asyncio.get_running_loop()
         until = loop.time() + _SETTING_SECONDS
         while loop.time() < until:
             configs = await self._configs()
-            if configs is None or configs[name].value == value:
+            if configs is None or all(is_set(configs, name, value) for name, value in values.items()):
                 return
             await asyncio.sleep(_SETTING_PAUSE_SECONDS)
 
@@ -262,13 +323,9 @@ class _Preparation:
         for unchecked in setup.unchecked:
             self._log(logging.WARNING, "dead letters not checked", what=unchecked)
 
-    def _command(self, name: str, value: str) -> str:
-        return f"run `sharecore groups config {self._group_id} --set {name}={value}`"
-
-
-def _number(configs: Mapping[str, ConfigEntry] | None, name: str) -> int | None:
-    entry = (configs or {}).get(name)
-    return int(entry.value) if entry is not None and entry.value is not None else None
+    def _command(self, values: Mapping[str, str]) -> str:
+        options = " ".join(f"--set {name}={value}" for name, value in values.items())
+        return f"run `sharecore groups config {self._group_id} {options}`"
 
 
 def _shown(settings: ConnectionSettings) -> str:

@@ -65,18 +65,34 @@ NO_RETRY = Retry(attempts=1)
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """The waits of a `Retry` in milliseconds: `first_ms`, `factor` times as long each time, at most
-    `last_ms`.
+    """Waits in milliseconds: `first_ms`, `factor` times as long each time, at most `last_ms`.
+
+    As `retry=` of a worker, the group's back-off: the broker redelivers a failed record so much later. As
+    `backoff=`, the waits of a `Retry`: the worker waits.
+
+    Args:
+        jitter: each wait is longer by up to this share of itself.
+
+    Raises:
+        ConfigError: a value out of range.
     """
 
     first_ms: int = 1_000
     factor: float = 2.0
     last_ms: int = 60_000
+    jitter: float = 0.2
 
     def __post_init__(self) -> None:
-        if self.first_ms < 0 or self.last_ms < self.first_ms or self.factor < 1:
+        if not 0 <= self.first_ms <= self.last_ms or not 1 <= self.factor < math.inf:
             raise ConfigError(f"{self}: 0 <= first_ms <= last_ms and factor >= 1 are needed")
+        if not 0 <= self.jitter <= 1:
+            raise ConfigError(f"{self}: jitter from 0 to 1 is needed")
 
     def as_retry(self) -> Retry:
         """Return the retry policy with these waits."""
-        return Retry(first_seconds=self.first_ms / 1000, factor=self.factor, max_seconds=self.last_ms / 1000)
+        return Retry(
+            first_seconds=self.first_ms / 1000,
+            factor=self.factor,
+            max_seconds=self.last_ms / 1000,
+            jitter=self.jitter,
+        )

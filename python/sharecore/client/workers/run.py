@@ -5,52 +5,28 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
-from sharecore._core import Record
 from sharecore.client.fetching.lease import AcknowledgeType
+from sharecore.client.workers.calls import Calls, Plan
 from sharecore.client.workers.feed import CLOSE_SECONDS, HURRIED_CLOSE_SECONDS, Feed, Limits
 from sharecore.client.workers.figures import Figures
-from sharecore.client.workers.handlers import Handler, check_result, finish, is_coroutine_handler
 from sharecore.client.workers.jobs import Job, State
+from sharecore.client.workers.lanes import Lanes
 from sharecore.client.workers.log import WorkerLog, shown_key
 from sharecore.client.workers.mailbox import Mailbox
 from sharecore.client.workers.obstacles import Obstacles
-from sharecore.client.workers.retry import Retry
-from sharecore.client.workers.threads import HandlerThreads
+from sharecore.client.workers.retry import NO_RETRY
 from sharecore.client.workers.verdicts import describe, verdict_of
 from sharecore.errors import KafkaError
 
-Decode = Callable[[Record], Record]
 _ACCEPT, _RELEASE, _REJECT = AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT
 _DRAIN_SECONDS_MIN, _DRAIN_LOCKS = 45.0, 1.5
 _CANCEL_SECONDS = 2.0
 """How long cancelled coroutines may take to end."""
 _LEFT_WAITING_SECONDS = 60.0
 """A job that got no slot for so long, while no handler ended, is given back."""
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """How a worker runs its handler.
-
-    Args:
-        decode: what the deserializers make of a record; their failures are the job's.
-        on_error: what becomes of a job when its retries in one delivery end: RELEASE or REJECT.
-        drain_seconds: None for one and a half locks, 45 s at least.
-    """
-
-    handler: Handler
-    decode: Decode | None
-    topics: tuple[str, ...]
-    concurrency: int
-    on_error: AcknowledgeType
-    retry: Retry
-    handler_timeout: float | None
-    drain_seconds: float | None
 
 
 class Interrupted(BaseException):
@@ -66,9 +42,12 @@ class Run:
         self.inbox = Mailbox(self._loop)
         self.running: dict[Job, None] = {}
         """Jobs in slots; the watch reads it from another thread."""
-        self._is_coroutine = is_coroutine_handler(plan.handler)
-        self._threads = HandlerThreads(plan.concurrency)
+        self._calls = Calls(plan, self.inbox, self._attempt_ended, self._timed_out)
+        self._retry_policy = plan.retry
+        self._group_waits = False
+        """A released record comes back after the group's back-off."""
         self._ready: deque[Job] = deque()
+        self._lanes = Lanes()
         self._settling: set[Job] = set()
         self._obstacles = Obstacles(plan.retry.max_waiting)
         self._feed: Feed | None = None
@@ -86,7 +65,8 @@ class Run:
 
     def in_hand(self) -> tuple[int, int, int]:
         """Return how many jobs run, wait for a slot, and wait for a retry; safe to call from any thread."""
-        return len(self.running), len(self._ready), len(self._obstacles.waiting)
+        queued = len(self._ready) + len(self._lanes.behind)
+        return len(self.running), queued, len(self._obstacles.waiting)
 
     # the course of a run
 
@@ -136,9 +116,10 @@ class Run:
         if self._checking is not None:
             self._checking.cancel()
         self._runs_last_deliveries = patience > 0
-        for job in [*self._ready, *self._obstacles.waiting]:
-            self._forget(job)
-            self._give_back(job)
+        for job in [*self._ready, *self._obstacles.waiting, *self._lanes.behind]:
+            if job.state is not State.ENDED:
+                self._forget(job)
+                self._give_back(job)
         self._start_ready()
         if not self.running:
             return
@@ -154,6 +135,8 @@ class Run:
         """Release a job that does not run, unless that would archive it: then it is tried once more."""
         if self._runs_last_deliveries and self._is_last_delivery(job):
             job.is_last_attempt = True
+            if job.state is State.BEHIND:
+                return
             job.state = State.READY
             self._ready.append(job)
         else:
@@ -166,7 +149,7 @@ class Run:
         tasks = [job.task for job in late if job.task is not None]
         for job in late:
             self._cancel(job, "the worker stops")
-        for job in [*self._ready, *(job for job in late if job.task is None)]:
+        for job in [*self._ready, *(job for job in late if job.task is None), *self._lanes.behind]:
             if job.state is not State.ENDED:
                 self._release(job)
         if late:
@@ -177,13 +160,17 @@ class Run:
                 if job.state is State.RUNNING:
                     # it ignores its cancellation
                     self._release(job)
-        self._threads.close()
+        self._calls.close()
 
     # what the feed tells
 
     def started(self, member_id: str, limits: Limits) -> None:
         self._delivery_limit = limits.delivery_limit
         self._obstacles.window = limits.window
+        self._group_waits = limits.waits
+        self._lanes.order = limits.order
+        if self._plan.by_group and limits.waits:
+            self._retry_policy = NO_RETRY
         self._log(logging.INFO, "started", topics=self._plan.topics, member=member_id)
 
     def failed(self, error: Exception) -> None:
@@ -201,9 +188,10 @@ class Run:
             if job.state is not State.READY:
                 continue
             self._obstacles.seen(job.record)
+            in_front = self._lanes.enter(job)
             if self.stopping:
                 self._give_back(job)
-            else:
+            elif in_front:
                 self._ready.append(job)
         self._start_ready()
 
@@ -216,7 +204,8 @@ class Run:
         self._cancel(job, "the lock was lost")
         self._forget(job)
         job.state = State.ENDED
-        self._ask_soon()
+        self._leave_lane(job, goes_on=False)
+        self._start_ready()
 
     def settled(self, job: Job, kind: AcknowledgeType, error: KafkaError | None) -> None:
         """The broker has answered an acknowledgement."""
@@ -225,6 +214,9 @@ class Run:
         if error is not None:
             self._counts["lost"] += 1
             self._log(logging.WARNING, "lost", record=job.record, outcome=kind.name.lower(), error=error)
+            if job.lane is not None:
+                # it is delivered again, and those behind it must not be ahead of it
+                self._give_back_rest(job)
         elif told is not None:
             self._counts[told[1].replace(" ", "_")] += 1
             level, event, trace, fields = told
@@ -271,68 +263,7 @@ class Run:
         self._none_running.clear()
         if job.attempts > 1:
             self._post("keep_on", job)
-        if self._is_coroutine:
-            self._start_task(job, self._run_coroutine(job))
-            return
-        if self._plan.handler_timeout is not None:
-            job.timer = self._loop.call_later(self._plan.handler_timeout, self._thread_timed_out, job)
-        try:
-            self._threads.submit(partial(self._run_in_thread, job))
-        except RuntimeError as error:  # no thread can be started
-            self._attempt_ended(job, error)
-
-    def _start_task(self, job: Job, work: Coroutine[Any, Any, BaseException | None]) -> None:
-        job.task = self._loop.create_task(work, name="sharecore handler")
-        job.task.add_done_callback(partial(self._task_ended, job))
-
-    def _task_ended(self, job: Job, task: asyncio.Task[BaseException | None]) -> None:
-        # one that was cancelled before its first step ends as cancelled; all others return what was raised
-        self._attempt_ended(job, asyncio.CancelledError() if task.cancelled() else task.result())
-
-    async def _run_coroutine(self, job: Job) -> BaseException | None:
-        limit = asyncio.timeout(self._plan.handler_timeout)
-        try:
-            async with limit:
-                await finish(self._plan.handler(self._decoded(job.record)))
-        except BaseException as error:
-            # not even SystemExit is anything but a failure of this job; the loop would end at it
-            if not (isinstance(error, TimeoutError) and limit.expired()):
-                return error
-            late = TimeoutError(f"handler_timeout={self._plan.handler_timeout} s has passed")
-            late.__cause__ = error
-            return late
-        return None
-
-    def _run_in_thread(self, job: Job) -> None:
-        result: Any = None
-        error: BaseException | None = None
-        try:
-            result = self._plan.handler(self._decoded(job.record))
-        except BaseException as raised:
-            error = raised
-        self.inbox.post(self._thread_ended, job, result, error)
-
-    def _thread_ended(self, job: Job, result: Any, error: BaseException | None) -> None:
-        job.stop_timer()
-        if error is None and hasattr(result, "__await__") and job.state is State.RUNNING:
-            self._start_task(job, self._run_returned(result))
-            return
-        if error is None:
-            try:
-                check_result(result)
-            except TypeError as refused:
-                error = refused
-        self._attempt_ended(job, error)
-
-    async def _run_returned(self, result: Any) -> BaseException | None:
-        try:
-            await finish(result)
-        except BaseException as error:
-            return error
-        return None
-
-    def _decoded(self, record: Record) -> Record:
-        return record if self._plan.decode is None else self._plan.decode(record)
+        self._calls.start(job)
 
     def _attempt_ended(self, job: Job, error: BaseException | None) -> None:
         """A slot is free again."""
@@ -370,11 +301,8 @@ class Run:
                 job.cancelled = "interrupted"
                 raise Interrupted
 
-    def _thread_timed_out(self, job: Job) -> None:
+    def _timed_out(self, job: Job, error: BaseException) -> None:
         """End the job; its thread keeps the slot, since nothing can end a thread."""
-        job.timer = None
-        limit = self._plan.handler_timeout
-        error = TimeoutError(f"handler_timeout={limit} s has passed, and a thread cannot be ended")
         self._failed(job, error, again=False)
 
     # failures
@@ -383,7 +311,7 @@ class Run:
         """Try a job again, or end this delivery of it."""
         now = self._loop.time()
         job.error = error
-        retry = self._plan.retry
+        retry = self._retry_policy
         if job.attempts == 1:
             job.failed_at = now
         self._obstacles.failed(job)
@@ -400,24 +328,33 @@ class Run:
             or job.is_last_attempt
             or retry.is_over(job.attempts, now - job.failed_at)
         ):
-            self._end_delivery(job, self._plan.on_error)
+            may_wait = again and not (self.stopping or job.is_last_attempt or self._group_waits)
+            if may_wait and self._plan.on_error is _RELEASE and not self._is_last_delivery(job):
+                # it would come back at once, and use up its deliveries within milliseconds
+                job.is_leaving = True
+                self._wait(job, error, retry.wait_seconds(job.record.delivery_count))
+            else:
+                self._end_delivery(job, self._plan.on_error)
         else:
-            wait = retry.wait_seconds(job.attempts)
-            said, job.failure = job.failure, describe(error)
-            self._counts["failed"] += 1
-            self._log(
-                logging.WARNING,
-                "failed",
-                record=job.record,
-                error=error,
-                trace=job.failure != said,
-                attempt=job.attempts,
-                retry_in_seconds=round(wait, 1),
-            )
-            job.state = State.WAITING
-            job.timer = self._loop.call_later(wait, self._retry, job)
-            self._obstacles.waiting[job] = None
-            self._check_later()
+            self._wait(job, error, retry.wait_seconds(job.attempts))
+
+    def _wait(self, job: Job, error: BaseException, seconds: float) -> None:
+        """Have a failed job tried again after a while, or released if it is leaving."""
+        said, job.failure = job.failure, describe(error)
+        self._counts["failed"] += 1
+        self._log(
+            logging.WARNING,
+            "failed",
+            record=job.record,
+            error=error,
+            trace=job.failure != said,
+            attempt=job.attempts,
+            **{"release_in_seconds" if job.is_leaving else "retry_in_seconds": round(seconds, 1)},
+        )
+        job.state = State.WAITING
+        job.timer = self._loop.call_later(seconds, self._retry, job)
+        self._obstacles.waiting[job] = None
+        self._check_later()
 
     def _end_delivery(self, job: Job, kind: AcknowledgeType, level: int = logging.WARNING) -> None:
         assert job.error is not None
@@ -440,9 +377,15 @@ class Run:
     def _retry(self, job: Job) -> None:
         job.timer = None
         del self._obstacles.waiting[job]
+        if job.is_leaving:
+            self._end_delivery(job, _RELEASE)
+        else:
+            self._ready_again(job)
+        self._start_ready()
+
+    def _ready_again(self, job: Job) -> None:
         job.state = State.READY
         self._ready.append(job)
-        self._start_ready()
 
     def _release(self, job: Job) -> None:
         """Give back a job that is not to blame; at the delivery limit that is its end."""
@@ -461,6 +404,23 @@ class Run:
         job.told = (level, event, trace, fields)
         self._settling.add(job)
         self._post("settle", job, kind)
+        self._leave_lane(job, goes_on=kind is not _RELEASE)
+
+    def _leave_lane(self, job: Job, *, goes_on: bool) -> None:
+        """Let the next job of an ended job's lane run, or give back the rest: they come again in order."""
+        if job.lane is None:
+            return
+        if not goes_on:
+            self._give_back_rest(job)
+        following = self._lanes.leave(job)
+        if following is not None and following.state is State.BEHIND:
+            self._ready_again(following)
+
+    def _give_back_rest(self, job: Job) -> None:
+        for other in self._lanes.rest(job):
+            # one in its last delivery would be archived untried: it is worked on after all
+            if not self._is_last_delivery(other):
+                self._release(other)
 
     def _forget(self, job: Job) -> None:
         """Take a job out of wherever it waits."""

@@ -13,6 +13,7 @@ from typing import Any
 from sharecore._core import Record
 from sharecore.client.fetching.lease import AcknowledgeType
 from sharecore.client.settings import Settings, read_settings
+from sharecore.client.workers.calls import Decode, Plan
 from sharecore.client.workers.feed import Feed
 from sharecore.client.workers.figures import Figures
 from sharecore.client.workers.handlers import Handler, check_handler, name_of
@@ -21,7 +22,7 @@ from sharecore.client.workers.health_server import HealthServer
 from sharecore.client.workers.log import WorkerLog
 from sharecore.client.workers.preparation import Needs, check_needs, prepare
 from sharecore.client.workers.retry import NO_RETRY, Backoff, Retry
-from sharecore.client.workers.run import Decode, Plan, Run
+from sharecore.client.workers.run import Run
 from sharecore.client.workers.watch import BLOCKED_SECONDS, Watch
 from sharecore.errors import ConfigError
 
@@ -52,6 +53,7 @@ class Worker:
     concurrency: int
     on_error: AcknowledgeType
     retry: Retry
+    """How failed records are retried in place; where `needs` has a back-off, if the group cannot have one."""
     handler_timeout: float | None
     drain_seconds: float | None
     needs: Needs
@@ -103,6 +105,7 @@ class Worker:
             self.concurrency,
             self.on_error,
             self.retry,
+            self.needs.backoff is not None,
             self.handler_timeout,
             self.drain_seconds,
         )
@@ -212,7 +215,7 @@ def worker(
     *,
     concurrency: int = 1,
     on_error: str = "release",
-    retry: Retry | None = None,
+    retry: Retry | Backoff | None = None,
     backoff: Backoff | None = None,
     handler_timeout: float | None = None,
     drain_seconds: float | None = None,
@@ -237,8 +240,11 @@ def worker(
         on_error: what becomes of a record when its retries in one delivery end. release: it is delivered
             again, up to the group's delivery limit; reject: it is not, and unless `retry` is given, it is
             rejected at its first failure.
-        retry: when a failed record is tried again; see `Retry`.
-        backoff: the same in milliseconds; see `Backoff`.
+        retry: when a failed record is tried again. `Retry`: by this worker, in place. `Backoff`: the group
+            gets this back-off at the start, and a failed record is released at once; the broker redelivers
+            it later. Where a cluster has no such setting, as Apache Kafka, the worker retries in place with
+            these waits, and logs so.
+        backoff: the waits of retries in place, in milliseconds; see `Backoff`.
         handler_timeout: seconds after which a call of the function has failed. A coroutine is cancelled; a
             thread cannot be ended, and keeps its place.
         drain_seconds: how long handlers may go on after `stop`; without it one and a half times the group's
@@ -269,10 +275,16 @@ def worker(
         raise ConfigError(f"handler_timeout={handler_timeout}: more than 0 s are needed")
     if drain_seconds is not None and drain_seconds < 0:
         raise ConfigError(f"drain_seconds={drain_seconds}: 0 s or more are needed")
-    if backoff is not None:
-        retry = backoff.as_retry()
-    policy = retry or (NO_RETRY if on_error == "reject" else Retry())
-    needs = Needs(create_topics, from_beginning, max_deliveries, dead_letters)
+    group_backoff = retry if isinstance(retry, Backoff) else None
+    if group_backoff is not None and on_error == "reject":
+        raise ConfigError(f"retry={retry}: on_error='reject' ends a record at its first failure; drop one")
+    if group_backoff is not None and group_backoff.first_ms == 0:
+        raise ConfigError(f"retry={retry}: first_ms of at least 1 is needed")
+    in_place = backoff if retry is None else retry
+    if isinstance(in_place, Backoff):
+        in_place = in_place.as_retry()
+    policy = in_place or (NO_RETRY if on_error == "reject" else Retry())
+    needs = Needs(create_topics, from_beginning, max_deliveries, dead_letters, group_backoff)
     check_needs(needs)
 
     def decorate(handler: Handler) -> Worker:

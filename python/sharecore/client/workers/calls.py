@@ -1,0 +1,140 @@
+"""Calls of a worker's handler: in a task or in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from sharecore._core import Record
+from sharecore.client.fetching.lease import AcknowledgeType
+from sharecore.client.workers.handlers import Handler, check_result, finish, is_coroutine_handler
+from sharecore.client.workers.jobs import Job, State
+from sharecore.client.workers.mailbox import Mailbox
+from sharecore.client.workers.retry import Retry
+from sharecore.client.workers.threads import HandlerThreads
+
+Decode = Callable[[Record], Record]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a worker runs its handler.
+
+    Args:
+        decode: what the deserializers make of a record; their failures are the job's.
+        on_error: what becomes of a job when its retries in one delivery end: RELEASE or REJECT.
+        by_group: a failed job is released, and comes back after the group's back-off; `retry` counts only
+            where the group has none.
+        drain_seconds: None for one and a half locks, 45 s at least.
+    """
+
+    handler: Handler
+    decode: Decode | None
+    topics: tuple[str, ...]
+    concurrency: int
+    on_error: AcknowledgeType
+    retry: Retry
+    by_group: bool
+    handler_timeout: float | None
+    drain_seconds: float | None
+
+
+class Calls:
+    """Calls the handler with jobs; all methods run in the handlers' loop.
+
+    Args:
+        inbox: the way back from threads.
+        ended: called with a job and what its call raised.
+        timed_out: called with a job whose thread takes too long, and the error that this is.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        inbox: Mailbox,
+        ended: Callable[[Job, BaseException | None], None],
+        timed_out: Callable[[Job, BaseException], None],
+    ) -> None:
+        self._plan, self._inbox, self._ended, self._timed_out = plan, inbox, ended, timed_out
+        self._loop = asyncio.get_running_loop()
+        self._is_coroutine = is_coroutine_handler(plan.handler)
+        self._threads = HandlerThreads(plan.concurrency)
+
+    def close(self) -> None:
+        """Start no more threads."""
+        self._threads.close()
+
+    def start(self, job: Job) -> None:
+        """Call the handler with a job."""
+        if self._is_coroutine:
+            self._start_task(job, self._run_coroutine(job))
+            return
+        if self._plan.handler_timeout is not None:
+            job.timer = self._loop.call_later(self._plan.handler_timeout, self._thread_timed_out, job)
+        try:
+            self._threads.submit(partial(self._run_in_thread, job))
+        except RuntimeError as error:  # no thread can be started
+            self._ended(job, error)
+
+    def _start_task(self, job: Job, work: Coroutine[Any, Any, BaseException | None]) -> None:
+        job.task = self._loop.create_task(work, name="sharecore handler")
+        job.task.add_done_callback(partial(self._task_ended, job))
+
+    def _task_ended(self, job: Job, task: asyncio.Task[BaseException | None]) -> None:
+        # one that was cancelled before its first step ends as cancelled; all others return what was raised
+        self._ended(job, asyncio.CancelledError() if task.cancelled() else task.result())
+
+    async def _run_coroutine(self, job: Job) -> BaseException | None:
+        limit = asyncio.timeout(self._plan.handler_timeout)
+        try:
+            async with limit:
+                await finish(self._plan.handler(self._decoded(job.record)))
+        except BaseException as error:
+            # not even SystemExit is anything but a failure of this job; the loop would end at it
+            if not (isinstance(error, TimeoutError) and limit.expired()):
+                return error
+            late = TimeoutError(f"handler_timeout={self._plan.handler_timeout} s has passed")
+            late.__cause__ = error
+            return late
+        return None
+
+    def _run_in_thread(self, job: Job) -> None:
+        result: Any = None
+        error: BaseException | None = None
+        try:
+            result = self._plan.handler(self._decoded(job.record))
+        except BaseException as raised:
+            error = raised
+        self._inbox.post(self._thread_ended, job, result, error)
+
+    def _thread_ended(self, job: Job, result: Any, error: BaseException | None) -> None:
+        job.stop_timer()
+        if error is None and hasattr(result, "__await__") and job.state is State.RUNNING:
+            self._start_task(job, self._run_returned(result))
+            return
+        if error is None:
+            try:
+                check_result(result)
+            except TypeError as refused:
+                error = refused
+        self._ended(job, error)
+
+    async def _run_returned(self, result: Any) -> BaseException | None:
+        try:
+            await finish(result)
+        except BaseException as error:
+            return error
+        return None
+
+    def _decoded(self, record: Record) -> Record:
+        return record if self._plan.decode is None else self._plan.decode(record)
+
+    def _thread_timed_out(self, job: Job) -> None:
+        job.timer = None
+        limit = self._plan.handler_timeout
+        self._timed_out(
+            job, TimeoutError(f"handler_timeout={limit} s has passed, and a thread cannot be ended")
+        )
