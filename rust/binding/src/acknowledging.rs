@@ -19,15 +19,17 @@ use crate::codes::{
     INVALID_REQUEST, INVALID_SHARE_SESSION_EPOCH, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
 };
+use crate::completion::Completion;
 use crate::convert::{acknowledgements, tuples};
 use crate::error::{kafka_error, kafka_error_in};
+use crate::gathering::{Answerer, Part, PyGather, PyPart};
 use crate::leader::PyLeader;
 use crate::leaders::{PyLeaders, PySessions};
 use crate::session::PyShareSession;
 use crate::share_answer::PyShareAnswer;
 use crate::testing::calls_by_name;
 use crate::uuids::partition_tuple;
-use crate::waiting::{PyGather, PyLater, PyPart};
+use crate::waiting::PyLater;
 
 const NOT_HOSTED: &str = "This server does not host this topic-partition.";
 
@@ -128,27 +130,28 @@ impl<'a, 'py> Begin<'a, 'py> {
         Ok(may)
     }
 
-    /// Hands acknowledgements to the leader, who calls `done`.
+    /// Hands acknowledgements to the leader, who ends `part`.
     fn hand_on(
         &self,
         leader: Option<Bound<'py, PyLeader>>,
         asked: &Asked<'_, '_, 'py>,
-        done: &Bound<'py, PyPart>,
+        part: Part,
     ) -> PyResult<()> {
         let py = self.context.py();
         let Some(leader) = leader else {
             // nothing of it is leased, nor is there a reason to load it
-            return Err(kafka_error(py, UNKNOWN_TOPIC_OR_PARTITION, NOT_HOSTED));
+            let error = kafka_error(py, UNKNOWN_TOPIC_OR_PARTITION, NOT_HOSTED);
+            return part.end(py, Some(error.into_value(py).into_any()));
         };
         let batches: SmallVec<[AckBatch<'_>; 8]> = batches_of(asked.claim.batches).collect();
         if leader.borrow().engine.is_some() {
-            return settle(&leader, &self.member, &batches, done);
+            return settle(&leader, &self.member, &batches, part);
         }
         let late = LateAcknowledgement {
             leader: leader.clone().unbind(),
             member: self.member.clone().unbind(),
             batches: tuples(py, &batches)?.unbind(),
-            done: done.clone().unbind(),
+            part: Some(part),
         };
         leader.call_method0(intern!(py, "load"))?;
         leader.call_method1(intern!(py, "when_loaded"), (late,))?;
@@ -156,50 +159,57 @@ impl<'a, 'py> Begin<'a, 'py> {
     }
 }
 
-/// Has a leader settle what a member holds, who calls `done`.
+/// Has a leader settle what a member holds, who ends `part`; so does a refusal.
 fn settle(
     leader: &Bound<'_, PyLeader>,
     member: &Bound<'_, PyString>,
     batches: &[AckBatch<'_>],
-    done: &Bound<'_, PyPart>,
+    part: Part,
 ) -> PyResult<()> {
+    let py = leader.py();
     if calls_by_name() {
-        let told = (member, tuples(leader.py(), batches)?, done);
-        leader.call_method1("acknowledge", told)?;
-        return Ok(());
+        let done = Bound::new(py, PyPart(Some(part)))?;
+        let told = (member, tuples(py, batches)?, &done);
+        return match leader.call_method1("acknowledge", told) {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                let error = kafka_error_in(py, error)?;
+                PyPart::__call__(&done, Some(error.unbind()))
+            }
+        };
     }
-    PyLeader::settle(leader, &member.to_cow()?, batches, done)
+    match PyLeader::settle(leader, &member.to_cow()?, batches) {
+        Ok(write) => PyLeader::persist(leader, write, Some(Completion::Part(part))),
+        Err(error) => part.end(py, Some(kafka_error_in(py, error)?.unbind())),
+    }
 }
 
 /// An acknowledgement for a leader whose state may still be loading.
-#[pyclass(module = "sharecore._core", frozen)]
+#[pyclass(module = "sharecore._core")]
 struct LateAcknowledgement {
     leader: Py<PyLeader>,
     member: Py<PyString>,
     /// As Python has them: they outlive their request.
     batches: Py<PyList>,
-    done: Py<PyPart>,
-}
-
-impl LateAcknowledgement {
-    fn hand_on(&self, py: Python<'_>) -> PyResult<()> {
-        let batches = acknowledgements(self.batches.bind(py))?;
-        let (leader, member) = (self.leader.bind(py), self.member.bind(py));
-        settle(leader, member, &batches.batches(), self.done.bind(py))
-    }
+    /// None once they were handed on.
+    part: Option<Part>,
 }
 
 #[pymethods]
 impl LateAcknowledgement {
     /// Acknowledges: the state is loaded, or why it is not is known.
-    fn __call__(&self, py: Python<'_>) -> PyResult<()> {
-        match self.hand_on(py) {
-            Ok(()) => Ok(()),
-            Err(error) => {
-                let error = kafka_error_in(py, error)?;
-                PyPart::__call__(self.done.bind(py), Some(error.unbind()))
-            }
-        }
+    fn __call__(late: &Bound<'_, Self>) -> PyResult<()> {
+        let py = late.py();
+        let (leader, member, batches, part) = {
+            let mut held = late.borrow_mut();
+            let (leader, member) = (held.leader.clone_ref(py), held.member.clone_ref(py));
+            (leader, member, held.batches.clone_ref(py), held.part.take())
+        };
+        let Some(part) = part else {
+            return Ok(());
+        };
+        let batches = acknowledgements(batches.bind(py))?;
+        settle(leader.bind(py), member.bind(py), &batches.batches(), part)
     }
 }
 
@@ -234,11 +244,8 @@ pub(crate) fn acknowledge<'py, 'm, 'a: 'm>(
     let any = !some.is_empty();
     for (asked, leader) in some {
         let name = asked.name.clone().into_any().unbind();
-        let done = Bound::new(py, PyGather::part(gather, name))?;
-        if let Err(error) = begin.hand_on(leader, &asked, &done) {
-            let error = kafka_error_in(py, error)?;
-            PyPart::__call__(&done, Some(error.unbind()))?;
-        }
+        let part = PyGather::begin(gather, name);
+        begin.hand_on(leader, &asked, part)?;
     }
     for name in nothing.into_iter().filter(|_| any) {
         let name = name.into_any().unbind();
@@ -307,17 +314,13 @@ impl PyShareAcknowledge {
             .getattr(intern!(py, "connection"))?
             .getattr(intern!(py, "listener"))?
             .unbind();
-        let acknowledged = PyAcknowledged {
-            answer: Py::new(py, PyShareAnswer::new(cluster, listener, lock_ms))?,
-            gather: gather.clone().unbind(),
-        };
+        let answer = Py::new(py, PyShareAnswer::new(cluster, listener, lock_ms))?;
+        let answerer = Answerer::Acknowledged(answer);
         if !gather.borrow().pending() {
-            let answer = acknowledged.__call__(py)?;
-            return Ok(answer.into_bound(py).into_any());
+            return Ok(answerer.answer(&gather)?.into_bound(py));
         }
         let later = Bound::new(py, PyLater::default())?;
-        let then = Py::new(py, acknowledged)?.into_any();
-        PyGather::promise(&gather, later.clone().unbind(), then)?;
+        PyGather::answer(&gather, later.clone().unbind(), answerer)?;
         Ok(later.into_any())
     }
 }
@@ -333,27 +336,5 @@ impl PyShareAcknowledge {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.check)?;
         visit.call(&self.may_read)
-    }
-}
-
-/// Makes the answer to a `ShareAcknowledge` whose acknowledgements have ended.
-#[pyclass(name = "Acknowledged", module = "sharecore._core", frozen)]
-pub(crate) struct PyAcknowledged {
-    answer: Py<PyShareAnswer>,
-    gather: Py<PyGather>,
-}
-
-#[pymethods]
-impl PyAcknowledged {
-    fn __call__(&self, py: Python<'_>) -> PyResult<Py<PyShareAnswer>> {
-        let answer = self.answer.bind(py);
-        PyShareAnswer::acknowledged(answer, self.gather.bind(py), false)?;
-        PyShareAnswer::message(answer)
-    }
-
-    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.answer)?;
-        visit.call(&self.gather)
     }
 }

@@ -9,9 +9,9 @@ use pyo3::{PyTraverseError, PyVisit, intern};
 use sharecore_bounds::{Allowance, Bounds, Rate, Weights};
 use sharecore_share::Limits;
 
+use crate::completion::Named;
 use crate::gather::{Look, PyPartitionFetch, gather, next};
 use crate::leader::PyLeader;
-use crate::waiting::log_failure;
 use crate::waits::PyWaitingShareFetch;
 
 /// Up to so many leaders are kept without a look at which have ended.
@@ -187,7 +187,9 @@ impl PyGroupBounds {
     /// Lets a fetch look again; it waits again where it still gets nothing.
     fn look_again(fetch: &Bound<'_, PyWaitingShareFetch>) -> PyResult<()> {
         match PyWaitingShareFetch::again(fetch) {
-            Err(error) => log_failure(fetch.as_any(), error),
+            Err(error) => {
+                Named::Callable(fetch.clone().into_any().unbind()).failed(fetch.py(), error)
+            }
             Ok(_) => Ok(()),
         }
     }

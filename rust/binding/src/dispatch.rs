@@ -9,7 +9,7 @@ use std::sync::Arc;
 use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyDict, PyList, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyCFunction, PyDict, PyList, PyTuple, PyType};
 use pyo3::{PyTraverseError, PyVisit, intern};
 use sharecore_wire::{Header, Input, read_header};
 
@@ -21,7 +21,7 @@ use crate::produced::PyProduced;
 use crate::reading::{Handle, Read};
 use crate::share_answer::PyShareAnswer;
 use crate::share_fetch::PyShareFetch;
-use crate::slot::{PyPending, disconnect};
+use crate::slot::{Answer, Finish, PyPending, disconnect};
 use crate::waiting::PyLater;
 
 static ENSURE_FUTURE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
@@ -60,23 +60,55 @@ impl<'py> Asked<'_, 'py> {
         if let Some(context) = self.context.get() {
             return Ok(context.clone());
         }
-        let py = self.connection.py();
-        let (class, broker) = {
-            let held = self.dispatch.borrow();
-            (held.context.clone_ref(py), held.broker.clone_ref(py))
-        };
-        let header = &self.header;
-        let values = (
-            broker,
-            self.connection,
-            header.api_key,
-            header.api_version,
-            header.correlation_id,
-            header.client_id,
-        );
-        let made = named(class.bind(py), values.into_pyobject(py)?)?;
+        let made = context_of(self.dispatch, self.connection, &self.header)?;
         Ok(self.context.get_or_init(|| made).clone())
     }
+
+    /// What an answer that comes later needs to make a context.
+    fn later_context(&self) -> LaterContext {
+        match self.context.get() {
+            Some(context) => LaterContext::Made(context.clone().unbind()),
+            None => LaterContext::Of {
+                connection: self.connection.clone().unbind(),
+                api_key: self.header.api_key,
+                api_version: self.header.api_version,
+                client_id: self.header.client_id.map(Box::from),
+            },
+        }
+    }
+}
+
+/// The `RequestContext` of a request.
+fn context_of<'py>(
+    dispatch: &Bound<'py, PyDispatch>,
+    connection: &Bound<'py, PyAny>,
+    header: &Header<'_>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = dispatch.py();
+    let (class, broker) = {
+        let held = dispatch.borrow();
+        (held.context.clone_ref(py), held.broker.clone_ref(py))
+    };
+    let values = (
+        broker,
+        connection,
+        header.api_key,
+        header.api_version,
+        header.correlation_id,
+        header.client_id,
+    );
+    named(class.bind(py), values.into_pyobject(py)?)
+}
+
+/// The context of a request that is answered later: few answers need one.
+enum LaterContext {
+    Made(Py<PyAny>),
+    Of {
+        connection: Py<PyAny>,
+        api_key: i16,
+        api_version: i16,
+        client_id: Option<Box<str>>,
+    },
 }
 
 /// Reads requests, has them handled and writes their answers.
@@ -205,6 +237,96 @@ impl PyDispatch {
         };
         Ok((!answer.is_none()).then_some(answer))
     }
+
+    /// The dispatch of which something is the method that frames go to.
+    pub(crate) fn behind(on_frame: &Bound<'_, PyAny>) -> Option<Py<Self>> {
+        let method = on_frame.cast::<PyCFunction>().ok()?;
+        let name: String = method.getattr("__name__").ok()?.extract().ok()?;
+        let dispatch = method.getattr("__self__").ok()?.cast_into::<Self>().ok()?;
+        (name == "on_frame").then(|| dispatch.unbind())
+    }
+
+    /// Answers one request frame.
+    pub(crate) fn serve<'py>(
+        dispatch: &Bound<'py, Self>,
+        connection: &Bound<'py, PyAny>,
+        frame: &Bound<'py, PyBytes>,
+    ) -> PyResult<Answer> {
+        let py = dispatch.py();
+        let bytes = frame.as_bytes();
+        let mut input = Input::new(bytes, 0);
+        let header = read_header(&mut input).map_err(|error| malformed(py, &error.to_string()))?;
+        let route = match Self::route(dispatch, &header)? {
+            Ok(route) => route,
+            Err(answer) => return Ok(Answer::Ready(answer.extract(py)?)),
+        };
+        let asked = Asked {
+            dispatch,
+            connection,
+            header,
+            context: OnceCell::new(),
+        };
+        let entries_max = dispatch.borrow().entries_max;
+        let (handle, layout) = (&route.handle, route.request.get());
+        let request = Read::of(py, handle, layout, &mut input, entries_max);
+        let request = request.map_err(|stop| stop.into_end(py))?;
+        let (log_requests, broker) = {
+            let held = dispatch.borrow();
+            (held.log_requests, held.broker.clone_ref(py))
+        };
+        if log_requests {
+            dispatch.call_method1("_note", (asked.context()?, bytes.len()))?;
+        }
+        let throttles = broker.bind(py).getattr(intern!(py, "throttles"))?;
+        let meter = if throttles.getattr(intern!(py, "on"))?.is_truthy()? {
+            Some(dispatch.call_method1("_meter", (asked.context()?, bytes.len()))?)
+        } else {
+            None
+        };
+        let context = || asked.context();
+        let ending = Ending {
+            dispatch,
+            route: &route,
+            correlation_id: asked.header.correlation_id,
+            meter: meter.as_ref(),
+        };
+        let answer = match Self::handled(&route, &asked, request, frame) {
+            Ok(Some(answer)) => answer,
+            Ok(None) => {
+                if let Some(meter) = &meter {
+                    let nothing = (route.messages.bind(py), py.None(), PyList::empty(py));
+                    meter.call_method1("settle", nothing)?;
+                }
+                return Ok(Answer::Ready(None));
+            }
+            Err(error) => {
+                return Ok(Answer::Ready(Some(
+                    ending.refuse(error, &context)?.unbind(),
+                )));
+            }
+        };
+        let is_there = answer.is_exact_instance_of::<PyDict>()
+            || answer.is_exact_instance_of::<PyProduced>()
+            || answer.is_exact_instance_of::<PyShareAnswer>();
+        if is_there {
+            return Ok(Answer::Ready(Some(
+                ending.encode(&answer, &context)?.unbind(),
+            )));
+        }
+        let future = future_of(answer)?;
+        if let Some(meter) = &meter {
+            meter.call_method0("rest")?;
+        }
+        let finishing = Finishing {
+            dispatch: dispatch.clone().unbind(),
+            route: Arc::clone(&route),
+            context: asked.later_context(),
+            correlation_id: asked.header.correlation_id,
+            meter: meter.map(Bound::unbind),
+        };
+        let finish = Finish::Frame(Box::new(finishing));
+        Ok(Answer::Pending(future.unbind(), finish))
+    }
 }
 
 /// What ends a connection whose bytes hold no request.
@@ -277,76 +399,14 @@ impl PyDispatch {
         frame: &Bound<'py, PyBytes>,
     ) -> PyResult<Option<Py<PyAny>>> {
         let py = dispatch.py();
-        let bytes = frame.as_bytes();
-        let mut input = Input::new(bytes, 0);
-        let header = read_header(&mut input).map_err(|error| malformed(py, &error.to_string()))?;
-        let route = match Self::route(dispatch, &header)? {
-            Ok(route) => route,
-            Err(answer) => return Ok(Some(answer)),
-        };
-        let asked = Asked {
-            dispatch,
-            connection,
-            header,
-            context: OnceCell::new(),
-        };
-        let entries_max = dispatch.borrow().entries_max;
-        let (handle, layout) = (&route.handle, route.request.get());
-        let request = Read::of(py, handle, layout, &mut input, entries_max);
-        let request = request.map_err(|stop| stop.into_end(py))?;
-        let (log_requests, broker) = {
-            let held = dispatch.borrow();
-            (held.log_requests, held.broker.clone_ref(py))
-        };
-        if log_requests {
-            dispatch.call_method1("_note", (asked.context()?, bytes.len()))?;
-        }
-        let throttles = broker.bind(py).getattr(intern!(py, "throttles"))?;
-        let meter = if throttles.getattr(intern!(py, "on"))?.is_truthy()? {
-            Some(dispatch.call_method1("_meter", (asked.context()?, bytes.len()))?)
-        } else {
-            None
-        };
-        let context = || asked.context();
-        let ending = Ending {
-            dispatch,
-            route: &route,
-            correlation_id: asked.header.correlation_id,
-            meter: meter.as_ref(),
-        };
-        let answer = match Self::handled(&route, &asked, request, frame) {
-            Ok(Some(answer)) => answer,
-            Ok(None) => {
-                if let Some(meter) = &meter {
-                    let nothing = (route.messages.bind(py), py.None(), PyList::empty(py));
-                    meter.call_method1("settle", nothing)?;
-                }
-                return Ok(None);
+        match Self::serve(dispatch, connection, frame)? {
+            Answer::Pending(future, finish) => {
+                let pending = PyPending::of(future, finish);
+                Ok(Some(Py::new(py, pending)?.into_any()))
             }
-            Err(error) => return Ok(Some(ending.refuse(error, &context)?.into_any().unbind())),
-        };
-        let is_there = answer.is_exact_instance_of::<PyDict>()
-            || answer.is_exact_instance_of::<PyProduced>()
-            || answer.is_exact_instance_of::<PyShareAnswer>();
-        if is_there {
-            return Ok(Some(ending.encode(&answer, &context)?.into_any().unbind()));
+            Answer::Ready(parts) => Ok(parts.map(Py::into_any)),
+            Answer::Finishing | Answer::Close(_) => Ok(None),
         }
-        let future = future_of(answer)?;
-        if let Some(meter) = &meter {
-            meter.call_method0("rest")?;
-        }
-        let finish = PyFinish {
-            dispatch: dispatch.clone().unbind(),
-            route: Arc::clone(&route),
-            context: asked.context()?.unbind(),
-            correlation_id: asked.header.correlation_id,
-            meter: meter.map(Bound::unbind),
-        };
-        let pending = PyPending {
-            future: future.unbind(),
-            finish: Py::new(py, finish)?.into_any(),
-        };
-        Ok(Some(Py::new(py, pending)?.into_any()))
     }
 
     #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
@@ -366,31 +426,52 @@ impl PyDispatch {
 }
 
 /// Turns what a handler has waited for into the frame of its answer.
-#[pyclass(name = "Finish", module = "sharecore._core", frozen)]
-pub(crate) struct PyFinish {
+pub(crate) struct Finishing {
     dispatch: Py<PyDispatch>,
     route: Arc<Route>,
-    context: Py<PyAny>,
+    context: LaterContext,
     correlation_id: i32,
     meter: Option<Py<PyAny>>,
 }
 
-#[pymethods]
-impl PyFinish {
-    fn __call__<'py>(&self, done: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyList>>> {
+impl Finishing {
+    fn context<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match &self.context {
+            LaterContext::Made(context) => Ok(context.bind(py).clone()),
+            LaterContext::Of {
+                connection,
+                api_key,
+                api_version,
+                client_id,
+            } => {
+                let header = Header {
+                    api_key: *api_key,
+                    api_version: *api_version,
+                    correlation_id: self.correlation_id,
+                    client_id: client_id.as_deref(),
+                };
+                context_of(self.dispatch.bind(py), connection.bind(py), &header)
+            }
+        }
+    }
+
+    /// The frame; `done`: the future.
+    pub(crate) fn frame<'py>(
+        &self,
+        done: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyList>>> {
         let py = done.py();
         let meter = self.meter.as_ref().map(|meter| meter.bind(py).clone());
         if let Some(meter) = &meter {
             meter.call_method0("resume")?;
         }
-        let dispatch = self.dispatch.bind(py);
         let ending = Ending {
-            dispatch,
+            dispatch: self.dispatch.bind(py),
             route: &self.route,
             correlation_id: self.correlation_id,
             meter: meter.as_ref(),
         };
-        let context = || Ok(self.context.bind(py).clone());
+        let context = || self.context(py);
         let (error, value) = if let Ok(later) = done.cast::<PyLater>() {
             later.borrow().outcome(py)
         } else {
@@ -411,10 +492,34 @@ impl PyFinish {
         }
     }
 
+    pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.dispatch)?;
+        match &self.context {
+            LaterContext::Made(context) => visit.call(context)?,
+            LaterContext::Of { connection, .. } => visit.call(connection)?,
+        }
+        visit.call(&self.meter)
+    }
+}
+
+/// A `Finishing` for those who call it from Python.
+#[pyclass(name = "Finish", module = "sharecore._core", frozen)]
+pub(crate) struct PyFinish(Box<Finishing>);
+
+impl PyFinish {
+    pub(crate) fn new(finishing: Box<Finishing>) -> Self {
+        Self(finishing)
+    }
+}
+
+#[pymethods]
+impl PyFinish {
+    fn __call__<'py>(&self, done: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyList>>> {
+        self.0.frame(done)
+    }
+
     #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.dispatch)?;
-        visit.call(&self.context)?;
-        visit.call(&self.meter)
+        self.0.visit(&visit)
     }
 }

@@ -11,6 +11,7 @@ use pyo3::{PyTraverseError, PyVisit};
 
 use crate::answers::{Outgoing, PyAnswerBudget};
 use crate::budget::PyMemoryBudget;
+use crate::dispatch::PyDispatch;
 use crate::intake::Intake;
 use crate::pipeline::charged;
 use crate::slot::{Answer, PySlot};
@@ -31,8 +32,9 @@ pub(crate) const NOT_HANDED_ON: u8 = WRITE | THROTTLE | CHECK;
 #[pyclass(name = "Exchange", module = "sharecore._core", subclass)]
 pub(crate) struct PyExchange {
     /// What frames go to, called with the connection and the frame.
-    #[pyo3(get, set)]
-    pub(crate) on_frame: Py<PyAny>,
+    on_frame: Py<PyAny>,
+    /// The dispatch whose method that is, if it is one's.
+    dispatch: Option<Py<PyDispatch>>,
     #[pyo3(get, set)]
     pub(crate) closed: bool,
     #[pyo3(get, set, name = "_transport")]
@@ -63,6 +65,12 @@ pub(crate) struct PyExchange {
 impl PyExchange {
     pub(crate) fn is_closed(&self) -> bool {
         self.closed
+    }
+
+    /// The dispatch that frames go to, if it is that alone.
+    pub(crate) fn dispatch<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyDispatch>> {
+        let dispatch = self.dispatch.as_ref();
+        dispatch.map(|dispatch| dispatch.bind(py).clone())
     }
 
     /// Who answers for the memory that the client takes.
@@ -175,8 +183,10 @@ impl PyExchange {
     ) -> PyResult<Self> {
         let limits = server.getattr("limits")?;
         let now = server.getattr("now")?;
+        let on_frame = server.getattr("on_frame")?;
         Ok(Self {
-            on_frame: server.getattr("on_frame")?.unbind(),
+            dispatch: PyDispatch::behind(&on_frame),
+            on_frame: on_frame.unbind(),
             closed: false,
             transport: None,
             budget: server.getattr("budget")?.extract()?,
@@ -199,6 +209,17 @@ impl PyExchange {
             paused: 0,
             pumping: false,
         })
+    }
+
+    #[getter]
+    pub(crate) fn on_frame(&self, py: Python<'_>) -> Py<PyAny> {
+        self.on_frame.clone_ref(py)
+    }
+
+    #[setter]
+    fn set_on_frame(&mut self, on_frame: &Bound<'_, PyAny>) {
+        self.dispatch = PyDispatch::behind(on_frame);
+        self.on_frame = on_frame.clone().unbind();
     }
 
     #[getter]
@@ -334,7 +355,7 @@ impl PyExchange {
             .iter()
             .filter_map(|slot| match &slot.borrow(py).answer {
                 Answer::Pending(future, _) => Some(future.clone_ref(py)),
-                Answer::Ready(_) | Answer::Close(_) => None,
+                Answer::Finishing | Answer::Ready(_) | Answer::Close(_) => None,
             });
         Ok(waiting.collect())
     }
@@ -431,6 +452,7 @@ impl PyExchange {
     #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.on_frame)?;
+        visit.call(&self.dispatch)?;
         visit.call(&self.transport)?;
         visit.call(&self.budget)?;
         visit.call(&self.answers)?;

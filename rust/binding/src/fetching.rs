@@ -8,12 +8,12 @@ use pyo3::types::{PyDict, PyTuple};
 use pyo3::{PyTraverseError, PyVisit, intern};
 
 use crate::gather::PyPartitionFetch;
+use crate::gathering::{Part, PyGather};
 use crate::leader::PyLeader;
 use crate::leaders::PyLeaders;
 use crate::session::PyShareSession;
 use crate::share_answer::{PyShareAnswer, check_led};
 use crate::uuids::{PartitionId, partition_id, partition_tuple};
-use crate::waiting::{PyGather, PyLater, PyPart};
 use crate::waits::PyWaitingShareFetch;
 
 /// A request whose answer is not known yet.
@@ -31,7 +31,7 @@ pub(crate) struct PyShareFetching {
     fetched: Vec<Py<PyPartitionFetch>>,
     /// The fetch while it waits, and what is called when it has ended.
     pub(crate) fetch: Option<Py<PyWaitingShareFetch>>,
-    pub(crate) part: Option<Py<PyPart>>,
+    pub(crate) part: Option<Part>,
 }
 
 impl PyShareFetching {
@@ -78,7 +78,24 @@ impl PyShareFetching {
             (held.fetch.take(), held.part.take())
         };
         drop(fetch);
-        part.map_or(Ok(()), |part| PyPart::__call__(part.bind(py), None))
+        part.map_or(Ok(()), |part| part.end(py, None))
+    }
+
+    /// The request has its answer, or its client has gone.
+    pub(crate) fn answered(fetching: &Bound<'_, Self>, is_cancelled: bool) -> PyResult<()> {
+        let py = fetching.py();
+        let session = fetching.borrow().session.clone_ref(py);
+        let waiting = session.borrow(py).fetches.clone_ref(py);
+        if waiting.bind(py).contains(fetching)? {
+            waiting.bind(py).del_item(fetching)?;
+        }
+        if is_cancelled {
+            let fetch = fetching.borrow_mut().fetch.take();
+            if let Some(fetch) = fetch {
+                PyWaitingShareFetch::cancel(fetch.bind(py));
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn answer(fetching: &Bound<'_, Self>) -> PyResult<Py<PyShareAnswer>> {
@@ -204,26 +221,6 @@ impl PyShareFetching {
         Ok(())
     }
 
-    fn _done(fetching: &Bound<'_, Self>, later: &Bound<'_, PyLater>) -> PyResult<()> {
-        let py = fetching.py();
-        let session = fetching.borrow().session.clone_ref(py);
-        let waiting = session.borrow(py).fetches.clone_ref(py);
-        if waiting.bind(py).contains(fetching)? {
-            waiting.bind(py).del_item(fetching)?;
-        }
-        if later.borrow().cancelled() {
-            let fetch = fetching.borrow_mut().fetch.take();
-            if let Some(fetch) = fetch {
-                PyWaitingShareFetch::cancel(fetch.bind(py));
-            }
-        }
-        Ok(())
-    }
-
-    fn _answer(fetching: &Bound<'_, Self>) -> PyResult<Py<PyShareAnswer>> {
-        Self::answer(fetching)
-    }
-
     #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.cluster)?;
@@ -234,7 +231,7 @@ impl PyShareFetching {
         visit.call(&self.refused)?;
         self.fetched.iter().try_for_each(|each| visit.call(each))?;
         visit.call(&self.fetch)?;
-        visit.call(&self.part)
+        self.part.as_ref().map_or(Ok(()), |part| part.visit(&visit))
     }
 
     fn __clear__(&mut self) {

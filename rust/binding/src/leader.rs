@@ -10,12 +10,15 @@ use sharecore_share::Writes;
 
 use crate::bounds::PyGroupBounds;
 use crate::codes::NOT_LEADER_OR_FOLLOWER;
+use crate::completion::{Completion, Ended};
 use crate::convert::acknowledgements;
 use crate::error::{kafka_error, kafka_error_in};
+use crate::gathering::PyPart;
 use crate::partition::{PyPartition, PyWrite};
 use crate::session::PyShareSession;
+use crate::testing::calls_by_name;
 use crate::uuids::{PartitionId, partition_id};
-use crate::written::PyWritten;
+use crate::written::{Change, PyWritten};
 
 /// A clock that is set anew is noticed after this time.
 const WALL_AHEAD_MS_MAX: i64 = 60_000;
@@ -113,6 +116,60 @@ impl PyLeader {
         };
         leader.call_method1(intern!(leader.py(), "_check_engine"), (error,))?;
         Ok(None)
+    }
+
+    /// Writes a change that has begun, by name where a test has it so.
+    pub(crate) fn persist(
+        leader: &Bound<'_, Self>,
+        write: Option<Py<PyWrite>>,
+        done: Option<Completion>,
+    ) -> PyResult<()> {
+        if !calls_by_name() {
+            return Self::write(leader, write, done);
+        }
+        let py = leader.py();
+        let done = match done {
+            Some(Completion::Part(part)) => {
+                Some(Bound::new(py, PyPart(Some(part)))?.into_any().unbind())
+            }
+            Some(Completion::Call(call)) => Some(call),
+            _ => None,
+        };
+        leader.call_method1("_persist", (write, done)).map(|_| ())
+    }
+
+    /// Writes a change that has begun; None is none.
+    fn write(
+        leader: &Bound<'_, Self>,
+        write: Option<Py<PyWrite>>,
+        done: Option<Completion>,
+    ) -> PyResult<()> {
+        let py = leader.py();
+        let (Some(write), Some(engine)) = (write, Self::engine(leader)) else {
+            return done.map_or(Ok(()), |done| done.end(py, Ended::Write(None)));
+        };
+        let (state_epoch, leader_epoch) = {
+            let mut held = leader.borrow_mut();
+            held.writes.begin();
+            (held.state_epoch, held.leader_epoch)
+        };
+        let change = Box::new(Change {
+            leader: leader.clone().unbind(),
+            engine: engine.unbind(),
+            write: write.clone_ref(py),
+            done,
+        });
+        let key = leader.getattr(intern!(py, "key"))?;
+        let persister = leader.getattr(intern!(py, "_persister"))?;
+        let written = Bound::new(py, PyWritten::new(change))?;
+        let asked = (key, state_epoch, leader_epoch, write, &written);
+        match persister.call_method1(intern!(py, "write"), asked) {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                let error = kafka_error_in(py, error)?;
+                PyWritten::end(&written, Some(error))
+            }
+        }
     }
 
     /// Has somebody called when the locks that begin now run out, or earlier.
@@ -328,7 +385,8 @@ impl PyLeader {
         done: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let batches = acknowledgements(batches)?;
-        Self::settle(leader, member, &batches.batches(), done)
+        let write = Self::settle(leader, member, &batches.batches())?;
+        Self::persist(leader, write, Some(Completion::of(done)))
     }
 
     /// Writes a change that has begun; None is none.
@@ -336,38 +394,9 @@ impl PyLeader {
     pub(crate) fn _persist(
         leader: &Bound<'_, Self>,
         write: Option<Py<PyWrite>>,
-        done: Option<Py<PyAny>>,
+        done: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let py = leader.py();
-        let done = done.filter(|done| !done.is_none(py));
-        let (Some(write), Some(engine)) = (write, Self::engine(leader)) else {
-            return match done {
-                Some(done) => done.call1(py, (py.None(),)).map(|_| ()),
-                None => Ok(()),
-            };
-        };
-        let (state_epoch, leader_epoch) = {
-            let mut held = leader.borrow_mut();
-            held.writes.begin();
-            (held.state_epoch, held.leader_epoch)
-        };
-        let key = leader.getattr(intern!(py, "key"))?;
-        let persister = leader.getattr(intern!(py, "_persister"))?;
-        let written = PyWritten {
-            leader: leader.clone().unbind(),
-            engine: engine.unbind(),
-            write: write.clone_ref(py),
-            done,
-        };
-        let written = Bound::new(py, written)?;
-        let asked = (key, state_epoch, leader_epoch, write, &written);
-        match persister.call_method1(intern!(py, "write"), asked) {
-            Ok(_) => Ok(()),
-            Err(error) => {
-                let error = kafka_error_in(py, error)?;
-                PyWritten::end(&written, Some(error))
-            }
-        }
+        Self::write(leader, write, Completion::of_some(done))
     }
 
     fn wake(leader: &Bound<'_, Self>) -> PyResult<()> {

@@ -11,6 +11,7 @@ mod clock;
 mod codes;
 mod columns;
 mod combine;
+mod completion;
 mod compression;
 mod convert;
 mod dispatch;
@@ -19,6 +20,7 @@ mod error;
 mod exchange;
 mod fetching;
 mod gather;
+mod gathering;
 mod heap;
 mod intake;
 mod large;
@@ -109,6 +111,8 @@ mod _core {
     #[pymodule_export]
     use crate::gather::PyPartitionFetch;
     #[pymodule_export]
+    use crate::gathering::PyGather;
+    #[pymodule_export]
     use crate::heap::use_one_heap;
     #[pymodule_export]
     use crate::large::PyWritten;
@@ -175,7 +179,7 @@ mod _core {
     #[pymodule_export]
     use crate::tickets::{PyStoredLog, PyTickets};
     #[pymodule_export]
-    use crate::waiting::{PyGather, PyLater, PyTicket, settle};
+    use crate::waiting::{PyLater, PyTicket, settle};
     #[pymodule_export]
     use crate::waits::{PyTimeouts, PyWaitingShareFetch};
     #[pymodule_export]

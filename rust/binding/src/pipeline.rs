@@ -9,6 +9,8 @@ use sharecore_wire::{SIZE_BYTES, SMALL_BYTES};
 use smallvec::SmallVec;
 
 use crate::budget::PyMemoryBudget;
+use crate::completion::Completion;
+use crate::dispatch::PyDispatch;
 use crate::exchange::{CLOSING, NOT_HANDED_ON, PIPELINE, PyExchange};
 use crate::slot::{Answer, PyPending, PySlot, told_to_disconnect};
 use crate::unsent::size_of;
@@ -155,8 +157,11 @@ impl PyExchange {
     ) -> PyResult<()> {
         let py = exchange.py();
         let size = frame.as_bytes().len() + SIZE_BYTES;
-        let on_frame = exchange.borrow().on_frame.clone_ref(py);
-        let handled = on_frame.call1(py, (exchange, &frame));
+        let dispatch = exchange.borrow().dispatch(py);
+        let handled = match dispatch {
+            Some(dispatch) => PyDispatch::serve(&dispatch, exchange.as_any(), &frame),
+            None => Self::ask(exchange, &frame),
+        };
         // whoever waits keeps what it needs
         drop(frame);
         let charged = std::mem::take(&mut exchange.borrow_mut().handling);
@@ -168,7 +173,7 @@ impl PyExchange {
             }
         };
         let answer = match handled {
-            Ok(answer) => answer.into_bound(py),
+            Ok(answer) => answer,
             Err(error) => {
                 let reason = told_to_disconnect(py, error)?;
                 freed(exchange)?;
@@ -176,33 +181,27 @@ impl PyExchange {
             }
         };
         if exchange.borrow().closed {
-            if let Ok(pending) = answer.cast::<PyPending>() {
-                pending
-                    .get()
-                    .future
-                    .call_method0(py, intern!(py, "cancel"))?;
+            if let Answer::Pending(future, _) = answer {
+                future.call_method0(py, intern!(py, "cancel"))?;
             }
             return Ok(());
         }
-        if let Ok(pending) = answer.cast::<PyPending>() {
-            let PyPending { future, finish } = pending.get();
-            let waited = Answer::Pending(future.clone_ref(py), finish.clone_ref(py));
-            let slot = Self::slot(exchange, size, is_alone, waited)?;
+        if let Answer::Pending(future, _) = &answer {
+            let future = future.bind(py).clone();
+            let slot = Self::slot(exchange, size, is_alone, answer)?;
             if is_alone && size > SMALL_BYTES {
                 Self::park(exchange, &slot, size)?;
             }
-            return match future.bind(py).cast::<PyLater>() {
-                Ok(later) => PyLater::add_done_callback(later, slot.into_any()),
+            return match future.cast::<PyLater>() {
+                Ok(later) => PyLater::when_done(later, Completion::Slot(slot)),
                 Err(_) => future
-                    .call_method1(py, "add_done_callback", (slot,))
+                    .call_method1("add_done_callback", (slot,))
                     .map(|_| ()),
             };
         }
-        let parts: Option<Bound<'_, PyList>> = answer.extract()?;
         let waits = !exchange.borrow().slots.is_empty();
         if waits {
-            let ready = Answer::Ready(parts.map(Bound::unbind));
-            Self::slot(exchange, size, is_alone, ready)?;
+            Self::slot(exchange, size, is_alone, answer)?;
             return if exchange.borrow().outgoing.ready > 0 {
                 Self::recount(exchange)
             } else {
@@ -210,10 +209,22 @@ impl PyExchange {
             };
         }
         freed(exchange)?;
-        match parts {
-            Some(parts) => Self::write(exchange, &parts),
-            None => Ok(()),
+        match answer {
+            Answer::Ready(Some(parts)) => Self::write(exchange, parts.bind(py)),
+            _ => Ok(()),
         }
+    }
+
+    /// The answer of a handler of frames that is Python's.
+    fn ask(exchange: &Bound<'_, Self>, frame: &Bound<'_, PyBytes>) -> PyResult<Answer> {
+        let py = exchange.py();
+        let on_frame = exchange.borrow().on_frame(py);
+        let answer = on_frame.call1(py, (exchange, frame))?.into_bound(py);
+        if let Ok(pending) = answer.cast::<PyPending>() {
+            let (future, finish) = pending.borrow_mut().take(py)?;
+            return Ok(Answer::Pending(future, finish));
+        }
+        Ok(Answer::Ready(answer.extract()?))
     }
 
     /// Writes the answers that are next, together.
@@ -228,7 +239,7 @@ impl PyExchange {
                 let ready = held
                     .slots
                     .front()
-                    .is_some_and(|first| !matches!(first.borrow(py).answer, Answer::Pending(..)));
+                    .is_some_and(|first| first.borrow(py).answer.is_known());
                 if ready { held.slots.pop_front() } else { None }
             };
             let Some(slot) = next else { break };
@@ -262,7 +273,7 @@ impl PyExchange {
                     closes = Some(reason);
                     break;
                 }
-                Answer::Ready(None) | Answer::Pending(..) => {}
+                Answer::Ready(None) | Answer::Pending(..) | Answer::Finishing => {}
             }
         }
         Self::free(exchange, freed)?;

@@ -9,16 +9,15 @@ use sharecore_engine::AckBatch;
 use crate::codes::INVALID_RECORD_STATE;
 use crate::error::{kafka_error, kafka_error_in};
 use crate::leader::PyLeader;
-use crate::testing::calls_by_name;
+use crate::partition::PyWrite;
 
 impl PyLeader {
-    /// Settles, gives back or renews what a member holds; `done` is called once that is durable.
+    /// Settles, gives back or renews what a member holds; returns the change that is to be persisted.
     pub(crate) fn settle(
         leader: &Bound<'_, Self>,
         member: &str,
         batches: &[AckBatch<'_>],
-        done: &Bound<'_, PyAny>,
-    ) -> PyResult<()> {
+    ) -> PyResult<Option<Py<PyWrite>>> {
         let py = leader.py();
         let Some(engine) = Self::engine(leader) else {
             return Err(PyErr::from_value(Self::no_engine(leader)));
@@ -46,12 +45,7 @@ impl PyLeader {
             let first = first.fold(start_offset, i64::min);
             leader.borrow().check_passed_over(py, first, start_offset)?;
         }
-        let write = write.map(|write| Py::new(py, write)).transpose()?;
-        if calls_by_name() {
-            leader.call_method1("_persist", (write, done))?;
-            return Ok(());
-        }
-        Self::_persist(leader, write, Some(done.clone().unbind()))
+        write.map(|write| Py::new(py, write)).transpose()
     }
 
     /// Refuses what would be answered well without a write, though a write about it has failed: after a restart its

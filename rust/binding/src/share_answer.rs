@@ -13,10 +13,10 @@ use sharecore_wire::typed::share_fetch::AcquiredRecords;
 
 use crate::error::kafka_error_in;
 use crate::gather::PyPartitionFetch;
+use crate::gathering::PyGather;
 use crate::layout::{Answers, PyLayout};
 use crate::parts::Parts;
 use crate::uuids::{PartitionId, partition_id};
-use crate::waiting::PyGather;
 
 /// Partitions by the tuples that Python has for them.
 type Told = Answer<Py<PyTuple>, Py<PyBytes>>;

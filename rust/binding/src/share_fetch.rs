@@ -13,15 +13,17 @@ use sharecore_wire::typed::share_fetch::ShareFetchRequest;
 
 use crate::acknowledging::acknowledge;
 use crate::codes::INVALID_REQUEST;
+use crate::completion::Completion;
 use crate::error::{kafka_error, kafka_error_in};
 use crate::exchange::PyExchange;
 use crate::fetching::PyShareFetching;
+use crate::gathering::{Answerer, PyGather};
 use crate::leader::PyLeader;
 use crate::leaders::PySessions;
 use crate::look::PyShareLook;
 use crate::session::PyShareSession;
 use crate::uuids::{PartitionId, partition_id, partition_tuple};
-use crate::waiting::{PyGather, PyLater};
+use crate::waiting::PyLater;
 use crate::waits::PyWaitingShareFetch;
 
 fn invalid(py: Python<'_>, invalid: &Invalid) -> PyErr {
@@ -176,12 +178,11 @@ impl<'py> Asked<'_, '_, '_, 'py> {
                 .into_any());
         }
         let later = Bound::new(py, PyLater::default())?;
-        let answer = fetching.getattr(intern!(py, "_answer"))?.unbind();
-        PyGather::promise(&gather, later.clone().unbind(), answer)?;
+        let answerer = Answerer::Fetched(fetching.clone().unbind());
+        PyGather::answer(&gather, later.clone().unbind(), answerer)?;
         let waiting = session.borrow().fetches.clone_ref(py);
         waiting.bind(py).set_item(&fetching, py.None())?;
-        let done = fetching.getattr(intern!(py, "_done"))?.unbind();
-        PyLater::add_done_callback(&later, done)?;
+        PyLater::when_done(&later, Completion::Fetch(fetching.unbind()))?;
         Ok(later.into_any())
     }
 
@@ -218,7 +219,7 @@ impl<'py> Asked<'_, '_, '_, 'py> {
         if let Some(fetched) = PyShareLook::begin(&look, max_wait_ms)? {
             return PyShareFetching::end(fetching, fetched);
         }
-        let part = Py::new(py, PyGather::lasting_part(gather, py.None()))?;
+        let part = PyGather::lasting_part(gather, py.None());
         fetching.borrow_mut().part = Some(part);
         let timeouts = self.share.getattr(intern!(py, "timeouts"))?.cast_into()?;
         let ended = fetching.clone().into_any();

@@ -1,10 +1,12 @@
 //! The places of requests in the order of their answers, for `exchange`.
 
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyList;
 use pyo3::{PyTraverseError, PyVisit};
 
+use crate::dispatch::{Finishing, PyFinish};
 use crate::exchange::PyExchange;
 use crate::unsent::size_of;
 use crate::waiting::PyLater;
@@ -33,37 +35,100 @@ pub(crate) fn told_to_disconnect(py: Python<'_>, error: PyErr) -> PyResult<Strin
     }
 }
 
+/// What turns an answer that was waited for into buffers.
+pub(crate) enum Finish {
+    /// A callable of Python's, called with the future.
+    Call(Py<PyAny>),
+    Frame(Box<Finishing>),
+}
+
+impl Finish {
+    fn frame(self, future: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyList>>> {
+        match self {
+            Finish::Call(call) => Ok(call.call1(future.py(), (future,))?.extract(future.py())?),
+            Finish::Frame(finishing) => Ok(finishing.frame(future)?.map(Bound::unbind)),
+        }
+    }
+
+    pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match self {
+            Finish::Call(call) => visit.call(call),
+            Finish::Frame(finishing) => finishing.visit(visit),
+        }
+    }
+}
+
 /// An answer that is not known yet: a future, and what turns it into buffers.
-#[pyclass(name = "Pending", module = "sharecore._core", frozen)]
+#[pyclass(name = "Pending", module = "sharecore._core")]
 pub(crate) struct PyPending {
     #[pyo3(get)]
     pub(crate) future: Py<PyAny>,
-    #[pyo3(get)]
-    pub(crate) finish: Py<PyAny>,
+    /// None once the answer waits in its place.
+    finish: Option<Finish>,
+}
+
+impl PyPending {
+    pub(crate) fn of(future: Py<PyAny>, finish: Finish) -> Self {
+        Self {
+            future,
+            finish: Some(finish),
+        }
+    }
+
+    /// The future, and what turns it into buffers; that can be had once.
+    pub(crate) fn take(&mut self, py: Python<'_>) -> PyResult<(Py<PyAny>, Finish)> {
+        let finish = self.finish.take();
+        let finish = finish.ok_or_else(|| PyRuntimeError::new_err("the answer waits already"))?;
+        Ok((self.future.clone_ref(py), finish))
+    }
 }
 
 #[pymethods]
 impl PyPending {
     #[new]
     fn new(future: Py<PyAny>, finish: Py<PyAny>) -> Self {
-        Self { future, finish }
+        Self::of(future, Finish::Call(finish))
+    }
+
+    #[getter]
+    fn finish(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let call = match self.take(py)?.1 {
+            Finish::Call(call) => call,
+            Finish::Frame(finishing) => Py::new(py, PyFinish::new(finishing))?.into_any(),
+        };
+        self.finish = Some(Finish::Call(call.clone_ref(py)));
+        Ok(call)
     }
 
     #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.future)?;
-        visit.call(&self.finish)
+        let finish = self.finish.as_ref();
+        finish.map_or(Ok(()), |finish| finish.visit(&visit))
+    }
+
+    fn __clear__(&mut self) {
+        self.finish = None;
     }
 }
 
 /// What a request is answered with.
 pub(crate) enum Answer {
     /// The future, and what turns it into buffers.
-    Pending(Py<PyAny>, Py<PyAny>),
+    Pending(Py<PyAny>, Finish),
+    /// The future is done, and is being turned into buffers.
+    Finishing,
     /// Buffers to send, or nothing.
     Ready(Option<Py<PyList>>),
     /// The connection closes here.
     Close(String),
+}
+
+impl Answer {
+    /// Whether it is known.
+    pub(crate) fn is_known(&self) -> bool {
+        matches!(self, Answer::Ready(_) | Answer::Close(_))
+    }
 }
 
 /// A request that has been handed on.
@@ -80,16 +145,15 @@ pub(crate) struct PySlot {
     pub(crate) answer_bytes: u64,
 }
 
-#[pymethods]
 impl PySlot {
     /// What it waited for is there.
-    fn __call__(slot: &Bound<'_, Self>, future: &Bound<'_, PyAny>) -> PyResult<()> {
+    pub(crate) fn ended(slot: &Bound<'_, Self>, future: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = slot.py();
         let (exchange, finish) = {
             let mut held = slot.borrow_mut();
-            let Answer::Pending(_, finish) =
-                std::mem::replace(&mut held.answer, Answer::Ready(None))
-            else {
+            let before = std::mem::replace(&mut held.answer, Answer::Ready(None));
+            let Answer::Pending(_, finish) = before else {
+                held.answer = before;
                 return Ok(());
             };
             (held.exchange.clone_ref(py), finish)
@@ -103,11 +167,9 @@ impl PySlot {
             Err(_) => future.call_method0("cancelled")?.is_truthy()?,
         };
         if !is_cancelled {
-            // until it is finished it is not ready
-            slot.borrow_mut().answer =
-                Answer::Pending(future.clone().unbind(), finish.clone_ref(py));
-            match finish.call1(py, (future,)) {
-                Ok(parts) => slot.borrow_mut().answer = Answer::Ready(parts.extract(py)?),
+            slot.borrow_mut().answer = Answer::Finishing;
+            match finish.frame(future) {
+                Ok(parts) => slot.borrow_mut().answer = Answer::Ready(parts),
                 Err(error) => {
                     let reason = told_to_disconnect(py, error)?;
                     exchange.call_method1("close", (reason,))?;
@@ -126,13 +188,21 @@ impl PySlot {
         slot.borrow_mut().answer_bytes = bytes;
         PyExchange::note_ready(exchange, bytes)
     }
+}
+
+#[pymethods]
+impl PySlot {
+    /// A future of Python's is done.
+    fn __call__(slot: &Bound<'_, Self>, future: &Bound<'_, PyAny>) -> PyResult<()> {
+        Self::ended(slot, future)
+    }
 
     #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.exchange)?;
         if let Answer::Pending(future, finish) = &self.answer {
             visit.call(future)?;
-            visit.call(finish)?;
+            finish.visit(&visit)?;
         }
         Ok(())
     }

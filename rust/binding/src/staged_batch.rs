@@ -4,8 +4,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 use pyo3::{PyTraverseError, PyVisit, intern};
 
+use crate::completion::Completion;
 use crate::staging::PyStaging;
-use crate::waiting::PyTicket;
 
 /// Records that go out together, and who waits for them.
 #[pyclass(name = "StagedBatch", module = "sharecore._core")]
@@ -15,9 +15,9 @@ pub(crate) struct PyStagedBatch {
     pub(crate) producer: Option<Py<PyAny>>,
     #[pyo3(get)]
     pub(crate) records: Py<PyList>,
-    pub(crate) waiting: Vec<Py<PyAny>>,
+    pub(crate) waiting: Vec<Completion>,
     /// Called with how the write has really ended, before `waiting`; a time-out does not end it.
-    pub(crate) ended: Vec<Py<PyAny>>,
+    pub(crate) ended: Vec<Completion>,
     /// Records by their number, and who is told of the offset of each.
     pub(crate) placed: Vec<(usize, Py<PyAny>)>,
     pub(crate) now_ms: i64,
@@ -57,17 +57,13 @@ impl PyStagedBatch {
 #[pymethods]
 impl PyStagedBatch {
     /// Has somebody told how it ends.
-    fn wait(&mut self, done: Py<PyAny>) {
-        self.waiting.push(done);
+    fn wait(&mut self, done: &Bound<'_, PyAny>) {
+        self.waiting.push(Completion::of(done));
     }
 
-    /// An append of it has ended.
+    /// An append of it has ended, whose ticket is not one of the store's.
     fn __call__(batch: &Bound<'_, Self>, ticket: &Bound<'_, PyAny>) -> PyResult<()> {
-        let py = batch.py();
-        let error = match ticket.cast::<PyTicket>() {
-            Ok(ticket) => ticket.borrow().exception(py),
-            Err(_) => ticket.getattr(intern!(py, "error"))?.extract()?,
-        };
+        let error = ticket.getattr(intern!(batch.py(), "error"))?.extract()?;
         Self::append_ended(batch, error, 1)
     }
 
@@ -77,7 +73,7 @@ impl PyStagedBatch {
         visit.call(&self.producer)?;
         visit.call(&self.records)?;
         let mut called = self.waiting.iter().chain(&self.ended);
-        called.try_for_each(|each| visit.call(each))?;
+        called.try_for_each(|each| each.visit(&visit))?;
         let mut placed = self.placed.iter();
         placed.try_for_each(|(_, call)| visit.call(call))?;
         visit.call(&self.error)

@@ -6,12 +6,13 @@
 use std::collections::VecDeque;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{PyDict, PyList};
 use pyo3::{PyTraverseError, PyVisit, intern};
 
+use crate::completion::{Completion, Ended, settle_all};
 use crate::error::kafka_error_in;
 use crate::staged_batch::PyStagedBatch;
-use crate::waiting::{PyTicket, settle_all};
+use crate::waiting::PyTicket;
 use crate::written::lingers;
 
 type Batches = Vec<Py<PyStagedBatch>>;
@@ -125,18 +126,13 @@ impl PyStaging {
             held.sent.push(batch.clone().unbind());
             held.log.clone_ref(py).into_bound(py)
         };
-        let (records, waiting, placed) = {
+        let (records, placed) = {
             let mut held = batch.borrow_mut();
             held.attempts += 1;
-            let waiting = held.waiting.iter().map(|each| each.clone_ref(py));
             let placed = held.placed.iter();
             let placed = placed.map(|(number, call)| (*number, call.clone_ref(py)));
-            let records = held.records.bind(py).clone();
-            (
-                records,
-                waiting.collect::<Vec<_>>(),
-                placed.collect::<Vec<_>>(),
-            )
+            let placed = placed.collect::<Vec<_>>();
+            (held.records.bind(py).clone(), placed)
         };
         let pieces = if records.len() == 1 {
             vec![records.into_any()]
@@ -145,7 +141,7 @@ impl PyStaging {
             pieces.try_iter()?.collect::<PyResult<Vec<_>>>()?
         };
         let how = PyDict::new(py);
-        how.set_item(intern!(py, "lingers"), lingers(&waiting, &log)?)?;
+        how.set_item(intern!(py, "lingers"), Self::lingers(batch, &log)?)?;
         {
             let mut held = batch.borrow_mut();
             held.open = pieces.len();
@@ -172,14 +168,24 @@ impl PyStaging {
             }
             first = following;
             let ticket = appended.getattr(intern!(py, "ticket"))?;
-            let ended = batch.clone().into_any().unbind();
             if let Ok(ticket) = ticket.cast::<PyTicket>() {
-                PyTicket::add_done_callback(ticket, ended)?;
+                let ended = Completion::Append(batch.clone().unbind());
+                PyTicket::when_done(ticket, ended)?;
             } else {
-                ticket.call_method1(intern!(py, "add_done_callback"), (ended,))?;
+                ticket.call_method1(intern!(py, "add_done_callback"), (batch,))?;
             }
         }
         Ok(())
+    }
+
+    /// Whether nobody who waits for a batch needs it soon; `log` hurries when somebody does, later.
+    ///
+    /// The completions are taken out meanwhile: asking may run Python, and nothing is added to a batch that is sent.
+    fn lingers(batch: &Bound<'_, PyStagedBatch>, log: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let waiting = std::mem::take(&mut batch.borrow_mut().waiting);
+        let lingers = lingers(&waiting, log);
+        batch.borrow_mut().waiting.splice(..0, waiting);
+        lingers
     }
 
     pub(crate) fn ended(
@@ -283,8 +289,8 @@ impl PyStaging {
         staging: &Bound<'_, Self>,
         records: &Bound<'_, PyAny>,
         now_ms: i64,
-        done: Option<Py<PyAny>>,
-        ended: Option<Py<PyAny>>,
+        done: Option<&Bound<'_, PyAny>>,
+        ended: Option<&Bound<'_, PyAny>>,
         placed: Option<Py<PyAny>>,
         producer: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
@@ -302,8 +308,8 @@ impl PyStaging {
         {
             let mut held = batch.borrow_mut();
             held.placed.extend(placed.map(|placed| (all.len(), placed)));
-            held.waiting.extend(done);
-            held.ended.extend(ended);
+            held.waiting.extend(Completion::of_some(done));
+            held.ended.extend(Completion::of_some(ended));
             held.now_ms = now_ms;
         }
         records
@@ -396,7 +402,7 @@ impl PyStaging {
         error: Option<Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let ended = std::mem::take(&mut batch.borrow_mut().ended);
-        settle_all(ended, &PyTuple::new(staging.py(), [error.clone()])?)?;
+        settle_all(staging.py(), ended, Ended::Write(error.as_ref()))?;
         Self::_settle(staging, batch, error)
     }
 
@@ -456,8 +462,7 @@ impl PyStaging {
         let writes = staging.borrow().writes.clone_ref(py);
         let asked = (took_ms, waiting.len()).into_pyobject(py)?;
         writes.call_method(py, intern!(py, "add"), asked, Some(&how))?;
-        let error = error.unwrap_or_else(|| py.None().into_bound(py));
-        settle_all(waiting, &PyTuple::new(py, [error])?)
+        settle_all(py, waiting, Ended::Write(error.as_ref()))
     }
 
     #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]

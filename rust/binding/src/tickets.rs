@@ -4,22 +4,17 @@ use std::collections::VecDeque;
 
 use pyo3::prelude::*;
 
+use crate::completion::{Completion, Ended};
 use crate::produced::PyProduced;
 use crate::store::PyStore;
 use crate::waiting::PyTicket;
-
-enum Waiter {
-    Ticket(Py<PyTicket>),
-    /// A batch of a Produce request, by its place there.
-    Batch(Py<PyProduced>, usize),
-}
 
 /// What waits for the writes of one store, in their order.
 #[pyclass(name = "Tickets", module = "sharecore._core")]
 pub(crate) struct PyTickets {
     class: Py<PyAny>,
     settled: Py<PyTicket>,
-    waiting: VecDeque<(u64, Waiter)>,
+    waiting: VecDeque<(u64, Completion)>,
     ended: u64,
 }
 
@@ -31,7 +26,7 @@ impl PyTickets {
         }
         // the store stages operations of its own, so the newest number may be one that nobody waits for
         let newest = self.waiting.back().map_or(0, |(newest, _)| *newest);
-        let waiter = Waiter::Batch(produced, place);
+        let waiter = Completion::Batch(produced, place);
         self.waiting.push_back((newest.max(sequence), waiter));
         true
     }
@@ -61,7 +56,7 @@ impl PyTickets {
                 return Ok(held.settled.clone_ref(py));
             }
             let newest = match held.waiting.back() {
-                Some((newest, Waiter::Ticket(ticket))) if *newest >= sequence => {
+                Some((newest, Completion::Ticket(ticket))) if *newest >= sequence => {
                     return Ok(ticket.clone_ref(py));
                 }
                 Some((newest, _)) => *newest,
@@ -70,7 +65,7 @@ impl PyTickets {
             (held.class.clone_ref(py), newest.max(sequence))
         };
         let ticket = class.bind(py).call1((newest,))?.cast_into::<PyTicket>()?;
-        let waiter = Waiter::Ticket(ticket.clone().unbind());
+        let waiter = Completion::Ticket(ticket.clone().unbind());
         tickets.borrow_mut().waiting.push_back((newest, waiter));
         Ok(ticket.unbind())
     }
@@ -88,10 +83,6 @@ impl PyTickets {
         error: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let py = tickets.py();
-        let error_code = match error {
-            None => 0,
-            Some(error) => error.getattr("code")?.extract()?,
-        };
         {
             let mut held = tickets.borrow_mut();
             held.ended = held.ended.max(sequence);
@@ -107,13 +98,7 @@ impl PyTickets {
             };
             match next {
                 None => return Ok(()),
-                Some((_, Waiter::Ticket(ticket))) => {
-                    let error = error.map(|error| error.clone().unbind());
-                    PyTicket::settle(ticket.bind(py), error)?;
-                }
-                Some((_, Waiter::Batch(produced, place))) => {
-                    PyProduced::end(produced.bind(py), place, error_code)?;
-                }
+                Some((_, waiter)) => waiter.end(py, Ended::Write(error))?,
             }
         }
     }

@@ -4,14 +4,13 @@
 
 use std::collections::BTreeMap;
 
-use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit, intern};
 
+use crate::completion::Named;
 use crate::fetching::PyShareFetching;
 use crate::leader::PyLeader;
 use crate::look::{Fetched, PyShareLook};
-use crate::waiting::log_failure;
 
 /// When the time of a fetch is over, and its number among all: of two at the same time the one before comes first.
 type Due = (i64, u64);
@@ -117,10 +116,10 @@ impl PyTimeouts {
         for fetch in over.into_values() {
             let fetch = fetch.bind(py);
             match PyWaitingShareFetch::time_is_over(fetch) {
-                Err(error) if error.is_instance_of::<PyException>(py) => {
-                    log_failure(fetch.as_any(), error)?;
+                Ok(()) => {}
+                Err(error) => {
+                    Named::Callable(fetch.clone().into_any().unbind()).failed(py, error)?
                 }
-                ended => ended?,
             }
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! `Written`: how a change that a share partition's leader has begun ends.
+//! `Change` and `Written`: how a change that a share partition's leader has begun ends.
 //!
 //! No borrow of an object is held while Python runs, which may come back to the same object.
 
@@ -6,31 +6,32 @@ use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit, intern};
 use sharecore_engine::RecordState;
 
+use crate::completion::{Completion, Ended};
+use crate::gathering::Part;
 use crate::leader::PyLeader;
 use crate::partition::{PyPartition, PyWrite};
-use crate::waiting::{PyPart, settle_one};
 
-/// What the persister calls when a change is durable, or lost.
-#[pyclass(name = "Written", module = "sharecore._core", frozen)]
-pub(crate) struct PyWritten {
+/// A change that becomes durable, or is lost.
+pub(crate) struct Change {
     pub(crate) leader: Py<PyLeader>,
     pub(crate) engine: Py<PyPartition>,
     pub(crate) write: Py<PyWrite>,
-    pub(crate) done: Option<Py<PyAny>>,
+    pub(crate) done: Option<Completion>,
 }
 
-impl PyWritten {
+impl Change {
     /// Its part of what a request waits for.
-    fn part<'py>(&self, py: Python<'py>) -> Option<&Bound<'py, PyPart>> {
-        let done = self.done.as_ref();
-        done.and_then(|done| done.bind(py).cast().ok())
+    fn part(&self) -> Option<&Part> {
+        match &self.done {
+            Some(Completion::Part(part)) => Some(part),
+            _ => None,
+        }
     }
 
     /// Whether nobody waits for this change to be durable: it settles records for good, a fetch that has found nothing
     /// brought it along and goes on waiting, and there is nothing that the change could make room for.
     fn lingers(&self, py: Python<'_>) -> PyResult<bool> {
-        let part = self.part(py);
-        if !part.is_some_and(|part| part.borrow().is_outlasted(py)) {
+        if !self.part().is_some_and(|part| part.is_outlasted(py)) {
             return Ok(false);
         }
         let batches = self.write.get().batches.iter();
@@ -46,14 +47,9 @@ impl PyWritten {
         Ok(self.engine.get().next_fetch_offset(py)? >= end)
     }
 
-    pub(crate) fn end<'py>(
-        written: &Bound<'py, Self>,
-        error: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<()> {
-        let py = written.py();
-        let this = written.get();
-        let (leader, write) = (this.leader.bind(py), this.write.get());
-        let engine = this.engine.get();
+    pub(crate) fn end(self, py: Python<'_>, error: Option<Bound<'_, PyAny>>) -> PyResult<()> {
+        let (leader, write) = (self.leader.bind(py), self.write.get());
+        let engine = self.engine.get();
         let now_ms = PyLeader::now_ms(leader)?;
         let told = match error {
             None => {
@@ -71,16 +67,45 @@ impl PyWritten {
                 Some(leader.call_method1(intern!(py, "_not_written"), (error,))?)
             }
         };
-        if let Some(done) = &this.done {
-            settle_one(done.bind(py), told)?;
+        if let Some(done) = self.done {
+            done.settle(py, Ended::Write(told.as_ref()))?;
         }
-        if !PyLeader::engine(leader).is_some_and(|now| now.is(&this.engine)) {
+        if !PyLeader::engine(leader).is_some_and(|now| now.is(&self.engine)) {
             return Ok(());
         }
         PyLeader::_send_letters(leader)?;
         PyLeader::_rearm(leader)?;
         PyLeader::wake_interested(leader)?;
         PyLeader::_freed(leader)
+    }
+
+    pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.leader)?;
+        visit.call(&self.engine)?;
+        self.done.as_ref().map_or(Ok(()), |done| done.visit(visit))
+    }
+}
+
+/// What a persister of Python's calls when a change is durable, or lost; later calls are passed over.
+#[pyclass(name = "Written", module = "sharecore._core")]
+pub(crate) struct PyWritten(Option<Box<Change>>);
+
+impl PyWritten {
+    pub(crate) fn new(change: Box<Change>) -> Self {
+        Self(Some(change))
+    }
+
+    /// The change, unless it has ended or somebody else ends it.
+    pub(crate) fn take(&mut self) -> Option<Box<Change>> {
+        self.0.take()
+    }
+
+    pub(crate) fn end<'py>(
+        written: &Bound<'py, Self>,
+        error: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<()> {
+        let change = written.borrow_mut().take();
+        change.map_or(Ok(()), |change| change.end(written.py(), error))
     }
 }
 
@@ -92,24 +117,26 @@ impl PyWritten {
 
     #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.leader)?;
-        visit.call(&self.engine)?;
-        visit.call(&self.done)
+        let change = self.0.as_ref();
+        change.map_or(Ok(()), |change| change.visit(&visit))
+    }
+
+    fn __clear__(&mut self) {
+        self.0 = None;
     }
 }
 
-/// Whether none of those that are called when a write has ended is in a hurry; `log` is told when one is, later.
-pub(crate) fn lingers(waiting: &[Py<PyAny>], log: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let py = log.py();
-    let mut all = Vec::new();
+/// Whether none of those that are notified when a write has ended needs it soon; `log` hurries when one does, later.
+pub(crate) fn lingers(waiting: &[Completion], log: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let mut parts = Vec::new();
     for each in waiting {
-        match each.bind(py).cast::<PyWritten>() {
-            Ok(written) if written.get().lingers(py)? => all.push(written),
+        match each {
+            Completion::Change(change) if change.lingers(log.py())? => parts.extend(change.part()),
             _ => return Ok(false),
         }
     }
-    for part in all.iter().filter_map(|written| written.get().part(py)) {
-        part.borrow().linger(log);
+    for part in parts {
+        part.linger(log);
     }
     Ok(true)
 }

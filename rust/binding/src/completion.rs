@@ -1,0 +1,190 @@
+//! `Completion`: who is notified when a write, an append or an answer ends.
+//!
+//! One enum in place of a callable each: what the binding waits for itself is called without Python in between. No borrow of an
+//! object is held while Python runs, which may come back to the same object.
+
+use pyo3::exceptions::PyException;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::{PyTraverseError, PyVisit, intern};
+
+use crate::fetching::PyShareFetching;
+use crate::gathering::Part;
+use crate::produced::PyProduced;
+use crate::slot::PySlot;
+use crate::staged_batch::PyStagedBatch;
+use crate::waiting::{PyLater, PyTicket};
+use crate::written::{Change, PyWritten};
+
+/// Who is notified, once.
+pub(crate) enum Completion {
+    /// A callable of Python's.
+    Call(Py<PyAny>),
+    /// An operation of a request.
+    Part(Part),
+    /// A change of a share partition's state.
+    Change(Box<Change>),
+    /// Records of a coordinator, one append of which has ended.
+    Append(Py<PyStagedBatch>),
+    /// A ticket, for those who wait for it.
+    Ticket(Py<PyTicket>),
+    /// A batch of a Produce request, by its place there.
+    Batch(Py<PyProduced>, usize),
+    /// The place of a request in the order of answers.
+    Slot(Py<PySlot>),
+    /// A ShareFetch whose answer is known, or not wanted any more.
+    Fetch(Py<PyShareFetching>),
+}
+
+/// How what was waited for has ended.
+#[derive(Clone, Copy)]
+pub(crate) enum Ended<'a, 'py> {
+    /// A write: the error, or None.
+    Write(Option<&'a Bound<'py, PyAny>>),
+    Ticket(&'a Bound<'py, PyTicket>),
+    Answer(&'a Bound<'py, PyLater>),
+}
+
+impl<'py> Ended<'_, 'py> {
+    fn error(self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        let error = match self {
+            Ended::Write(error) => return error.cloned(),
+            Ended::Ticket(ticket) => ticket.borrow().exception(py),
+            Ended::Answer(later) => later.borrow().outcome(py).0,
+        };
+        error.map(|error| error.into_bound(py))
+    }
+
+    /// The argument of a callable.
+    fn argument(self, py: Python<'py>) -> Bound<'py, PyAny> {
+        match self {
+            Ended::Write(error) => error.map_or_else(|| py.None().into_bound(py), Clone::clone),
+            Ended::Ticket(ticket) => ticket.clone().into_any(),
+            Ended::Answer(later) => later.clone().into_any(),
+        }
+    }
+}
+
+impl Completion {
+    /// A completion that came through Python.
+    pub(crate) fn of(done: &Bound<'_, PyAny>) -> Self {
+        if let Ok(written) = done.cast::<PyWritten>()
+            && let Some(change) = written.borrow_mut().take()
+        {
+            return Completion::Change(change);
+        }
+        Completion::Call(done.clone().unbind())
+    }
+
+    /// As `of`, where there may be none.
+    pub(crate) fn of_some(done: Option<&Bound<'_, PyAny>>) -> Option<Self> {
+        done.filter(|done| !done.is_none()).map(Self::of)
+    }
+
+    /// Notifies; raises what that raises.
+    pub(crate) fn end<'py>(self, py: Python<'py>, ended: Ended<'_, 'py>) -> PyResult<()> {
+        match self {
+            Completion::Call(call) => call.call1(py, (ended.argument(py),)).map(|_| ()),
+            Completion::Part(part) => part.end(py, ended.error(py).map(Bound::unbind)),
+            Completion::Change(change) => change.end(py, ended.error(py)),
+            Completion::Append(batch) => {
+                let error = ended.error(py).map(Bound::unbind);
+                PyStagedBatch::append_ended(batch.bind(py), error, 1)
+            }
+            Completion::Ticket(ticket) => {
+                PyTicket::settle(ticket.bind(py), ended.error(py).map(Bound::unbind))
+            }
+            Completion::Batch(produced, place) => {
+                let error_code = match ended.error(py) {
+                    None => 0,
+                    Some(error) => error.getattr(intern!(py, "code"))?.extract()?,
+                };
+                PyProduced::end(produced.bind(py), place, error_code)
+            }
+            Completion::Slot(slot) => PySlot::ended(slot.bind(py), &ended.argument(py)),
+            Completion::Fetch(fetching) => {
+                let is_cancelled = match ended {
+                    Ended::Answer(later) => later.borrow().cancelled(),
+                    Ended::Write(_) | Ended::Ticket(_) => false,
+                };
+                PyShareFetching::answered(fetching.bind(py), is_cancelled)
+            }
+        }
+    }
+
+    /// Notifies; an exception is logged, others than `Exception` are raised on.
+    pub(crate) fn settle<'py>(self, py: Python<'py>, ended: Ended<'_, 'py>) -> PyResult<()> {
+        let name = match &self {
+            Completion::Call(call) => Named::Callable(call.clone_ref(py)),
+            Completion::Part(_) => Named::Rust("an operation of a request"),
+            Completion::Change(_) => Named::Rust("a change of share state"),
+            Completion::Append(_) => Named::Rust("an append of staged records"),
+            Completion::Ticket(_) => Named::Rust("a ticket"),
+            Completion::Batch(..) => Named::Rust("a batch of a Produce request"),
+            Completion::Slot(_) => Named::Rust("an answer of a connection"),
+            Completion::Fetch(_) => Named::Rust("a ShareFetch"),
+        };
+        self.end(py, ended).or_else(|error| name.failed(py, error))
+    }
+
+    /// Shows what it holds to the collector.
+    pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match self {
+            Completion::Call(call) => visit.call(call),
+            Completion::Part(part) => part.visit(visit),
+            Completion::Change(change) => change.visit(visit),
+            Completion::Append(batch) => visit.call(batch),
+            Completion::Ticket(ticket) => visit.call(ticket),
+            Completion::Batch(produced, _) => visit.call(produced),
+            Completion::Slot(slot) => visit.call(slot),
+            Completion::Fetch(fetching) => visit.call(fetching),
+        }
+    }
+}
+
+/// Notifies all of them; one that raises is logged, and the others are notified all the same.
+pub(crate) fn settle_all<'py>(
+    py: Python<'py>,
+    completions: Vec<Completion>,
+    ended: Ended<'_, 'py>,
+) -> PyResult<()> {
+    let mut completions = completions.into_iter();
+    completions.try_for_each(|each| each.settle(py, ended))
+}
+
+/// A callback, in a line of the log.
+pub(crate) enum Named {
+    Callable(Py<PyAny>),
+    Rust(&'static str),
+}
+
+impl Named {
+    /// Logs what a callback has raised; others than `Exception` are raised on.
+    pub(crate) fn failed(&self, py: Python<'_>, error: PyErr) -> PyResult<()> {
+        if !error.is_instance_of::<PyException>(py) {
+            return Err(error);
+        }
+        let name = match self {
+            Named::Callable(callback) => callback.bind(py).clone(),
+            Named::Rust(name) => PyString::new(py, name).into_any(),
+        };
+        let logger = py
+            .import("logging")?
+            .call_method1("getLogger", ("sharecore.waiting",))?;
+        let how = PyDict::new(py);
+        how.set_item("exc_info", error.into_value(py))?;
+        logger.call_method("error", ("a callback failed: %r", name), Some(&how))?;
+        Ok(())
+    }
+}
+
+/// Calls a callable; an exception is logged, others than `Exception` are raised on.
+pub(crate) fn call_logged<'py>(
+    callback: &Bound<'py, PyAny>,
+    arguments: &Bound<'py, PyTuple>,
+) -> PyResult<()> {
+    let Err(error) = callback.call1(arguments) else {
+        return Ok(());
+    };
+    Named::Callable(callback.clone().unbind()).failed(callback.py(), error)
+}

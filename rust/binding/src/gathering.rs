@@ -1,0 +1,301 @@
+//! `Gather`: operations that end through callbacks, and what they have ended with, for `sharecore.waiting`.
+//!
+//! No borrow of an object is held while Python runs, which may come back to the same object.
+
+use pyo3::exceptions::PyException;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use pyo3::{PyTraverseError, PyVisit, intern};
+
+use crate::error::{drop_traceback, kafka_error_in};
+use crate::fetching::PyShareFetching;
+use crate::share_answer::PyShareAnswer;
+use crate::waiting::PyLater;
+
+/// What makes the answer of a request when all that it waits for has ended.
+pub(crate) enum Answerer {
+    Call(Py<PyAny>),
+    /// The answer to a ShareAcknowledge, which lacks the outcomes.
+    Acknowledged(Py<PyShareAnswer>),
+    Fetched(Py<PyShareFetching>),
+}
+
+impl Answerer {
+    /// The answer.
+    pub(crate) fn answer(self, gather: &Bound<'_, PyGather>) -> PyResult<Py<PyAny>> {
+        let py = gather.py();
+        match self {
+            Answerer::Call(call) => call.call0(py),
+            Answerer::Acknowledged(answer) => {
+                let answer = answer.bind(py);
+                PyShareAnswer::acknowledged(answer, gather, false)?;
+                PyShareAnswer::message(answer).map(Py::into_any)
+            }
+            Answerer::Fetched(fetching) => {
+                PyShareFetching::answer(fetching.bind(py)).map(Py::into_any)
+            }
+        }
+    }
+
+    fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match self {
+            Answerer::Call(call) => visit.call(call),
+            Answerer::Acknowledged(answer) => visit.call(answer),
+            Answerer::Fetched(fetching) => visit.call(fetching),
+        }
+    }
+}
+
+/// What happens when all operations have ended.
+enum Then {
+    Call(Py<PyAny>),
+    Answer(Py<PyLater>, Answerer),
+}
+
+impl Then {
+    fn run(self, gather: &Bound<'_, PyGather>) -> PyResult<()> {
+        let py = gather.py();
+        let (later, answerer) = match self {
+            Then::Call(call) => return call.call0(py).map(|_| ()),
+            Then::Answer(later, answerer) => (later.into_bound(py), answerer),
+        };
+        if later.borrow().done() {
+            return Ok(()); // the client has gone
+        }
+        match answerer.answer(gather) {
+            Ok(value) => PyLater::set_result(&later, value),
+            Err(error) if error.is_instance_of::<PyException>(py) => {
+                PyLater::set_exception(&later, error.into_value(py).into_any())
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Operations that end through callbacks, and what they have ended with.
+#[pyclass(name = "Gather", module = "sharecore._core", subclass)]
+#[derive(Default)]
+pub(crate) struct PyGather {
+    /// Names and outcomes as they came; a later outcome of the same name counts.
+    outcomes: Vec<(Py<PyAny>, Py<PyAny>)>,
+    left: usize,
+    then: Option<Then>,
+    /// The place of an operation under way that outlasts the others.
+    lasting: Option<usize>,
+    /// The log of a write among the others that lingers as long as that one lasts.
+    lingering: Option<Py<PyAny>>,
+}
+
+/// One operation of those that are gathered.
+pub(crate) struct Part {
+    gather: Py<PyGather>,
+    place: usize,
+}
+
+impl Part {
+    /// Whether another part outlasts this one.
+    pub(crate) fn is_outlasted(&self, py: Python<'_>) -> bool {
+        self.gather.borrow(py).lasting.is_some()
+    }
+
+    /// Has `log` hurry when the part that outlasts this one ends before it.
+    pub(crate) fn linger(&self, log: &Bound<'_, PyAny>) {
+        self.gather.borrow_mut(log.py()).lingering = Some(log.clone().unbind());
+    }
+
+    /// The operation has ended.
+    pub(crate) fn end(self, py: Python<'_>, outcome: Option<Py<PyAny>>) -> PyResult<()> {
+        let outcome = outcome.unwrap_or_else(|| py.None());
+        PyGather::end(self.gather.bind(py), self.place, outcome)
+    }
+
+    pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.gather)
+    }
+}
+
+impl PyGather {
+    /// Names with their outcomes.
+    pub(crate) fn told(&self, py: Python<'_>) -> Vec<(Py<PyAny>, Py<PyAny>)> {
+        let outcomes = self.outcomes.iter();
+        outcomes
+            .map(|(name, outcome)| (name.clone_ref(py), outcome.clone_ref(py)))
+            .collect()
+    }
+
+    /// An operation begins.
+    pub(crate) fn begin(gather: &Bound<'_, Self>, name: Py<PyAny>) -> Part {
+        let mut held = gather.borrow_mut();
+        held.left += 1;
+        held.outcomes.push((name, gather.py().None()));
+        Part {
+            gather: gather.clone().unbind(),
+            place: held.outcomes.len() - 1,
+        }
+    }
+
+    /// A part that outlasts the others: until it ends, they need not hurry.
+    pub(crate) fn lasting_part(gather: &Bound<'_, Self>, name: Py<PyAny>) -> Part {
+        let part = Self::begin(gather, name);
+        gather.borrow_mut().lasting = Some(part.place);
+        part
+    }
+
+    fn end(gather: &Bound<'_, Self>, place: usize, outcome: Py<PyAny>) -> PyResult<()> {
+        let py = gather.py();
+        drop_traceback(outcome.bind(py))?;
+        let (before, then, lingering) = {
+            let mut held = gather.borrow_mut();
+            debug_assert!(held.left > 0, "a part ends once");
+            let before = std::mem::replace(&mut held.outcomes[place].1, outcome);
+            held.left -= 1;
+            held.lasting = held.lasting.filter(|lasting| *lasting != place);
+            let (ended, outlasted) = (held.left == 0, held.lasting.is_some());
+            let then = held.then.take_if(|_| ended);
+            let lingering = held.lingering.take_if(|_| ended || !outlasted);
+            (before, then, lingering.filter(|_| !ended))
+        };
+        drop(before);
+        if let Some(log) = lingering {
+            log.call_method0(py, intern!(py, "hurry"))?;
+        }
+        // let go of: whoever waits holds the gather, and cycles are work for the collector
+        then.map_or(Ok(()), |then| then.run(gather))
+    }
+
+    fn run_then(gather: &Bound<'_, Self>, then: Then) -> PyResult<()> {
+        {
+            let mut held = gather.borrow_mut();
+            if held.left > 0 {
+                held.then = Some(then);
+                return Ok(());
+            }
+        }
+        then.run(gather)
+    }
+
+    /// Has `answerer` make the result of `later` when all have ended.
+    pub(crate) fn answer(
+        gather: &Bound<'_, Self>,
+        later: Py<PyLater>,
+        answerer: Answerer,
+    ) -> PyResult<()> {
+        Self::run_then(gather, Then::Answer(later, answerer))
+    }
+}
+
+#[pymethods]
+impl PyGather {
+    #[new]
+    #[pyo3(signature = (names = None))]
+    fn new(py: Python<'_>, names: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let mut outcomes = Vec::new();
+        if let Some(names) = names {
+            for name in names.try_iter()? {
+                outcomes.push((name?.unbind(), py.None()));
+            }
+        }
+        Ok(Self {
+            outcomes,
+            left: 0,
+            then: None,
+            lasting: None,
+            lingering: None,
+        })
+    }
+
+    #[getter]
+    fn outcomes<'py>(gather: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        let py = gather.py();
+        let told = gather.borrow().told(py);
+        let outcomes = PyDict::new(py);
+        for (name, outcome) in told {
+            outcomes.set_item(name, outcome)?;
+        }
+        Ok(outcomes)
+    }
+
+    #[getter]
+    pub(crate) fn pending(&self) -> bool {
+        self.left > 0
+    }
+
+    fn part(gather: &Bound<'_, Self>, name: Py<PyAny>) -> PyPart {
+        PyPart(Some(Self::begin(gather, name)))
+    }
+
+    #[pyo3(signature = (name, operation, *args))]
+    fn run<'py>(
+        gather: &Bound<'py, Self>,
+        name: Py<PyAny>,
+        operation: &Bound<'py, PyAny>,
+        args: &Bound<'py, PyTuple>,
+    ) -> PyResult<()> {
+        let py = gather.py();
+        let done = Bound::new(py, Self::part(gather, name))?;
+        let whole = args.iter().chain([done.clone().into_any()]);
+        let whole = PyTuple::new(py, whole.collect::<Vec<_>>())?;
+        if let Err(error) = operation.call1(whole) {
+            let error = kafka_error_in(py, error)?;
+            PyPart::__call__(&done, Some(error.unbind()))?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn put(&mut self, name: Py<PyAny>, outcome: Py<PyAny>) {
+        self.outcomes.push((name, outcome));
+    }
+
+    fn when_ended(gather: &Bound<'_, Self>, then: Py<PyAny>) -> PyResult<()> {
+        Self::run_then(gather, Then::Call(then))
+    }
+
+    fn promise(gather: &Bound<'_, Self>, later: Py<PyLater>, answer: Py<PyAny>) -> PyResult<()> {
+        Self::answer(gather, later, Answerer::Call(answer))
+    }
+
+    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        for (name, outcome) in &self.outcomes {
+            visit.call(name)?;
+            visit.call(outcome)?;
+        }
+        match &self.then {
+            Some(Then::Call(call)) => visit.call(call)?,
+            Some(Then::Answer(later, answerer)) => {
+                visit.call(later)?;
+                answerer.visit(&visit)?;
+            }
+            None => {}
+        }
+        visit.call(&self.lingering)
+    }
+
+    fn __clear__(&mut self) {
+        self.outcomes.clear();
+        self.then = None;
+        self.lingering = None;
+    }
+}
+
+/// What an operation of Python's calls when it ends; later calls are passed over.
+#[pyclass(name = "Part", module = "sharecore._core")]
+pub(crate) struct PyPart(pub(crate) Option<Part>);
+
+#[pymethods]
+impl PyPart {
+    #[pyo3(signature = (outcome = None))]
+    pub(crate) fn __call__(part: &Bound<'_, Self>, outcome: Option<Py<PyAny>>) -> PyResult<()> {
+        let taken = part.borrow_mut().0.take();
+        taken.map_or(Ok(()), |taken| taken.end(part.py(), outcome))
+    }
+
+    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.0.as_ref().map_or(Ok(()), |part| part.visit(&visit))
+    }
+
+    fn __clear__(&mut self) {
+        self.0 = None;
+    }
+}
