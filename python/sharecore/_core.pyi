@@ -299,12 +299,45 @@ class GroupBounds:
     def _due(self) -> None: ...
 
 @disjoint_base
+class LogOffsets:
+    """Where a log begins and ends; see `sharecore.storage.Log`.
+
+    Attributes:
+        start_offset: first offset that may be read.
+        high_watermark: end of what is durable, and so of what may be read.
+        last_stable_offset: end of what is durable and belongs to no open transaction.
+        end_offset: offset of the next record, writes under way counted.
+    """
+
+    start_offset: int
+    high_watermark: int
+    last_stable_offset: int
+    end_offset: int
+
+    def __new__(cls, *_args: Any, **_rest: Any) -> Self: ...
+
+@disjoint_base
+class LogAccess:
+    """How the records of a log are acquired; see `sharecore.partition.leasing.Leasing`, which has `read`,
+    `aborted` and `reading_bytes`.
+
+    Attributes:
+        stored: where the log may be read without a call of `read`.
+        read_committed: whether `aborted` names what is archived instead.
+    """
+
+    stored: StoredLog | None
+    read_committed: bool
+
+    def __new__(cls, *_args: Any, **_rest: Any) -> Self: ...
+
+@disjoint_base
 class Leader:
     """What fetches and acknowledgements ask of a share partition again and again; see
     `sharecore.partition.SharePartition`.
 
-    A subclass has `key`, `log`, `leasing`, `config`, `now_ms`, `_persister`, `_call_later`, `_check_engine`,
-    `_not_written`, `_persist_start`, `_send` and `_expire`.
+    A subclass has `key`, `_persister`, `_call_later`, `_check_engine`, `_not_written`, `_persist_start`, `_send`
+    and `_expire`.
 
     Attributes:
         engine: None while the state is not loaded.
@@ -313,9 +346,17 @@ class Leader:
         resting: whether nothing is leased at the moment.
         used_ms: when records were last leased or acknowledged.
         bounds: what the group may be given; None without such bounds.
+        log: what is acquired from.
+        leasing: how it is read.
+        config: the configuration of the group.
+        now_ms: the clock of locks.
     """
 
     bounds: GroupBounds | None
+    log: Any
+    leasing: Any
+    config: Any
+    now_ms: Callable[[], int]
     engine: Partition | None
     error: KafkaError | None
     id: tuple[UUID, int]
@@ -649,8 +690,6 @@ class ShareFetching:
 
     def abandon(self) -> None:
         """Acquires nothing any more, and is answered with what it has."""
-    def _done(self, later: Later) -> None: ...
-    def _answer(self) -> ShareAnswer: ...
 
 @disjoint_base
 class ShareFetch:
@@ -920,6 +959,9 @@ class Staging:
 
     stale: bool
     """Whether what is in memory is ahead of the log."""
+
+    def note_move(self) -> None:
+        """Notes that something in memory is gone, or lies elsewhere: leaders look for their state again."""
 
     def __new__(
         cls,

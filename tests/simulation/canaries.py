@@ -217,7 +217,7 @@ def _neighbours(self: Leasing, log: Any, ready: Any) -> None:
     """Share fetches of one partition read another."""
     _leases_of(self, log, ready)
     if log.topic == "first" and log.index == 0:
-        self._stored = StoredLog(log._store, log.log_id + 1, Tickets(Ticket), log._disk)
+        self.stored = self._stored = StoredLog(log._store, log.log_id + 1, Tickets(Ticket), log._disk)
 
 
 def _kept(self: Connection, error: Exception | None) -> None:
@@ -238,7 +238,7 @@ async def _trimmed_early(self: Retention, partition: Any, config: Any, now_ms: i
 def _read_uncommitted() -> Iterator[None]:
     end = property(lambda self: self.log.high_watermark)
     with (
-        mock.patch.object(SharePartition, "readable_end", end),
+        _instead_of_rust(SharePartition, "readable_end", end)(),
         mock.patch.object(Leasing, "aborted", return_value=[]),
     ):
         yield
@@ -248,7 +248,7 @@ CANARIES: dict[str, Canary] = {
     "locks without a timer": Canary(_instead(SharePartition, "_expire", _nothing)),
     "locks that run out early": Canary(_engine(lock_ms=lambda ms: ms // 2)),
     "no delivery limit": Canary(_engine(max_delivery_count=lambda limit: limit + 5)),
-    "nobody is woken": Canary(_instead(SharePartition, "wake", _nothing)),
+    "nobody is woken": Canary(_instead_of_rust(SharePartition, "wake", _nothing)),
     "fetches whose time never comes": Canary(_instead(share_module, "Timeouts", _without_timers)),
     "answers before the write": Canary(
         _instead_of_rust(SharePartition, "acknowledge", _answered_first), CRASHES

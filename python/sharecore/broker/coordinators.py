@@ -70,7 +70,7 @@ class Coordinators:
             clock,
             loop,
             compacted=not state.self_compacting,
-            check_owner=state.check_owner,
+            owner_check=state.owner_check,
         )
         # markers follow a decision without waiting for it: when it fails, so do they, and are not tried again
         self._transaction_records = CoordinatorRuntime(

@@ -84,7 +84,7 @@ class ShareServices:
             loop,
             write_timeout_ms=config().share_coordinator_write_timeout_ms,
             compacted=False,
-            check_owner=state.check_owner,
+            owner_check=state.owner_check,
         )
         self.coordinator = ShareCoordinator(
             state_records,

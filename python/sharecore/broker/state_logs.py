@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from sharecore.coordinator_log.topic_log import TopicLog
@@ -20,9 +20,10 @@ class StateLogs(Protocol):
     def logs(self, topic: str) -> Sequence[TopicLog]:
         """Return the partitions of a coordinator's topic; raise COORDINATOR_NOT_AVAILABLE without it."""
 
-    def check_owner(self, partition: int) -> None:
-        """Raise KafkaError(NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS) unless a partition is this
-        broker's now.
+    @property
+    def owner_check(self) -> Callable[[int], None] | None:
+        """What raises KafkaError(NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS) unless a partition is this
+        broker's now; None where every partition always is.
         """
 
     def persister(self, local: Persister) -> Persister:

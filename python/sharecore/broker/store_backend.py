@@ -158,7 +158,8 @@ class StoreBackend:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"there is no topic {topic}")
         return list(found.partitions)
 
-    def check_owner(self, partition: int) -> None:
+    @property
+    def owner_check(self) -> None:
         """Every partition is this broker's."""
 
     def persister(self, local: Persister) -> Persister:

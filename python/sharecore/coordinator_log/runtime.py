@@ -73,8 +73,8 @@ class CoordinatorRuntime:
         attempts_max: how often a write that fails is tried in all.
         write_timeout_ms: after this long a write is answered with REQUEST_TIMED_OUT.
         compacted: whether partitions are rewritten when most of them is out of date.
-        check_owner: raises KafkaError (NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS) unless a partition is
-            this broker's at the moment.
+        owner_check: raises KafkaError (NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS) unless a partition is
+            this broker's at the moment; None where every partition always is.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class CoordinatorRuntime:
         attempts_max: int = ATTEMPTS_MAX,
         write_timeout_ms: int = WRITE_TIMEOUT_MS,
         compacted: bool = True,
-        check_owner: Callable[[int], None] = lambda partition: None,
+        owner_check: Callable[[int], None] | None = None,
     ) -> None:
         self.clock = clock
         self.timers = timers
@@ -94,7 +94,7 @@ class CoordinatorRuntime:
         self._attempts_max = attempts_max
         self._write_timeout_ms = write_timeout_ms
         self._compacted = compacted
-        self.check_owner = check_owner
+        self.owner_check = owner_check
         self._opened: list[StagedLog] = []
         self._compactors: list[Compactor] = []
         self._replayers: defaultdict[int, list[Replayer]] = defaultdict(list)
@@ -108,6 +108,11 @@ class CoordinatorRuntime:
         self.loads = Spans()
         """Partitions that were read, each with its records."""
         self.writes = Spans()
+
+    def check_owner(self, partition: int) -> None:
+        """Raise KafkaError unless a partition is this broker's at the moment."""
+        if self.owner_check is not None:
+            self.owner_check(partition)
 
     def register(self, replayer: Replayer | TransactionalReplayer) -> None:
         """Hands records of these kinds to a coordinator when they are read, besides those that have them

@@ -56,8 +56,12 @@ class SharePartition(Leader):
     __slots__ = (
         "_call_later", "_clock", "_closed", "_fenced", "_load_began_ms", "_loading", "_loads", "_office",
         "_on_loaded", "_on_read", "_outbox", "_paused", "_persister", "_repaired", "_rests", "_stateless",
-        "_switches", "_when_configured", "config", "key", "leasing", "log", "now_ms", "wall_ms",
+        "_switches", "_when_configured", "key", "wall_ms",
     )  # fmt: skip
+
+    log: Log
+    config: GroupConfig
+    leasing: Leasing
 
     def __init__(
         self,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from sharecore._core import LogAccess
 from sharecore.storage import Reader, Slice
 
 if TYPE_CHECKING:
-    from sharecore._core import StoredLog
     from sharecore.storage import Log
 
 
@@ -16,7 +16,7 @@ Acquired = tuple[int, int, int]
 """First offset, last offset, delivery count."""
 
 
-class Leasing:
+class Leasing(LogAccess):
     """How the records of one log are leased.
 
     Args:
@@ -25,15 +25,15 @@ class Leasing:
 
     Attributes:
         read_committed: whether records of aborted transactions are archived instead.
+        stored: where the log may be read directly; None while a thread reads, or what it has read is kept.
     """
 
-    __slots__ = ("_reader", "_stored", "log", "read_committed")
+    __slots__ = ("_reader", "_stored", "log")
 
     def __init__(self, log: Log, ready: Callable[[], object]) -> None:
         self.log = log
-        self._stored = log.stored
+        self.stored = self._stored = log.stored
         self._reader = Reader(log, ready, once=True)
-        self.read_committed = False
 
     @property
     def reading(self) -> bool:
@@ -53,19 +53,21 @@ class Leasing:
     def forget(self) -> None:
         """Keep nothing of what a thread has read."""
         self._reader.forget()
-
-    @property
-    def stored(self) -> StoredLog | None:
-        """Where the log may be read directly; not while a thread reads, or what it has read is kept."""
-        return self._stored if self._reader.has_not_waited else None
+        self._note_waits()
 
     def read(
         self, offset: int, max_bytes: int, max_records: int, at_least_one: bool, end: int
     ) -> Slice | None:
         """Record batches before `end`; None while a thread reads them. What it has read is given once."""
-        return self._reader.read(
-            offset, max_bytes, limit=end, at_least_one=at_least_one, max_records=max_records
-        )
+        try:
+            return self._reader.read(
+                offset, max_bytes, limit=end, at_least_one=at_least_one, max_records=max_records
+            )
+        finally:
+            self._note_waits()
+
+    def _note_waits(self) -> None:
+        self.stored = self._stored if self._reader.has_not_waited else None
 
     def aborted(self, first: int, end: int) -> list[tuple[int, int]]:
         """Return producer and first offset of aborted transactions with records in `[first, end)`."""

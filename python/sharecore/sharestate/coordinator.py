@@ -231,6 +231,7 @@ class ShareCoordinator(States):
             shard.when_durable(done)  # it may have been deleted just now
             return
         self._changes += 1
+        shard.note_move()
         shard.append((state.snapshot_key, None), self._clock.now_ms(), done)
 
     def partition_of(self, key: SharePartitionKey) -> int:
@@ -286,6 +287,8 @@ class ShareCoordinator(States):
 
     def topic_deleted(self) -> None:
         """The topic is gone with all that it said."""
+        for shard in self._shards:
+            shard.forget()
         self._shards, self._routes = [], {}
         self._changes += 1
         self._runtime.topic_deleted()

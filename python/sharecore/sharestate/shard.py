@@ -92,6 +92,10 @@ class StateShard:
         self.states = {}
         self._staged.stale = True
 
+    def note_move(self) -> None:
+        """A state is gone: leaders that write look for theirs again."""
+        self._staged.note_move()
+
     def append(
         self, record: Record, now_ms: int, done: Done | None, *, snapshot_of: ShareState | None = None
     ) -> None:

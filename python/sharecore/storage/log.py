@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
+from sharecore._core import LogOffsets
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage.ticket import Ticket
 from sharecore.waiting import Done, settle
@@ -99,7 +100,7 @@ class FirstBatch(NamedTuple):
     sequence: int
 
 
-class Log(ABC):
+class Log(LogOffsets, ABC):
     """A log of record batches.
 
     Attributes:
@@ -112,11 +113,7 @@ class Log(ABC):
     __slots__ = (
         "__weakref__",
         "_listeners",
-        "end_offset",
-        "high_watermark",
         "index",
-        "last_stable_offset",
-        "start_offset",
         "topic",
         "topic_id",
     )
@@ -126,7 +123,6 @@ class Log(ABC):
         self.topic = topic
         self.index = index
         self.topic_id = topic_id
-        self.start_offset = self.high_watermark = self.last_stable_offset = self.end_offset = 0
 
     @abstractmethod
     def append(self, records: bytes, *, now_ms: int) -> Appended:

@@ -6,7 +6,7 @@ import asyncio
 import base64
 import contextlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 from uuid import UUID, uuid5
@@ -379,6 +379,11 @@ class TierBackend:
         if topic == OFFSETS_TOPIC:
             return [slot.groups for slot in self._slots]
         return ()
+
+    @property
+    def owner_check(self) -> Callable[[int], None]:
+        """What raises KafkaError unless a partition is this node's now."""
+        return self.check_owner
 
     def check_owner(self, partition: int) -> None:
         """Raise KafkaError(NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS) unless a slot is this node's."""

@@ -227,7 +227,7 @@ fn by_topic<'py>(look: &mut impl Look<'py>) -> PyResult<Vec<Topic<'py>>> {
         let py = partition.py();
         let log = partition.getattr(intern!(py, "log"))?;
         let name: String = log.getattr(intern!(py, "topic"))?.extract()?;
-        let end: i64 = PyLeader::readable_end(&partition)?.extract()?;
+        let end = PyLeader::end_of(&partition)?;
         let waiting = match PyLeader::engine(&partition) {
             Some(engine) => end - engine.get().next_fetch_offset(py)?,
             None => 0,

@@ -4,6 +4,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::{PyTraverseError, PyVisit};
 use rustix::time::{ClockId, clock_gettime};
 
 /// A clock that goes on while the machine is suspended: a lease or a session of a suspended broker has run out
@@ -28,4 +30,64 @@ pub(crate) fn now_ms() -> PyResult<i64> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     let since = since.map_err(|_| out_of_range())?;
     i64::try_from(since.as_millis()).map_err(|_| out_of_range())
+}
+
+/// A clock that was handed in: that of this machine is asked without Python.
+pub(crate) enum Clock {
+    Wall,
+    Monotonic,
+    Python(Py<PyAny>),
+}
+
+static OWN: PyOnceLock<[Py<PyAny>; 2]> = PyOnceLock::new();
+
+impl Clock {
+    /// `clock`: returns milliseconds.
+    pub(crate) fn of(clock: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let py = clock.py();
+        let own = OWN.get_or_try_init(py, || {
+            let module = py.import("sharecore._core")?;
+            let get = |name| Ok::<_, PyErr>(module.getattr(name)?.unbind());
+            Ok::<_, PyErr>([get("now_ms")?, get("monotonic_ms")?])
+        })?;
+        Ok(match own {
+            [wall, _] if clock.is(wall) => Clock::Wall,
+            [_, steady] if clock.is(steady) => Clock::Monotonic,
+            _ => Clock::Python(clock.clone().unbind()),
+        })
+    }
+
+    /// Milliseconds.
+    pub(crate) fn ms(&self, py: Python<'_>) -> PyResult<i64> {
+        match self {
+            Clock::Wall => now_ms(),
+            Clock::Monotonic => Ok(monotonic_ms()),
+            Clock::Python(clock) => clock.call0(py)?.extract(py),
+        }
+    }
+
+    /// As Python has it.
+    pub(crate) fn callable(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let own = |name| Ok(py.import("sharecore._core")?.getattr(name)?.unbind());
+        match self {
+            Clock::Wall => own("now_ms"),
+            Clock::Monotonic => own("monotonic_ms"),
+            Clock::Python(clock) => Ok(clock.clone_ref(py)),
+        }
+    }
+
+    pub(crate) fn clone_ref(&self, py: Python<'_>) -> Self {
+        match self {
+            Clock::Wall => Clock::Wall,
+            Clock::Monotonic => Clock::Monotonic,
+            Clock::Python(clock) => Clock::Python(clock.clone_ref(py)),
+        }
+    }
+
+    pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match self {
+            Clock::Wall | Clock::Monotonic => Ok(()),
+            Clock::Python(clock) => visit.call(clock),
+        }
+    }
 }

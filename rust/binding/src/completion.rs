@@ -3,13 +3,13 @@
 //! One enum in place of a callable each: what the binding waits for itself is called without Python in between. No borrow of an
 //! object is held while Python runs, which may come back to the same object.
 
-use pyo3::exceptions::PyException;
+use pyo3::exceptions::{PyException, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use pyo3::{PyTraverseError, PyVisit, intern};
 
 use crate::fetching::PyShareFetching;
-use crate::gathering::Part;
+use crate::gathering::{Part, PyPart};
 use crate::produced::PyProduced;
 use crate::slot::PySlot;
 use crate::staged_batch::PyStagedBatch;
@@ -32,7 +32,7 @@ pub(crate) enum Completion {
     Batch(Py<PyProduced>, usize),
     /// The place of a request in the order of answers.
     Slot(Py<PySlot>),
-    /// A ShareFetch whose answer is known, or not wanted any more.
+    /// A `ShareFetch` whose answer is known, or not wanted any more.
     Fetch(Py<PyShareFetching>),
 }
 
@@ -79,6 +79,22 @@ impl Completion {
     /// As `of`, where there may be none.
     pub(crate) fn of_some(done: Option<&Bound<'_, PyAny>>) -> Option<Self> {
         done.filter(|done| !done.is_none()).map(Self::of)
+    }
+
+    /// A callable of it, for Python.
+    pub(crate) fn into_python(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        Ok(match self {
+            Completion::Call(call) => call,
+            Completion::Change(change) => Py::new(py, PyWritten::new(change))?.into_any(),
+            Completion::Part(part) => Py::new(py, PyPart(Some(part)))?.into_any(),
+            Completion::Append(_)
+            | Completion::Ticket(_)
+            | Completion::Batch(..)
+            | Completion::Slot(_)
+            | Completion::Fetch(_) => {
+                return Err(PyTypeError::new_err("only writes are ended by Python"));
+            }
+        })
     }
 
     /// Notifies; raises what that raises.

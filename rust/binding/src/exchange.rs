@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
-use pyo3::{PyTraverseError, PyVisit};
+use pyo3::{PyTraverseError, PyVisit, intern};
 
 use crate::answers::{Outgoing, PyAnswerBudget};
 use crate::budget::PyMemoryBudget;
@@ -101,7 +101,9 @@ impl PyExchange {
             return Ok(None);
         };
         let transport = transport.into_bound(py);
-        let is_closing = transport.call_method0("is_closing")?.is_truthy()?;
+        let is_closing = transport
+            .call_method0(intern!(py, "is_closing"))?
+            .is_truthy()?;
         Ok((!is_closing).then_some(transport))
     }
 
@@ -163,10 +165,11 @@ impl PyExchange {
 
 /// Has a transport send buffers one after the other.
 fn give(transport: &Bound<'_, PyAny>, parts: &Bound<'_, PyList>) -> PyResult<()> {
+    let py = transport.py();
     if parts.len() == 1 {
-        transport.call_method1("write", (parts.get_item(0)?,))?;
+        transport.call_method1(intern!(py, "write"), (parts.get_item(0)?,))?;
     } else {
-        transport.call_method1("writelines", (parts,))?;
+        transport.call_method1(intern!(py, "writelines"), (parts,))?;
     }
     Ok(())
 }

@@ -14,7 +14,8 @@ use crate::convert::span;
 use crate::error::kafka_error_in;
 use crate::leader::PyLeader;
 use crate::lease::{Lease, lease};
-use crate::tickets::PyStoredLog;
+use crate::log_offsets;
+use crate::testing::calls_by_name;
 
 /// What one share partition gave.
 #[pyclass(name = "PartitionFetch", module = "sharecore._core", frozen)]
@@ -69,11 +70,18 @@ pub(crate) trait Look<'py> {
     fn failed(&mut self, partition: Bound<'py, PyLeader>);
 }
 
+/// Whether a partition may have something.
+fn is_fetchable(partition: &Bound<'_, PyLeader>) -> PyResult<bool> {
+    if calls_by_name() {
+        return partition.getattr("fetchable")?.is_truthy();
+    }
+    PyLeader::fetchable(partition)
+}
+
 /// The next one that has something.
 pub(crate) fn next<'py>(look: &mut impl Look<'py>) -> PyResult<Option<Bound<'py, PyLeader>>> {
     while let Some(partition) = look.next() {
-        let py = partition.py();
-        if partition.getattr(intern!(py, "fetchable"))?.is_truthy()? {
+        if is_fetchable(&partition)? {
             return Ok(Some(partition));
         }
         let (has_engine, has_error) = {
@@ -96,24 +104,10 @@ fn lease_of<'py>(
     ration: Ration,
     limits: &Limits,
 ) -> PyResult<Result<Lease<'py>, Bound<'py, PyAny>>> {
-    let py = partition.py();
     let Some(engine) = PyLeader::engine(partition) else {
         return Ok(Err(PyLeader::no_engine(partition)));
     };
-    let leasing = partition.getattr(intern!(py, "leasing"))?;
-    let committed = leasing
-        .getattr(intern!(py, "read_committed"))?
-        .is_truthy()?;
-    let aborted = if committed {
-        Some(leasing.getattr(intern!(py, "aborted"))?)
-    } else {
-        None
-    };
-    let stored: Option<Bound<'py, PyStoredLog>> =
-        leasing.getattr(intern!(py, "stored"))?.extract()?;
-    let read = leasing.getattr(intern!(py, "read"))?;
-    let log = leasing.getattr(intern!(py, "log"))?;
-    let end = partition.getattr(intern!(py, "readable_end"))?;
+    let leasing = PyLeader::leasing(partition)?;
     let wish = Wish {
         now_ms: PyLeader::now_ms(partition)?,
         wall_ms: if engine.get().has_rules() {
@@ -122,18 +116,17 @@ fn lease_of<'py>(
             0
         },
         member,
-        log_start: log.getattr(intern!(py, "start_offset"))?.extract()?,
-        end: end.extract()?,
+        log_start: log_offsets::start_offset(&PyLeader::log(partition)?)?,
+        end: PyLeader::end_of(partition)?,
         max_bytes: ration.max_bytes,
         max_records: ration.max_records,
         batch_size: limits.batch_size,
         record_limit: limits.record_limit,
         at_least_one: ration.at_least_one,
     };
-    let access = (stored, &read, aborted.as_ref());
-    let lease = match lease(py, engine.get(), access, &wish) {
+    let lease = match lease(engine.get(), &leasing, &wish) {
         Ok(lease) => lease,
-        Err(error) => return Ok(Err(kafka_error_in(py, error)?)),
+        Err(error) => return Ok(Err(kafka_error_in(partition.py(), error)?)),
     };
     let any = !lease.acquired.is_empty();
     if any || lease.archived || lease.stopped.is_some() {
@@ -147,13 +140,13 @@ fn lease_of<'py>(
             stopped,
         );
         if let Err(error) = noted {
-            return Ok(Err(kafka_error_in(py, error)?));
+            return Ok(Err(kafka_error_in(partition.py(), error)?));
         }
     }
     if let Some(admitted) = lease.admitted
         && let Err(error) = PyLeader::admitted(partition, &engine, admitted)
     {
-        return Ok(Err(kafka_error_in(py, error)?));
+        return Ok(Err(kafka_error_in(partition.py(), error)?));
     }
     Ok(Ok(lease))
 }
@@ -185,7 +178,7 @@ pub(crate) fn gather<'py>(
         let Some(partition) = next else { break };
         let lease = lease_of(&partition, member, ration, limits)?;
         if lease.as_ref().is_ok_and(|lease| lease.reading) {
-            let leasing = partition.getattr(intern!(py, "leasing"))?;
+            let leasing = PyLeader::leasing(&partition)?;
             let bytes = leasing.getattr(intern!(py, "reading_bytes"))?;
             rations.read_later(bytes.extract()?);
         }

@@ -15,7 +15,7 @@ use crate::waiting::PyLater;
 /// What makes the answer of a request when all that it waits for has ended.
 pub(crate) enum Answerer {
     Call(Py<PyAny>),
-    /// The answer to a ShareAcknowledge, which lacks the outcomes.
+    /// The answer to a `ShareAcknowledge`, which lacks the outcomes.
     Acknowledged(Py<PyShareAnswer>),
     Fetched(Py<PyShareFetching>),
 }

@@ -2,6 +2,9 @@
 //!
 //! No borrow of an object is held while Python runs, which may come back to the same object.
 
+use std::sync::Arc;
+
+use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PySet, PyTuple};
 use pyo3::{PyTraverseError, PyVisit, intern};
@@ -9,13 +12,15 @@ use sharecore_lease::Admitted;
 use sharecore_share::Writes;
 
 use crate::bounds::PyGroupBounds;
+use crate::clock::Clock;
 use crate::codes::NOT_LEADER_OR_FOLLOWER;
 use crate::completion::{Completion, Ended};
 use crate::convert::acknowledgements;
 use crate::error::{kafka_error, kafka_error_in};
-use crate::gathering::PyPart;
+use crate::log_offsets::{self, PyLogAccess};
 use crate::partition::{PyPartition, PyWrite};
 use crate::session::PyShareSession;
+use crate::state_slot::StateSlot;
 use crate::testing::calls_by_name;
 use crate::uuids::{PartitionId, partition_id};
 use crate::written::{Change, PyWritten};
@@ -50,6 +55,19 @@ pub(crate) struct PyLeader {
     pub(crate) timer: Option<Py<PyAny>>,
     timer_due_ms: i64,
     pub(crate) writes: Writes,
+    /// What is acquired from, and how.
+    #[pyo3(get, set)]
+    pub(crate) log: Option<Py<PyAny>>,
+    #[pyo3(get, set)]
+    pub(crate) leasing: Option<Py<PyLogAccess>>,
+    /// The clock of locks.
+    clock: Option<Clock>,
+    /// The configuration of the group, and how long its locks run.
+    #[pyo3(get)]
+    config: Option<Py<PyAny>>,
+    lock_ms: i64,
+    /// Where the state lies, once it was written.
+    pub(crate) slot: Option<Arc<StateSlot>>,
     /// Sessions that are told, once, when there may be something to acquire, longest waiting first; or that the leader
     /// has ended.
     #[pyo3(get, name = "_interested")]
@@ -65,9 +83,38 @@ pub(crate) struct PyLeader {
 
 impl PyLeader {
     pub(crate) fn now_ms(leader: &Bound<'_, Self>) -> PyResult<i64> {
-        leader
-            .call_method0(intern!(leader.py(), "now_ms"))?
-            .extract()
+        let py = leader.py();
+        let clock = leader.borrow().clock.as_ref().map(|it| it.clone_ref(py));
+        let unset = || PyAttributeError::new_err("the leader has no now_ms");
+        clock.ok_or_else(unset)?.ms(py)
+    }
+
+    /// What is acquired from.
+    pub(crate) fn log<'py>(leader: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let py = leader.py();
+        let log = leader.borrow().log.as_ref().map(|it| it.bind(py).clone());
+        log.ok_or_else(|| PyAttributeError::new_err("the leader has no log"))
+    }
+
+    /// How it is read.
+    pub(crate) fn leasing<'py>(leader: &Bound<'py, Self>) -> PyResult<Bound<'py, PyLogAccess>> {
+        let py = leader.py();
+        let access = leader
+            .borrow()
+            .leasing
+            .as_ref()
+            .map(|it| it.bind(py).clone());
+        access.ok_or_else(|| PyAttributeError::new_err("the leader has no leasing"))
+    }
+
+    /// The offset before which records may be acquired.
+    pub(crate) fn end_of(leader: &Bound<'_, Self>) -> PyResult<i64> {
+        if calls_by_name() {
+            return leader
+                .getattr(intern!(leader.py(), "readable_end"))?
+                .extract();
+        }
+        Self::readable_end(leader)
     }
 
     pub(crate) fn wall_ms(leader: &Bound<'_, Self>) -> PyResult<i64> {
@@ -80,14 +127,6 @@ impl PyLeader {
         let held = leader.borrow();
         let bounds = held.bounds.as_ref();
         bounds.map(|bounds| bounds.bind(leader.py()).clone())
-    }
-
-    fn lock_ms(leader: &Bound<'_, Self>) -> PyResult<i64> {
-        let py = leader.py();
-        let config = leader.getattr(intern!(py, "config"))?;
-        config
-            .getattr(intern!(py, "share_record_lock_duration_ms"))?
-            .extract()
     }
 
     pub(crate) fn engine<'py>(leader: &Bound<'py, Self>) -> Option<Bound<'py, PyPartition>> {
@@ -128,13 +167,7 @@ impl PyLeader {
             return Self::write(leader, write, done);
         }
         let py = leader.py();
-        let done = match done {
-            Some(Completion::Part(part)) => {
-                Some(Bound::new(py, PyPart(Some(part)))?.into_any().unbind())
-            }
-            Some(Completion::Call(call)) => Some(call),
-            _ => None,
-        };
+        let done = done.map(|done| done.into_python(py)).transpose()?;
         leader.call_method1("_persist", (write, done)).map(|_| ())
     }
 
@@ -159,6 +192,17 @@ impl PyLeader {
             write: write.clone_ref(py),
             done,
         });
+        let slot = leader.borrow().slot.clone();
+        if let Some(slot) = slot.filter(|_| !calls_by_name()) {
+            match slot.admits(py, state_epoch, leader_epoch) {
+                Ok(true) => return slot.write(py, write.get(), Completion::Change(change)),
+                Ok(false) => {
+                    let before = leader.borrow_mut().slot.take();
+                    drop(before);
+                }
+                Err(error) => return change.end(py, Some(kafka_error_in(py, error)?)),
+            }
+        }
         let key = leader.getattr(intern!(py, "key"))?;
         let persister = leader.getattr(intern!(py, "_persister"))?;
         let written = Bound::new(py, PyWritten::new(change))?;
@@ -174,7 +218,8 @@ impl PyLeader {
 
     /// Has somebody called when the locks that begin now run out, or earlier.
     pub(crate) fn arm_for_locks(leader: &Bound<'_, Self>, now_ms: i64) -> PyResult<()> {
-        Self::_arm(leader, now_ms + Self::lock_ms(leader)?)
+        let lock_ms = leader.borrow().lock_ms;
+        Self::_arm(leader, now_ms + lock_ms)
     }
 
     /// A lease has ended: sees to it that it runs out in time.
@@ -291,10 +336,13 @@ impl PyLeader {
 
     /// As `wake`, where somebody wants to know.
     pub(crate) fn wake_interested(leader: &Bound<'_, Self>) -> PyResult<()> {
-        if !Self::interested(leader).is_empty() {
-            leader.call_method0(intern!(leader.py(), "wake"))?;
+        if Self::interested(leader).is_empty() {
+            Ok(())
+        } else if calls_by_name() {
+            leader.call_method0("wake").map(|_| ())
+        } else {
+            Self::wake(leader)
         }
-        Ok(())
     }
 }
 
@@ -315,6 +363,12 @@ impl PyLeader {
             timer: None,
             timer_due_ms: 0,
             writes: Writes::default(),
+            log: None,
+            leasing: None,
+            clock: None,
+            config: None,
+            lock_ms: 0,
+            slot: None,
             interested: PyDict::new(args.py()).unbind(),
             holders: PySet::empty(args.py())?.unbind(),
             is_waking: false,
@@ -350,18 +404,31 @@ impl PyLeader {
     }
 
     #[getter]
-    pub(crate) fn readable_end<'py>(leader: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        let py = leader.py();
-        let committed = leader
-            .getattr(intern!(py, "leasing"))?
-            .getattr(intern!(py, "read_committed"))?
-            .is_truthy()?;
-        let log = leader.getattr(intern!(py, "log"))?;
-        if committed {
-            log.getattr(intern!(py, "last_stable_offset"))
-        } else {
-            log.getattr(intern!(py, "high_watermark"))
-        }
+    fn readable_end(leader: &Bound<'_, Self>) -> PyResult<i64> {
+        let committed = Self::leasing(leader)?.borrow().read_committed;
+        log_offsets::readable_end(&Self::log(leader)?, committed)
+    }
+
+    #[getter]
+    fn get_now_ms(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        self.clock
+            .as_ref()
+            .map(|clock| clock.callable(py))
+            .transpose()
+    }
+
+    #[setter]
+    fn set_now_ms(&mut self, now_ms: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.clock = Some(Clock::of(now_ms)?);
+        Ok(())
+    }
+
+    #[setter]
+    fn set_config(&mut self, config: &Bound<'_, PyAny>) -> PyResult<()> {
+        let lock_ms = config.getattr(intern!(config.py(), "share_record_lock_duration_ms"))?;
+        self.lock_ms = lock_ms.extract()?;
+        self.config = Some(config.clone().unbind());
+        Ok(())
     }
 
     #[getter]
@@ -373,7 +440,7 @@ impl PyLeader {
         let Some(engine) = Self::engine(leader) else {
             return Ok(false);
         };
-        let end = Self::readable_end(leader)?.extract()?;
+        let end = Self::end_of(leader)?;
         let can = engine.get().can_acquire_before(py, end);
         Ok(Self::told(leader, can)?.unwrap_or(false))
     }
@@ -417,7 +484,7 @@ impl PyLeader {
         let Some(engine) = Self::engine(leader) else {
             return Ok(());
         };
-        let start_offset = log.getattr(intern!(py, "start_offset"))?.extract()?;
+        let start_offset = log_offsets::start_offset(log)?;
         let has_moved = engine
             .get()
             .start_offset(py)
@@ -507,6 +574,15 @@ impl PyLeader {
         visit.call(&self.bounds)?;
         visit.call(&self.error)?;
         visit.call(&self.timer)?;
+        visit.call(&self.log)?;
+        visit.call(&self.leasing)?;
+        visit.call(&self.config)?;
+        if let Some(clock) = &self.clock {
+            clock.visit(&visit)?;
+        }
+        if let Some(slot) = &self.slot {
+            slot.visit(&visit)?;
+        }
         visit.call(&self.interested)?;
         visit.call(&self.holders)
     }
@@ -515,5 +591,8 @@ impl PyLeader {
         self.engine = None;
         self.error = None;
         self.timer = None;
+        self.log = None;
+        self.leasing = None;
+        self.slot = None;
     }
 }

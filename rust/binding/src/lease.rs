@@ -1,5 +1,6 @@
 //! `lease`: reads a share partition's log and leases what it finds, in one call.
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use sharecore_engine::{Acquired, OffsetRange};
@@ -7,18 +8,12 @@ use sharecore_lease::{Admitted, Leased, Log, Part, Stop, Want, Wish, lease as le
 
 use crate::convert::ranges;
 use crate::error::{failed, kafka_error_in};
+use crate::log_offsets::PyLogAccess;
 use crate::partition::PyPartition;
 use crate::slices::{copied_cached, wanted};
 use crate::store::refused;
 use crate::tally::Tally;
 use crate::tickets::PyStoredLog;
-
-/// The log in the store, where that has it; what reads; what names aborted transactions.
-pub(crate) type Access<'a, 'py> = (
-    Option<Bound<'py, PyStoredLog>>,
-    &'a Bound<'py, PyAny>,
-    Option<&'a Bound<'py, PyAny>>,
-);
 
 /// What a lease has brought.
 pub(crate) struct Lease<'py> {
@@ -48,10 +43,7 @@ impl AsRef<[u8]> for Held<'_> {
 
 /// A `sharecore.storage.Log`, in the store where that has it.
 struct Source<'a, 'py> {
-    py: Python<'py>,
-    stored: Option<Bound<'py, PyStoredLog>>,
-    read: &'a Bound<'py, PyAny>,
-    aborted: Option<&'a Bound<'py, PyAny>>,
+    access: &'a Bound<'py, PyLogAccess>,
     end: i64,
     tally: &'a Tally,
     reading: bool,
@@ -62,7 +54,14 @@ impl<'py> Log for Source<'_, 'py> {
     type Error = PyErr;
 
     fn read(&mut self, want: Want) -> PyResult<Option<Part<Held<'py>>>> {
-        if let Some(stored) = &self.stored
+        let py = self.access.py();
+        let stored = self
+            .access
+            .borrow()
+            .stored
+            .as_ref()
+            .map(|it| it.clone_ref(py));
+        if let Some(stored) = stored
             && let Some(part) = self.cached(stored.get(), want)?
         {
             return Ok(Some(part));
@@ -74,7 +73,7 @@ impl<'py> Log for Source<'_, 'py> {
             want.at_least_one,
             self.end,
         );
-        let found = self.read.call1(asked)?;
+        let found = self.access.call_method1(intern!(py, "read"), asked)?;
         if found.is_none() {
             self.reading = true;
             return Ok(None);
@@ -87,10 +86,12 @@ impl<'py> Log for Source<'_, 'py> {
     }
 
     fn aborted(&mut self, offsets: OffsetRange) -> PyResult<Vec<(i64, i64)>> {
-        match self.aborted {
-            Some(aborted) => aborted.call1((offsets.first, offsets.last + 1))?.extract(),
-            None => Ok(Vec::new()),
+        if !self.access.borrow().read_committed {
+            return Ok(Vec::new());
         }
+        let asked = (offsets.first, offsets.last + 1);
+        let aborted = intern!(self.access.py(), "aborted");
+        self.access.call_method1(aborted, asked)?.extract()
     }
 
     fn leased(&mut self, acquired: &[Acquired]) {
@@ -109,11 +110,11 @@ impl<'py> Source<'_, 'py> {
             want.max_records,
         );
         let slice = stored.store.get().0.read_cached(stored.id, offset, want);
-        let Some(slice) = slice.map_err(|refusal| refused(self.py, &refusal))? else {
+        let Some(slice) = slice.map_err(|refusal| refused(self.access.py(), &refusal))? else {
             return Ok(None);
         };
         let new = |(first, last)| OffsetRange::new(first, last);
-        let read = copied_cached(self.py, slice)?;
+        let read = copied_cached(self.access.py(), slice)?;
         Ok(read.map(|(bytes, batches)| Part {
             bytes: Held(bytes),
             batches: batches.into_iter().map(new).collect(),
@@ -123,16 +124,13 @@ impl<'py> Source<'_, 'py> {
 
 /// Leases to a member what it wishes for, as far as there is.
 pub(crate) fn lease<'py>(
-    py: Python<'py>,
     engine: &PyPartition,
-    (stored, read, aborted): Access<'_, 'py>,
+    access: &Bound<'py, PyLogAccess>,
     wish: &Wish<'_>,
 ) -> PyResult<Lease<'py>> {
+    let py = access.py();
     let mut source = Source {
-        py,
-        stored,
-        read,
-        aborted,
+        access,
         end: wish.end,
         tally: &engine.tally,
         reading: false,

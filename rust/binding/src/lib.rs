@@ -29,6 +29,7 @@ mod leader;
 mod leaders;
 mod lease;
 mod letters;
+mod log_offsets;
 mod look;
 mod names;
 mod partition;
@@ -60,6 +61,7 @@ mod staged_batch;
 mod staging;
 mod state;
 mod state_fold;
+mod state_slot;
 mod states;
 mod stop;
 mod store;
@@ -124,6 +126,8 @@ mod _core {
     use crate::leaders::{PyLeaders, PySessions, next_epoch};
     #[pymodule_export]
     use crate::letters::PyLetterBatch;
+    #[pymodule_export]
+    use crate::log_offsets::{PyLogAccess, PyLogOffsets};
     #[pymodule_export]
     use crate::look::PyShareLook;
     #[pymodule_export]

@@ -8,7 +8,9 @@ use pyo3::types::PyBytes;
 use sharecore_produce::{Appended, Refused};
 use sharecore_store::{Incoming, Refusal};
 
+use crate::completion::Completion;
 use crate::error::kafka_error_in;
+use crate::log_offsets;
 use crate::produce_refused::{by_the_broker, tell};
 use crate::produced::PyProduced;
 use crate::tickets::PyStoredLog;
@@ -107,10 +109,7 @@ impl ProducedBatch {
                 return tell(produced, place, Refused::ByTheStore(refusal), Some(log));
             }
         };
-        let end_offset = intern!(py, "end_offset");
-        if appended.last_offset >= log.getattr(end_offset)?.extract()? {
-            log.setattr(end_offset, appended.last_offset + 1)?;
-        }
+        log_offsets::appended(log, appended.last_offset)?;
         let told = Appended {
             base_offset: appended.base_offset,
             append_time_ms: appended.append_time_ms,
@@ -118,12 +117,9 @@ impl ProducedBatch {
         };
         // before the write may end
         produced.borrow_mut().answer.append(place, told);
-        let waiting = produced.clone().unbind();
-        let waits = stored
-            .tickets
-            .borrow_mut(py)
-            .wait(appended.sequence, waiting, place);
-        if !waits {
+        let waiter = Completion::Batch(produced.clone().unbind(), place);
+        let mut tickets = stored.tickets.borrow_mut(py);
+        if tickets.wait(appended.sequence, waiter).is_some() {
             produced.borrow_mut().answer.end(place, 0);
         }
         Ok(())

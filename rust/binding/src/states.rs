@@ -2,14 +2,20 @@
 //!
 //! No borrow of an object is held while Python runs, which may come back to the same object.
 
+use std::sync::Arc;
+
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{PyDict, PyTuple};
 use pyo3::{PyTraverseError, PyVisit, intern};
 
+use crate::clock::Clock;
 use crate::codes::INVALID_REQUEST;
+use crate::completion::Completion;
 use crate::error::kafka_error;
 use crate::partition::PyWrite;
+use crate::staging::PyStaging;
 use crate::state_fold::PyStateContent;
+use crate::state_slot::StateSlot;
 
 /// States of share partitions. `sharecore.sharestate.coordinator.ShareCoordinator` has them.
 #[pyclass(name = "States", module = "sharecore._core", subclass)]
@@ -40,10 +46,11 @@ impl PyStates {
             Some(shard) => shard.clone(),
             None => states.call_method1(intern!(py, "_find_shard"), (key,))?,
         };
-        states
-            .getattr(intern!(py, "_runtime"))?
-            .getattr(intern!(py, "check_owner"))?
-            .call1((shard.getattr(intern!(py, "index"))?,))?;
+        let runtime = states.getattr(intern!(py, "_runtime"))?;
+        let check = runtime.getattr(intern!(py, "owner_check"))?;
+        if !check.is_none() {
+            check.call1((shard.getattr(intern!(py, "index"))?,))?;
+        }
         let staged = shard.getattr(intern!(py, "_staged"))?;
         if staged.getattr(intern!(py, "stale"))?.is_truthy()? {
             shard.call_method0(intern!(py, "ensure_loaded"))?;
@@ -92,28 +99,40 @@ impl PyStates {
         let shard = Self::_shard(states, key)?;
         let state = Self::_writable(states, &shard, key, state_epoch, leader_epoch)?;
         let clock = states.getattr(intern!(py, "_clock"))?;
-        let now_ms = clock.call_method0(intern!(py, "now_ms"))?.extract()?;
+        let clock = clock.getattr(intern!(py, "now_ms"))?;
         let updates = states.getattr(intern!(py, "_updates_per_snapshot"))?;
-        let updates = updates.extract()?;
         let content = state.getattr(intern!(py, "content"))?;
-        let content = content.cast_into::<PyStateContent>()?;
-        let (is_snapshot, value) = {
-            let mut content = content.borrow_mut();
-            content.write_begun(py, write.get(), now_ms, updates)
-        };
-        if is_snapshot {
-            // which tells the state where it lies
-            let named = PyDict::new(py);
-            let record = (state.getattr(intern!(py, "snapshot_key"))?, value);
-            named.set_item(intern!(py, "snapshot_of"), state)?;
-            shard.call_method(intern!(py, "append"), (record, now_ms, done), Some(&named))?;
+        let update_key = state.getattr(intern!(py, "update_key"))?;
+        let runtime = states.getattr(intern!(py, "_runtime"))?;
+        let check = runtime.getattr(intern!(py, "owner_check"))?;
+        let owner_check = if check.is_none() {
+            None
         } else {
-            let record = (state.getattr(intern!(py, "update_key"))?, value);
-            let records = PyList::new(py, [record])?;
-            let staged = shard.getattr(intern!(py, "_staged"))?;
-            staged.call_method1(intern!(py, "append"), (records, now_ms, done))?;
+            let index = shard.getattr(intern!(py, "index"))?.extract()?;
+            Some((check.unbind(), index))
+        };
+        let staging = shard.getattr(intern!(py, "_staged"))?;
+        let staging = staging.cast_into::<PyStaging>()?;
+        let moves = staging.borrow().moves();
+        let slot = StateSlot {
+            shard: shard.unbind(),
+            content: content.cast_into::<PyStateContent>()?.unbind(),
+            update_key: update_key.cast_into()?.unbind(),
+            state: state.unbind(),
+            staging: staging.unbind(),
+            moves,
+            owner_check,
+            clock: Clock::of(&clock)?,
+            updates_per_snapshot: updates.extract()?,
+        };
+        let done = Completion::of(done);
+        let slot = Arc::new(slot);
+        if let Completion::Change(change) = &done {
+            // its next writes look up nothing
+            let mut leader = change.leader.borrow_mut(py);
+            leader.slot = Some(Arc::clone(&slot));
         }
-        Ok(())
+        slot.write(py, write.get(), done)
     }
 
     #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]

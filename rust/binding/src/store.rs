@@ -19,7 +19,7 @@ use crate::slices::{PyReading, Read, begin, bytes_of, copied, copied_cached, wan
 type ActiveProducer = (i64, i16, i32, i64, i32, i64);
 type Appended = (i64, i64, i64, i64, u64);
 type Scanned<'py> = (Bound<'py, PyList>, i64);
-type Pair = (Option<PyBackedBytes>, Option<PyBackedBytes>);
+pub(crate) type Pair = (Option<PyBackedBytes>, Option<PyBackedBytes>);
 
 pub(crate) fn refused(py: Python<'_>, refusal: &Refusal) -> PyErr {
     kafka_error(py, refusal.code(), &refusal.to_string())
@@ -51,6 +51,24 @@ fn options(
 
 #[pyclass(name = "Store", module = "sharecore._core", frozen)]
 pub(crate) struct PyStore(pub(crate) Store);
+
+impl PyStore {
+    /// Appends a batch of the broker's own records.
+    pub(crate) fn append_pairs(
+        &self,
+        log: u64,
+        records: &[Pair],
+        now_ms: i64,
+        producer: Option<(i64, i16)>,
+        lingers: bool,
+    ) -> Result<sharecore_store::Appended, Refusal> {
+        let pairs: Vec<_> = records
+            .iter()
+            .map(|(key, value)| (key.as_deref(), value.as_deref()))
+            .collect();
+        self.0.append_local(log, &pairs, producer, now_ms, lingers)
+    }
+}
 
 #[pymethods]
 impl PyStore {
@@ -269,12 +287,10 @@ impl PyStore {
         producer: Option<(i64, i16)>,
         lingers: bool,
     ) -> PyResult<Appended> {
-        let pairs: Vec<_> = records
-            .iter()
-            .map(|(key, value)| (key.as_deref(), value.as_deref()))
-            .collect();
-        let result = self.0.append_local(log, &pairs, producer, now_ms, lingers);
-        appended(py, result)
+        appended(
+            py,
+            self.append_pairs(log, &records, now_ms, producer, lingers),
+        )
     }
 
     #[allow(clippy::too_many_arguments)]

@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use pyo3::prelude::*;
 
 use crate::completion::{Completion, Ended};
-use crate::produced::PyProduced;
 use crate::store::PyStore;
 use crate::waiting::PyTicket;
 
@@ -19,16 +18,15 @@ pub(crate) struct PyTickets {
 }
 
 impl PyTickets {
-    /// Has a batch told how its write ends; false where that has ended.
-    pub(crate) fn wait(&mut self, sequence: u64, produced: Py<PyProduced>, place: usize) -> bool {
+    /// Notifies when a write ends; gives the completion back where that has ended.
+    pub(crate) fn wait(&mut self, sequence: u64, waiter: Completion) -> Option<Completion> {
         if sequence <= self.ended {
-            return false;
+            return Some(waiter);
         }
         // the store stages operations of its own, so the newest number may be one that nobody waits for
         let newest = self.waiting.back().map_or(0, |(newest, _)| *newest);
-        let waiter = Completion::Batch(produced, place);
         self.waiting.push_back((newest.max(sequence), waiter));
-        true
+        None
     }
 }
 

@@ -118,7 +118,7 @@ impl PyTimeouts {
             match PyWaitingShareFetch::time_is_over(fetch) {
                 Ok(()) => {}
                 Err(error) => {
-                    Named::Callable(fetch.clone().into_any().unbind()).failed(py, error)?
+                    Named::Callable(fetch.clone().into_any().unbind()).failed(py, error)?;
                 }
             }
         }

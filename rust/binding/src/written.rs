@@ -43,7 +43,7 @@ impl Change {
         {
             return Ok(false);
         }
-        let end: i64 = PyLeader::readable_end(self.leader.bind(py))?.extract()?;
+        let end = PyLeader::end_of(self.leader.bind(py))?;
         Ok(self.engine.get().next_fetch_offset(py)? >= end)
     }
 

@@ -160,7 +160,7 @@ TIER_CANARIES: dict[str, Canary] = {
     "aborted transactions of others": Canary(_instead(Window, "aborted", _of_whole_chunks), MEMBERS),
     "settings that others do not hear of": Canary(_instead(SettingsCatalogue, "_hear", _nothing), MOVES),
     "topics that are not known yet": Canary(_known_by_all, "slot moves,topic administrators"),
-    "nobody is woken": Canary(_instead(SharePartition, "wake", _nothing), MEMBERS),
+    "nobody is woken": replace(CANARIES["nobody is woken"], features=MEMBERS),
     "limits that are never told": Canary(_instead(Sources, "_ask", _nothing), MEMBERS),
     "locks without a timer": Canary(
         _instead(SharePartition, "_expire", _nothing), "members,misfits,consumers,cuts,silence", events=9_000

@@ -186,7 +186,7 @@ def record_log(
         world,
         world,
         attempts_max=attempts_max,
-        check_owner=lambda partition: own(owns(partition)),
+        owner_check=lambda partition: own(owns(partition)),
     )
 
 

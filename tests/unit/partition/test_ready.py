@@ -8,7 +8,7 @@ import pytest
 from tests.unit.partition.bench import LIMITS, Bench
 from tests.unit.partition.logs import TOPIC
 
-from sharecore._core import PartitionFetch, ShareSession, WaitingShareFetch
+from sharecore._core import PartitionFetch, ShareSession, WaitingShareFetch, call_by_name
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.partition import SharePartition
 
@@ -148,6 +148,7 @@ def test_a_session_that_waits_keeps_its_leaders_and_one_that_does_not_frees_them
 
 def test_a_fetch_begins_where_it_is_told_and_looks_no_further_than_it_has_enough(
     monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> None:
     bench = Bench(partitions=50)
     for log in bench.logs:
@@ -161,6 +162,8 @@ def test_a_fetch_begins_where_it_is_told_and_looks_no_further_than_it_has_enough
         return partition.engine.next_fetch_offset < partition.readable_end
 
     monkeypatch.setattr(SharePartition, "fetchable", property(fetchable))
+    request.addfinalizer(lambda: call_by_name(False))
+    call_by_name(True)
     for records, first, served, looked_at in [
         (1, 7, [7], [7]),
         (1, 48, [48], [48]),

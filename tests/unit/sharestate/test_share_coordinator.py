@@ -473,7 +473,7 @@ def test_state_that_another_broker_coordinates_is_neither_read_nor_written() -> 
             world,
             world,
             compacted=False,
-            check_owner=lambda index: own(mine[0]),
+            owner_check=lambda index: own(mine[0]),
         )
     )
     coordinator.initialize(KEY, 0, 0, lambda error: None)

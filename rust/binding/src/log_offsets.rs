@@ -1,0 +1,95 @@
+//! `LogOffsets` and `LogAccess`: where a log begins and ends, and how a share partition reads it.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use pyo3::{PyTraverseError, PyVisit, intern};
+
+use crate::tickets::PyStoredLog;
+
+/// The offsets of a log. `sharecore.storage.Log` has them.
+#[pyclass(
+    name = "LogOffsets",
+    module = "sharecore._core",
+    subclass,
+    get_all,
+    set_all
+)]
+#[derive(Default)]
+pub(crate) struct PyLogOffsets {
+    pub(crate) start_offset: i64,
+    pub(crate) high_watermark: i64,
+    pub(crate) last_stable_offset: i64,
+    pub(crate) end_offset: i64,
+}
+
+#[pymethods]
+impl PyLogOffsets {
+    #[new]
+    #[pyo3(signature = (*_args, **_rest))]
+    fn new(_args: &Bound<'_, PyTuple>, _rest: Option<&Bound<'_, PyDict>>) -> Self {
+        Self::default()
+    }
+}
+
+/// The first offset that may be read.
+pub(crate) fn start_offset(log: &Bound<'_, PyAny>) -> PyResult<i64> {
+    match log.cast::<PyLogOffsets>() {
+        Ok(offsets) => Ok(offsets.borrow().start_offset),
+        Err(_) => log.getattr(intern!(log.py(), "start_offset"))?.extract(),
+    }
+}
+
+/// The offset before which records may be read.
+pub(crate) fn readable_end(log: &Bound<'_, PyAny>, committed: bool) -> PyResult<i64> {
+    match log.cast::<PyLogOffsets>() {
+        Ok(offsets) if committed => Ok(offsets.borrow().last_stable_offset),
+        Ok(offsets) => Ok(offsets.borrow().high_watermark),
+        Err(_) if committed => log
+            .getattr(intern!(log.py(), "last_stable_offset"))?
+            .extract(),
+        Err(_) => log.getattr(intern!(log.py(), "high_watermark"))?.extract(),
+    }
+}
+
+/// Counts an append: nothing was written behind it yet.
+pub(crate) fn appended(log: &Bound<'_, PyAny>, last_offset: i64) -> PyResult<()> {
+    if let Ok(offsets) = log.cast::<PyLogOffsets>() {
+        let mut offsets = offsets.borrow_mut();
+        offsets.end_offset = offsets.end_offset.max(last_offset + 1);
+        return Ok(());
+    }
+    let end_offset = intern!(log.py(), "end_offset");
+    if last_offset >= log.getattr(end_offset)?.extract()? {
+        log.setattr(end_offset, last_offset + 1)?;
+    }
+    Ok(())
+}
+
+/// How the records of a log are acquired. `sharecore.partition.leasing.Leasing` has `read` and `aborted`.
+#[pyclass(
+    name = "LogAccess",
+    module = "sharecore._core",
+    subclass,
+    get_all,
+    set_all
+)]
+#[derive(Default)]
+pub(crate) struct PyLogAccess {
+    /// Where the log may be read without Python; None while a thread reads, or what it has read is kept.
+    pub(crate) stored: Option<Py<PyStoredLog>>,
+    pub(crate) read_committed: bool,
+}
+
+#[pymethods]
+impl PyLogAccess {
+    #[new]
+    #[pyo3(signature = (*_args, **_rest))]
+    fn new(_args: &Bound<'_, PyTuple>, _rest: Option<&Bound<'_, PyDict>>) -> Self {
+        Self::default()
+    }
+
+    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.stored)
+    }
+}
