@@ -145,6 +145,21 @@ class Pending:
     @property
     def finish(self) -> Callable[[Any], list[bytes] | None]: ...
 
+@final
+class Checks:
+    """What requests have to ask of the broker at the moment; everything until `publish` says otherwise."""
+
+    def __new__(cls) -> Self: ...
+    def publish(self, *, rights: bool, features: bool, quotas: bool, leaders: bool) -> None:
+        """Say what has to be asked from now on.
+
+        Args:
+            rights: there is an authorizer.
+            features: share groups are not served.
+            quotas: some client has a quota.
+            leaders: another broker may lead a partition.
+        """
+
 @disjoint_base
 class Dispatch:
     """Reads requests, has them handled and writes their answers; see `sharecore.broker.dispatch.Dispatcher`.
@@ -153,7 +168,8 @@ class Dispatch:
     `_refusal` and `_handle_apart`, which handles requests with many entries.
 
     Args:
-        broker: its `throttles.on` says whether requests have a meter.
+        broker: its `throttles.on` says whether requests have a meter; its `checks`, where it has them, whether that
+            is asked at all.
         context: `RequestContext`.
         check_names: whether `_check` sees each answer.
         log_requests: whether `_note` is told of each request.
@@ -443,6 +459,9 @@ class Leaders:
 
     def config(self, group_id: str) -> Any:
         """Return the present configuration of a group; `_group_config` of the subclass tells it."""
+
+    def _let_go(self, leader: Leader) -> None:
+        """Forget a leader that has ended."""
 
     def peek(self, group_id: str, topic_id: UUID, partition: int) -> Any:
         """Return the leader of a share partition where there is one, else None."""

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from sharecore._core import Checks
 from sharecore.broker.authentication import Authentication
 from sharecore.broker.backend import Backend
 from sharecore.broker.config_report import CLUSTER_WIDE
@@ -95,6 +96,7 @@ class Broker(Services):
         self._telemetry = _telemetry() if config.sharecore_telemetry_enable else None
         self._super_users = super_users_of(config)
         self.authorizer: Authorizer | None = None
+        self.checks = Checks()
         self.listeners: dict[str, Listener] = {listener.name: listener for listener in listeners_of(config)}
         self.transport = Transport(config, self.listeners)
         dispatch: OnFrame = Dispatcher(self, check_names=check_names).on_frame
@@ -148,6 +150,15 @@ class Broker(Services):
                 ) from error
             raise
 
+    def _publish_checks(self) -> None:
+        """Say what requests have to ask: an authorizer, features, quotas, the leaders of partitions."""
+        self.checks.publish(
+            rights=self.authorizer is not None,
+            features=not self.features.has_share_groups,
+            quotas=self.throttles.on,
+            leaders=not self.cluster.leads_all,
+        )
+
     async def _start_services(self) -> None:
         backend = self.backend
         self.served = backend.served if self._telemetry is None else {**backend.served, **TELEMETRY}
@@ -191,6 +202,9 @@ class Broker(Services):
         )
         if not self.static_config.serves_share_groups:
             log.warning("share groups are refused: group.coordinator.rebalance.protocols has no `share`")
+        self._publish_checks()
+        self.features.on_change(self._publish_checks)
+        self.quotas.on_change(self._publish_checks)
         await self.features.keep()
         loop = asyncio.get_running_loop()
         self.groups = Coordinators(

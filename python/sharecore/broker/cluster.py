@@ -36,6 +36,10 @@ class Leader(NamedTuple):
 class Cluster(Protocol):
     """Who the brokers are, and what each of them leads."""
 
+    @property
+    def leads_all(self) -> bool:
+        """Whether this broker leads every partition at all times: `check_leader` never raises."""
+
     def nodes(self, listener: str) -> Sequence[Node]:
         """Return the live brokers, with the addresses that clients of a listener use."""
 
@@ -71,6 +75,8 @@ class SingleBroker:
     Args:
         listeners: by name, with the ports that they were given.
     """
+
+    leads_all = True
 
     def __init__(
         self, identity: Identity, listeners: Callable[[], Mapping[str, Listener]], rack: str | None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from sharecore._core import Checks
 from sharecore.broker.backend import Backend
 from sharecore.broker.cluster import Cluster
 from sharecore.broker.coordinators import Coordinators
@@ -40,6 +41,7 @@ class Services:
         static_config: the configuration at the start.
         config: the configuration now; it changes when a client alters it.
         authorizer: who may do what; None where nobody is asked.
+        checks: what requests have to ask at the moment.
         listeners: by name, with the ports that they were given.
         backend: its data directory, or the cluster behind a tier node.
         cluster: who leads and coordinates what.
@@ -55,6 +57,7 @@ class Services:
     config: BrokerConfig
     clock: Clock
     authorizer: Authorizer | None
+    checks: Checks
     listeners: dict[str, Listener]
     transport: Transport
     server: Server

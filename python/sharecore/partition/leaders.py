@@ -326,5 +326,6 @@ class SharePartitions(Leaders):
                 with suppress(KafkaError):  # an engine that has failed tells nothing
                     self.retired.setdefault((group_id, topic_id), Tally()).take(leader.engine)
             del of_topic[partition]
+            self._let_go(leader)
             if not of_topic:
                 del self._leaders[group_id, topic_id]

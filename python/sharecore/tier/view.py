@@ -28,6 +28,8 @@ class TierView:
         slot_of: in which slot a partition of a topic lies.
     """
 
+    leads_all = False
+
     def __init__(
         self, node_id: int, nodes: Nodes, leadership: Leadership, slot_of: Callable[[UUID, int], int]
     ) -> None:

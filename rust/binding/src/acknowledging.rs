@@ -4,6 +4,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
@@ -15,18 +16,21 @@ use sharecore_share::{
 use sharecore_wire::typed::share_acknowledge::ShareAcknowledgeRequest;
 use smallvec::SmallVec;
 
+use crate::checks::{FEATURES, RIGHTS};
 use crate::codes::{
     INVALID_REQUEST, INVALID_SHARE_SESSION_EPOCH, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
 };
 use crate::completion::Completion;
 use crate::convert::{acknowledgements, tuples};
+use crate::dispatch;
 use crate::error::{kafka_error, kafka_error_in};
 use crate::gathering::{Answerer, Part, PyGather, PyPart};
 use crate::leader::PyLeader;
-use crate::leaders::{PyLeaders, PySessions};
+use crate::leaders::PyLeaders;
 use crate::session::PyShareSession;
 use crate::share_answer::PyShareAnswer;
+use crate::share_services::ShareServices;
 use crate::testing::calls_by_name;
 use crate::uuids::partition_tuple;
 use crate::waiting::PyLater;
@@ -38,18 +42,24 @@ struct Asked<'m, 'a, 'py> {
     claim: Claim<'m, 'a>,
     /// Topic id and partition, as Python has them.
     name: Bound<'py, PyTuple>,
-    topic_id: Bound<'py, PyAny>,
 }
 
 impl<'m, 'a, 'py> Asked<'m, 'a, 'py> {
-    fn of(py: Python<'py>, claim: Claim<'m, 'a>) -> PyResult<Self> {
-        let name = partition_tuple(py, claim.id)?;
-        let topic_id = name.get_item(0)?;
-        Ok(Self {
-            claim,
-            name,
-            topic_id,
-        })
+    fn of(
+        py: Python<'py>,
+        claim: Claim<'m, 'a>,
+        leader: Option<&Bound<'py, PyLeader>>,
+    ) -> PyResult<Self> {
+        let known = leader.and_then(|leader| leader.borrow().id(py));
+        let name = match known {
+            Some(name) => name.into_bound(py),
+            None => partition_tuple(py, claim.id)?,
+        };
+        Ok(Self { claim, name })
+    }
+
+    fn topic_id(&self) -> PyResult<Bound<'py, PyAny>> {
+        self.name.get_item(0)
     }
 }
 
@@ -63,10 +73,10 @@ fn code_of(refused: Refused) -> i16 {
 }
 
 /// Where acknowledgements go, and for whom.
-struct Begin<'a, 'py> {
-    context: &'a Bound<'py, PyAny>,
+struct Begin<'a, 'f, 'py> {
+    request: &'a dispatch::Asked<'f, 'py>,
     may_read: &'a Bound<'py, PyAny>,
-    share: Bound<'py, PyAny>,
+    share: Arc<ShareServices>,
     leaders: Bound<'py, PyLeaders>,
     /// Whether everybody may do everything.
     is_open: bool,
@@ -77,23 +87,21 @@ struct Begin<'a, 'py> {
     member: Bound<'py, PyString>,
 }
 
-impl<'a, 'py> Begin<'a, 'py> {
+impl<'a, 'f, 'py> Begin<'a, 'f, 'py> {
     fn of(
-        context: &'a Bound<'py, PyAny>,
+        request: &'a dispatch::Asked<'f, 'py>,
         may_read: &'a Bound<'py, PyAny>,
         session: &Bound<'py, PyShareSession>,
         may_renew: bool,
     ) -> PyResult<Self> {
-        let py = context.py();
-        let broker = context.getattr(intern!(py, "broker"))?;
-        let share = broker.getattr(intern!(py, "share"))?;
-        let leaders = share.getattr(intern!(py, "partitions"))?;
+        let py = request.py();
+        let share = request.share()?;
         Ok(Self {
-            context,
+            request,
             may_read,
-            leaders: leaders.cast_into()?,
+            leaders: share.leaders.bind(py).clone(),
             share,
-            is_open: broker.getattr(intern!(py, "authorizer"))?.is_none(),
+            is_open: request.is_open()?,
             readable: RefCell::default(),
             may_renew,
             group: session.borrow().group_id.bind(py).clone(),
@@ -103,14 +111,13 @@ impl<'a, 'py> Begin<'a, 'py> {
 
     /// Why acknowledgements of a partition do not get as far as its leader, who may be known.
     fn refusal(&self, asked: &Asked<'_, '_, 'py>, is_led: bool) -> PyResult<Option<i16>> {
-        let py = self.context.py();
+        let py = self.request.py();
         let partitions = if is_led {
             Some(i64::from(asked.claim.id.1) + 1)
         } else {
-            let known = (&asked.topic_id,);
-            let count = self
-                .share
-                .call_method1(intern!(py, "partition_count"), known)?;
+            let known = (asked.topic_id()?,);
+            let share = self.share.share.bind(py);
+            let count = share.call_method1(intern!(py, "partition_count"), known)?;
             count.extract()?
         };
         let may_read = || Ok::<_, PyErr>(self.is_open || self.may_read(asked)?);
@@ -124,7 +131,8 @@ impl<'a, 'py> Begin<'a, 'py> {
         if let Some(known) = self.readable.borrow().get(&id) {
             return Ok(*known);
         }
-        let may = self.may_read.call1((self.context, &asked.topic_id))?;
+        let asked = (self.request.context()?, asked.topic_id()?);
+        let may = self.may_read.call1(asked)?;
         let may = may.is_truthy()?;
         self.readable.borrow_mut().insert(id, may);
         Ok(may)
@@ -137,7 +145,7 @@ impl<'a, 'py> Begin<'a, 'py> {
         asked: &Asked<'_, '_, 'py>,
         part: Part,
     ) -> PyResult<()> {
-        let py = self.context.py();
+        let py = self.request.py();
         let Some(leader) = leader else {
             // nothing of it is leased, nor is there a reason to load it
             let error = kafka_error(py, UNKNOWN_TOPIC_OR_PARTITION, NOT_HOSTED);
@@ -217,20 +225,20 @@ impl LateAcknowledgement {
 ///
 /// As with Kafka, those without batches are among the outcomes where something is acknowledged.
 pub(crate) fn acknowledge<'py, 'm, 'a: 'm>(
-    context: &Bound<'py, PyAny>,
+    request: &dispatch::Asked<'_, 'py>,
     may_read: &Bound<'py, PyAny>,
     session: &Bound<'py, PyShareSession>,
     claims: impl IntoIterator<Item = Claim<'m, 'a>>,
     may_renew: bool,
     gather: &Bound<'py, PyGather>,
 ) -> PyResult<()> {
-    let py = context.py();
-    let begin = Begin::of(context, may_read, session, may_renew)?;
+    let py = request.py();
+    let begin = Begin::of(request, may_read, session, may_renew)?;
     begin.leaders.borrow_mut().acknowledgements += 1;
     let (mut some, mut nothing) = (Vec::new(), Vec::new());
     for claim in last_of_each(claims) {
-        let asked = Asked::of(py, claim)?;
-        let leader = PyLeaders::found(&begin.leaders, &begin.group, &asked.topic_id, claim.id.1)?;
+        let leader = PyLeaders::find(&begin.leaders, &begin.group, claim.id)?;
+        let asked = Asked::of(py, claim, leader.as_ref())?;
         if let Some(code) = begin.refusal(&asked, leader.is_some())? {
             let refusal = kafka_error(py, code, "").into_value(py).into_any();
             let name = asked.name.into_any().unbind();
@@ -265,23 +273,23 @@ impl PyShareAcknowledge {
     /// The answer, or a `Later` of one.
     pub(crate) fn handle<'py>(
         &self,
-        context: &Bound<'py, PyAny>,
+        asked: &dispatch::Asked<'_, 'py>,
         request: &ShareAcknowledgeRequest<'_>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let py = context.py();
-        let group_id = request.group_id.into_pyobject(py)?;
-        self.check.bind(py).call1((context, &group_id))?;
+        let py = asked.py();
+        let (group, member) = (request.group_id, request.member_id);
+        if asked.needs(RIGHTS | FEATURES) {
+            self.check.bind(py).call1((asked.context()?, group))?;
+        }
         let epoch = request.share_session_epoch;
-        let broker = context.getattr(intern!(py, "broker"))?;
-        let share = broker.getattr(intern!(py, "share"))?;
-        let sessions = share.getattr(intern!(py, "sessions"))?;
-        let member_id = request.member_id.into_pyobject(py)?;
+        let share = asked.share()?;
         let resumed = if epoch == INITIAL_EPOCH {
+            let sessions = share.sessions.bind(py);
             sessions
-                .call_method1(intern!(py, "_check_identity"), (&group_id, &member_id))
+                .call_method1(intern!(py, "_check_identity"), (group, member))
                 .and_then(|_| Err(kafka_error(py, INVALID_SHARE_SESSION_EPOCH, "")))
         } else {
-            PySessions::find(&sessions, &group_id, &member_id, epoch)
+            share.resume(asked.connection(), group, member, epoch)
         };
         let session = match resumed {
             Ok(session) => session,
@@ -301,17 +309,18 @@ impl PyShareAcknowledge {
         });
         let may_read = self.may_read.bind(py);
         let may_renew = request.is_renew_ack;
-        acknowledge(context, may_read, &session, claims, may_renew, &gather)?;
+        acknowledge(asked, may_read, &session, claims, may_renew, &gather)?;
+        let group_id = session.borrow().group_id.bind(py).clone();
         if epoch == FINAL_EPOCH {
+            let sessions = share.sessions.bind(py);
             sessions.call_method1(intern!(py, "close"), (session,))?;
         }
-        let leaders = share.getattr(intern!(py, "partitions"))?;
-        let lock_ms = PyLeaders::config(leaders.cast()?, &group_id)?
+        let lock_ms = PyLeaders::config(share.leaders.bind(py), &group_id)?
             .getattr(intern!(py, "share_record_lock_duration_ms"))?
             .extract()?;
-        let cluster = broker.getattr(intern!(py, "cluster"))?.unbind();
-        let listener = context
-            .getattr(intern!(py, "connection"))?
+        let cluster = share.cluster.clone_ref(py);
+        let listener = asked
+            .connection()
             .getattr(intern!(py, "listener"))?
             .unbind();
         let answer = Py::new(py, PyShareAnswer::new(cluster, listener, lock_ms))?;

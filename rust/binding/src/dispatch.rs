@@ -13,6 +13,7 @@ use pyo3::types::{PyBytes, PyCFunction, PyDict, PyList, PyTuple, PyType};
 use pyo3::{PyTraverseError, PyVisit, intern};
 use sharecore_wire::{Header, Input, read_header};
 
+use crate::checks::{PyChecks, QUOTAS, RIGHTS};
 use crate::exchange::PyExchange;
 use crate::large::PyWritten;
 use crate::layout::{PyLayout, named};
@@ -21,6 +22,7 @@ use crate::produced::PyProduced;
 use crate::reading::{Handle, Read};
 use crate::share_answer::PyShareAnswer;
 use crate::share_fetch::PyShareFetch;
+use crate::share_services::ShareServices;
 use crate::slot::{Answer, Finish, PyPending, disconnect};
 use crate::waiting::PyLater;
 
@@ -48,6 +50,54 @@ impl<'py> Asked<'_, 'py> {
     /// The version of the request.
     pub(crate) fn api_version(&self) -> i16 {
         self.header.api_version
+    }
+
+    pub(crate) fn py(&self) -> Python<'py> {
+        self.connection.py()
+    }
+
+    pub(crate) fn connection(&self) -> &Bound<'py, PyAny> {
+        self.connection
+    }
+
+    pub(crate) fn broker(&self) -> Bound<'py, PyAny> {
+        self.dispatch.borrow().broker.bind(self.py()).clone()
+    }
+
+    /// Whether one of these checks has to be made.
+    pub(crate) fn needs(&self, checks: u8) -> bool {
+        let held = self.dispatch.borrow();
+        let published = held.checks.as_ref();
+        published.is_none_or(|published| published.get().needs(checks))
+    }
+
+    /// Whether some client has a quota.
+    pub(crate) fn is_metered(&self) -> PyResult<bool> {
+        if !self.needs(QUOTAS) {
+            return Ok(false);
+        }
+        let py = self.py();
+        let throttles = self.broker().getattr(intern!(py, "throttles"))?;
+        throttles.getattr(intern!(py, "on"))?.is_truthy()
+    }
+
+    /// Whether nobody is asked about rights.
+    pub(crate) fn is_open(&self) -> PyResult<bool> {
+        if !self.needs(RIGHTS) {
+            return Ok(true);
+        }
+        let authorizer = intern!(self.py(), "authorizer");
+        Ok(self.broker().getattr(authorizer)?.is_none())
+    }
+
+    /// The share services of the broker.
+    pub(crate) fn share(&self) -> PyResult<Arc<ShareServices>> {
+        if let Some(share) = &self.dispatch.borrow().share {
+            return Ok(Arc::clone(share));
+        }
+        let share = Arc::new(ShareServices::of(&self.broker())?);
+        self.dispatch.borrow_mut().share = Some(Arc::clone(&share));
+        Ok(share)
     }
 
     /// The connection, where it is one that can wait.
@@ -122,6 +172,9 @@ pub(crate) struct PyDispatch {
     /// A request with more is malformed.
     entries_max: usize,
     routes: HashMap<(i16, i16), Arc<Route>>,
+    /// What has to be asked; None where the broker does not say.
+    checks: Option<Py<PyChecks>>,
+    share: Option<Arc<ShareServices>>,
 }
 
 /// What an answer that comes later needs of its request.
@@ -229,10 +282,10 @@ impl PyDispatch {
                 return PyProduce::handle(produce.bind(py), asked, &request, frame);
             }
             Read::ShareFetch(fetch, request) => {
-                PyShareFetch::handle(fetch.bind(py), &asked.context()?, &request)?
+                PyShareFetch::handle(fetch.bind(py), asked, &request)?
             }
             Read::ShareAcknowledge(acknowledge, request) => {
-                acknowledge.get().handle(&asked.context()?, &request)?
+                acknowledge.get().handle(asked, &request)?
             }
         };
         Ok((!answer.is_none()).then_some(answer))
@@ -270,15 +323,10 @@ impl PyDispatch {
         let (handle, layout) = (&route.handle, route.request.get());
         let request = Read::of(py, handle, layout, &mut input, entries_max);
         let request = request.map_err(|stop| stop.into_end(py))?;
-        let (log_requests, broker) = {
-            let held = dispatch.borrow();
-            (held.log_requests, held.broker.clone_ref(py))
-        };
-        if log_requests {
+        if dispatch.borrow().log_requests {
             dispatch.call_method1("_note", (asked.context()?, bytes.len()))?;
         }
-        let throttles = broker.bind(py).getattr(intern!(py, "throttles"))?;
-        let meter = if throttles.getattr(intern!(py, "on"))?.is_truthy()? {
+        let meter = if asked.is_metered()? {
             Some(dispatch.call_method1("_meter", (asked.context()?, bytes.len()))?)
         } else {
             None
@@ -351,22 +399,26 @@ fn future_of(answer: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
 impl PyDispatch {
     #[new]
     fn new(
-        broker: Py<PyAny>,
+        broker: Bound<'_, PyAny>,
         context: Bound<'_, PyType>,
         check_names: bool,
         log_requests: bool,
         entries_max: usize,
     ) -> PyResult<Self> {
+        let checks = broker.getattr("checks").ok();
+        let checks = checks.and_then(|checks| checks.extract().ok());
         if !context.is_subclass_of::<PyTuple>()? {
             return Err(PyValueError::new_err("the context must be a kind of tuple"));
         }
         Ok(Self {
-            broker,
+            broker: broker.unbind(),
             context: context.unbind(),
             check_names,
             log_requests,
             entries_max,
             routes: HashMap::new(),
+            checks,
+            share: None,
         })
     }
 
@@ -412,6 +464,9 @@ impl PyDispatch {
     #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.broker)?;
+        if let Some(share) = &self.share {
+            share.visit(&visit)?;
+        }
         for route in self.routes.values() {
             // an answer on its way has the route as well, but not another reference to what it names
             visit.call(&route.messages)?;
@@ -422,6 +477,7 @@ impl PyDispatch {
 
     fn __clear__(&mut self) {
         self.routes.clear();
+        self.share = None;
     }
 }
 

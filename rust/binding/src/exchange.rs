@@ -14,6 +14,7 @@ use crate::budget::PyMemoryBudget;
 use crate::dispatch::PyDispatch;
 use crate::intake::Intake;
 use crate::pipeline::charged;
+use crate::session::PyShareSession;
 use crate::slot::{Answer, PySlot};
 use crate::unsent::{Unsent, size_of};
 
@@ -60,9 +61,25 @@ pub(crate) struct PyExchange {
     pub(crate) has_asked: bool,
     pub(crate) paused: u8,
     pumping: bool,
+    /// The share session of the last request that had one.
+    share_session: Option<Py<PyShareSession>>,
 }
 
 impl PyExchange {
+    /// The share session of the last request that had one.
+    pub(crate) fn share_session<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyShareSession>> {
+        let session = self.share_session.as_ref();
+        session.map(|session| session.bind(py).clone())
+    }
+
+    /// Keeps the share session of a request; returns the one before.
+    pub(crate) fn keep_share_session(
+        &mut self,
+        session: &Bound<'_, PyShareSession>,
+    ) -> Option<Py<PyShareSession>> {
+        self.share_session.replace(session.clone().unbind())
+    }
+
     pub(crate) fn is_closed(&self) -> bool {
         self.closed
     }
@@ -211,6 +228,7 @@ impl PyExchange {
             has_asked: false,
             paused: 0,
             pumping: false,
+            share_session: None,
         })
     }
 
@@ -344,6 +362,8 @@ impl PyExchange {
     fn end(exchange: &Bound<'_, Self>) -> PyResult<Vec<Py<PyAny>>> {
         let py = exchange.py();
         Self::give_up(exchange)?;
+        let session = exchange.borrow_mut().share_session.take();
+        drop(session);
         let slots = {
             let mut held = exchange.borrow_mut();
             held.closed = true;
@@ -456,6 +476,7 @@ impl PyExchange {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.on_frame)?;
         visit.call(&self.dispatch)?;
+        visit.call(&self.share_session)?;
         visit.call(&self.transport)?;
         visit.call(&self.budget)?;
         visit.call(&self.answers)?;
@@ -465,6 +486,7 @@ impl PyExchange {
 
     fn __clear__(&mut self) {
         self.transport = None;
+        self.share_session = None;
         self.slots.clear();
     }
 }

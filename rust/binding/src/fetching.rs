@@ -13,6 +13,7 @@ use crate::leader::PyLeader;
 use crate::leaders::PyLeaders;
 use crate::session::PyShareSession;
 use crate::share_answer::{PyShareAnswer, check_led};
+use crate::share_services::ShareServices;
 use crate::uuids::{PartitionId, partition_id, partition_tuple};
 use crate::waits::PyWaitingShareFetch;
 
@@ -26,6 +27,8 @@ pub(crate) struct PyShareFetching {
     gather: Py<PyGather>,
     /// Whether the answer names those partitions that no answer has named yet.
     names_new: bool,
+    /// Whether another broker may lead what was fetched.
+    checks_leaders: bool,
     /// Partitions of which nothing is fetched, and why.
     pub(crate) refused: Option<Py<PyDict>>,
     fetched: Vec<Py<PyPartitionFetch>>,
@@ -36,17 +39,19 @@ pub(crate) struct PyShareFetching {
 
 impl PyShareFetching {
     pub(crate) fn new<'py>(
-        cluster: Bound<'py, PyAny>,
+        share: &ShareServices,
         listener: Bound<'py, PyAny>,
-        leaders: Bound<'py, PyLeaders>,
         session: Bound<'py, PyShareSession>,
         gather: Bound<'py, PyGather>,
         names_new: bool,
+        checks_leaders: bool,
     ) -> Self {
+        let py = listener.py();
         Self {
-            cluster: cluster.unbind(),
+            cluster: share.cluster.clone_ref(py),
             listener: listener.unbind(),
-            leaders: leaders.unbind(),
+            leaders: share.leaders.clone_ref(py),
+            checks_leaders,
             session: session.unbind(),
             gather: gather.unbind(),
             names_new,
@@ -108,20 +113,27 @@ impl PyShareFetching {
             let (cluster, listener) = (held.cluster.clone_ref(py), held.listener.clone_ref(py));
             (cluster, listener, leaders, session, gather)
         };
-        let group_id = session.borrow().group_id.bind(py).clone().into_any();
+        let group_id = session.borrow().group_id.bind(py).clone();
         let lock_ms = PyLeaders::config(&leaders, &group_id)?
             .getattr(intern!(py, "share_record_lock_duration_ms"))?
             .extract()?;
-        let check_leader = cluster.bind(py).getattr(intern!(py, "check_leader"))?;
+        let check_leader = if fetching.borrow().checks_leaders {
+            Some(cluster.bind(py).getattr(intern!(py, "check_leader"))?)
+        } else {
+            None
+        };
         let answer = Bound::new(py, PyShareAnswer::new(cluster, listener, lock_ms))?;
         let fetched = std::mem::take(&mut fetching.borrow_mut().fetched);
         for each in &fetched {
-            let lost = not_led(&check_leader, each.get())?;
+            let lost = match &check_leader {
+                Some(check_leader) => not_led(check_leader, each.get())?,
+                None => None,
+            };
             PyShareAnswer::put(&answer, each.get(), lost)?;
         }
         let mut failed = Vec::new();
-        if fetched.is_empty() {
-            failed = refuse_not_led(&check_leader, &session, &answer)?;
+        if let (Some(check_leader), true) = (&check_leader, fetched.is_empty()) {
+            failed = refuse_not_led(check_leader, &session, &answer)?;
         }
         let (refused, names_new) = {
             let held = fetching.borrow();
@@ -138,7 +150,7 @@ impl PyShareFetching {
             let unreported: Vec<_> = session.borrow().inner.unreported().collect();
             for id in unreported {
                 let partition = partition_tuple(py, id)?;
-                let leader = PyLeaders::found(&leaders, &group_id, &partition.get_item(0)?, id.1)?;
+                let leader = PyLeaders::find(&leaders, &group_id, id)?;
                 if can_acquire(leader)? {
                     PyShareAnswer::name(&answer, &partition)?;
                 }

@@ -1,14 +1,21 @@
 //! `Leaders` and `Sessions`: finding what a request of a share group is about.
 
+use std::collections::HashMap;
+
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyString, PyTuple};
 use pyo3::{PyTraverseError, PyVisit, intern};
+use smallvec::SmallVec;
 
 use crate::codes::{INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_NOT_FOUND};
 use crate::error::kafka_error;
 use crate::leader::PyLeader;
 use crate::session::PyShareSession;
 use crate::testing::calls_by_name;
+use crate::uuids::{PartitionId, partition_tuple};
+
+/// Leaders of a partition with their groups: mostly one.
+type Recent = SmallVec<[(Box<str>, Py<PyLeader>); 1]>;
 
 /// Share-partition leaders. `sharecore.partition.SharePartitions` has them.
 #[pyclass(name = "Leaders", module = "sharecore._core", subclass)]
@@ -19,12 +26,38 @@ pub(crate) struct PyLeaders {
     /// By group.
     #[pyo3(get, name = "_configs")]
     configs: Py<PyDict>,
+    /// Leaders that were found before, by their partitions, with their groups.
+    recent: HashMap<PartitionId, Recent>,
     /// Requests that acknowledged something, those that fetch as well among them.
     #[pyo3(get)]
     pub(crate) acknowledgements: u64,
 }
 
 impl PyLeaders {
+    /// As `found`; one that was found before is had without Python's hashes.
+    pub(crate) fn find<'py>(
+        leaders: &Bound<'py, Self>,
+        group_id: &Bound<'py, PyString>,
+        id: PartitionId,
+    ) -> PyResult<Option<Bound<'py, PyLeader>>> {
+        let py = leaders.py();
+        let group = group_id.to_str()?;
+        if let Some(recent) = leaders.borrow().recent.get(&id) {
+            let leader = recent.iter().find(|(name, _)| &**name == group);
+            if let Some((_, leader)) = leader {
+                return Ok(Some(leader.bind(py).clone()));
+            }
+        }
+        let name = partition_tuple(py, id)?;
+        let found = Self::found(leaders, group_id, &name.get_item(0)?, id.1)?;
+        if let Some(leader) = &found {
+            let mut held = leaders.borrow_mut();
+            let recent = held.recent.entry(id).or_default();
+            recent.push((group.into(), leader.clone().unbind()));
+        }
+        Ok(found)
+    }
+
     /// The leader of a share partition where there is one.
     pub(crate) fn found<'py>(
         leaders: &Bound<'py, Self>,
@@ -52,6 +85,7 @@ impl PyLeaders {
         Self {
             leaders: PyDict::new(args.py()).unbind(),
             configs: PyDict::new(args.py()).unbind(),
+            recent: HashMap::new(),
             acknowledgements: 0,
         }
     }
@@ -70,6 +104,24 @@ impl PyLeaders {
         Ok(config)
     }
 
+    /// A leader has ended.
+    fn _let_go(leaders: &Bound<'_, Self>, leader: &Bound<'_, PyLeader>) {
+        let id = leader.borrow().name;
+        let gone: SmallVec<[_; 1]> = {
+            let mut held = leaders.borrow_mut();
+            let Some(recent) = held.recent.get_mut(&id) else {
+                return;
+            };
+            let place = recent.iter().position(|(_, each)| each.is(leader));
+            let gone = place.map(|place| recent.remove(place));
+            if recent.is_empty() {
+                held.recent.remove(&id);
+            }
+            gone.into_iter().collect()
+        };
+        drop(gone); // an object of Python's, whose end may come back here
+    }
+
     fn peek<'py>(
         leaders: &Bound<'py, Self>,
         group_id: &Bound<'py, PyAny>,
@@ -81,8 +133,14 @@ impl PyLeaders {
 
     #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        let mut recent = self.recent.values().flatten();
+        recent.try_for_each(|(_, leader)| visit.call(leader))?;
         visit.call(&self.leaders)?;
         visit.call(&self.configs)
+    }
+
+    fn __clear__(&mut self) {
+        self.recent.clear();
     }
 }
 
@@ -95,6 +153,15 @@ pub(crate) struct PySessions {
 }
 
 impl PySessions {
+    /// A request of a session begins.
+    pub(crate) fn go_on(session: &Bound<'_, PyShareSession>, epoch: i32) -> PyResult<()> {
+        let resumed = session.borrow_mut().inner.resume(epoch);
+        resumed.map_err(|unexpected| {
+            let text = unexpected.to_string();
+            kafka_error(session.py(), INVALID_SHARE_SESSION_EPOCH, &text)
+        })
+    }
+
     /// The session of a member that a request goes on with; see `resume`.
     pub(crate) fn find<'py>(
         sessions: &Bound<'py, PyAny>,
@@ -133,10 +200,7 @@ impl PySessions {
             return Err(kafka_error(py, SHARE_SESSION_NOT_FOUND, ""));
         };
         let session = session.cast_into::<PyShareSession>()?;
-        let resumed = session.borrow_mut().inner.resume(epoch);
-        resumed.map_err(|unexpected| {
-            kafka_error(py, INVALID_SHARE_SESSION_EPOCH, &unexpected.to_string())
-        })?;
+        Self::go_on(&session, epoch)?;
         Ok(session)
     }
 

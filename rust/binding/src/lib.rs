@@ -6,6 +6,7 @@ mod batches;
 mod bench;
 mod bounds;
 mod budget;
+mod checks;
 mod cleaner;
 mod clock;
 mod codes;
@@ -52,6 +53,7 @@ mod session;
 mod settling;
 mod share_answer;
 mod share_fetch;
+mod share_services;
 mod share_state;
 #[cfg(feature = "testing")]
 mod simulation;
@@ -94,6 +96,8 @@ mod _core {
     use crate::bounds::PyGroupBounds;
     #[pymodule_export]
     use crate::budget::PyMemoryBudget;
+    #[pymodule_export]
+    use crate::checks::PyChecks;
     #[pymodule_export]
     use crate::cleaner::PyLogCleaner;
     #[pymodule_export]

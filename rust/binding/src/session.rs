@@ -29,6 +29,8 @@ pub(crate) struct PyShareSession {
     known: HashMap<usize, Py<PyLeader>>,
     #[pyo3(get)]
     pub(crate) fetches: Py<PyDict>,
+    /// Whether it has ended.
+    is_closed: bool,
     /// The fetches that wait for what leaders tell.
     offered: Vec<Py<PyWaitingShareFetch>>,
 }
@@ -48,6 +50,13 @@ fn tuples(
 }
 
 impl PyShareSession {
+    /// Whether it is the session of a member that goes on.
+    pub(crate) fn is_of(&self, py: Python<'_>, group_id: &str, member_id: &str) -> PyResult<bool> {
+        Ok(!self.is_closed
+            && self.member_id.bind(py).to_str()? == member_id
+            && self.group_id.bind(py).to_str()? == group_id)
+    }
+
     /// Takes partitions out; their leaders need not tell any more.
     pub(crate) fn forget_all(
         session: &Bound<'_, Self>,
@@ -167,6 +176,7 @@ impl PyShareSession {
             connection,
             inner: Session::default(),
             known: HashMap::new(),
+            is_closed: false,
             fetches: PyDict::new(py).unbind(),
             offered: Vec::new(),
         }
@@ -284,6 +294,7 @@ impl PyShareSession {
     /// Fetches that wait must not lease anew what is released when the session ends.
     fn close(session: &Bound<'_, Self>) -> PyResult<()> {
         let py = session.py();
+        session.borrow_mut().is_closed = true;
         let fetches = session.borrow().fetches.clone_ref(py);
         for fetch in fetches.bind(py).keys() {
             fetch.call_method0(intern!(py, "abandon"))?;

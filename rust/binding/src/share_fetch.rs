@@ -4,6 +4,7 @@
 //! held while Python runs, which may come back to the same object.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -12,16 +13,17 @@ use sharecore_share::{Claim, Invalid, Wanted};
 use sharecore_wire::typed::share_fetch::ShareFetchRequest;
 
 use crate::acknowledging::acknowledge;
+use crate::checks::{FEATURES, LEADERS, RIGHTS};
 use crate::codes::INVALID_REQUEST;
 use crate::completion::Completion;
+use crate::dispatch;
 use crate::error::{kafka_error, kafka_error_in};
-use crate::exchange::PyExchange;
 use crate::fetching::PyShareFetching;
 use crate::gathering::{Answerer, PyGather};
 use crate::leader::PyLeader;
-use crate::leaders::PySessions;
 use crate::look::PyShareLook;
 use crate::session::PyShareSession;
+use crate::share_services::ShareServices;
 use crate::uuids::{PartitionId, partition_id, partition_tuple};
 use crate::waiting::PyLater;
 use crate::waits::PyWaitingShareFetch;
@@ -30,15 +32,13 @@ fn invalid(py: Python<'_>, invalid: &Invalid) -> PyErr {
     kafka_error(py, INVALID_REQUEST, &invalid.to_string())
 }
 
-/// A request, and the group and the member that it names.
-struct Request<'m, 'a, 'py> {
+/// A request, and what it wants.
+struct Request<'m, 'a> {
     message: &'m ShareFetchRequest<'a>,
     wanted: Wanted,
-    group_id: Bound<'py, PyAny>,
-    member_id: Bound<'py, PyAny>,
 }
 
-impl<'m, 'a, 'py> Request<'m, 'a, 'py> {
+impl<'m, 'a> Request<'m, 'a> {
     fn claims(&self) -> impl Iterator<Item = Claim<'m, 'a>> + use<'m, 'a> {
         self.message.topics.iter().flat_map(|topic| {
             topic.partitions.iter().map(|partition| Claim {
@@ -49,11 +49,7 @@ impl<'m, 'a, 'py> Request<'m, 'a, 'py> {
     }
 
     /// Puts partitions into the session and takes others out; none of that where there is no room for them.
-    fn change(
-        &self,
-        session: &Bound<'py, PyShareSession>,
-        share: &Bound<'py, PyAny>,
-    ) -> PyResult<()> {
+    fn change(&self, session: &Bound<'_, PyShareSession>, share: &ShareServices) -> PyResult<()> {
         let py = session.py();
         let new: Vec<_> = {
             let held = session.borrow();
@@ -61,7 +57,7 @@ impl<'m, 'a, 'py> Request<'m, 'a, 'py> {
             ids.filter(|id| !held.inner.contains(id)).collect()
         };
         if !new.is_empty() {
-            let sessions = share.getattr(intern!(py, "sessions"))?;
+            let sessions = share.sessions.bind(py);
             sessions.call_method1(intern!(py, "admit"), (session, new.len()))?;
             let inner = &mut session.borrow_mut().inner;
             for id in new {
@@ -97,30 +93,35 @@ pub(crate) struct PyShareFetch {
 }
 
 /// A request and whom it concerns.
-struct Asked<'h, 'm, 'a, 'py> {
+struct Asked<'h, 'f, 'm, 'a, 'py> {
     handler: &'h Bound<'py, PyShareFetch>,
-    context: &'h Bound<'py, PyAny>,
-    broker: Bound<'py, PyAny>,
-    share: Bound<'py, PyAny>,
-    request: Request<'m, 'a, 'py>,
+    surroundings: &'h dispatch::Asked<'f, 'py>,
+    share: Arc<ShareServices>,
+    request: Request<'m, 'a>,
 }
 
-impl<'py> Asked<'_, '_, '_, 'py> {
+impl<'py> Asked<'_, '_, '_, '_, 'py> {
     /// The session as this request leaves it.
     fn session(&self) -> PyResult<Bound<'py, PyShareSession>> {
-        let py = self.context.py();
+        let py = self.surroundings.py();
         let request = &self.request;
-        let (group_id, member_id) = (&request.group_id, &request.member_id);
-        let sessions = self.share.getattr(intern!(py, "sessions"))?;
+        let (group_id, member_id) = (request.message.group_id, request.message.member_id);
+        let sessions = self.share.sessions.bind(py);
         let session = if request.wanted.is_first() {
             let ids = request.claims().map(|claim| partition_tuple(py, claim.id));
             let partitions = ids.collect::<PyResult<Vec<_>>>()?;
-            let asked = (self.context, group_id, member_id, partitions);
+            let asked = (
+                self.surroundings.context()?,
+                group_id,
+                member_id,
+                partitions,
+            );
             let opened = self.handler.call_method1(intern!(py, "_open"), asked)?;
             opened.cast_into::<PyShareSession>()?
         } else {
             let epoch = request.wanted.epoch;
-            PySessions::find(&sessions, group_id, member_id, epoch)?
+            let connection = self.surroundings.connection();
+            self.share.resume(connection, group_id, member_id, epoch)?
         };
         if let Err(error) = request.change(&session, &self.share) {
             if request.wanted.is_first() {
@@ -135,14 +136,14 @@ impl<'py> Asked<'_, '_, '_, 'py> {
     }
 
     fn begin(&self, session: &Bound<'py, PyShareSession>) -> PyResult<Bound<'py, PyAny>> {
-        let py = self.context.py();
+        let py = self.surroundings.py();
         let request = &self.request;
         let gather = Bound::new(py, PyGather::default())?;
         let wanted = &request.wanted;
         if wanted.acknowledges {
             let may_read = self.handler.borrow().may_read.clone_ref(py);
             acknowledge(
-                self.context,
+                self.surroundings,
                 may_read.bind(py),
                 session,
                 request.claims(),
@@ -150,21 +151,19 @@ impl<'py> Asked<'_, '_, '_, 'py> {
                 &gather,
             )?;
         }
-        let listener = self
-            .context
-            .getattr(intern!(py, "connection"))?
-            .getattr(intern!(py, "listener"))?;
+        let listener = intern!(py, "listener");
+        let listener = self.surroundings.connection().getattr(listener)?;
         let fetching = PyShareFetching::new(
-            self.broker.getattr(intern!(py, "cluster"))?,
+            &self.share,
             listener,
-            self.share.getattr(intern!(py, "partitions"))?.cast_into()?,
             session.clone(),
             gather.clone(),
             wanted.names_new(),
+            self.surroundings.needs(LEADERS),
         );
         let fetching = Bound::new(py, fetching)?;
         if wanted.is_last() {
-            let sessions = self.share.getattr(intern!(py, "sessions"))?;
+            let sessions = self.share.sessions.bind(py);
             sessions.call_method1(intern!(py, "close"), (session,))?;
         } else if wanted.fetches()
             && let Err(error) = self.fetch(session, &fetching, &gather)
@@ -192,7 +191,7 @@ impl<'py> Asked<'_, '_, '_, 'py> {
         fetching: &Bound<'py, PyShareFetching>,
         gather: &Bound<'py, PyGather>,
     ) -> PyResult<()> {
-        let py = self.context.py();
+        let py = self.surroundings.py();
         let (first, partitions) = {
             let held = session.borrow();
             (held.inner.rotation(), held.inner.len())
@@ -205,10 +204,8 @@ impl<'py> Asked<'_, '_, '_, 'py> {
         let waits = partitions > refused.as_ref().map_or(0, PyDictMethods::len);
         fetching.borrow_mut().refused = refused.map(Bound::unbind);
         let limits = self.request.wanted.limits(self.room()?);
-        let exchange = self.context.getattr(intern!(py, "connection"))?;
-        let exchange: Option<Bound<'py, PyExchange>> = exchange.cast_into().ok();
         let session = session.clone().unbind();
-        let exchange = exchange.map(Bound::unbind);
+        let exchange = self.surroundings.exchange().map(Bound::unbind);
         let look = PyShareLook::of(session, limits, first, found, hidden, exchange);
         let look = Bound::new(py, look)?;
         let max_wait_ms = if waits {
@@ -221,9 +218,9 @@ impl<'py> Asked<'_, '_, '_, 'py> {
         }
         let part = PyGather::lasting_part(gather, py.None());
         fetching.borrow_mut().part = Some(part);
-        let timeouts = self.share.getattr(intern!(py, "timeouts"))?.cast_into()?;
+        let timeouts = self.share.timeouts.clone_ref(py);
         let ended = fetching.clone().into_any();
-        let fetch = PyWaitingShareFetch::new(look.unbind(), timeouts.unbind(), ended.unbind());
+        let fetch = PyWaitingShareFetch::new(look.unbind(), timeouts, ended.unbind());
         let fetch = Bound::new(py, fetch)?;
         PyWaitingShareFetch::wait(&fetch, max_wait_ms)?;
         let mut held = fetching.borrow_mut();
@@ -234,13 +231,12 @@ impl<'py> Asked<'_, '_, '_, 'py> {
     }
 
     fn sifted(&self, session: &Bound<'py, PyShareSession>, first: u64) -> PyResult<Sifted<'py>> {
-        let py = self.context.py();
+        let py = self.surroundings.py();
         let refuses_all = self.request.wanted.refuses_all();
-        let is_open = self.broker.getattr(intern!(py, "authorizer"))?.is_none();
-        if is_open && !refuses_all && session.borrow().inner.is_known() {
+        if self.surroundings.is_open()? && !refuses_all && session.borrow().inner.is_known() {
             return Ok(Sifted::default());
         }
-        let asked = (self.context, session, first, refuses_all);
+        let asked = (self.surroundings.context()?, session, first, refuses_all);
         let sifted = self.handler.call_method1(intern!(py, "_sift"), asked)?;
         let (found, refused, hidden): (_, Bound<'py, PyDict>, Bound<'py, PyDict>) =
             sifted.extract()?;
@@ -255,17 +251,17 @@ impl<'py> Asked<'_, '_, '_, 'py> {
 
     /// Bytes of records that the answer may carry.
     fn room(&self) -> PyResult<i64> {
-        let py = self.context.py();
-        let most: i64 = self
-            .broker
+        let py = self.surroundings.py();
+        let broker = self.surroundings.broker();
+        let most: i64 = broker
             .getattr(intern!(py, "config"))?
             .getattr(intern!(py, "fetch_max_bytes"))?
             .extract()?;
-        let throttles = self.broker.getattr(intern!(py, "throttles"))?;
-        if !throttles.getattr(intern!(py, "on"))?.is_truthy()? {
+        if !self.surroundings.is_metered()? {
             return Ok(most);
         }
-        let room = self.context.call_method0(intern!(py, "records_room"))?;
+        let context = self.surroundings.context()?;
+        let room = context.call_method0(intern!(py, "records_room"))?;
         Ok(most.min(room.extract()?))
     }
 }
@@ -274,28 +270,21 @@ impl PyShareFetch {
     /// The answer, or a `Later` of one.
     pub(crate) fn handle<'py>(
         handler: &Bound<'py, Self>,
-        context: &Bound<'py, PyAny>,
+        asked: &dispatch::Asked<'_, 'py>,
         message: &ShareFetchRequest<'_>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let py = context.py();
-        let group_id = message.group_id.into_pyobject(py)?;
-        let check = handler.borrow().check.clone_ref(py);
-        check.bind(py).call1((context, &group_id))?;
+        let py = asked.py();
+        if asked.needs(RIGHTS | FEATURES) {
+            let check = handler.borrow().check.clone_ref(py);
+            check.bind(py).call1((asked.context()?, message.group_id))?;
+        }
         let begun = Wanted::of(message).map_err(|error| invalid(py, &error));
         let begun = begun.and_then(|wanted| {
-            let broker = context.getattr(intern!(py, "broker"))?;
-            let request = Request {
-                message,
-                wanted,
-                group_id,
-                member_id: message.member_id.into_pyobject(py)?,
-            };
             let asked = Asked {
                 handler,
-                context,
-                share: broker.getattr(intern!(py, "share"))?,
-                broker,
-                request,
+                surroundings: asked,
+                share: asked.share()?,
+                request: Request { message, wanted },
             };
             let session = asked.session()?;
             Ok((asked, session))

@@ -1,0 +1,72 @@
+//! What requests of share groups need of their broker, looked up once.
+
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+use pyo3::{PyTraverseError, PyVisit, intern};
+
+use crate::exchange::PyExchange;
+use crate::leaders::{PyLeaders, PySessions};
+use crate::session::PyShareSession;
+use crate::testing::calls_by_name;
+use crate::waits::PyTimeouts;
+
+/// The share services of a broker.
+pub(crate) struct ShareServices {
+    /// `sharecore.broker.share.ShareServices`.
+    pub(crate) share: Py<PyAny>,
+    pub(crate) leaders: Py<PyLeaders>,
+    pub(crate) sessions: Py<PySessions>,
+    pub(crate) timeouts: Py<PyTimeouts>,
+    pub(crate) cluster: Py<PyAny>,
+}
+
+impl ShareServices {
+    pub(crate) fn of(broker: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let py = broker.py();
+        let share = broker.getattr(intern!(py, "share"))?;
+        Ok(Self {
+            leaders: share.getattr(intern!(py, "partitions"))?.extract()?,
+            sessions: share.getattr(intern!(py, "sessions"))?.extract()?,
+            timeouts: share.getattr(intern!(py, "timeouts"))?.extract()?,
+            cluster: broker.getattr(intern!(py, "cluster"))?.unbind(),
+            share: share.unbind(),
+        })
+    }
+
+    /// The session that a request goes on with: mostly the one that was last used on its connection.
+    pub(crate) fn resume<'py>(
+        &self,
+        connection: &Bound<'py, PyAny>,
+        group_id: Option<&str>,
+        member_id: Option<&str>,
+        epoch: i32,
+    ) -> PyResult<Bound<'py, PyShareSession>> {
+        let py = connection.py();
+        let exchange = connection.cast::<PyExchange>().ok();
+        let last = exchange.and_then(|exchange| exchange.borrow().share_session(py));
+        if let (Some(last), Some(group_id), Some(member_id)) = (last, group_id, member_id)
+            && !calls_by_name()
+            && last.borrow().is_of(py, group_id, member_id)?
+        {
+            PySessions::go_on(&last, epoch)?;
+            return Ok(last);
+        }
+        let name = |id: Option<&str>| id.map(|id| PyString::new(py, id)).into_pyobject(py);
+        let (group_id, member_id) = (name(group_id)?, name(member_id)?);
+        let sessions = self.sessions.bind(py);
+        let session = PySessions::find(sessions, &group_id, &member_id, epoch)?;
+        if let Some(exchange) = exchange {
+            let before = exchange.borrow_mut().keep_share_session(&session);
+            drop(before);
+        }
+        Ok(session)
+    }
+
+    pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.share)?;
+        visit.call(&self.leaders)?;
+        visit.call(&self.sessions)?;
+        visit.call(&self.timeouts)?;
+        visit.call(&self.cluster)
+    }
+}
