@@ -168,8 +168,8 @@ class Dispatch:
     `_refusal` and `_handle_apart`, which handles requests with many entries.
 
     Args:
-        broker: its `throttles.on` says whether requests have a meter; its `checks`, where it has them, whether that
-            is asked at all.
+        broker: its `throttles.on` says whether requests have a meter; its `checks`, where it has them,
+            whether that is asked at all.
         context: `RequestContext`.
         check_names: whether `_check` sees each answer.
         log_requests: whether `_note` is told of each request.
@@ -352,8 +352,8 @@ class Leader:
     """What fetches and acknowledgements ask of a share partition again and again; see
     `sharecore.partition.SharePartition`.
 
-    A subclass has `key`, `_persister`, `_call_later`, `_check_engine`, `_not_written`, `_persist_start`, `_send`
-    and `_expire`.
+    A subclass has `key`, `_persister`, `_call_later`, `_check_engine`, `_not_written`, `_persist_start`,
+    `_send` and `_expire`.
 
     Attributes:
         engine: None while the state is not loaded.
@@ -980,7 +980,7 @@ class Staging:
     """Whether what is in memory is ahead of the log."""
 
     def note_move(self) -> None:
-        """Notes that something in memory is gone, or lies elsewhere: leaders look for their state again."""
+        """Note that something in memory is gone, or lies elsewhere: leaders look for their state again."""
 
     def __new__(
         cls,

@@ -16,6 +16,7 @@ use sharecore_share::{
 use sharecore_wire::typed::share_acknowledge::ShareAcknowledgeRequest;
 use smallvec::SmallVec;
 
+use crate::asked;
 use crate::checks::{FEATURES, RIGHTS};
 use crate::codes::{
     INVALID_REQUEST, INVALID_SHARE_SESSION_EPOCH, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_ID,
@@ -23,7 +24,6 @@ use crate::codes::{
 };
 use crate::completion::Completion;
 use crate::convert::{acknowledgements, tuples};
-use crate::dispatch;
 use crate::error::{kafka_error, kafka_error_in};
 use crate::gathering::{Answerer, Part, PyGather, PyPart};
 use crate::leader::PyLeader;
@@ -74,7 +74,7 @@ fn code_of(refused: Refused) -> i16 {
 
 /// Where acknowledgements go, and for whom.
 struct Begin<'a, 'f, 'py> {
-    request: &'a dispatch::Asked<'f, 'py>,
+    request: &'a asked::Asked<'f, 'py>,
     may_read: &'a Bound<'py, PyAny>,
     share: Arc<ShareServices>,
     leaders: Bound<'py, PyLeaders>,
@@ -89,7 +89,7 @@ struct Begin<'a, 'f, 'py> {
 
 impl<'a, 'f, 'py> Begin<'a, 'f, 'py> {
     fn of(
-        request: &'a dispatch::Asked<'f, 'py>,
+        request: &'a asked::Asked<'f, 'py>,
         may_read: &'a Bound<'py, PyAny>,
         session: &Bound<'py, PyShareSession>,
         may_renew: bool,
@@ -225,7 +225,7 @@ impl LateAcknowledgement {
 ///
 /// As with Kafka, those without batches are among the outcomes where something is acknowledged.
 pub(crate) fn acknowledge<'py, 'm, 'a: 'm>(
-    request: &dispatch::Asked<'_, 'py>,
+    request: &asked::Asked<'_, 'py>,
     may_read: &Bound<'py, PyAny>,
     session: &Bound<'py, PyShareSession>,
     claims: impl IntoIterator<Item = Claim<'m, 'a>>,
@@ -273,7 +273,7 @@ impl PyShareAcknowledge {
     /// The answer, or a `Later` of one.
     pub(crate) fn handle<'py>(
         &self,
-        asked: &dispatch::Asked<'_, 'py>,
+        asked: &asked::Asked<'_, 'py>,
         request: &ShareAcknowledgeRequest<'_>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = asked.py();

@@ -10,13 +10,14 @@ use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyCFunction, PyDict, PyList, PyTuple, PyType};
-use pyo3::{PyTraverseError, PyVisit, intern};
+use pyo3::{PyTraverseError, PyVisit};
 use sharecore_wire::{Header, Input, read_header};
 
-use crate::checks::{PyChecks, QUOTAS, RIGHTS};
-use crate::exchange::PyExchange;
+use crate::asked::Asked;
+use crate::checks::PyChecks;
+use crate::finishing::Finishing;
 use crate::large::PyWritten;
-use crate::layout::{PyLayout, named};
+use crate::layout::PyLayout;
 use crate::produce::PyProduce;
 use crate::produced::PyProduced;
 use crate::reading::{Handle, Read};
@@ -29,7 +30,7 @@ use crate::waiting::PyLater;
 static ENSURE_FUTURE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
 /// An API in one version.
-struct Route {
+pub(crate) struct Route {
     request: Py<PyLayout>,
     response: Py<PyLayout>,
     tagged_header: bool,
@@ -38,156 +39,33 @@ struct Route {
     handle: Handle,
 }
 
-/// A request, for those who want to know more of it than its body.
-pub(crate) struct Asked<'a, 'py> {
-    dispatch: &'a Bound<'py, PyDispatch>,
-    connection: &'a Bound<'py, PyAny>,
-    header: Header<'a>,
-    context: OnceCell<Bound<'py, PyAny>>,
-}
-
-impl<'py> Asked<'_, 'py> {
-    /// The version of the request.
-    pub(crate) fn api_version(&self) -> i16 {
-        self.header.api_version
-    }
-
-    pub(crate) fn py(&self) -> Python<'py> {
-        self.connection.py()
-    }
-
-    pub(crate) fn connection(&self) -> &Bound<'py, PyAny> {
-        self.connection
-    }
-
-    pub(crate) fn broker(&self) -> Bound<'py, PyAny> {
-        self.dispatch.borrow().broker.bind(self.py()).clone()
-    }
-
-    /// Whether one of these checks has to be made.
-    pub(crate) fn needs(&self, checks: u8) -> bool {
-        let held = self.dispatch.borrow();
-        let published = held.checks.as_ref();
-        published.is_none_or(|published| published.get().needs(checks))
-    }
-
-    /// Whether some client has a quota.
-    pub(crate) fn is_metered(&self) -> PyResult<bool> {
-        if !self.needs(QUOTAS) {
-            return Ok(false);
-        }
-        let py = self.py();
-        let throttles = self.broker().getattr(intern!(py, "throttles"))?;
-        throttles.getattr(intern!(py, "on"))?.is_truthy()
-    }
-
-    /// Whether nobody is asked about rights.
-    pub(crate) fn is_open(&self) -> PyResult<bool> {
-        if !self.needs(RIGHTS) {
-            return Ok(true);
-        }
-        let authorizer = intern!(self.py(), "authorizer");
-        Ok(self.broker().getattr(authorizer)?.is_none())
-    }
-
-    /// The share services of the broker.
-    pub(crate) fn share(&self) -> PyResult<Arc<ShareServices>> {
-        if let Some(share) = &self.dispatch.borrow().share {
-            return Ok(Arc::clone(share));
-        }
-        let share = Arc::new(ShareServices::of(&self.broker())?);
-        self.dispatch.borrow_mut().share = Some(Arc::clone(&share));
-        Ok(share)
-    }
-
-    /// The connection, where it is one that can wait.
-    pub(crate) fn exchange(&self) -> Option<Bound<'py, PyExchange>> {
-        self.connection.cast::<PyExchange>().ok().cloned()
-    }
-
-    /// The `RequestContext`, made when it is first asked for.
-    pub(crate) fn context(&self) -> PyResult<Bound<'py, PyAny>> {
-        if let Some(context) = self.context.get() {
-            return Ok(context.clone());
-        }
-        let made = context_of(self.dispatch, self.connection, &self.header)?;
-        Ok(self.context.get_or_init(|| made).clone())
-    }
-
-    /// What an answer that comes later needs to make a context.
-    fn later_context(&self) -> LaterContext {
-        match self.context.get() {
-            Some(context) => LaterContext::Made(context.clone().unbind()),
-            None => LaterContext::Of {
-                connection: self.connection.clone().unbind(),
-                api_key: self.header.api_key,
-                api_version: self.header.api_version,
-                client_id: self.header.client_id.map(Box::from),
-            },
-        }
-    }
-}
-
-/// The `RequestContext` of a request.
-fn context_of<'py>(
-    dispatch: &Bound<'py, PyDispatch>,
-    connection: &Bound<'py, PyAny>,
-    header: &Header<'_>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let py = dispatch.py();
-    let (class, broker) = {
-        let held = dispatch.borrow();
-        (held.context.clone_ref(py), held.broker.clone_ref(py))
-    };
-    let values = (
-        broker,
-        connection,
-        header.api_key,
-        header.api_version,
-        header.correlation_id,
-        header.client_id,
-    );
-    named(class.bind(py), values.into_pyobject(py)?)
-}
-
-/// The context of a request that is answered later: few answers need one.
-enum LaterContext {
-    Made(Py<PyAny>),
-    Of {
-        connection: Py<PyAny>,
-        api_key: i16,
-        api_version: i16,
-        client_id: Option<Box<str>>,
-    },
-}
-
 /// Reads requests, has them handled and writes their answers.
 #[pyclass(name = "Dispatch", module = "sharecore._core", subclass)]
 pub(crate) struct PyDispatch {
-    broker: Py<PyAny>,
+    pub(crate) broker: Py<PyAny>,
     /// `RequestContext`, a tuple.
-    context: Py<PyType>,
+    pub(crate) context: Py<PyType>,
     check_names: bool,
     log_requests: bool,
     /// A request with more is malformed.
     entries_max: usize,
     routes: HashMap<(i16, i16), Arc<Route>>,
     /// What has to be asked; None where the broker does not say.
-    checks: Option<Py<PyChecks>>,
-    share: Option<Arc<ShareServices>>,
+    pub(crate) checks: Option<Py<PyChecks>>,
+    pub(crate) share: Option<Arc<ShareServices>>,
 }
 
 /// What an answer that comes later needs of its request.
-struct Ending<'a, 'py> {
-    dispatch: &'a Bound<'py, PyDispatch>,
-    route: &'a Route,
-    correlation_id: i32,
-    meter: Option<&'a Bound<'py, PyAny>>,
+pub(crate) struct Ending<'a, 'py> {
+    pub(crate) dispatch: &'a Bound<'py, PyDispatch>,
+    pub(crate) route: &'a Route,
+    pub(crate) correlation_id: i32,
+    pub(crate) meter: Option<&'a Bound<'py, PyAny>>,
 }
 
 impl<'py> Ending<'_, 'py> {
     /// The frame of an answer, which is a dict or writes itself.
-    fn encode(
+    pub(crate) fn encode(
         &self,
         message: &Bound<'py, PyAny>,
         context: &dyn Fn() -> PyResult<Bound<'py, PyAny>>,
@@ -227,7 +105,7 @@ impl<'py> Ending<'_, 'py> {
     }
 
     /// The frame that says that the request as a whole failed.
-    fn refuse(
+    pub(crate) fn refuse(
         &self,
         error: PyErr,
         context: &dyn Fn() -> PyResult<Bound<'py, PyAny>>,
@@ -478,104 +356,5 @@ impl PyDispatch {
     fn __clear__(&mut self) {
         self.routes.clear();
         self.share = None;
-    }
-}
-
-/// Turns what a handler has waited for into the frame of its answer.
-pub(crate) struct Finishing {
-    dispatch: Py<PyDispatch>,
-    route: Arc<Route>,
-    context: LaterContext,
-    correlation_id: i32,
-    meter: Option<Py<PyAny>>,
-}
-
-impl Finishing {
-    fn context<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        match &self.context {
-            LaterContext::Made(context) => Ok(context.bind(py).clone()),
-            LaterContext::Of {
-                connection,
-                api_key,
-                api_version,
-                client_id,
-            } => {
-                let header = Header {
-                    api_key: *api_key,
-                    api_version: *api_version,
-                    correlation_id: self.correlation_id,
-                    client_id: client_id.as_deref(),
-                };
-                context_of(self.dispatch.bind(py), connection.bind(py), &header)
-            }
-        }
-    }
-
-    /// The frame; `done`: the future.
-    pub(crate) fn frame<'py>(
-        &self,
-        done: &Bound<'py, PyAny>,
-    ) -> PyResult<Option<Bound<'py, PyList>>> {
-        let py = done.py();
-        let meter = self.meter.as_ref().map(|meter| meter.bind(py).clone());
-        if let Some(meter) = &meter {
-            meter.call_method0("resume")?;
-        }
-        let ending = Ending {
-            dispatch: self.dispatch.bind(py),
-            route: &self.route,
-            correlation_id: self.correlation_id,
-            meter: meter.as_ref(),
-        };
-        let context = || self.context(py);
-        let (error, value) = if let Ok(later) = done.cast::<PyLater>() {
-            later.borrow().outcome(py)
-        } else {
-            let error = done.call_method0("exception")?;
-            if error.is_none() {
-                (None, Some(done.call_method0("result")?.unbind()))
-            } else {
-                (Some(error.unbind()), None)
-            }
-        };
-        if let Some(error) = error {
-            let error = PyErr::from_value(error.into_bound(py));
-            return ending.refuse(error, &context).map(Some);
-        }
-        match value {
-            Some(value) if !value.is_none(py) => ending.encode(value.bind(py), &context).map(Some),
-            _ => Ok(None),
-        }
-    }
-
-    pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.dispatch)?;
-        match &self.context {
-            LaterContext::Made(context) => visit.call(context)?,
-            LaterContext::Of { connection, .. } => visit.call(connection)?,
-        }
-        visit.call(&self.meter)
-    }
-}
-
-/// A `Finishing` for those who call it from Python.
-#[pyclass(name = "Finish", module = "sharecore._core", frozen)]
-pub(crate) struct PyFinish(Box<Finishing>);
-
-impl PyFinish {
-    pub(crate) fn new(finishing: Box<Finishing>) -> Self {
-        Self(finishing)
-    }
-}
-
-#[pymethods]
-impl PyFinish {
-    fn __call__<'py>(&self, done: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyList>>> {
-        self.0.frame(done)
-    }
-
-    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.0.visit(&visit)
     }
 }

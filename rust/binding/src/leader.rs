@@ -14,7 +14,7 @@ use sharecore_share::Writes;
 use crate::bounds::PyGroupBounds;
 use crate::clock::Clock;
 use crate::codes::NOT_LEADER_OR_FOLLOWER;
-use crate::completion::{Completion, Ended};
+use crate::completion::Completion;
 use crate::convert::acknowledgements;
 use crate::error::{kafka_error, kafka_error_in};
 use crate::log_offsets::{self, PyLogAccess};
@@ -23,7 +23,6 @@ use crate::session::PyShareSession;
 use crate::state_slot::StateSlot;
 use crate::testing::calls_by_name;
 use crate::uuids::{PartitionId, partition_id};
-use crate::written::{Change, PyWritten};
 
 /// A clock that is set anew is noticed after this time.
 const WALL_AHEAD_MS_MAX: i64 = 60_000;
@@ -47,9 +46,9 @@ pub(crate) struct PyLeader {
     #[pyo3(get, set)]
     pub(crate) used_ms: i64,
     #[pyo3(get, set)]
-    state_epoch: i32,
+    pub(crate) state_epoch: i32,
     #[pyo3(get, set)]
-    leader_epoch: i32,
+    pub(crate) leader_epoch: i32,
     /// Fires when the next lease runs out.
     #[pyo3(get, set, name = "_timer")]
     pub(crate) timer: Option<Py<PyAny>>,
@@ -155,65 +154,6 @@ impl PyLeader {
         };
         leader.call_method1(intern!(leader.py(), "_check_engine"), (error,))?;
         Ok(None)
-    }
-
-    /// Writes a change that has begun, by name where a test has it so.
-    pub(crate) fn persist(
-        leader: &Bound<'_, Self>,
-        write: Option<Py<PyWrite>>,
-        done: Option<Completion>,
-    ) -> PyResult<()> {
-        if !calls_by_name() {
-            return Self::write(leader, write, done);
-        }
-        let py = leader.py();
-        let done = done.map(|done| done.into_python(py)).transpose()?;
-        leader.call_method1("_persist", (write, done)).map(|_| ())
-    }
-
-    /// Writes a change that has begun; None is none.
-    fn write(
-        leader: &Bound<'_, Self>,
-        write: Option<Py<PyWrite>>,
-        done: Option<Completion>,
-    ) -> PyResult<()> {
-        let py = leader.py();
-        let (Some(write), Some(engine)) = (write, Self::engine(leader)) else {
-            return done.map_or(Ok(()), |done| done.end(py, Ended::Write(None)));
-        };
-        let (state_epoch, leader_epoch) = {
-            let mut held = leader.borrow_mut();
-            held.writes.begin();
-            (held.state_epoch, held.leader_epoch)
-        };
-        let change = Box::new(Change {
-            leader: leader.clone().unbind(),
-            engine: engine.unbind(),
-            write: write.clone_ref(py),
-            done,
-        });
-        let slot = leader.borrow().slot.clone();
-        if let Some(slot) = slot.filter(|_| !calls_by_name()) {
-            match slot.admits(py, state_epoch, leader_epoch) {
-                Ok(true) => return slot.write(py, write.get(), Completion::Change(change)),
-                Ok(false) => {
-                    let before = leader.borrow_mut().slot.take();
-                    drop(before);
-                }
-                Err(error) => return change.end(py, Some(kafka_error_in(py, error)?)),
-            }
-        }
-        let key = leader.getattr(intern!(py, "key"))?;
-        let persister = leader.getattr(intern!(py, "_persister"))?;
-        let written = Bound::new(py, PyWritten::new(change))?;
-        let asked = (key, state_epoch, leader_epoch, write, &written);
-        match persister.call_method1(intern!(py, "write"), asked) {
-            Ok(_) => Ok(()),
-            Err(error) => {
-                let error = kafka_error_in(py, error)?;
-                PyWritten::end(&written, Some(error))
-            }
-        }
     }
 
     /// Has somebody called when the locks that begin now run out, or earlier.

@@ -13,7 +13,7 @@ use pyo3::{PyTraverseError, PyVisit};
 use sharecore_produce::{Refused, TopicName, each_once, has_zstd, is_transactional, topics};
 use sharecore_wire::typed::produce::ProduceRequest;
 
-use crate::dispatch::Asked;
+use crate::asked::Asked;
 use crate::exchange::PyExchange;
 use crate::produce_append::{ProducedBatch, Target, Transaction};
 use crate::produce_check::check_apart;

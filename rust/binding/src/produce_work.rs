@@ -11,7 +11,7 @@ use pyo3::types::PyBytes;
 use pyo3::{PyTraverseError, PyVisit};
 use sharecore_produce::{Batches, TopicName};
 
-use crate::dispatch::Asked;
+use crate::asked::Asked;
 use crate::exchange::PyExchange;
 use crate::produce::{Appender, One, PyProduce, Terms};
 use crate::produce_places::{Places, named};

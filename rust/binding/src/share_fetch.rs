@@ -13,10 +13,10 @@ use sharecore_share::{Claim, Invalid, Wanted};
 use sharecore_wire::typed::share_fetch::ShareFetchRequest;
 
 use crate::acknowledging::acknowledge;
+use crate::asked;
 use crate::checks::{FEATURES, LEADERS, RIGHTS};
 use crate::codes::INVALID_REQUEST;
 use crate::completion::Completion;
-use crate::dispatch;
 use crate::error::{kafka_error, kafka_error_in};
 use crate::fetching::PyShareFetching;
 use crate::gathering::{Answerer, PyGather};
@@ -95,7 +95,7 @@ pub(crate) struct PyShareFetch {
 /// A request and whom it concerns.
 struct Asked<'h, 'f, 'm, 'a, 'py> {
     handler: &'h Bound<'py, PyShareFetch>,
-    surroundings: &'h dispatch::Asked<'f, 'py>,
+    surroundings: &'h asked::Asked<'f, 'py>,
     share: Arc<ShareServices>,
     request: Request<'m, 'a>,
 }
@@ -270,7 +270,7 @@ impl PyShareFetch {
     /// The answer, or a `Later` of one.
     pub(crate) fn handle<'py>(
         handler: &Bound<'py, Self>,
-        asked: &dispatch::Asked<'_, 'py>,
+        asked: &asked::Asked<'_, 'py>,
         message: &ShareFetchRequest<'_>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = asked.py();

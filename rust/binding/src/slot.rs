@@ -6,8 +6,8 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyList;
 use pyo3::{PyTraverseError, PyVisit};
 
-use crate::dispatch::{Finishing, PyFinish};
 use crate::exchange::PyExchange;
+use crate::finishing::{Finishing, PyFinish};
 use crate::unsent::size_of;
 use crate::waiting::PyLater;
 

@@ -11,14 +11,7 @@ use pyo3::{PyTraverseError, PyVisit, intern};
 
 use crate::clock::Clock;
 use crate::completion::{Completion, Ended, settle_all};
-use crate::error::kafka_error_in;
-use crate::log_offsets::{self, PyLogOffsets};
 use crate::staged_batch::PyStagedBatch;
-use crate::store::{Pair, refused};
-use crate::testing::calls_by_name;
-use crate::tickets::PyStoredLog;
-use crate::waiting::PyTicket;
-use crate::written::lingers;
 
 type Batches = Vec<Py<PyStagedBatch>>;
 
@@ -26,7 +19,7 @@ type Batches = Vec<Py<PyStagedBatch>>;
 #[pyclass(name = "Staging", module = "sharecore._core", subclass)]
 pub(crate) struct PyStaging {
     #[pyo3(get)]
-    log: Py<PyAny>,
+    pub(crate) log: Py<PyAny>,
     timers: Py<PyAny>,
     timeout_ms: i64,
     clock: Clock,
@@ -39,7 +32,7 @@ pub(crate) struct PyStaging {
     /// How often what is in memory was read anew, or moved.
     moves: u64,
     staged: Batches,
-    sent: Batches,
+    pub(crate) sent: Batches,
     lost: Batches,
     unanswered: VecDeque<Py<PyStagedBatch>>,
     /// When `_time_is_over` is called.
@@ -168,122 +161,6 @@ impl PyStaging {
         } else {
             Self::_arm(staging, now_ms)
         }
-    }
-
-    fn send(staging: &Bound<'_, Self>, batch: &Bound<'_, PyStagedBatch>) -> PyResult<()> {
-        let py = staging.py();
-        let log = {
-            let mut held = staging.borrow_mut();
-            held.sent.push(batch.clone().unbind());
-            held.log.clone_ref(py).into_bound(py)
-        };
-        let (records, placed) = {
-            let mut held = batch.borrow_mut();
-            held.attempts += 1;
-            let placed = held.placed.iter();
-            let placed = placed.map(|(number, call)| (*number, call.clone_ref(py)));
-            let placed = placed.collect::<Vec<_>>();
-            (held.records.bind(py).clone(), placed)
-        };
-        let pieces = if records.len() == 1 {
-            vec![records.into_any()]
-        } else {
-            let pieces = staging.call_method1(intern!(py, "_cut"), (records,))?;
-            pieces.try_iter()?.collect::<PyResult<Vec<_>>>()?
-        };
-        let lingers = Self::lingers(batch, &log)?;
-        let how = PyDict::new(py);
-        how.set_item(intern!(py, "lingers"), lingers)?;
-        {
-            let mut held = batch.borrow_mut();
-            held.open = pieces.len();
-            held.error = None;
-            how.set_item(intern!(py, "now_ms"), held.now_ms)?;
-            how.set_item(intern!(py, "producer"), &held.producer)?;
-        }
-        if let [piece] = &pieces[..]
-            && placed.is_empty()
-            && let Some(stored) = Self::stored(&log)?
-        {
-            return Self::append_stored(batch, stored.get(), &log, piece, lingers);
-        }
-        let mut first = 0;
-        for (number, piece) in pieces.iter().enumerate() {
-            let asked = (piece,);
-            let appended = match log.call_method(intern!(py, "append_local"), asked, Some(&how)) {
-                Ok(appended) => appended,
-                Err(error) => {
-                    let error = kafka_error_in(py, error)?.unbind();
-                    return PyStagedBatch::append_ended(batch, Some(error), pieces.len() - number);
-                }
-            };
-            let following = first + piece.len()?;
-            for (index, call) in &placed {
-                if (first..following).contains(index) {
-                    let base: usize = appended.getattr(intern!(py, "base_offset"))?.extract()?;
-                    call.call1(py, (base + index - first,))?;
-                }
-            }
-            first = following;
-            let ticket = appended.getattr(intern!(py, "ticket"))?;
-            if let Ok(ticket) = ticket.cast::<PyTicket>() {
-                let ended = Completion::Append(batch.clone().unbind());
-                PyTicket::when_done(ticket, ended)?;
-            } else {
-                ticket.call_method1(intern!(py, "add_done_callback"), (batch,))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Where a log of the store lies; None for others, and where a test looks methods up.
-    fn stored<'py>(log: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyStoredLog>>> {
-        if calls_by_name() || log.cast::<PyLogOffsets>().is_err() {
-            return Ok(None);
-        }
-        Ok(log.getattr(intern!(log.py(), "stored"))?.extract()?)
-    }
-
-    /// Appends all records of a batch to a log of the store.
-    fn append_stored(
-        batch: &Bound<'_, PyStagedBatch>,
-        stored: &PyStoredLog,
-        log: &Bound<'_, PyAny>,
-        records: &Bound<'_, PyAny>,
-        lingers: bool,
-    ) -> PyResult<()> {
-        let py = batch.py();
-        let (producer, now_ms) = {
-            let held = batch.borrow();
-            let producer = held.producer.as_ref();
-            let producer = producer.map(|producer| producer.extract(py));
-            (producer.transpose()?, held.now_ms)
-        };
-        let records: Vec<Pair> = records.extract()?;
-        let store = stored.store.get();
-        let appended = match store.append_pairs(stored.id, &records, now_ms, producer, lingers) {
-            Ok(appended) => appended,
-            Err(refusal) => {
-                let error = kafka_error_in(py, refused(py, &refusal))?;
-                return PyStagedBatch::append_ended(batch, Some(error.unbind()), 1);
-            }
-        };
-        log_offsets::appended(log, appended.last_offset)?;
-        let waiter = Completion::Append(batch.clone().unbind());
-        let tickets = stored.tickets.bind(py);
-        let refused = tickets.borrow_mut().wait(appended.sequence, waiter);
-        // it has ended already
-        refused.map_or(Ok(()), |waiter| waiter.end(py, Ended::Write(None)))
-    }
-
-    /// Whether nobody who waits for a batch needs it soon; `log` hurries when somebody does, later.
-    ///
-    /// The completions are taken out meanwhile: asking may run Python, and nothing is added to a batch that is sent.
-    fn lingers(batch: &Bound<'_, PyStagedBatch>, log: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let waiting = std::mem::take(&mut batch.borrow_mut().waiting);
-        let lingers = lingers(&waiting, log);
-        batch.borrow_mut().waiting.splice(..0, waiting);
-        lingers
     }
 
     pub(crate) fn ended(

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyList};
 use sharecore_records::{Codec, Compression};
 use sharecore_store::{
@@ -14,12 +13,12 @@ use sharecore_store::{
 use crate::drained::{Drained, Offsets, as_tuple, told};
 use crate::error::kafka_error;
 use crate::scan::decoded;
+use crate::sending::{Pair, pairs};
 use crate::slices::{PyReading, Read, begin, bytes_of, copied, copied_cached, wanted};
 
 type ActiveProducer = (i64, i16, i32, i64, i32, i64);
 type Appended = (i64, i64, i64, i64, u64);
 type Scanned<'py> = (Bound<'py, PyList>, i64);
-pub(crate) type Pair = (Option<PyBackedBytes>, Option<PyBackedBytes>);
 
 pub(crate) fn refused(py: Python<'_>, refusal: &Refusal) -> PyErr {
     kafka_error(py, refusal.code(), &refusal.to_string())
@@ -51,24 +50,6 @@ fn options(
 
 #[pyclass(name = "Store", module = "sharecore._core", frozen)]
 pub(crate) struct PyStore(pub(crate) Store);
-
-impl PyStore {
-    /// Appends a batch of the broker's own records.
-    pub(crate) fn append_pairs(
-        &self,
-        log: u64,
-        records: &[Pair],
-        now_ms: i64,
-        producer: Option<(i64, i16)>,
-        lingers: bool,
-    ) -> Result<sharecore_store::Appended, Refusal> {
-        let pairs: Vec<_> = records
-            .iter()
-            .map(|(key, value)| (key.as_deref(), value.as_deref()))
-            .collect();
-        self.0.append_local(log, &pairs, producer, now_ms, lingers)
-    }
-}
 
 #[pymethods]
 impl PyStore {
@@ -287,10 +268,9 @@ impl PyStore {
         producer: Option<(i64, i16)>,
         lingers: bool,
     ) -> PyResult<Appended> {
-        appended(
-            py,
-            self.append_pairs(log, &records, now_ms, producer, lingers),
-        )
+        let pairs = pairs(&records);
+        let result = self.0.append_local(log, &pairs, producer, now_ms, lingers);
+        appended(py, result)
     }
 
     #[allow(clippy::too_many_arguments)]
