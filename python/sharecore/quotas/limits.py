@@ -41,7 +41,7 @@ class ClientQuotas:
         self._objects = catalogue.objects(_PREFIX, float)
         self._entries: dict[Entity, Mapping[str, float]] = {}
         self._found: dict[tuple[str, str, str], Limit | None] = {}
-        self._changed: Callable[[], None] = lambda: None
+        self._listeners: list[Callable[[], None]] = []
         self._hosts = HostAddresses(self._read_addresses)
         for name in self._objects:
             self._take(decode_entity(name))
@@ -49,8 +49,12 @@ class ClientQuotas:
         self._objects.watch(self._told)
 
     def on_change(self, changed: Callable[[], None]) -> None:
-        """Has `changed` called after a quota came, changed or went."""
-        self._changed = changed
+        """Call `changed` after a quota came, changed or went, behind those that were given before."""
+        self._listeners.append(changed)
+
+    def _changed(self) -> None:
+        for changed in self._listeners:
+            changed()
 
     @property
     def keys(self) -> frozenset[str]:

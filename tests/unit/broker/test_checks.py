@@ -42,7 +42,7 @@ def test_a_quota_that_is_set_counts_from_the_next_request_of_an_open_connection(
     assert (acquired(first), first.throttle_time_ms) == ({0: [(0, 0, 1)]}, 0)
     entry = {
         "entity": [{"entity_type": "client-id", "entity_name": None}],
-        "ops": [{"key": "consumer_byte_rate", "value": 0.1, "remove": False}],
+        "ops": [{"key": "consumer_byte_rate", "value": 1.0, "remove": False}],
     }
     answer = broker.ask(ApiKey.ALTER_CLIENT_QUOTAS, 1, entries=[entry], validate_only=False)
     assert answer.entries[0].error_code == 0
