@@ -212,7 +212,9 @@ def test_who_finds_nothing_at_a_broker_that_leads_no_more_is_sent_away(
     assert errors(member.fetch(acks={0: [(0, 0, ACCEPT)]})) == [(0, 0, 0)]
     assert errors(member.fetch(max_wait_ms=0)) == []
     with monkeypatch.context() as without:
+        without.setattr(SingleBroker, "leads_all", False)
         without.setattr(SingleBroker, "check_leader", lost)
+        broker.look(Broker._publish_checks)
         refused = errors(member.fetch(max_wait_ms=0))
     assert refused == [(0, ErrorCode.NOT_LEADER_OR_FOLLOWER, 0), (1, ErrorCode.NOT_LEADER_OR_FOLLOWER, 0)]
     assert errors(member.fetch(max_wait_ms=0)) == [(0, 0, 0), (1, 0, 0)], "it leads again"
