@@ -12,6 +12,7 @@ from tests.harness.running import RunningBroker
 from tests.unit.broker.share_member import ACCEPT, Member, acquired, errors, produce
 
 import sharecore
+from sharecore.broker.broker import Broker
 
 PACKAGE = Path(sharecore.__file__).parent
 PAGE = (Path(__file__).parents[3] / "docs/architecture.md").read_text()
@@ -52,9 +53,12 @@ def test_an_acknowledgement_goes_the_way_that_the_page_tells(
 
     produce(broker, topic, 10)
     assert acquired(member.fetch(0)) == {0: [(0, 9, 1)]}
+    # as where there is an authorizer; rights are not asked for without
+    broker.look(lambda it: it.checks.publish(rights=True, features=False, quotas=False, leaders=False))
     broker.look(lambda _: sys.setprofile(note))
     answer = member.acknowledge({0: [(0, 9, ACCEPT)]})
     broker.look(lambda _: sys.setprofile(None))
+    broker.look(Broker._publish_checks)
     assert errors(answer) == [(0, 0, 0)]
     wanted = hops()
     assert len(wanted) > 3
