@@ -19,7 +19,6 @@ use crate::convert::acknowledgements;
 use crate::error::{kafka_error, kafka_error_in};
 use crate::log_offsets::{self, PyLogAccess};
 use crate::partition::{PyPartition, PyWrite};
-use crate::session::PyShareSession;
 use crate::state_slot::StateSlot;
 use crate::testing::calls_by_name;
 use crate::uuids::{PartitionId, partition_id};
@@ -70,10 +69,10 @@ pub(crate) struct PyLeader {
     /// Sessions that are told, once, when there may be something to acquire, longest waiting first; or that the leader
     /// has ended.
     #[pyo3(get, name = "_interested")]
-    interested: Py<PyDict>,
+    pub(crate) interested: Py<PyDict>,
     /// Sessions that are told when the leader has ended.
     #[pyo3(get, name = "_holders")]
-    holders: Py<PySet>,
+    pub(crate) holders: Py<PySet>,
     is_waking: bool,
     /// What the group may be given; None without such bounds.
     #[pyo3(get, set)]
@@ -215,75 +214,6 @@ impl PyLeader {
         }
         Self::_rearm(leader)
     }
-
-    fn interested<'py>(leader: &Bound<'py, Self>) -> Bound<'py, PyDict> {
-        leader.borrow().interested.bind(leader.py()).clone()
-    }
-
-    fn holders<'py>(leader: &Bound<'py, Self>) -> Bound<'py, PySet> {
-        leader.borrow().holders.bind(leader.py()).clone()
-    }
-
-    /// Has a session told, once, when there may be something to acquire, or when the leader has ended.
-    pub(crate) fn tell(
-        leader: &Bound<'_, Self>,
-        session: &Bound<'_, PyShareSession>,
-    ) -> PyResult<()> {
-        Self::holders(leader).discard(session)?;
-        Self::interested(leader).set_item(session, leader.py().None())
-    }
-
-    /// Has a session told when the leader has ended.
-    pub(crate) fn tell_end(
-        leader: &Bound<'_, Self>,
-        session: &Bound<'_, PyShareSession>,
-    ) -> PyResult<()> {
-        if Self::interested(leader).contains(session)? {
-            return Ok(());
-        }
-        Self::holders(leader).add(session)
-    }
-
-    /// Takes that back.
-    pub(crate) fn tell_no_more(
-        leader: &Bound<'_, Self>,
-        session: &Bound<'_, PyShareSession>,
-    ) -> PyResult<()> {
-        let interested = Self::interested(leader);
-        if interested.contains(session)? {
-            interested.del_item(session)?;
-        }
-        Self::holders(leader).discard(session).map(|_| ())
-    }
-
-    fn tell_all(leader: &Bound<'_, Self>) -> PyResult<()> {
-        let py = leader.py();
-        let interested = Self::interested(leader);
-        let mut left = interested.len();
-        while left > 0
-            && !interested.is_empty()
-            && leader.getattr(intern!(py, "fetchable"))?.is_truthy()?
-        {
-            let Some((session, _)) = interested.iter().next() else {
-                return Ok(());
-            };
-            interested.del_item(&session)?;
-            PyShareSession::told(session.cast()?, leader)?;
-            left -= 1;
-        }
-        Ok(())
-    }
-
-    /// As `wake`, where somebody wants to know.
-    pub(crate) fn wake_interested(leader: &Bound<'_, Self>) -> PyResult<()> {
-        if Self::interested(leader).is_empty() {
-            Ok(())
-        } else if calls_by_name() {
-            leader.call_method0("wake").map(|_| ())
-        } else {
-            Self::wake(leader)
-        }
-    }
 }
 
 #[pymethods]
@@ -406,7 +336,7 @@ impl PyLeader {
         Self::write(leader, write, Completion::of_some(done))
     }
 
-    fn wake(leader: &Bound<'_, Self>) -> PyResult<()> {
+    pub(crate) fn wake(leader: &Bound<'_, Self>) -> PyResult<()> {
         {
             let mut held = leader.borrow_mut();
             if held.is_waking {

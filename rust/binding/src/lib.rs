@@ -26,6 +26,7 @@ mod gather;
 mod gathering;
 mod heap;
 mod intake;
+mod interest;
 mod large;
 mod layout;
 mod leader;

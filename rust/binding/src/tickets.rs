@@ -96,7 +96,8 @@ impl PyTickets {
             };
             match next {
                 None => return Ok(()),
-                Some((_, waiter)) => waiter.end(py, Ended::Write(error))?,
+                // one that raises keeps the others waiting no longer
+                Some((_, waiter)) => waiter.settle(py, Ended::Write(error))?,
             }
         }
     }
