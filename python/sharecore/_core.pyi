@@ -12,14 +12,14 @@ from typing_extensions import TypeVar, disjoint_base
 from sharecore.errors import KafkaError
 
 __all__ = [
-    "AnswerBudget", "Dispatch", "Exchange", "Expression", "Gather", "GroupBounds", "Later", "Layout",
-    "Leader", "Leaders", "LetterBatch", "LogCleaner", "MemoryBudget", "MemoryDisk", "Partition",
-    "PartitionFetch", "Pending", "Produce", "ProduceWork", "Produced", "Reading", "Record", "Rules",
-    "Sessions", "ShareAcknowledge", "ShareAnswer", "ShareFetch", "ShareFetching", "ShareLook",
-    "ShareSession", "ShareStateFold", "StagedBatch", "Staging", "StateContent", "StateFold", "States",
-    "Store", "StoredLog", "Ticket", "Tickets", "Timeouts", "WaitingShareFetch", "Write", "WrittenAnswer",
-    "bench_trace", "call_by_name", "combine", "combine_state_batches", "crc32c", "damaged_batches",
-    "decode_columns", "decode_records", "decode_share_state", "decompress", "encode_batch",
+    "AnswerBudget", "Checks", "Dispatch", "Exchange", "Expression", "Gather", "GroupBounds", "Later",
+    "Layout", "Leader", "Leaders", "LetterBatch", "LogAccess", "LogCleaner", "LogOffsets", "MemoryBudget",
+    "MemoryDisk", "Partition", "PartitionFetch", "Pending", "Produce", "ProduceWork", "Produced", "Reading",
+    "Record", "Rules", "Sessions", "ShareAcknowledge", "ShareAnswer", "ShareFetch", "ShareFetching",
+    "ShareLook", "ShareSession", "ShareStateFold", "StagedBatch", "Staging", "StateContent", "StateFold",
+    "States", "Store", "StoredLog", "Ticket", "Tickets", "Timeouts", "WaitingShareFetch", "Write",
+    "WrittenAnswer", "bench_trace", "call_by_name", "combine", "combine_state_batches", "crc32c",
+    "damaged_batches", "decode_columns", "decode_records", "decode_share_state", "decompress", "encode_batch",
     "encode_records", "monotonic_ms", "next_epoch", "now_ms", "observe_partitions", "read_request_header",
     "settle", "skip_tagged_fields", "survey_store", "use_one_heap", "whole_batches",
 ]  # fmt: skip
