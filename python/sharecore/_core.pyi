@@ -310,9 +310,45 @@ class GroupBounds:
         """Set the bounds, 0 or nothing for none, and let the fetches look again that wait."""
     def add(self, leader: Leader) -> None:
         """Count what members hold of a share partition, too."""
+    def held_back(self) -> tuple[int, int]:
+        """Count the fetches that wait for the rate, and those that wait for the bound of their member."""
     def more(self) -> None:
         """Lets the fetches look again that wait: members may hold less than before."""
     def _due(self) -> None: ...
+
+@final
+class WaitingReasons:
+    """Why records of a share partition do not come.
+
+    Attributes:
+        backoff, delivery: records that wait since they were given back, and for their delivery time.
+        unread: records that were not looked at since the partition was loaded, or its rules changed.
+        backoff_due_ms: when the first of `backoff` comes up, by the monotonic clock.
+        delivery_due_ms: when the first of `delivery` does, by the wall clock.
+        leased: records that members hold.
+        is_full: no new records come into the window.
+        is_in_line: whatever is not leased waits until all that is leased has come back.
+        keys: as `Partition.keys` returns it.
+    """
+
+    @property
+    def backoff(self) -> int: ...
+    @property
+    def delivery(self) -> int: ...
+    @property
+    def unread(self) -> int: ...
+    @property
+    def backoff_due_ms(self) -> int | None: ...
+    @property
+    def delivery_due_ms(self) -> int | None: ...
+    @property
+    def leased(self) -> int: ...
+    @property
+    def is_full(self) -> bool: ...
+    @property
+    def is_in_line(self) -> bool: ...
+    @property
+    def keys(self) -> tuple[int, int, list[tuple[int, int, int]]] | None: ...
 
 @disjoint_base
 class LogOffsets:
@@ -1248,8 +1284,8 @@ class Partition:
         """Return how many records come after others of their key and wait for nothing else, how many keys
         there are, and (digest, records, first) of those with the most; None without an order by key.
         """
-    def waiting_for(self) -> tuple[int, int, int]:
-        """Count the records that wait for their back-off, for their delivery time, and to be looked at."""
+    def waiting_reasons(self, limit: int) -> WaitingReasons:
+        """Return why records do not come, with the `limit` keys that have the most."""
     def looked_at(self) -> tuple[int, int, int]:
         """Count expired records, headers that are no number, and batches that could not be expanded."""
     def move_log_start(self, now_ms: int, offset: int) -> None:

@@ -59,6 +59,7 @@ class BlockingAdmin:
     share_state = _blocking(Admin.share_state)
     share_state_history = _blocking(Admin.share_state_history)
     alter_configs = _blocking(Admin.alter_configs)
+    waiting_of = _blocking(Admin.waiting_of)
     pause_of = _blocking(Admin.pause_of)
     pause = _blocking(Admin.pause)
     resume = _blocking(Admin.resume)

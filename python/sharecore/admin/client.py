@@ -22,6 +22,7 @@ from sharecore.admin.model import (
 from sharecore.admin.pausing import PAUSED, PAUSED_UNTIL, SETTINGS, Pause
 from sharecore.admin.share_state import History, LiveState, StateDump, StateHistory
 from sharecore.admin.state_fetch import read_state_topic
+from sharecore.admin.waiting import Waiting, waiting_of
 from sharecore.client.configs import ConfigEntry, ResourceKind, alter_configs, describe_configs
 from sharecore.client.dead_letters import DeadLetterSetup, set_up_dead_letters
 from sharecore.client.groups import group_type
@@ -264,6 +265,10 @@ class Admin(Administration):
         await alter_configs(
             self._transport, ResourceKind.GROUP, group_id, values, unset=unset, validate_only=validate_only
         )
+
+    async def waiting_of(self, group_id: str, partitions: Iterable[TopicPartition]) -> Waiting:
+        """Return why records of a share group do not come, as far as its brokers tell."""
+        return await waiting_of(self._transport, group_id, partitions)
 
     async def pause_of(self, group_id: str) -> Pause:
         """Return whether a group is paused: not, where its settings may not be read or a broker has none.

@@ -40,8 +40,13 @@ class Pause:
             return "paused until it is resumed"
         if self.until_ms <= now_ms:
             return ""
-        try:
-            until = datetime.fromtimestamp(self.until_ms / 1000, UTC).isoformat(timespec="seconds")
-        except (ValueError, OverflowError, OSError):
-            return f"paused until {self.until_ms} ms after the epoch"
-        return f"paused until {until.replace('+00:00', 'Z')}"
+        return f"paused until {time_text(self.until_ms)}"
+
+
+def time_text(at_ms: int) -> str:
+    """Return a time in milliseconds since the epoch as people read it, in UTC."""
+    try:
+        text = datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="seconds")
+    except (ValueError, OverflowError, OSError):
+        return f"{at_ms} ms after the epoch"
+    return text.replace("+00:00", "Z")

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sharecore.broker.config_source import ConfigSource
+from sharecore.broker.waiting_report import HELD_BACK, WAITING, held_back_text, waiting_text
 from sharecore.config import (
     ConfigKey,
     Dynamic,
@@ -173,21 +174,36 @@ def letter_entries(broker: Services, group_id: str) -> list[Entry]:
     return [*entries, _written(LETTERS_TROUBLE, [], trouble, int(Kind.STRING), doc, read_only=True)]
 
 
-def acquired_topics(names: Iterable[str]) -> dict[str, str]:
+def partition_topics(names: Iterable[str]) -> dict[str, str]:
     """Return the topics that names such as `sharecore.acquired.jobs.0` ask about."""
+    prefixes = (ACQUIRED, WAITING)
     return {
-        name: name.removeprefix(ACQUIRED).rpartition(".")[0] for name in names if name.startswith(ACQUIRED)
+        name: name.removeprefix(prefix).rpartition(".")[0]
+        for name in names
+        for prefix in prefixes
+        if name.startswith(prefix)
     }
 
 
-def acquired_entry(broker: Services, group_id: str, name: str, topic_name: str) -> Entry | None:
-    """Return the offsets leased in the share partition that `name` asks for; None if another one leads it."""
+def held_back_entry(broker: Services, group_id: str) -> Entry:
+    """Return why fetches of a group wait although there are records."""
+    doc = "Why fetches wait although there are records, and how many."
+    return _written(HELD_BACK, [], held_back_text(broker, group_id), int(Kind.STRING), doc, read_only=True)
+
+
+def partition_entry(broker: Services, group_id: str, name: str, topic_name: str) -> Entry | None:
+    """Return what `name` asks for of a share partition: its leases, or why its records wait. None if another
+    broker leads it.
+    """
     topic, index = broker.topics.get(topic_name), name.rpartition(".")[2]
     if topic is None or not index.isdecimal() or int(index) >= len(topic.partitions):
         return None
     leader = broker.share.partitions.peek(group_id, topic.topic_id, int(index))
     if leader is None or leader.engine is None:
         return None
+    if name.startswith(WAITING):
+        text, doc = waiting_text(broker, leader), "Why records do not come."
+        return None if text is None else _written(name, [], text, int(Kind.STRING), doc, read_only=True)
     try:
         runs = leader.engine.inflight()
     except KafkaError:

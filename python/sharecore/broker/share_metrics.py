@@ -25,6 +25,7 @@ _TURN_PARTITIONS = 250
 _TYPES = ("gap", "accept", "release", "reject", "renew")
 _LOOKED_AT = (f.GROUP_EXPIRED, f.GROUP_UNREADABLE_HEADERS, f.GROUP_UNREADABLE_BATCHES)
 _REASONS = ("backoff", "delivery", "unread")
+_HELD_BACK = ("rate", "member")
 _UNKNOWN = -1
 
 GroupTopic = tuple[str, UUID]
@@ -42,15 +43,26 @@ class _Total:
     """A topic's share partitions of one group, together."""
 
     __slots__ = (
-        "behind", "full", "has_keys", "has_rules", "hottest", "in_flight", "is_known", "keys", "lag",
-        "oldest_ms", "tally", "waiting",
+        "behind",
+        "full",
+        "has_keys",
+        "has_rules",
+        "hottest",
+        "in_flight",
+        "is_known",
+        "is_ordered",
+        "keys",
+        "lag",
+        "oldest_ms",
+        "tally",
+        "waiting",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.lag = self.in_flight = self.oldest_ms = self.full = 0
         self.behind = self.keys = self.hottest = 0
         self.waiting = [0] * len(_REASONS)
-        self.is_known = self.has_rules = self.has_keys = False
+        self.is_known = self.has_rules = self.has_keys = self.is_ordered = False
         self.tally = Tally()
 
     def add_keys(self, keys: tuple[int, int, list[tuple[int, int, int]]] | None) -> None:
@@ -181,11 +193,15 @@ class ShareMetrics:
             if engine.has_rules:
                 with suppress(KafkaError):  # it has failed, and loads again when it is wanted
                     total.has_rules = True
-                    total.full += engine.waiting()[1]
-                    for at, records in enumerate(engine.waiting_for()):
+                    reasons = engine.waiting_reasons(1)
+                    total.full += reasons.is_full
+                    for at, records in enumerate((reasons.backoff, reasons.delivery, reasons.unread)):
                         total.waiting[at] += records
                     total.tally.add((), (), 0, engine.looked_at())
-                    total.add_keys(engine.keys(1))
+                    total.add_keys(reasons.keys)
+                    if reasons.is_in_line:
+                        total.behind += max(0, end_of_log - engine.next_fetch_offset)
+                    total.is_ordered |= leader.config.share_ordering == "partition"
             if not label:
                 continue
             try:
@@ -234,8 +250,9 @@ class ShareMetrics:
                 for reason, records in zip(_REASONS, total.waiting, strict=True):
                     lines.of(f.GROUP_WAITING).append(f'{label},reason="{reason}"}} {records}')
                 lines.of(f.GROUP_WINDOW_FULL).append(f"{label}}} {total.full}")
-            if total.has_keys:
+            if total.has_keys or total.is_ordered:
                 lines.of(f.GROUP_WAITING).append(f'{label},reason="order"}} {total.behind}')
+            if total.has_keys:
                 lines.of(f.GROUP_KEYS).append(f"{label}}} {total.keys}")
                 lines.of(f.GROUP_HOTTEST_KEY).append(f"{label}}} {total.hottest}")
             if total.has_rules or any(tally.looked_at):
@@ -247,5 +264,9 @@ class ShareMetrics:
                     lines.of(f.GROUP_DELIVERIES).append(f'{label},delivery="{delivery}"}} {records}')
         for group_id, tally in list(by_group.items())[: self._series_max]:
             label = labels_of(("group",), (group_id,))
+            if self._broker.share.partitions.is_bounded(group_id):
+                held_back = self._broker.share.partitions.held_back(group_id)
+                for reason, fetches in zip(_HELD_BACK, held_back, strict=True):
+                    lines.of(f.GROUP_HELD_BACK).append(f'{label},reason="{reason}"}} {fetches}')
             for name, records in zip(_TYPES, tally.acknowledged, strict=True):
                 lines.of(f.RECORD_ACKNOWLEDGEMENTS).append(f'{label},ack_type="{name}"}} {records}')

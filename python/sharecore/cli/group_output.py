@@ -13,12 +13,17 @@ from sharecore.cli.tables import known, show
 if TYPE_CHECKING:
     from sharecore.admin import PartitionOffset, ShareGroup
     from sharecore.admin.pausing import Pause
+    from sharecore.admin.waiting import Waiting
 
 
-def describe_group(group: ShareGroup, offsets: Sequence[PartitionOffset], pause: Pause, letters: str) -> None:
-    """Print a group: whether it is paused, its members, how far it is, and what becomes of its dead
+def describe_group(
+    group: ShareGroup, offsets: Sequence[PartitionOffset], pause: Pause, waiting: Waiting, letters: str
+) -> None:
+    """Print a group: its members, how far it is, why records do not come, and what becomes of its dead
     letters.
     """
+    from sharecore.admin.waiting import reason_lines
+
     epochs = f"epoch {group.epoch}, assignment epoch {group.assignment_epoch}"
     typer.echo(f"share group {group.group_id}: {group.state}, {epochs}")
     if paused := pause.describe(round(time.time() * 1000)):
@@ -44,11 +49,16 @@ def describe_group(group: ShareGroup, offsets: Sequence[PartitionOffset], pause:
             ["PARTITION", "START OFFSET", "LAG"],
             [[str(each.partition), known(each.start_offset), known(each.lag)] for each in offsets],
         )
+    if waits := reason_lines(waiting):
+        typer.echo()
+        typer.echo("\n".join(waits))
     if letters:
         typer.echo(f"\n{letters}")
 
 
-def group_fields(group: ShareGroup, offsets: Sequence[PartitionOffset], pause: Pause) -> dict[str, Any]:
+def group_fields(
+    group: ShareGroup, offsets: Sequence[PartitionOffset], pause: Pause, waiting: Waiting
+) -> dict[str, Any]:
     """Return a group as an object of JSON."""
     return {
         "group": group.group_id,
@@ -58,6 +68,7 @@ def group_fields(group: ShareGroup, offsets: Sequence[PartitionOffset], pause: P
         "assignor": group.assignor,
         "paused": bool(pause.describe(round(time.time() * 1000))),
         "pausedUntilMs": pause.until_ms or None,
+        "heldBack": waiting.fetches,
         "members": [
             {
                 "member": each.member_id,
@@ -79,6 +90,7 @@ def group_fields(group: ShareGroup, offsets: Sequence[PartitionOffset], pause: P
                 "startOffset": each.start_offset,
                 "lag": each.lag,
                 "error": None if each.error is None else str(each.error),
+                "waits": waiting.partitions.get(each.partition, []),
             }
             for each in offsets
         ],

@@ -30,7 +30,16 @@ from sharecore.cli.times import FORMAT, Local, Time, read_time, show_time
 from sharecore.cli.typers import commands
 
 if TYPE_CHECKING:
-    from sharecore.admin import BlockingAdmin, ResetPlan, Target, TopicPartition
+    from sharecore.admin import (
+        BlockingAdmin,
+        PartitionOffset,
+        ResetPlan,
+        ShareGroup,
+        Target,
+        TopicPartition,
+    )
+    from sharecore.admin.pausing import Pause
+    from sharecore.admin.waiting import Waiting
 
 TYPES = ("classic", "consumer", "share", "streams")
 _FORCED_TRIES = 5
@@ -133,17 +142,22 @@ def describe(
             raise UsageFailed("names of share groups are needed, or --all-groups, and not both")
     with admin_beside(context, bootstrap, setting, command_config, timeout) as admin:
         names = group or [each.group_id for each in admin.list_groups()]
-        found = [
-            (admin.describe(name), admin.offsets(name), admin.pause_of(name), _dead_letters(admin, name))
-            for name in names
-        ]
+        found = [_look_at(admin, name) for name in names]
     if output == "json":
-        print_json([group_fields(each, offsets, paused) for each, offsets, paused, _ in found])
+        print_json([group_fields(*each[:4]) for each in found])
         return
-    for number, (each, offsets, paused, letters) in enumerate(found):
+    for number, each in enumerate(found):
         if number:
             typer.echo()
-        describe_group(each, offsets, paused, letters)
+        describe_group(*each)
+
+
+def _look_at(
+    admin: BlockingAdmin, name: str
+) -> tuple[ShareGroup, list[PartitionOffset], Pause, Waiting, str]:
+    described, offsets = admin.describe(name), admin.offsets(name)
+    waiting = admin.waiting_of(name, [each.partition for each in offsets])
+    return described, offsets, admin.pause_of(name), waiting, _dead_letters(admin, name)
 
 
 def _dead_letters(admin: BlockingAdmin, group: str) -> str:

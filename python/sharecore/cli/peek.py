@@ -89,6 +89,8 @@ def peek(
 
 
 def _print_table(found: list[Peeked]) -> None:
+    from sharecore.admin.waiting import describe_reason
+
     rows = [
         [
             f"{each.partition}@{seen.record.offset}",
@@ -105,6 +107,8 @@ def _print_table(found: list[Peeked]) -> None:
     else:
         typer.echo("nothing waits")
     for each in found:
+        for reason in each.waits:
+            typer.echo(f"{each.partition}: {describe_reason(reason)}")
         if each.start_offset is None:
             typer.echo(
                 f"{each.partition}: the group has no state yet, nobody has asked for records", err=True

@@ -291,10 +291,17 @@ GROUP_IN_FLIGHT = gauge(
 GROUP_WAITING = gauge(
     "sharecore_share_group_records_waiting",
     "Records that wait: backoff, before they are delivered again (share.retry.backoff.ms); delivery, for "
-    "their delivery time; unread, until their headers or keys have been read; order, for others of their key "
-    "(share.ordering=key).",
+    "their delivery time; unread, until their headers or keys have been read; order, for others of their "
+    "key or partition (share.ordering).",
     "group",
     "topic",
+    "reason",
+)
+GROUP_HELD_BACK = gauge(
+    "sharecore_share_group_fetches_held_back",
+    "Fetches that wait for share.records.per.second (rate), or as their member holds "
+    "share.member.max.record.locks (member).",
+    "group",
     "reason",
 )
 GROUP_KEYS = gauge(

@@ -9,6 +9,7 @@ from typing import Any
 
 from sharecore.admin.doctor import LETTERS_TROUBLE
 from sharecore.admin.model import LATEST_TIMESTAMP, Member, ShareGroup
+from sharecore.admin.waiting import reason_lines
 from sharecore.admin.watch import group_figures, partition_figures
 from sharecore.client.configs import ConfigEntry
 from sharecore.client.wire.cluster import TopicPartition
@@ -85,6 +86,9 @@ async def group_view(looker: Looker, group_id: str, topic: str, first: int) -> J
         "epoch": described.epoch,
         "assignor": described.assignor,
         "operations": _operations(described),
+        "waits": reason_lines(
+            await looker.admin.waiting_of(group_id, [TopicPartition(topic, each) for each in shown])
+        ),
         "paused": (await looker.admin.pause_of(group_id)).describe(round(time.time() * 1000)),
         "partitions": [asdict(each) for each in partitions[:PARTITIONS_MAX]],
         "partitions_total": len(partitions),

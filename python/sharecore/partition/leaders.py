@@ -191,6 +191,15 @@ class SharePartitions(Leaders):
         for group in paused.keys() | bounded:
             self._bound(group, self.config(group))
 
+    def is_bounded(self, group_id: str) -> bool:
+        """Return whether a rate, a bound of members or weights of topics count for a group here."""
+        return group_id in self._bounds
+
+    def held_back(self, group_id: str) -> tuple[int, int]:
+        """Count fetches of a group that wait for its rate, and for the bound of their member."""
+        bounds = self._bounds.get(group_id)
+        return (0, 0) if bounds is None else bounds.held_back()
+
     def _bound(self, group_id: str, config: GroupConfig) -> None:
         """Bound what a group and its members may be given, or no longer."""
         bounds = self._bounds.get(group_id)

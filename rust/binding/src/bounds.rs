@@ -300,6 +300,17 @@ impl PyGroupBounds {
         self.leaders.push(leader);
     }
 
+    /// How many fetches wait for the rate, and how many for the bound of their member.
+    fn held_back(bounds: &Bound<'_, Self>) -> PyResult<(usize, usize)> {
+        let now_ms = Self::now_ms(bounds)?;
+        let mut held = bounds.borrow_mut();
+        let waiting = held.waiting.len();
+        Ok(match held.inner.due_ms(now_ms) {
+            Some(_) => (waiting, 0),
+            None => (0, waiting),
+        })
+    }
+
     /// Members may hold less than before, or the bounds are others: lets the fetches look again that wait.
     pub(crate) fn more(bounds: &Bound<'_, Self>) -> PyResult<()> {
         let py = bounds.py();

@@ -48,6 +48,7 @@ mod produce_refused;
 mod produce_work;
 mod produced;
 mod reading;
+mod reasons;
 mod record;
 mod records;
 mod rest;
@@ -149,6 +150,8 @@ mod _core {
     use crate::produce_work::PyProduceWork;
     #[pymodule_export]
     use crate::produced::PyProduced;
+    #[pymodule_export]
+    use crate::reasons::PyWaitingReasons;
     #[pymodule_export]
     use crate::record::PyRecord;
     #[pymodule_export]

@@ -14,6 +14,7 @@ use smallvec::SmallVec;
 
 use crate::convert::{StateBatches, acknowledgements, ranges, span, tuple};
 use crate::error::{failed, refused};
+use crate::reasons::PyWaitingReasons;
 use crate::rules::PyRules;
 use crate::tally::Tally;
 
@@ -69,7 +70,7 @@ pub(crate) struct PyPartition {
 /// Start offset, end offset, in flight, delivery complete count, next deadline, locks that ran out.
 type Standing = (i64, i64, i64, i64, Option<i64>, u64);
 /// See `_core.pyi`.
-type Keys = (i64, usize, Vec<(u64, i64, i64)>);
+pub(crate) type Keys = (i64, usize, Vec<(u64, i64, i64)>);
 /// See `_core.pyi`.
 type Observed = (Standing, (u64, u64, u64, u64, u64), Vec<u64>);
 
@@ -390,9 +391,9 @@ impl PyPartition {
         Ok(found.map(|found| (found.behind, found.keys, found.largest)))
     }
 
-    fn waiting_for(&self, py: Python<'_>) -> PyResult<(i64, i64, i64)> {
-        let waiting = self.sweep(py, |partition| partition.waiting_for())?;
-        Ok((waiting.backoff, waiting.delivery, waiting.unread))
+    fn waiting_reasons(&self, py: Python<'_>, limit: usize) -> PyResult<PyWaitingReasons> {
+        let found = self.sweep(py, |partition| partition.waiting_reasons(limit))?;
+        Ok(PyWaitingReasons::of(found))
     }
 
     fn looked_at(&self, py: Python<'_>) -> PyResult<(u64, u64, u64)> {

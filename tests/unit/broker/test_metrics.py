@@ -20,6 +20,7 @@ from sharecore.metrics import protobuf
 from sharecore.metrics.families import (
     FAMILIES,
     GROUP_EXPIRED,
+    GROUP_HELD_BACK,
     GROUP_HOTTEST_KEY,
     GROUP_KEYS,
     GROUP_UNREADABLE_BATCHES,
@@ -39,6 +40,7 @@ WITH_RULES = (
     GROUP_UNREADABLE_BATCHES,
     GROUP_KEYS,
     GROUP_HOTTEST_KEY,
+    GROUP_HELD_BACK,
 )
 
 SETTINGS = {

@@ -8,14 +8,15 @@ from sharecore.broker.config_report import (
     CLUSTER_WIDE,
     DAMAGE,
     Entry,
-    acquired_entry,
-    acquired_topics,
     broker_entries,
     client_metrics_entries,
     cluster_entries,
     damage_entries,
     group_entries,
+    held_back_entry,
     letter_entries,
+    partition_entry,
+    partition_topics,
     topic_entries,
 )
 from sharecore.broker.config_rights import ConfigRights, config_rights
@@ -23,6 +24,7 @@ from sharecore.broker.context import RequestContext, Result
 from sharecore.broker.identity import as_node_id
 from sharecore.broker.loggers import logger_entries
 from sharecore.broker.topic_rules import check_name
+from sharecore.broker.waiting_report import HELD_BACK
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation
 from sharecore.storage import ResourceType
@@ -71,14 +73,14 @@ def _describe_all(context: RequestContext, request: Any) -> Steps[dict[str, Any]
     return {"results": results}
 
 
-def _acquired(context: RequestContext, resource: Any) -> Steps[list[Entry]]:
-    """Return the acquired records of the topics that the client asks about and may DESCRIBE."""
-    topics = acquired_topics(dict.fromkeys(resource.configuration_keys))
+def _of_partitions(context: RequestContext, resource: Any) -> Steps[list[Entry]]:
+    """Return what is asked about share partitions of topics that the client may DESCRIBE."""
+    topics = partition_topics(dict.fromkeys(resource.configuration_keys))
     seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.TOPIC, topics.values(), quiet=True)
     entries = []
     for name, topic in topics.items():
         if topic in seen:
-            entry = acquired_entry(context.broker, resource.resource_name, name, topic)
+            entry = partition_entry(context.broker, resource.resource_name, name, topic)
             entries += [] if entry is None else [entry]
         yield
     return entries
@@ -93,7 +95,9 @@ def _describe(
         entries = _entries(context, resource.resource_type, resource.resource_name)
         if resource.resource_type == ResourceType.GROUP and resource.configuration_keys:
             entries += letter_entries(context.broker, resource.resource_name)
-            entries += yield from _acquired(context, resource)
+            if HELD_BACK in resource.configuration_keys:
+                entries.append(held_back_entry(context.broker, resource.resource_name))
+            entries += yield from _of_partitions(context, resource)
         if resource.resource_type == ResourceType.BROKER and DAMAGE in (resource.configuration_keys or ()):
             entries += damage_entries(context.broker) if resource.resource_name else []
     except KafkaError as error:

@@ -51,7 +51,8 @@ export function group(main, here, name, values) {
   let begun = false;
   const end = follow("group", { group: name, ...wanted }, (look) => {
     said.replaceChildren(look.error || look.trouble ? notice(look.error || look.trouble, "error") : "",
-      look.paused ? notice(`The group is ${look.paused}: its members get no records.`) : "");
+      look.paused ? notice(`The group is ${look.paused}: its members get no records.`) : "",
+      look.waits?.length ? notice(look.waits.join(" · ")) : "");
     if (!look.group) return;
     lives.latest = look;
     if (look.group.lag !== null) chart.add(look.at_ms / 1000, look.group.lag);

@@ -84,6 +84,10 @@ impl Admission {
     }
 
     /// How many records wait for their delivery time.
+    pub(super) fn next_delivery_ms(&self) -> Option<i64> {
+        self.deliveries.next_ms()
+    }
+
     pub(super) fn delayed_records(&self) -> i64 {
         self.deliveries.records()
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use super::{Entry, Managed, Order, Rules, Spec, Times};
+use super::{Entry, KeyStanding, Managed, Order, Rules, Spec, Times};
 use crate::error::Refusal;
 use crate::offset::{Offset, OffsetRange};
 use crate::partition::{AcquireOptions, Acquired, Config, Partition, StateBatch, Write};
@@ -22,15 +22,27 @@ pub enum Engine {
     Managed(Box<Managed>),
 }
 
-/// How many records wait, by what for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Why records of a share partition do not come.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Waiting {
-    /// They were given back.
+    /// Records that wait since they were given back.
     pub backoff: i64,
-    /// Their delivery time has not come.
+    /// Records whose delivery time has not come.
     pub delivery: i64,
-    /// They have not been looked at since the partition was loaded, or since what they are looked at for has changed.
+    /// Records that have not been looked at since the partition was loaded, or since what they are looked at for has changed.
     pub unread: i64,
+    /// When the first of those comes up that were given back.
+    pub backoff_due_ms: Option<i64>,
+    /// When the first delivery time comes, by the wall clock.
+    pub delivery_due_ms: Option<i64>,
+    /// Records that members hold.
+    pub leased: i64,
+    /// No new records come into the window.
+    pub is_full: bool,
+    /// Whatever is not leased waits until all that is leased has come back.
+    pub is_in_line: bool,
+    /// Records that come after others of their key; none without an order by key.
+    pub keys: Option<KeyStanding>,
 }
 
 impl From<Partition> for Engine {
@@ -296,24 +308,36 @@ impl Engine {
         }
     }
 
-    /// How many records wait, by what for.
-    pub fn waiting_for(&self) -> Waiting {
+    /// Why records do not come, with the `limit` keys that have the most.
+    pub fn waiting_reasons(&self, limit: usize) -> Waiting {
+        let leased = self.leased();
         let Self::Managed(managed) = self else {
-            return Waiting::default();
-        };
-        let count = |from: Offset| -> i64 {
-            let waiting = managed.inner.waiting();
-            let tail = OffsetRange::new(from, Offset::MAX - 1);
-            waiting.map(|range| range.clip(tail).count()).sum()
+            return Waiting {
+                leased,
+                is_full: !self.can_acquire(),
+                ..Waiting::default()
+            };
         };
         let admission = managed.admission.as_ref();
-        let unread = admission.map_or(0, |admission| count(admission.scanned()));
-        let seen = count(Offset::MIN / 2) - unread;
+        let scanned = admission.map_or(Offset::MAX - 1, |admission| admission.scanned());
+        let unseen = OffsetRange::new(scanned, Offset::MAX - 1);
+        let (mut seen, mut unread) = (0, 0);
+        for range in managed.inner.waiting() {
+            let behind = range.clip(unseen).count();
+            unread += behind;
+            seen += range.count() - behind;
+        }
         let delivery = admission.map_or(0, |admission| admission.delayed_records().min(seen));
         Waiting {
             backoff: managed.times.records().min(seen - delivery),
             delivery,
             unread,
+            backoff_due_ms: managed.times.next_ms(),
+            delivery_due_ms: admission.and_then(|admission| admission.next_delivery_ms()),
+            leased,
+            is_full: !managed.may_admit(leased) || leased >= managed.inner.config().max_inflight,
+            is_in_line: leased > 0 && managed.rules.order == Order::Partition,
+            keys: managed.standing(limit),
         }
     }
 

@@ -1,0 +1,62 @@
+"""Why records of a share group do not come, as DescribeConfigs tells those who ask for it by name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from sharecore.errors import KafkaError
+
+if TYPE_CHECKING:
+    from sharecore.broker.services import Services
+    from sharecore.partition import SharePartition
+
+WAITING = "sharecore.waiting."
+"""Of a group, with topic, dot and partition behind it; read-only, and told to those alone who ask for it."""
+HELD_BACK = "sharecore.held.back"
+"""Of a group, read-only, and told to those alone who ask for it."""
+
+Reason = dict[str, Any]
+
+
+def waiting_text(broker: Services, leader: SharePartition) -> str | None:
+    """Return why records of a share partition do not come, in JSON; None if its engine has failed."""
+    engine = leader.engine
+    assert engine is not None, "it leads"
+    try:
+        found = engine.waiting_reasons(1)
+        behind = max(0, leader.log.high_watermark - engine.next_fetch_offset)
+    except KafkaError:
+        return None  # it loads again when it is wanted
+    ahead_ms = broker.clock.now_ms() - broker.clock.monotonic_ms()
+    reasons: list[Reason] = []
+    if found.backoff:
+        due_ms = None if found.backoff_due_ms is None else found.backoff_due_ms + ahead_ms
+        reasons.append({"reason": "backoff", "records": found.backoff, "dueMs": due_ms})
+    if found.delivery:
+        reasons.append({"reason": "delivery", "records": found.delivery, "dueMs": found.delivery_due_ms})
+    if found.unread:
+        reasons.append({"reason": "unread", "records": found.unread})
+    if found.keys is not None and found.keys[0]:
+        largest = found.keys[2][0] if found.keys[2] else (0, 0, None)
+        reasons.append({"reason": "order", "records": found.keys[0], "most": largest[1], "first": largest[2]})
+    if found.is_in_line:
+        reasons.append({"reason": "order", "records": behind, "leased": found.leased})
+    if found.is_full:
+        locks = leader.config.share_partition_max_record_locks
+        by_locks = not engine.has_rules or found.leased >= locks
+        limit = locks if by_locks else leader.config.share_partition_max_waiting
+        name = "share.partition.max.record.locks" if by_locks else "share.partition.max.waiting"
+        reasons.append({"reason": "window", "setting": name, "limit": limit})
+    return json.dumps(reasons)
+
+
+def held_back_text(broker: Services, group_id: str) -> str:
+    """Return why fetches of a group wait although there are records, in JSON."""
+    by_rate, by_member = broker.share.partitions.held_back(group_id)
+    reasons: Iterable[Reason] = (
+        {"reason": "rate", "fetches": by_rate, "setting": "share.records.per.second"},
+        {"reason": "member", "fetches": by_member, "setting": "share.member.max.record.locks"},
+    )
+    return json.dumps([each for each in reasons if each["fetches"]])
