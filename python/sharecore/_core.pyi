@@ -14,14 +14,15 @@ from sharecore.errors import KafkaError
 __all__ = [
     "AnswerBudget", "Checks", "Dispatch", "Exchange", "Expression", "Gather", "GroupBounds", "Later",
     "Layout", "Leader", "Leaders", "LetterBatch", "LogAccess", "LogCleaner", "LogOffsets", "MemoryBudget",
-    "MemoryDisk", "Partition", "PartitionFetch", "Pending", "Produce", "ProduceWork", "Produced", "Reading",
-    "Record", "Rules", "Sessions", "ShareAcknowledge", "ShareAnswer", "ShareFetch", "ShareFetching",
-    "ShareLook", "ShareSession", "ShareStateFold", "StagedBatch", "Staging", "StateContent", "StateFold",
-    "States", "Store", "StoredLog", "Ticket", "Tickets", "Timeouts", "WaitingShareFetch", "Write",
-    "WrittenAnswer", "bench_trace", "call_by_name", "combine", "combine_state_batches", "crc32c",
-    "damaged_batches", "decode_columns", "decode_records", "decode_share_state", "decompress", "encode_batch",
-    "encode_records", "monotonic_ms", "next_epoch", "now_ms", "observe_partitions", "read_request_header",
-    "settle", "skip_tagged_fields", "survey_store", "use_one_heap", "whole_batches",
+    "MemoryDisk", "Partition", "PartitionFetch", "Pending", "Produce", "ProduceContents", "ProduceWork",
+    "Produced", "Reading", "Record", "Rules", "Sessions", "ShareAcknowledge", "ShareAnswer", "ShareFetch",
+    "ShareFetching", "ShareLook", "ShareSession", "ShareStateFold", "StagedBatch", "Staging",
+    "StateContent", "StateFold", "States", "Store", "StoredLog", "Ticket", "Tickets", "Timeouts",
+    "WaitingShareFetch", "Write", "WrittenAnswer", "bench_trace", "call_by_name", "combine",
+    "combine_state_batches", "crc32c", "damaged_batches", "decode_columns", "decode_records",
+    "decode_share_state", "decompress", "encode_batch", "encode_records", "monotonic_ms", "next_epoch",
+    "now_ms", "observe_partitions", "read_request_header", "settle", "skip_tagged_fields", "survey_store",
+    "use_one_heap", "whole_batches",
 ]  # fmt: skip
 
 _Ticket = TypeVar("_Ticket", bound=Ticket)
@@ -225,8 +226,21 @@ class Produce:
         admit: Callable[[Any, Any, bytes, str, int], object],
         may_begin: Callable[[Any, str | None], bool],
     ) -> Self: ...
+    @staticmethod
+    def read_apart(frame: bytes, at: int, api_version: int) -> ProduceContents:
+        """Read a request with many partitions, for a thread. Raises `ValueError` for malformed bytes.
+
+        Args:
+            at: where in the frame the message begins.
+        """
+    def __call__(self, context: Any, request: ProduceContents) -> Any:
+        """Return the answer to a request that a thread has read; see `in_turns`."""
     def forget(self) -> None:
         """Asks `places` again: topics have changed."""
+
+@final
+class ProduceContents:
+    """A Produce request with many partitions, as a thread has read it. It is handled once."""
 
 @final
 class ProduceWork:
@@ -2053,7 +2067,7 @@ class Layout:
     def read_apart(self, data: bytes, offset: int) -> Any:
         """As `read`, in a thread that lets others run now and then."""
     def write_response_apart(
-        self, correlation_id: int, tagged_header: bool, message: Mapping[str, Any]
+        self, correlation_id: int, tagged_header: bool, message: Mapping[str, Any] | Produced
     ) -> list[bytes]:
         """As `write_response`, in a thread that lets others run now and then."""
     def write(self, message: Mapping[str, Any]) -> bytes:

@@ -76,7 +76,10 @@ class LargeRequests:
         ended: Later[None] = Later()
         context.hold(ended)
         lane = self._medium if entries <= self._medium_max else self._large
-        read = partial(messages.request_layout.read_apart, frame, at)
+        if isinstance(handle, _core.Produce):
+            read: Callable[[], Any] = partial(handle.read_apart, frame, at, context.api_version)
+        else:
+            read = partial(messages.request_layout.read_apart, frame, at)
         return self._answer(lane, context, messages, handle, read, entries, ended)
 
     async def _answer(
@@ -113,7 +116,7 @@ class LargeRequests:
         return await self._write(self._medium, context, found) if _is_large(found) else found
 
     async def _write(self, lane: Lane, context: Request, answer: Any) -> Any:
-        if not isinstance(answer, dict):
+        if not isinstance(answer, (dict, _core.Produced)):
             return answer  # it is written, or writes itself
         messages = codec(context.api_key, context.api_version)
         layout, tagged = messages.response_layout, messages.tagged_header

@@ -99,7 +99,10 @@ class ShareSettings:
         Kind.INT, 2000, "Share sessions that are open at a time.", low=1
     )
     sharecore_share_session_partitions_max: int = setting(
-        Kind.INT, 20000, "Partitions of one share session.", low=100
+        Kind.INT,
+        20000,
+        "Partitions of one share session, and of one ShareAcknowledge request.",
+        low=100,
     )
     sharecore_share_sessions_bytes_max: int = setting(
         Kind.LONG,

@@ -87,11 +87,7 @@ class ShareSessionCache(Sessions):
             KafkaError: SHARE_SESSION_LIMIT_REACHED.
         """
         size = session.partition_count + count
-        if size > self._partitions_max:
-            raise KafkaError(
-                ErrorCode.SHARE_SESSION_LIMIT_REACHED,
-                f"a share session has {self._partitions_max} partitions at most",
-            )
+        self.check_size(size)
         held = sum(map(_partition_count, self._sessions.values()))
         while (held + count) * _PARTITION_BYTES > self._bytes_max:
             largest = max(self._sessions.values(), key=_partition_count)
@@ -102,6 +98,22 @@ class ShareSessionCache(Sessions):
                 )
             held -= largest.partition_count
             self.close(largest)
+
+    def check_size(self, partitions: int) -> None:
+        """Raise KafkaError if no session may have so many partitions: SHARE_SESSION_LIMIT_REACHED."""
+        if partitions > self._partitions_max:
+            raise KafkaError(
+                ErrorCode.SHARE_SESSION_LIMIT_REACHED,
+                f"a share session has {self._partitions_max} partitions at most",
+            )
+
+    def check_acknowledged(self, partitions: int) -> None:
+        """Raise KafkaError if a request acknowledges more partitions than a session has: INVALID_REQUEST."""
+        if partitions > self._partitions_max:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"a request acknowledges records of {self._partitions_max} partitions at most",
+            )
 
     def close(self, session: ShareSession) -> None:
         """End a session; do nothing for one that has ended."""

@@ -2,7 +2,7 @@
 //!
 //! No borrow of an object is held while Python runs, which may come back to the same object.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -35,6 +35,8 @@ use crate::testing::calls_by_name;
 use crate::uuids::partition_tuple;
 use crate::waiting::PyLater;
 
+/// A request with more partitions may name more of them than a session has.
+const FEW: usize = 1000;
 const NOT_HOSTED: &str = "This server does not host this topic-partition.";
 
 /// What is acknowledged of one partition.
@@ -82,6 +84,10 @@ struct Begin<'a, 'f, 'py> {
     is_open: bool,
     /// What was decided about topics.
     readable: RefCell<HashMap<[u8; 16], bool>>,
+    /// How many partitions the topic has that was last looked for.
+    counted: Cell<Option<([u8; 16], Option<i64>)>>,
+    /// One error for all that are refused alike.
+    errors: RefCell<HashMap<i16, Py<PyAny>>>,
     may_renew: bool,
     group: Bound<'py, PyString>,
     member: Bound<'py, PyString>,
@@ -103,6 +109,8 @@ impl<'a, 'f, 'py> Begin<'a, 'f, 'py> {
             share,
             is_open: request.is_open()?,
             readable: RefCell::default(),
+            counted: Cell::default(),
+            errors: RefCell::default(),
             may_renew,
             group: session.borrow().group_id.bind(py).clone(),
             member: session.borrow().member_id.bind(py).clone(),
@@ -111,18 +119,35 @@ impl<'a, 'f, 'py> Begin<'a, 'f, 'py> {
 
     /// Why acknowledgements of a partition do not get as far as its leader, who may be known.
     fn refusal(&self, asked: &Asked<'_, '_, 'py>, is_led: bool) -> PyResult<Option<i16>> {
-        let py = self.request.py();
         let partitions = if is_led {
             Some(i64::from(asked.claim.id.1) + 1)
         } else {
-            let known = (asked.topic_id()?,);
-            let share = self.share.share.bind(py);
-            let count = share.call_method1(intern!(py, "partition_count"), known)?;
-            count.extract()?
+            self.partition_count(asked)?
         };
         let may_read = || Ok::<_, PyErr>(self.is_open || self.may_read(asked)?);
         let refused = refusal(&asked.claim, self.may_renew, partitions, may_read)?;
         Ok(refused.map(code_of))
+    }
+
+    fn partition_count(&self, asked: &Asked<'_, '_, 'py>) -> PyResult<Option<i64>> {
+        let py = self.request.py();
+        let id = asked.claim.id.0;
+        if let Some((_, count)) = self.counted.get().filter(|(known, _)| *known == id) {
+            return Ok(count);
+        }
+        let known = (asked.topic_id()?,);
+        let share = self.share.share.bind(py);
+        let count = share.call_method1(intern!(py, "partition_count"), known)?;
+        let count = count.extract()?;
+        self.counted.set(Some((id, count)));
+        Ok(count)
+    }
+
+    fn error(&self, code: i16) -> Py<PyAny> {
+        let py = self.request.py();
+        let mut errors = self.errors.borrow_mut();
+        let made = || kafka_error(py, code, "").into_value(py).into_any();
+        errors.entry(code).or_insert_with(made).clone_ref(py)
     }
 
     /// Whether the client may read a topic, decided once for all of its partitions.
@@ -240,9 +265,8 @@ pub(crate) fn acknowledge<'py, 'm, 'a: 'm>(
         let leader = PyLeaders::find(&begin.leaders, &begin.group, claim.id)?;
         let asked = Asked::of(py, claim, leader.as_ref())?;
         if let Some(code) = begin.refusal(&asked, leader.is_some())? {
-            let refusal = kafka_error(py, code, "").into_value(py).into_any();
             let name = asked.name.into_any().unbind();
-            gather.borrow_mut().put(name, refusal);
+            gather.borrow_mut().put(name, begin.error(code));
         } else if claim.batches.is_empty() {
             nothing.push(asked.name);
         } else {
@@ -283,8 +307,21 @@ impl PyShareAcknowledge {
         }
         let epoch = request.share_session_epoch;
         let share = asked.share()?;
-        let resumed = if epoch == INITIAL_EPOCH {
-            let sessions = share.sessions.bind(py);
+        let sessions = share.sessions.bind(py);
+        let named: usize = request
+            .topics
+            .iter()
+            .map(|topic| topic.partitions.len())
+            .sum();
+        let checked = if named > FEW {
+            asked.context()?.call_method0(intern!(py, "end_turn"))?;
+            sessions.call_method1(intern!(py, "check_acknowledged"), (named,))
+        } else {
+            Ok(py.None().into_bound(py))
+        };
+        let resumed = if let Err(error) = checked {
+            Err(error)
+        } else if epoch == INITIAL_EPOCH {
             sessions
                 .call_method1(intern!(py, "_check_identity"), (group, member))
                 .and_then(|_| Err(kafka_error(py, INVALID_SHARE_SESSION_EPOCH, "")))

@@ -152,7 +152,6 @@ impl PyDispatch {
             Read::Python(handle, message) => handle.bind(py).call1((asked.context()?, message))?,
             Read::Large(handle, at, entries) => {
                 let messages = route.messages.bind(py);
-                let handle = handle.bind(py);
                 let told = (asked.context()?, messages, handle, frame, at, entries);
                 asked.dispatch.call_method1("_handle_apart", told)?
             }

@@ -106,7 +106,11 @@ impl PyLayout {
         tagged_header: bool,
         message: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let mut out = Parts::shared(response_head(correlation_id, tagged_header)).resting();
+        let head = response_head(correlation_id, tagged_header);
+        if let Ok(produced) = message.cast::<PyProduced>() {
+            return produced.borrow().frame_apart(message.py(), self, head);
+        }
+        let mut out = Parts::shared(head).resting();
         write_record(&self.layout, &self.classes, message, &mut out)?;
         out.into_frame(message.py())
     }

@@ -147,7 +147,7 @@ mod _core {
     #[pymodule_export]
     use crate::produce::PyProduce;
     #[pymodule_export]
-    use crate::produce_work::PyProduceWork;
+    use crate::produce_work::{PyProduceContents, PyProduceWork};
     #[pymodule_export]
     use crate::produced::PyProduced;
     #[pymodule_export]

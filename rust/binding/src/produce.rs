@@ -10,7 +10,9 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use pyo3::{PyTraverseError, PyVisit};
-use sharecore_produce::{Refused, TopicName, each_once, has_zstd, is_transactional, topics};
+use sharecore_produce::{
+    Refused, TopicName, any_transactional, each_once, has_zstd, is_transactional, topics,
+};
 use sharecore_wire::typed::produce::ProduceRequest;
 
 use crate::asked::Asked;
@@ -19,7 +21,7 @@ use crate::produce_append::{ProducedBatch, Target, Transaction};
 use crate::produce_check::check_apart;
 use crate::produce_places::{Places, names};
 use crate::produce_refused::{by_the_broker, failure, tell};
-use crate::produce_work::PyProduceWork;
+use crate::produce_work::{Contents, PyProduceContents, PyProduceWork};
 use crate::produced::PyProduced;
 use crate::waiting::PyLater;
 
@@ -156,34 +158,24 @@ impl PyProduce {
         frame: &Bound<'py, PyBytes>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let py = produce.py();
-        let now_ms = {
-            let now_ms = produce.borrow().now_ms.clone_ref(py);
-            now_ms.call0(py)?.extract(py)?
-        };
         let topics = topics(request, asked.api_version());
         let sizes = topics.iter().map(|(_, batches)| 1 + batches.len());
-        let count = sizes.sum::<usize>();
-        let mut batches = topics.iter().flat_map(|(_, batches)| batches);
-        let any_transactional = batches.any(|(_, records)| is_transactional(records));
+        if sizes.sum::<usize>() > TAKEN_AT_ONCE {
+            let contents = Contents::of(request, topics, asked.api_version(), frame.as_bytes());
+            let answer = Self::take_in_turns(produce, &asked.context()?, contents, frame)?;
+            return Ok((!answer.is_none()).then_some(answer));
+        }
+        let any_transactional = any_transactional(&topics);
         let topics = each_once(topics);
         let context = || asked.context();
         let terms = Terms {
-            may_begin: !any_transactional || {
-                let may_begin = produce.borrow().may_begin.clone_ref(py);
-                let who = (asked.context()?, request.transactional_id);
-                may_begin.bind(py).call1(who)?.is_truthy()?
-            },
+            may_begin: !any_transactional
+                || Self::may_begin(produce, &asked.context()?, request.transactional_id)?,
             transactional_id: request.transactional_id,
             acks: request.acks.into(),
             zstd: has_zstd(asked.api_version()),
-            now_ms,
+            now_ms: Self::now_ms(produce)?,
         };
-        if count > TAKEN_AT_ONCE {
-            let work = PyProduceWork::new(produce, asked, &terms, topics, frame)?;
-            let in_turns = produce.borrow().in_turns.clone_ref(py);
-            let answer = in_turns.bind(py).call1((asked.context()?, work))?;
-            return Ok((!answer.is_none()).then_some(answer));
-        }
         let mut appender = Appender::new(produce)?;
         let mut places = Places::default();
         for (name, batches) in &topics {
@@ -204,6 +196,35 @@ impl PyProduce {
             appender.end_topic(py, name.clone(), batches.len());
         }
         appender.answer(py, terms.acks, asked.exchange())
+    }
+
+    /// Takes a request with many partitions batch by batch; the answer as for `handle`, or None.
+    fn take_in_turns<'py>(
+        produce: &Bound<'py, Self>,
+        context: &Bound<'py, PyAny>,
+        contents: Contents,
+        frame: &Bound<'py, PyBytes>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let work = PyProduceWork::new(produce, context, contents, frame)?;
+        let in_turns = produce.borrow().in_turns.clone_ref(produce.py());
+        in_turns.bind(produce.py()).call1((context, work))
+    }
+
+    /// The time that batches are appended at.
+    pub(crate) fn now_ms(produce: &Bound<'_, Self>) -> PyResult<i64> {
+        let now_ms = produce.borrow().now_ms.clone_ref(produce.py());
+        now_ms.call0(produce.py())?.extract(produce.py())
+    }
+
+    /// Whether the client may use a transactional id.
+    pub(crate) fn may_begin(
+        produce: &Bound<'_, Self>,
+        context: &Bound<'_, PyAny>,
+        transactional_id: Option<&str>,
+    ) -> PyResult<bool> {
+        let may_begin = produce.borrow().may_begin.clone_ref(produce.py());
+        let who = (context, transactional_id);
+        may_begin.bind(produce.py()).call1(who)?.is_truthy()
     }
 
     /// A batch that may be appended, as far as its header and its place say.
@@ -288,6 +309,26 @@ impl PyProduce {
             known: HashMap::new(),
             changes: 0,
         }
+    }
+
+    /// Reads a request with many partitions, for a thread.
+    #[staticmethod]
+    fn read_apart(
+        frame: &Bound<'_, PyBytes>,
+        at: usize,
+        api_version: i16,
+    ) -> PyResult<PyProduceContents> {
+        PyProduceContents::read(frame, at, api_version)
+    }
+
+    /// Handles a request that a thread has read.
+    fn __call__<'py>(
+        produce: &Bound<'py, Self>,
+        context: &Bound<'py, PyAny>,
+        request: &Bound<'py, PyProduceContents>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (frame, contents) = PyProduceContents::take(request)?;
+        Self::take_in_turns(produce, context, contents, &frame)
     }
 
     /// Asks again where batches go.

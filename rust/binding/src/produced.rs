@@ -19,6 +19,14 @@ pub(crate) struct PyProduced {
     pub(crate) later: Option<Py<PyLater>>,
 }
 
+fn write(answer: &Answer, layout: &PyLayout, out: &mut Parts) -> PyResult<()> {
+    let Some(Answers::Produce) = layout.answers() else {
+        return Err(layout.refuse_answer());
+    };
+    let written = answer.message().encode(layout.version(), out.buffer());
+    written.map_err(|unfit| PyTypeError::new_err(unfit.to_string()))
+}
+
 impl PyProduced {
     /// One append has ended: the last of them is the answer.
     pub(crate) fn end(produced: &Bound<'_, Self>, place: usize, error_code: i16) -> PyResult<()> {
@@ -45,13 +53,21 @@ impl PyProduced {
         layout: &PyLayout,
         begun: Vec<u8>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let Some(Answers::Produce) = layout.answers() else {
-            return Err(layout.refuse_answer());
-        };
         let mut out = Parts::joined(begun);
-        let written = self.answer.message();
-        let written = written.encode(layout.version(), out.buffer());
-        written.map_err(|unfit| PyTypeError::new_err(unfit.to_string()))?;
+        write(&self.answer, layout, &mut out)?;
+        out.into_frame(py)
+    }
+
+    /// The same in a thread: others have the interpreter meanwhile.
+    pub(crate) fn frame_apart<'py>(
+        &self,
+        py: Python<'py>,
+        layout: &PyLayout,
+        begun: Vec<u8>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let mut out = Parts::joined(begun);
+        let answer = &self.answer;
+        py.detach(|| write(answer, layout, &mut out))?;
         out.into_frame(py)
     }
 }

@@ -47,6 +47,15 @@ impl Handle {
         }
     }
 
+    /// The handler, where a thread reads requests with many entries.
+    fn reads_apart<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        match self {
+            Handle::Python(handle) => Some(handle.bind(py).clone()),
+            Handle::Produce(handle) => Some(handle.bind(py).clone().into_any()),
+            Handle::ShareFetch(_) | Handle::ShareAcknowledge(_) => None,
+        }
+    }
+
     pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         match self {
             Handle::Python(handle) => visit.call(handle),
@@ -60,8 +69,8 @@ impl Handle {
 /// A request that was read, for the handler of its route.
 pub(crate) enum Read<'a, 'h, 'py> {
     Python(&'h Py<PyAny>, Bound<'py, PyAny>),
-    /// One with many entries, which a thread reads: where it begins, and how many there are.
-    Large(&'h Py<PyAny>, usize, usize),
+    /// One with many entries, which a thread reads: its handler, where it begins, and how many there are.
+    Large(Bound<'py, PyAny>, usize, usize),
     Produce(&'h Py<PyProduce>, ProduceRequest<'a>),
     ShareFetch(&'h Py<PyShareFetch>, ShareFetchRequest<'a>),
     ShareAcknowledge(&'h Py<PyShareAcknowledge>, ShareAcknowledgeRequest<'a>),
@@ -77,7 +86,9 @@ impl<'a, 'h, 'py> Read<'a, 'h, 'py> {
         entries_max: usize,
     ) -> Result<Self, Stop> {
         let large = entries_of_large(layout, input, entries_max)?;
-        if let (Handle::Python(handle), Some((at, entries))) = (handle, large) {
+        if let Some((at, entries)) = large
+            && let Some(handle) = handle.reads_apart(py)
+        {
             return Ok(Read::Large(handle, at, entries));
         }
         if layout.fields().flexible {

@@ -108,6 +108,8 @@ impl<'py> Asked<'_, '_, '_, '_, 'py> {
         let (group_id, member_id) = (request.message.group_id, request.message.member_id);
         let sessions = self.share.sessions.bind(py);
         let session = if request.wanted.is_first() {
+            let count = request.claims().count();
+            sessions.call_method1(intern!(py, "check_size"), (count,))?;
             let ids = request.claims().map(|claim| partition_tuple(py, claim.id));
             let partitions = ids.collect::<PyResult<Vec<_>>>()?;
             let asked = (

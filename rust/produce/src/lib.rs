@@ -7,4 +7,6 @@ mod answer;
 mod request;
 
 pub use answer::{Answer, Appended, Place, Refused};
-pub use request::{Batches, TopicName, each_once, has_zstd, is_transactional, topics};
+pub use request::{
+    Batches, TopicName, any_transactional, each_once, has_zstd, is_transactional, topics,
+};

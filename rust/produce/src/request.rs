@@ -69,6 +69,12 @@ pub fn each_once(topics: Vec<Batches<'_>>) -> Vec<Batches<'_>> {
     found
 }
 
+/// Whether a batch of a request is a transaction's.
+pub fn any_transactional(topics: &[Batches<'_>]) -> bool {
+    let mut batches = topics.iter().flat_map(|(_, batches)| batches);
+    batches.any(|(_, records)| is_transactional(records))
+}
+
 /// Whether a batch is a transaction's; one that is too short for a header is nobody's, and so is one of a format that
 /// there is not.
 pub fn is_transactional(records: &[u8]) -> bool {

@@ -7,10 +7,11 @@ from typing import Any
 from uuid import UUID
 
 from tests.abuse.case import MB, Bounds, case
-from tests.abuse.peer import Closed
+from tests.abuse.peer import Closed, Peer
 from tests.abuse.subject import NOBODY, READER, Subject
 
 MANY = 100_000
+_SHARE_FETCH = {"max_wait_ms": 0, "max_bytes": 1000, "max_records": 10, "batch_size": 10}
 _EXPRESSIONS = (
     "a|" * 16_000,
     r"\w" * 16_000,
@@ -53,6 +54,16 @@ def a_produce_to_denied_partitions(subject: Subject) -> None:
         assert len(answer.responses[0].partition_responses) == MANY
 
 
+@case(quick=True)
+def a_produce_to_many_topics(subject: Subject) -> None:
+    data = [{"index": 0, "records": None}]
+    for user in (NOBODY, None):
+        with subject.connect(user, timeout_s=60) as peer:
+            topic_data = [{"name": f"nosuch-{each}", "partition_data": data} for each in range(MANY)]
+            answer = peer.ask("produce", 9, acks=-1, timeout_ms=1000, topic_data=topic_data)
+            assert len(answer.responses) == MANY
+
+
 @case()
 def a_request_with_a_million_entries(subject: Subject) -> None:
     data = [{"index": 0, "records": None}] * 1_000_000
@@ -65,33 +76,40 @@ def a_request_with_a_million_entries(subject: Subject) -> None:
 def share_sessions_of_what_is_not_there(subject: Subject) -> None:
     subject.create_topic(f"{READER}-shared")
     for number in range(8):
-        group, member = f"{READER}-group", f"member-{number}"
         with subject.connect(READER, timeout_s=60) as peer:
-            peer.ask(
-                "share_group_heartbeat",
-                1,
-                group_id=group,
-                member_id=member,
-                member_epoch=0,
-                subscribed_topic_names=[f"{READER}-shared"],
-            )
+            member = _join(peer, f"member-{number}")
             for count in (MANY, 18_000):
-                partition = [{"partition_index": 0}]
-                topics = [
-                    {"topic_id": UUID(int=1000 + each), "partitions": partition} for each in range(count)
-                ]
-                peer.ask(
-                    "share_fetch",
-                    1,
-                    group_id=group,
-                    member_id=member,
-                    share_session_epoch=0,
-                    max_wait_ms=0,
-                    max_bytes=1000,
-                    max_records=10,
-                    batch_size=10,
-                    topics=topics,
-                )
+                topics = _unknown_topics(count)
+                peer.ask("share_fetch", 1, **member, **_SHARE_FETCH, share_session_epoch=0, topics=topics)
+
+
+@case()
+def acknowledgements_of_what_is_not_there(subject: Subject) -> None:
+    subject.create_topic(f"{READER}-shared")
+    batches = {"first_offset": 0, "last_offset": 0, "acknowledge_types": b"\1"}
+    for number in range(4):
+        with subject.connect(READER, timeout_s=60) as peer:
+            member = _join(peer, f"member-{number}")
+            topics = _unknown_topics(1)
+            peer.ask("share_fetch", 1, **member, **_SHARE_FETCH, share_session_epoch=0, topics=topics)
+            epoch = 1
+            for count in (MANY // 2, 20_000, 20_000):
+                topics = _unknown_topics(count, acknowledgement_batches=[batches])
+                answer = peer.ask("share_acknowledge", 1, **member, share_session_epoch=epoch, topics=topics)
+                epoch += answer.error_code == 0
+            assert epoch == 3
+
+
+def _join(peer: Peer, member_id: str) -> dict[str, str]:
+    member = {"group_id": f"{READER}-group", "member_id": member_id}
+    topics = [f"{READER}-shared"]
+    peer.ask("share_group_heartbeat", 1, **member, member_epoch=0, subscribed_topic_names=topics)
+    return member
+
+
+def _unknown_topics(count: int, **asked: Any) -> list[dict[str, Any]]:
+    partitions = [{"partition_index": 0, **asked}]
+    return [{"topic_id": UUID(int=1000 + each), "partitions": partitions} for each in range(count)]
 
 
 @case(quick=True, bounds=Bounds(peak_bytes=100 * MB))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import Callable
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -117,6 +119,34 @@ def test_produce_to_many_topics_of_which_one_is_there(broker: RunningBroker, top
     answer = client.ask(ApiKey.PRODUCE, 13, acks=1, timeout_ms=5000, topic_data=topic_data)
     codes = [(each.topic_id, each.partition_responses[0].error_code) for each in answer.responses]
     assert codes == [(ids[0], 0), *((each, ErrorCode.UNKNOWN_TOPIC_ID) for each in ids[1:])]
+
+
+def test_a_thread_reads_and_answers_produce_to_many_topics(
+    broker: RunningBroker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[str] = []
+    run = Lane.run
+
+    async def note(lane: Lane, owner: str, work: Callable[[], Any]) -> Any:
+        def noting() -> Any:
+            threads.append(threading.current_thread().name)
+            return work()
+
+        return await run(lane, owner, noting)
+
+    monkeypatch.setattr(Lane, "run", note)
+    client, data = Client(broker.port), [{"index": 0, "records": batch([b"x"])}]
+    names = [topic, *(f"nowhere-{number}" for number in range(MANY))]
+    topic_data = [{"name": name, "partition_data": data} for name in names]
+    client.send(ApiKey.PRODUCE, 9, acks=1, timeout_ms=5000, topic_data=topic_data)
+    client.send(ApiKey.PRODUCE, 9, acks=1, timeout_ms=5000, topic_data=topic_data[:1])
+    answer, next_answer = (client.receive(ApiKey.PRODUCE, 9) for _ in range(2))
+    assert [each.name for each in answer.responses] == names
+    first, *others = (each.partition_responses[0] for each in answer.responses)
+    assert {each.error_code for each in others} == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    (second,) = next_answer.responses[0].partition_responses
+    assert (first.error_code, second.base_offset) == (0, first.base_offset + 1)
+    assert [name.startswith("sharecore-request") for name in threads] == [True, True]
 
 
 def test_a_malformed_produce_request_with_many_topics_ends_its_connection(

@@ -8,6 +8,8 @@ import pytest
 from tests.harness.running import RunningBroker
 from tests.unit.broker.share_member import ACCEPT, Member, acquired, errors, produce
 
+from sharecore.broker.context import RequestContext
+from sharecore.broker.handlers.share_fetch import ShareFetchHandler
 from sharecore.errors import ErrorCode
 from sharecore.protocol import ApiKey
 
@@ -18,6 +20,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
         "group.share.max.share.sessions": "20",
         "group.share.max.size": "20",
         "group.share.assignment.interval.ms": "0",
+        "sharecore.share.session.partitions.max": "2000",
     }
     running = RunningBroker(tmp_path_factory.mktemp("data"), settings).start()
     yield running
@@ -263,3 +266,43 @@ def test_a_session_that_grows_by_what_is_not_there_ends(broker: RunningBroker, m
     member.fetch(*range(1_002), max_wait_ms=1)
     member.fetch(2_000, max_wait_ms=1)
     assert member.fetch(max_wait_ms=1).error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
+
+
+def test_a_session_of_more_partitions_than_allowed_is_refused_before_any_is_looked_up(
+    broker: RunningBroker, member: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_up: list[object] = []
+    monkeypatch.setattr(ShareFetchHandler, "_open", lambda *asked: looked_up.append(asked))
+    refused = member.fetch(*range(2_001), epoch=0, max_wait_ms=1)
+    assert refused.error_code == ErrorCode.SHARE_SESSION_LIMIT_REACHED
+    assert looked_up == []
+
+
+def test_more_partitions_than_a_session_has_are_not_acknowledged(
+    broker: RunningBroker, topic: str, member: Member
+) -> None:
+    """sharecore.share.session.partitions.max"""
+    produce(broker, topic, 1)
+    member.fetch(0)
+    others = {index: [(0, 0, ACCEPT)] for index in range(2, 2_002)}
+    refused = member.acknowledge({0: [(0, 0, ACCEPT)]} | others)
+    assert (refused.error_code, list(refused.responses)) == (ErrorCode.INVALID_REQUEST, [])
+    member.epoch -= 1  # the session has not gone on
+    del others[2]
+    told = sorted(errors(member.acknowledge({0: [(0, 0, ACCEPT)]} | others)))
+    assert told == [
+        (0, 0, 0),
+        *((index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0) for index in range(3, 2_002)),
+    ]
+
+
+def test_others_are_served_before_the_next_request_that_acknowledges_many_partitions(
+    broker: RunningBroker, topic: str, member: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    member.fetch(0)
+    ended: list[int] = []
+    monkeypatch.setattr(RequestContext, "end_turn", lambda context: ended.append(context.api_key))
+    member.acknowledge({index: [(0, 0, ACCEPT)] for index in range(1_000)})
+    assert ended == []
+    member.acknowledge({index: [(0, 0, ACCEPT)] for index in range(1_001)})
+    assert ended == [ApiKey.SHARE_ACKNOWLEDGE]
