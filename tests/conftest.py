@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import shutil
@@ -29,6 +30,16 @@ def pytest_configure(config: pytest.Config) -> None:
     """Watch the event loops of brokers, in this process and in those that tests start."""
     config.add_cleanup(lambda: shutil.rmtree(directory, ignore_errors=True))
     directory = blocking.watch_processes()
+
+
+# what is collected lives to the end: no collection of garbage need look at it, now or in the tests
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage from here on."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)
