@@ -15,16 +15,22 @@ from tests.harness.broker import SHARECORE, START_SECONDS_MAX, STOP_SECONDS_MAX,
 BEGIN, END = "<!-- tour -->", "<!-- end of tour -->"
 
 
+_TIMES = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ|\d\d:\d\d:\d\d\.\d{3}|(?<=in )\d+\.\d(?= s\b)")
+
+
 class Step(NamedTuple):
-    """A command, and what the page shows of its output; a line `...` stands for any lines."""
+    """A command, and what the page shows of its output.
+
+    A line `...` stands for any lines, a time for any time.
+    """
 
     command: str
     shown: str
 
     def is_what_was_printed(self, printed: str) -> bool:
         """Whether the page tells the truth."""
-        pattern = re.escape(self.shown).replace(re.escape("...\n"), "(?:.*\n)*")
-        return re.fullmatch(pattern, printed) is not None
+        pattern = re.escape(_TIMES.sub("TIME", self.shown)).replace(re.escape("...\n"), "(?:.*\n)*")
+        return re.fullmatch(pattern, _TIMES.sub("TIME", printed)) is not None
 
 
 def steps_of(page: Path) -> list[Step]:

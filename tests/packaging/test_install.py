@@ -211,8 +211,11 @@ def test_the_readmes_worker_prints_what_the_readme_shows(empty: Environment, bro
     "block", [each for each in blocks() if each.mark == MARK], ids=lambda each: each.page
 )
 def test_marked_commands_print_what_the_page_shows(empty: Environment, broker: str, block: Block) -> None:
+    for each in blocks():
+        if each.page == block.page and each.mark.startswith("file: "):
+            (empty.home / each.mark.removeprefix("file: ")).write_text(each.text)
     for step in steps_in(block.text):
-        ended = empty.ended(*step.command.split(), SHARECORE_BOOTSTRAP_SERVER=broker)
+        ended = empty.ended("bash", "-c", step.command, SHARECORE_BOOTSTRAP_SERVER=broker)
         assert step.is_what_was_printed(ended.stdout + ended.stderr), f"{step.command}\n{ended}"
 
 
