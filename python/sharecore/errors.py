@@ -237,6 +237,7 @@ class ConfigError(Exception):
 
 
 _EXTRAS = {
+    "cronsim": "schedules",
     "cryptography": "broker",
     "google": "keda",
     "grpc": "keda",

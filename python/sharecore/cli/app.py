@@ -33,6 +33,7 @@ _COMMANDS = {
     "dlq": "Dead letters: list, show, redrive.",
     "topics": "Create, list, describe, alter and delete topics.",
     "groups": "List, describe, reset and delete groups.",
+    "schedules": "Records that are written to a topic when they are due.",
     "spark": "Jobs over share groups, on Spark.",
     "state": "Show what the broker keeps of share groups.",
     "store": "Check a data directory, salvage a damaged one.",

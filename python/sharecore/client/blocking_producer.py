@@ -16,6 +16,8 @@ from sharecore.client.arguments import check_timeout
 from sharecore.client.errors import ProducerClosed
 from sharecore.client.producing.engine import Engine, NoSpace
 from sharecore.client.producing.records import Headers, NewRecord, Sent, SentRecords, sent_of
+from sharecore.client.producing.schedules import TOPIC as SCHEDULES
+from sharecore.client.producing.schedules import schedule_headers
 from sharecore.client.producing.settings import read_producer_settings
 from sharecore.client.producing.times import timed_headers
 from sharecore.errors import KafkaError
@@ -113,6 +115,39 @@ class BlockingProducer:
                         raise self._engine.no_space() from None
                 time.sleep(_SPACE_SECONDS)
                 self._check_open()
+
+    def schedule(
+        self,
+        key: str | bytes,
+        topic: str,
+        value: Any,
+        *,
+        at: datetime | int | None = None,
+        delay: timedelta | float | None = None,
+        every: timedelta | float | None = None,
+        cron: str = "",
+        zone: str = "UTC",
+        record_key: str | bytes | None = None,
+        headers: Headers | None = None,
+        schedules: str = SCHEDULES,
+    ) -> Sent:
+        """Have a record written to a topic when it is due; as `Producer.schedule`."""
+        named = schedule_headers(
+            key,
+            topic,
+            at=at,
+            delay=delay,
+            every=every,
+            cron=cron,
+            zone=zone,
+            record_key=record_key,
+            headers=headers,
+        )
+        return self.send(schedules, value, key=key, headers=named)
+
+    def cancel_schedule(self, key: str | bytes, *, schedules: str = SCHEDULES) -> Sent:
+        """Cancel a schedule; as `Producer.cancel_schedule`."""
+        return self.send(schedules, None, key=key)
 
     def send_many(self, topic: str, records: Iterable[Any]) -> SentRecords:
         """Send records in their order, and return where each is; as `Producer.send_many`."""

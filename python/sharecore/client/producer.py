@@ -22,6 +22,8 @@ from sharecore.client.producing.records import (
     SentRecords,
     sent_of,
 )
+from sharecore.client.producing.schedules import TOPIC as SCHEDULES
+from sharecore.client.producing.schedules import schedule_headers
 from sharecore.client.producing.settings import read_producer_settings
 from sharecore.client.producing.times import timed_headers
 from sharecore.errors import KafkaError
@@ -118,6 +120,56 @@ class Producer:
             return await answer
         finally:
             timer.cancel()
+
+    async def schedule(
+        self,
+        key: str | bytes,
+        topic: str,
+        value: Any,
+        *,
+        at: datetime | int | None = None,
+        delay: timedelta | float | None = None,
+        every: timedelta | float | None = None,
+        cron: str = "",
+        zone: str = "UTC",
+        record_key: str | bytes | None = None,
+        headers: Headers | None = None,
+        schedules: str = SCHEDULES,
+    ) -> Sent:
+        """Have a record written to a topic when it is due, by a scheduler (`sharecore schedules run`).
+
+        A schedule with the same key is replaced. Consumers that read committed records get each time once.
+
+        Args:
+            key: the schedule's name.
+            topic, value, record_key, headers: the record, as for `send`.
+            at: the first time: with a zone, or ms since the epoch; with `cron`, none before.
+            delay: the same, as seconds from now on or a timedelta.
+            every: again and again, in seconds or as a timedelta; 1 s at least.
+            cron: five fields of cron; needs `sharecore[schedules]`.
+            zone: the time zone of `cron`, such as Europe/Berlin.
+            schedules: the topic of the schedules.
+
+        Raises:
+            ConfigError: a value that cannot stand.
+            KafkaError: as `send`.
+        """
+        named = schedule_headers(
+            key,
+            topic,
+            at=at,
+            delay=delay,
+            every=every,
+            cron=cron,
+            zone=zone,
+            record_key=record_key,
+            headers=headers,
+        )
+        return await self.send(schedules, value, key=key, headers=named)
+
+    async def cancel_schedule(self, key: str | bytes, *, schedules: str = SCHEDULES) -> Sent:
+        """Cancel a schedule: what is not written yet is not written any more; raises as `send`."""
+        return await self.send(schedules, None, key=key)
 
     def _produce(self, ready: Ready, answer: asyncio.Future[Sent]) -> None:
         self._engine.send(ready, lambda error, message: self._answered(answer, error, message))

@@ -61,8 +61,11 @@ def test_every_command_that_connects_takes_the_same_options() -> None:
 
 def test_every_command_that_asks_a_cluster_takes_a_timeout() -> None:
     connecting = {words: command for words, command in commands() if "-b" in spellings(command)}
-    # a worker waits for its cluster as long as it runs
-    assert [words for words, each in connecting.items() if "--timeout" not in spellings(each)] == ["work"]
+    # a worker and a scheduler wait for their cluster as long as they run
+    assert [words for words, each in connecting.items() if "--timeout" not in spellings(each)] == [
+        "work",
+        "schedules run",
+    ]
 
 
 def test_an_operators_timeout_is_the_one_that_help_names() -> None:

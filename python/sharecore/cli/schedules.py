@@ -1,0 +1,220 @@
+"""`sharecore schedules`: records that are written to a topic when they are due."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import time
+from typing import Annotated, Any, Optional
+
+import typer
+
+from sharecore.cli.admin import Cluster, Settings, SettingsFile, Timeout, confluent_settings, key_values
+from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, UsageFailed, failures_in_one_line
+from sharecore.cli.printable import shortened
+from sharecore.cli.tables import Output, print_json, show
+from sharecore.cli.times import FORMAT, read_duration_ms, read_time, show_time
+from sharecore.cli.typers import commands
+
+_WIDTH = 60
+_SECONDS = 30
+schedules = commands("Records that are written to a topic when they are due: add, list, cancel, run.")
+Topic = Annotated[str, typer.Option("--topic", metavar="TOPIC", help="Where schedules are kept.")]
+Key = Annotated[str, typer.Argument(metavar="KEY", help="The schedule's name.")]
+
+
+@schedules.command("run", short_help="Write what is due, until stopped.")
+def run(
+    topic: Topic = "schedules",
+    partitions: Annotated[
+        int, typer.Option("--partitions", min=1, metavar="N", help="Of the topic, if it has to be created.")
+    ] = 1,
+    bootstrap: Bootstrap = BOOTSTRAP,
+    setting: Settings = None,
+    command_config: SettingsFile = None,
+) -> None:
+    """Run a scheduler: it reads schedules from a topic and writes each to its target when it is due.
+
+    Several may run; they share the partitions of the topic. Each time of a schedule is written once for
+    whoever reads committed records (isolation.level=read_committed).
+    """
+    from sharecore.cli.logs import set_up_logging
+
+    with failures_in_one_line():
+        chosen = confluent_settings(Cluster(bootstrap, setting, command_config, None))
+        set_up_logging("info", None)
+        from confluent_kafka import KafkaException
+
+        from sharecore.schedules.scheduler import Scheduler
+
+        scheduler = Scheduler(chosen, topic, partitions=partitions)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: scheduler.stop())
+        try:
+            scheduler.run()
+        except KafkaException as error:
+            raise CommandFailed(error.args[0].str()) from None
+        logging.getLogger(__name__).info("stopped; %d records written", scheduler.written)
+
+
+@schedules.command("add", short_help="Add a schedule, or replace the one with this key.")
+def add(
+    key: Key,
+    value: Annotated[str, typer.Argument(metavar="VALUE", help="The record's value.")],
+    target: Annotated[str, typer.Option("--to", metavar="TOPIC", help="Where the record is written.")],
+    at: Annotated[
+        Optional[str],  # noqa: UP045 - typer evaluates the annotation
+        typer.Option("--at", metavar=FORMAT, help="Write it at this time; with --cron, none before."),
+    ] = None,
+    delay: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--delay", metavar="DURATION", help="Write it after this time, such as 10m."),
+    ] = None,
+    every: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--every", metavar="DURATION", help="Write it again and again, 1s at least."),
+    ] = None,
+    cron: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--cron", metavar="'M H D M W'", help="Write it at these times."),
+    ] = None,
+    zone: Annotated[
+        str, typer.Option("--zone", metavar="ZONE", help="The time zone of --cron, such as Europe/Berlin.")
+    ] = "UTC",
+    record_key: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--key", "-k", help="The record's key.  [default: none]"),
+    ] = None,
+    header: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option("--header", "-H", metavar="NAME=VALUE", help="A header of the record; may be repeated."),
+    ] = None,
+    topic: Topic = "schedules",
+    bootstrap: Bootstrap = BOOTSTRAP,
+    setting: Settings = None,
+    command_config: SettingsFile = None,
+    timeout: Timeout = None,
+) -> None:
+    """Add a schedule: a record that a scheduler (`sharecore schedules run`) writes to a topic when it is due.
+
+    \b
+    sharecore schedules add reminder-7 'pay invoice 7' --to mail --delay 3d
+    sharecore schedules add report '{"kind":"daily"}' --to jobs --cron '0 9 * * MON-FRI' --zone Europe/Berlin
+    """
+    with failures_in_one_line():
+        from sharecore.client.producing.schedules import Schedule
+        from sharecore.errors import ConfigError
+
+        if at is not None and delay is not None:
+            raise UsageFailed("give --at or --delay: a schedule has one first time")
+        at_ms = None if at is None else round(read_time(at, "--at").timestamp() * 1000)
+        if delay is not None:
+            at_ms = round(time.time() * 1000) + read_duration_ms(delay, "--delay")
+        pairs = [pair for text in header or [] for pair in key_values([text], "--header").items()]
+        try:
+            schedule = Schedule(
+                os.fsencode(key),
+                target,
+                os.fsencode(value),
+                at_ms,
+                None if every is None else read_duration_ms(every, "--every"),
+                cron or "",
+                zone,
+                None if record_key is None else os.fsencode(record_key),
+                [(name, os.fsencode(content)) for name, content in pairs],
+            )
+        except ConfigError as error:
+            raise UsageFailed(str(error)) from None
+        _write(Cluster(bootstrap, setting, command_config, timeout), topic, key, value, schedule.as_headers())
+        due_ms = schedule.first(round(time.time() * 1000))
+        when = "never" if due_ms is None else show_time(due_ms)
+        typer.echo(f"schedule {key}: to {target}, first at {when}")
+
+
+@schedules.command("cancel", short_help="Cancel schedules.")
+def cancel(
+    keys: Annotated[list[str], typer.Argument(metavar="KEY...", help="Names of schedules.")],
+    topic: Topic = "schedules",
+    bootstrap: Bootstrap = BOOTSTRAP,
+    setting: Settings = None,
+    command_config: SettingsFile = None,
+    timeout: Timeout = None,
+) -> None:
+    """Cancel schedules: what is not written yet is not written any more."""
+    with failures_in_one_line():
+        for key in keys:
+            _write(Cluster(bootstrap, setting, command_config, timeout), topic, key, None, [])
+            typer.echo(f"schedule {key}: canceled")
+
+
+@schedules.command("list", short_help="List the schedules.")
+def list_schedules(
+    count: Annotated[int, typer.Option("--max", min=1, metavar="N", help="So many at most.")] = 100,
+    topic: Topic = "schedules",
+    output: Output = "table",
+    bootstrap: Bootstrap = BOOTSTRAP,
+    setting: Settings = None,
+    command_config: SettingsFile = None,
+    timeout: Timeout = None,
+) -> None:
+    """List the schedules, those that are due next first."""
+    with failures_in_one_line():
+        from confluent_kafka import KafkaException
+
+        from sharecore.schedules.listing import list_all
+
+        cluster = Cluster(bootstrap, setting, command_config, timeout)
+        cluster.check()
+        chosen = confluent_settings(cluster)
+        try:
+            found, total = list_all(chosen, topic, count, timeout or _SECONDS)
+        except KafkaException as error:
+            raise CommandFailed(error.args[0].str()) from None
+    if output == "json":
+        print_json([_fields(each) for each in found])
+        return
+    rows = [
+        [shortened(each.schedule.key, _WIDTH), show_time(each.due_ms), _again(each), each.schedule.target]
+        for each in found
+    ]
+    if rows:
+        show(["KEY", "NEXT", "AGAIN", "TO"], rows)
+    else:
+        typer.echo("no schedules")
+    if total > len(found):
+        typer.echo(f"{len(found)} of {total}; --max shows more")
+
+
+def _again(entry: Any) -> str:
+    schedule = entry.schedule
+    if schedule.cron:
+        return f"{schedule.cron} {schedule.zone}"
+    return "-" if schedule.every_ms is None else f"every {schedule.every_ms / 1000:g} s"
+
+
+def _fields(entry: Any) -> dict[str, Any]:
+    schedule = entry.schedule
+    return {
+        "key": schedule.key.decode("utf-8", "backslashreplace"),
+        "nextMs": entry.due_ms,
+        "target": schedule.target,
+        "everyMs": schedule.every_ms,
+        "cron": schedule.cron or None,
+        "zone": schedule.zone if schedule.cron else None,
+        "value": schedule.value.decode("utf-8", "backslashreplace"),
+    }
+
+
+def _write(cluster: Cluster, topic: str, key: str, value: str | None, headers: list[Any]) -> None:
+    cluster.check()
+    from sharecore.cli.producing import Records
+
+    chosen = confluent_settings(cluster)
+    chosen.setdefault("partitioner", "murmur2_random")
+    seconds = cluster.timeout or _SECONDS
+    chosen["delivery.timeout.ms"] = round(seconds * 1000)
+    with Records(chosen, seconds) as records:
+        content = None if value is None else os.fsencode(value)
+        records.send(topic, content, os.fsencode(key), partition=-1, headers=tuple(headers))
+        records.finish()

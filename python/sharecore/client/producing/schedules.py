@@ -1,0 +1,215 @@
+"""Schedules: records that a scheduler writes to a topic when they are due."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta, tzinfo
+
+from sharecore.client.producing.records import Headers, header_pairs
+from sharecore.errors import ConfigError, missing
+
+TOPIC = "schedules"
+"""Where schedules are written, unless told."""
+TARGET, AT, EVERY = "schedule-target", "schedule-at", "schedule-every"
+CRON, ZONE, KEY = "schedule-cron", "schedule-zone", "schedule-key"
+"""Headers of a schedule. A record without a value cancels the schedule with its key."""
+NAME, DUE = "schedule", "schedule-due"
+"""Headers of what is written to the target: the schedule's key, and when it was due."""
+_OURS = frozenset({TARGET, AT, EVERY, CRON, ZONE, KEY, NAME, DUE})
+EVERY_MS_MIN = 1000
+_MS_MAX = 253_402_300_799_000
+"""The end of the year 9999."""
+
+Pair = tuple[str, bytes | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """What is written to a topic, and when.
+
+    Args:
+        key: the schedule's name; a schedule with the same key takes its place.
+        target: a topic.
+        at_ms: the first time, in milliseconds since the epoch; with `cron`, none before.
+        every_ms: again after each so many milliseconds.
+        cron: five fields of cron; needs the package cronsim (`sharecore[schedules]`).
+        zone: the time zone of `cron`, such as Europe/Berlin.
+        record_key, headers: of the record that is written.
+
+    Raises:
+        ConfigError: a value that cannot stand.
+    """
+
+    key: bytes
+    target: str
+    value: bytes
+    at_ms: int | None = None
+    every_ms: int | None = None
+    cron: str = ""
+    zone: str = "UTC"
+    record_key: bytes | None = None
+    headers: Sequence[Pair] = field(default=())
+
+    def __post_init__(self) -> None:
+        if not self.key:
+            raise ConfigError("a schedule needs a key")
+        if not self.target:
+            raise ConfigError(f"{TARGET}: a schedule needs the topic to write to")
+        if self.at_ms is None and self.every_ms is None and not self.cron:
+            raise ConfigError(f"a schedule needs a time: {AT}, {EVERY} or {CRON}")
+        if self.every_ms is not None and self.cron:
+            raise ConfigError(f"{EVERY} and {CRON} exclude each other")
+        if self.at_ms is not None and not 0 <= self.at_ms <= _MS_MAX:
+            raise ConfigError(f"{AT}={self.at_ms}: not a time in milliseconds since the epoch")
+        if self.every_ms is not None and not EVERY_MS_MIN <= self.every_ms <= _MS_MAX:
+            raise ConfigError(f"{EVERY}={self.every_ms}: at least {EVERY_MS_MIN} ms are needed")
+        taken = next((name for name, _ in self.headers if name in _OURS), None)
+        if taken is not None:
+            raise ConfigError(f"header {taken}: a schedule's own; use another name")
+        if self.cron:
+            self.after(0)
+
+    def first(self, written_ms: int) -> int | None:
+        """Return when it is first due, of a schedule that was written at `written_ms`."""
+        if self.cron:
+            return self.after(max(written_ms, (self.at_ms or 0) - 1))
+        if self.at_ms is not None:
+            return self.at_ms
+        assert self.every_ms is not None, "there is a time"
+        return written_ms + self.every_ms
+
+    def after(self, due_ms: int) -> int | None:
+        """Return when it is due next after `due_ms`; None if never.
+
+        Raises:
+            ConfigError: `cron` or `zone` cannot be read.
+        """
+        if self.every_ms is not None:
+            return due_ms + self.every_ms
+        if not self.cron:
+            return None
+        try:
+            from cronsim import CronSim, CronSimError
+        except ModuleNotFoundError as error:
+            raise ConfigError(f"{CRON}: {missing(error)}") from None
+        start = datetime.fromtimestamp(due_ms // 1000, _zone(self.zone))
+        try:
+            found = next(CronSim(self.cron, start), None)
+        except CronSimError as error:
+            raise ConfigError(f"{CRON}={self.cron}: {error}") from None
+        return None if found is None else round(found.timestamp() * 1000)
+
+    def as_headers(self) -> list[Pair]:
+        """Return the headers of the record that sets the schedule."""
+        texts = {
+            TARGET: self.target,
+            AT: None if self.at_ms is None else str(self.at_ms),
+            EVERY: None if self.every_ms is None else str(self.every_ms),
+            CRON: self.cron or None,
+            ZONE: self.zone if self.cron else None,
+        }
+        found: list[Pair] = [(name, text.encode()) for name, text in texts.items() if text is not None]
+        if self.record_key is not None:
+            found.append((KEY, self.record_key))
+        return [*found, *self.headers]
+
+
+def read_schedule(key: bytes | None, value: bytes, headers: Sequence[Pair] | None) -> Schedule:
+    """Return the schedule that a record sets; of several headers of a name the last one counts.
+
+    Raises:
+        ConfigError: it sets none.
+    """
+    pairs = headers or ()
+    own = {name: content for name, content in pairs if name in _OURS}
+    return Schedule(
+        key or b"",
+        _text(own, TARGET),
+        value,
+        _number(own, AT),
+        _number(own, EVERY),
+        _text(own, CRON),
+        _text(own, ZONE) or "UTC",
+        own.get(KEY),
+        tuple(pair for pair in pairs if pair[0] not in _OURS),
+    )
+
+
+def schedule_headers(
+    key: str | bytes,
+    topic: str,
+    *,
+    at: datetime | int | None = None,
+    delay: timedelta | float | None = None,
+    every: timedelta | float | None = None,
+    cron: str = "",
+    zone: str = "UTC",
+    record_key: str | bytes | None = None,
+    headers: Headers | None = None,
+) -> list[Pair]:
+    """Return the headers of a record that sets a schedule; as `Producer.schedule`.
+
+    Raises:
+        ConfigError: a value that cannot stand.
+    """
+    every_ms = None if every is None else round(_seconds(every) * 1000)
+    pairs = [(name, _bytes(content)) for name, content in header_pairs(headers) or []]
+    at_ms = at_ms_of(at, delay, round(time.time() * 1000))
+    schedule = Schedule(
+        _bytes(key) or b"", topic, b"", at_ms, every_ms, cron, zone, _bytes(record_key), pairs
+    )
+    return schedule.as_headers()
+
+
+def at_ms_of(at: datetime | int | None, delay: timedelta | float | None, now_ms: int) -> int | None:
+    """Return a first time in milliseconds since the epoch.
+
+    Raises:
+        ConfigError: a time without a zone, or both a time and a delay.
+    """
+    if at is not None and delay is not None:
+        raise ConfigError("pass at or delay: a schedule has one first time")
+    if delay is not None:
+        return now_ms + round(_seconds(delay) * 1000)
+    if isinstance(at, datetime):
+        if at.tzinfo is None:
+            raise ConfigError(f"at={at}: a time without a zone; pass one with tzinfo")
+        return round(at.timestamp() * 1000)
+    return at
+
+
+def _seconds(span: timedelta | float) -> float:
+    return span.total_seconds() if isinstance(span, timedelta) else span
+
+
+def _bytes(text: str | bytes | None) -> bytes | None:
+    return text.encode() if isinstance(text, str) else text
+
+
+def _text(headers: dict[str, bytes | None], name: str) -> str:
+    try:
+        return (headers.get(name) or b"").decode()
+    except UnicodeDecodeError:
+        raise ConfigError(f"{name}: not UTF-8") from None
+
+
+def _number(headers: dict[str, bytes | None], name: str) -> int | None:
+    text = _text(headers, name)
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 20):
+        raise ConfigError(f"{name}={text[:40]}: not a number of milliseconds")
+    return int(text)
+
+
+def _zone(name: str) -> tzinfo:
+    if name == "UTC":
+        return UTC
+    from zoneinfo import ZoneInfo
+
+    try:
+        return ZoneInfo(name)
+    except (OSError, ValueError, LookupError):
+        raise ConfigError(f"{ZONE}={name}: unknown time zone") from None

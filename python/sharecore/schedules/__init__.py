@@ -1,0 +1,1 @@
+"""The scheduler: writes records to their topics when they are due, each time once."""

@@ -1,0 +1,152 @@
+"""The two topics of a scheduler: what was asked for, and what is still to be written."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, cast
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from sharecore.client.producing.schedules import DUE, Pair, read_schedule
+from sharecore.errors import ConfigError
+from sharecore.schedules.index import Entry, Index
+
+logger = logging.getLogger(__name__)
+
+STATE_BYTES_MAX = 2 << 20
+"""A schedule has a little more to it there than in the topic that it came from."""
+_SECONDS = 30.0
+_READ_AT_ONCE = 1000
+_STATE_SETTINGS = {"cleanup.policy": "compact", "max.message.bytes": str(STATE_BYTES_MAX)}
+POSITION = b"p"
+"""The key, in the state topic, of the offset up to which its scheduler has read the schedules."""
+_SCHEDULE = b"s"
+"""Comes before the key of a schedule in the state topic."""
+
+
+def state_topic(topic: str) -> str:
+    """Return the name of the topic that only the scheduler writes."""
+    return f"{topic}.state"
+
+
+def state_key(key: bytes) -> bytes:
+    """Return the key that a schedule has in the state topic."""
+    return _SCHEDULE + key
+
+
+def create_topics(settings: Mapping[str, Any], topic: str, partitions: int) -> None:
+    """Create the topics that are missing, with as many partitions each.
+
+    Raises:
+        KafkaException: they cannot be created.
+    """
+    admin = AdminClient(dict(settings))
+    # the scheduler deletes what it has read
+    wanted = {topic: {"retention.ms": "-1"}, state_topic(topic): _STATE_SETTINGS}
+    there = admin.list_topics(timeout=_SECONDS).topics
+    if topic in there:
+        partitions = len(there[topic].partitions)
+    new = [NewTopic(name, partitions, config=config) for name, config in wanted.items() if name not in there]
+    for future in admin.create_topics(new, operation_timeout=_SECONDS).values() if new else ():
+        error = future.exception(_SECONDS)
+        if error is not None and error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            raise error
+
+
+def read_state(settings: Mapping[str, Any], topic: str, partition: int, index: Index) -> int:
+    """Read a partition of the state topic into an index; return where the schedules go on.
+
+    Raises:
+        KafkaException: it cannot be read.
+    """
+    position = 0
+    place = TopicPartition(state_topic(topic), partition, OFFSET_BEGINNING)
+    for messages in _batches(settings, place):
+        changes: list[tuple[bytes, Entry | None]] = []
+        for message in messages:
+            key, value = message.key() or b"", message.value()
+            if key == POSITION:
+                position = int(value or b"0")
+            elif value is None:
+                changes.append((key[1:], None))
+            else:
+                headers = _headers(message)
+                due_ms = int(dict(headers)[DUE] or b"0")
+                changes.append((key[1:], Entry(due_ms, read_schedule(key[1:], value, headers))))
+        index.change(changes)
+    return position
+
+
+def read_waiting(settings: Mapping[str, Any], topic: str, partition: int, offset: int) -> list[Message]:
+    """Return the schedules that the scheduler has not read yet."""
+    return [each for some in _batches(settings, TopicPartition(topic, partition, offset)) for each in some]
+
+
+def changes_of(messages: Iterable[Message]) -> list[tuple[bytes, Entry | None]]:
+    """Return what records of the schedules' topic change; those that set no schedule are logged."""
+    return [change for message in messages if (change := _change(message)) is not None]
+
+
+def _change(message: Message) -> tuple[bytes, Entry | None] | None:
+    try:
+        return _read_change(message)
+    except ConfigError as error:
+        place = f"{message.topic()}-{message.partition()}@{message.offset()}"
+        logger.warning("%s is no schedule, and passed over: %s", place, error)
+        return None
+
+
+def _read_change(message: Message) -> tuple[bytes, Entry | None]:
+    key, value = message.key() or b"", message.value()
+    if value is None:
+        return key, None
+    schedule = read_schedule(key, value, _headers(message))
+    due_ms = schedule.first(message.timestamp()[1])
+    return key, None if due_ms is None else Entry(due_ms, schedule)
+
+
+def _headers(message: Message) -> list[Pair]:
+    return [
+        (name, content.encode() if isinstance(content, str) else content)
+        for name, content in cast("list[tuple[str, bytes | str | None]]", message.headers() or [])
+    ]
+
+
+def _batches(settings: Mapping[str, Any], place: TopicPartition) -> Iterator[list[Message]]:
+    """Yield what committed transactions have written to a partition, up to its present end."""
+    consumer = Consumer(
+        {
+            **settings,
+            "group.id": f"{place.topic}.reader",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "earliest",
+        }
+    )
+    try:
+        consumer.assign([place])
+        until = time.monotonic() + _SECONDS
+        while True:
+            found: list[Message] = []
+            has_ended = False
+            for message in consumer.consume(_READ_AT_ONCE, 0.5):
+                error = message.error()
+                if error is None:
+                    found.append(message)
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    has_ended = True
+                elif not error.retriable():
+                    raise KafkaException(error)
+            if found:
+                until = time.monotonic() + _SECONDS
+                yield found
+            if has_ended:
+                return
+            if time.monotonic() > until:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"{place.topic} was not read"))
+    finally:
+        consumer.close()
