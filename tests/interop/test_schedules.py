@@ -110,6 +110,8 @@ def test_each_time_of_a_schedule_is_written_once_over_kill_9(new_broker: BrokerM
     with BlockingProducer({"bootstrap.servers": broker.bootstrap}) as ours:
         ours.schedule("of ours", TARGET, {"n": 1}, at=now_ms + 1, record_key="k", headers={"h": "1"})
         ours.schedule("canceled by hand", TARGET, "x", delay=60)
+        ours.schedule("canceled by ours", TARGET, "x", every=3600)
+        ours.cancel_schedule("canceled by ours")
     run_program("schedules", "add", "by hand", "x", "--to", TARGET, "--delay", "1ms", *at)
     run_program("schedules", "cancel", "canceled by hand", *at)
     ledger = Ledger(broker.bootstrap)

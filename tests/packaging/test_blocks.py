@@ -52,6 +52,8 @@ NOT_RUN = {
         "docs/queues.md",
         "console",
     ): "records of two keys, in one of several orders; tests/interop runs the same commands",
+    ("docs/schedules.md", "console"): "times of one run; tests/interop/test_schedules.py runs the commands",
+    ("docs/schedules.md", "python"): "takes a scheduler; tests/interop/test_schedules.py makes such calls",
     ("docs/spark-jobs.md", "console"): "counts of one data set; `make spark` runs each command",
     ("docs/spark.md", "python"): "takes Spark: `make spark` runs the same calls",
     ("docs/testing.md", "console"): "runs what the blocks above it hold",
