@@ -162,25 +162,23 @@ def _times(
     names: set[str], delay: str | None, deliver_at: str | None, ttl: str | None
 ) -> list[tuple[str, bytes]]:
     """Return the headers for a delivery time and a time to live; raises UsageFailed for what is none."""
-    from sharecore.client.producing.times import DELIVER_AT_HEADER, TTL_HEADER
+    from sharecore.client.producing.times import DELIVER_AT_HEADER, timed_headers
 
-    if delay is not None and deliver_at is not None:
-        raise UsageFailed("give --delay or --deliver-at: a record has one delivery time")
-    if delay is not None and DELIVER_AT_HEADER in names:
-        raise UsageFailed(f"--header {DELIVER_AT_HEADER}: --delay writes it; leave one of the two out")
-    found = []
-    if deliver_at is not None:
-        found.append((DELIVER_AT_HEADER, math.ceil(read_time(deliver_at, "--deliver-at").timestamp() * 1000)))
-    if ttl is not None:
-        found.append((TTL_HEADER, read_duration_ms(ttl, "--ttl")))
-    for name, number in found:
-        if name in names or number < 0:
-            raise UsageFailed(
-                f"--header {name}: an option writes it already; leave one of the two out"
-                if name in names
-                else f"--deliver-at {deliver_at}: a time before 1970"
-            )
-    return [(name, str(number).encode()) for name, number in found]
+    taken: list[tuple[str, str | bytes | None]] = [(name, b"") for name in names]
+    try:
+        timed = timed_headers(
+            taken,
+            deliver_at=None if deliver_at is None else read_time(deliver_at, "--deliver-at"),
+            delay=None if delay is None else read_duration_ms(delay, "--delay") / 1000,
+            ttl=None if ttl is None else read_duration_ms(ttl, "--ttl") / 1000,
+        )
+    except ValueError as error:
+        raise UsageFailed(str(error)) from None
+    added = [
+        (name, str(content).encode()) for name, content in dict(timed or taken).items() if name not in names
+    ]
+    # a delay counts from when its record is sent
+    return [each for each in added if delay is None or each[0] != DELIVER_AT_HEADER]
 
 
 def _send(
