@@ -7,12 +7,12 @@ use std::collections::VecDeque;
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit, intern};
 use sharecore_bounds::{Allowance, Bounds, Rate, Weights};
-use sharecore_share::Limits;
+use sharecore_share::{Alarm, Limits, next_ready};
 
 use crate::completion::Named;
-use crate::gather::{Look, PyPartitionFetch, gather, next};
+use crate::gather::{Leaders, Order, PyPartitionFetch, gather};
 use crate::leader::PyLeader;
-use crate::waits::PyWaitingShareFetch;
+use crate::waits::{PyWaitingShareFetch, ring};
 
 /// Up to so many leaders are kept without a look at which have ended.
 const LEADERS_MIN: usize = 64;
@@ -28,13 +28,14 @@ pub(crate) struct PyGroupBounds {
     leaders_max: usize,
     /// Longest waiting first.
     waiting: VecDeque<Py<PyWaitingShareFetch>>,
-    timer: Option<(i64, Py<PyAny>)>,
+    alarm: Alarm,
+    timer: Option<Py<PyAny>>,
 }
 
 /// Partitions that have something, one after the other.
 struct Chosen<'py>(VecDeque<Bound<'py, PyLeader>>);
 
-impl<'py> Look<'py> for Chosen<'py> {
+impl<'py> Order<'py> for Chosen<'py> {
     fn next(&mut self) -> Option<Bound<'py, PyLeader>> {
         self.0.pop_front()
     }
@@ -93,11 +94,10 @@ impl PyGroupBounds {
     /// As `gather`, within the bounds of the group; None where the fetch has to wait until more is allowed.
     pub(crate) fn gather<'py>(
         bounds: &Bound<'py, Self>,
-        look: &mut impl Look<'py>,
+        look: &mut impl Order<'py>,
         member: &str,
         limits: &Limits,
     ) -> PyResult<Option<Vec<Py<PyPartitionFetch>>>> {
-        let py = bounds.py();
         let allowed = Self::allow(bounds, member, limits.max_records)?;
         if allowed.records <= 0 {
             return Ok(None);
@@ -111,7 +111,7 @@ impl PyGroupBounds {
         let found = if has_weights {
             Self::weighted(bounds, look, member, limits)?
         } else {
-            gather(py, look, member, &limits)?
+            gather(look, member, &limits)?
         };
         bounds.borrow_mut().inner.took(count(&found));
         Ok(Some(found))
@@ -120,7 +120,7 @@ impl PyGroupBounds {
     /// Divides a fetch among the topics that have something, by their weights; each in the order of the session.
     fn weighted<'py>(
         bounds: &Bound<'py, Self>,
-        look: &mut impl Look<'py>,
+        look: &mut impl Order<'py>,
         member: &str,
         mut limits: Limits,
     ) -> PyResult<Vec<Py<PyPartitionFetch>>> {
@@ -149,7 +149,7 @@ impl PyGroupBounds {
                     max_records: quota,
                     ..limits
                 };
-                let mut found = gather(py, &mut Chosen(topic.partitions), member, &of_topic)?;
+                let mut found = gather(&mut Chosen(topic.partitions), member, &of_topic)?;
                 records = count(&found);
                 bytes = found.iter().map(|each| each.get().size(py)).sum();
                 results.append(&mut found);
@@ -198,32 +198,35 @@ impl PyGroupBounds {
     fn arm(bounds: &Bound<'_, Self>) -> PyResult<()> {
         let py = bounds.py();
         let now_ms = Self::now_ms(bounds)?;
-        let (due_ms, before, call_later) = {
+        let (delay_ms, before, call_later) = {
             let mut held = bounds.borrow_mut();
             let Some(due_ms) = held.inner.due_ms(now_ms) else {
                 return Ok(());
             };
-            if held.waiting.is_empty() || matches!(&held.timer, Some((at, _)) if *at <= due_ms) {
+            if held.waiting.is_empty() {
                 return Ok(());
             }
-            (due_ms, held.timer.take(), held.call_later.clone_ref(py))
+            let Some(delay_ms) = held.alarm.set(due_ms, now_ms) else {
+                return Ok(());
+            };
+            (delay_ms, held.timer.take(), held.call_later.clone_ref(py))
         };
-        if let Some((_, before)) = before {
-            before.call_method0(py, intern!(py, "cancel"))?;
-        }
-        let delay_ms = i32::try_from((due_ms - now_ms).max(1)).unwrap_or(i32::MAX);
-        let seconds = f64::from(delay_ms) / 1000.0;
         let again = bounds.getattr(intern!(py, "_due"))?;
-        let timer = call_later.call1(py, (seconds, again))?;
-        bounds.borrow_mut().timer = Some((due_ms, timer));
+        let timer = ring(before, call_later.bind(py), delay_ms.max(1), &again)?;
+        bounds.borrow_mut().timer = Some(timer);
         Ok(())
     }
 }
 
 /// The partitions that have something, by topic.
-fn by_topic<'py>(look: &mut impl Look<'py>) -> PyResult<Vec<Topic<'py>>> {
+fn by_topic<'py>(look: &mut impl Order<'py>) -> PyResult<Vec<Topic<'py>>> {
     let mut topics: Vec<Topic<'py>> = Vec::new();
-    while let Some(partition) = next(look)? {
+    let mut leaders = Leaders {
+        order: look,
+        member: "",
+        fetched: Vec::new(),
+    };
+    while let Some(partition) = next_ready(&mut leaders)? {
         let py = partition.py();
         let log = partition.getattr(intern!(py, "log"))?;
         let name: String = log.getattr(intern!(py, "topic"))?.extract()?;
@@ -267,6 +270,7 @@ impl PyGroupBounds {
             leaders: Vec::new(),
             leaders_max: LEADERS_MIN,
             waiting: VecDeque::new(),
+            alarm: Alarm::default(),
             timer: None,
         }
     }
@@ -323,7 +327,11 @@ impl PyGroupBounds {
 
     /// The rate allows more: lets fetches look again as long as it does.
     fn _due(bounds: &Bound<'_, Self>) -> PyResult<()> {
-        bounds.borrow_mut().timer = None;
+        {
+            let mut held = bounds.borrow_mut();
+            held.timer = None;
+            held.alarm.off();
+        }
         let now_ms = Self::now_ms(bounds)?;
         let mut left = bounds.borrow().waiting.len();
         while left > 0 {
@@ -348,10 +356,7 @@ impl PyGroupBounds {
         visit.call(&self.call_later)?;
         self.leaders.iter().try_for_each(|each| visit.call(each))?;
         self.waiting.iter().try_for_each(|each| visit.call(each))?;
-        match &self.timer {
-            Some((_, timer)) => visit.call(timer),
-            None => Ok(()),
-        }
+        visit.call(&self.timer)
     }
 
     fn __clear__(&mut self) {

@@ -1,13 +1,11 @@
 //! `PartitionFetch`, and what a share fetch gets out of the partitions that it looks at.
 
-use std::collections::VecDeque;
-
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 use pyo3::{PyTraverseError, PyVisit, intern};
 use sharecore_engine::Acquired;
 use sharecore_lease::Wish;
-use sharecore_share::{Limits, Ration, Rations};
+use sharecore_share::{Given, Limits, Partitions, Ration, Readiness};
 
 use crate::codes::OFFSET_OUT_OF_RANGE;
 use crate::convert::span;
@@ -60,41 +58,110 @@ impl PyPartitionFetch {
     }
 }
 
-/// The partitions that a fetch looks at, in their order.
-pub(crate) trait Look<'py> {
+/// Leaders, in the order of a session, and what a fetch gets out of them.
+pub(crate) struct Leaders<'l, 'py, L> {
+    pub(crate) order: &'l mut L,
+    pub(crate) member: &'l str,
+    pub(crate) fetched: Vec<Bound<'py, PyPartitionFetch>>,
+}
+
+/// The leaders that a fetch looks at, in their order.
+pub(crate) trait Order<'py> {
     /// The next one.
     fn next(&mut self) -> Option<Bound<'py, PyLeader>>;
     /// One has nothing.
-    fn empty(&mut self, partition: &Bound<'py, PyLeader>) -> PyResult<()>;
+    fn empty(&mut self, leader: &Bound<'py, PyLeader>) -> PyResult<()>;
     /// One has no engine, but an error.
-    fn failed(&mut self, partition: Bound<'py, PyLeader>);
+    fn failed(&mut self, leader: Bound<'py, PyLeader>);
 }
 
-/// Whether a partition may have something.
-fn is_fetchable(partition: &Bound<'_, PyLeader>) -> PyResult<bool> {
-    if calls_by_name() {
-        return partition.getattr("fetchable")?.is_truthy();
+/// Whether a leader has something.
+fn readiness(leader: &Bound<'_, PyLeader>) -> PyResult<Readiness> {
+    let is_fetchable = if calls_by_name() {
+        leader.getattr("fetchable")?.is_truthy()?
+    } else {
+        PyLeader::fetchable(leader)?
+    };
+    let held = leader.borrow();
+    Ok(match (&held.engine, &held.error) {
+        _ if is_fetchable => Readiness::Ready,
+        (Some(_), _) => Readiness::Empty,
+        (None, Some(_)) => Readiness::Failed,
+        (None, None) => Readiness::Loading,
+    })
+}
+
+impl<'py, L: Order<'py>> Partitions for Leaders<'_, 'py, L> {
+    type Partition = Bound<'py, PyLeader>;
+    type Error = PyErr;
+
+    fn next(&mut self) -> Option<Self::Partition> {
+        self.order.next()
     }
-    PyLeader::fetchable(partition)
-}
 
-/// The next one that has something.
-pub(crate) fn next<'py>(look: &mut impl Look<'py>) -> PyResult<Option<Bound<'py, PyLeader>>> {
-    while let Some(partition) = look.next() {
-        if is_fetchable(&partition)? {
-            return Ok(Some(partition));
-        }
-        let (has_engine, has_error) = {
-            let held = partition.borrow();
-            (held.engine.is_some(), held.error.is_some())
+    fn readiness(&mut self, leader: &Self::Partition) -> PyResult<Readiness> {
+        readiness(leader)
+    }
+
+    fn empty(&mut self, leader: &Self::Partition) -> PyResult<()> {
+        self.order.empty(leader)
+    }
+
+    fn failed(&mut self, leader: Self::Partition) {
+        self.order.failed(leader);
+    }
+
+    fn acquire(
+        &mut self,
+        leader: Self::Partition,
+        ration: Ration,
+        limits: &Limits,
+    ) -> PyResult<Given> {
+        let py = leader.py();
+        let mut given = Given::default();
+        let lease = match lease_of(&leader, self.member, ration, limits)? {
+            Ok(lease) => lease,
+            Err(error) => {
+                let code: i16 = error.getattr(intern!(py, "code"))?.extract()?;
+                if code != OFFSET_OUT_OF_RANGE {
+                    let refused = PyPartitionFetch::refused(&leader, error.unbind());
+                    self.fetched.push(Bound::new(py, refused)?);
+                }
+                return Ok(given);
+            }
         };
-        if has_engine {
-            look.empty(&partition)?;
-        } else if has_error {
-            look.failed(partition);
+        if lease.reading {
+            let leasing = PyLeader::leasing(&leader)?;
+            given.reading_bytes = leasing.getattr(intern!(py, "reading_bytes"))?.extract()?;
         }
+        if !lease.acquired.is_empty() {
+            given.bytes = lease.records.as_bytes().len();
+            given.records = lease.total;
+            let fetched = PyPartitionFetch {
+                partition: leader.unbind(),
+                records: lease.records.unbind(),
+                acquired: lease.acquired,
+                error: None,
+            };
+            self.fetched.push(Bound::new(py, fetched)?);
+        }
+        Ok(given)
     }
-    Ok(None)
+}
+
+/// Leases from leader to leader until a fetch has enough.
+pub(crate) fn gather<'py>(
+    order: &mut impl Order<'py>,
+    member: &str,
+    limits: &Limits,
+) -> PyResult<Vec<Py<PyPartitionFetch>>> {
+    let mut leaders = Leaders {
+        order,
+        member,
+        fetched: Vec::new(),
+    };
+    sharecore_share::gather(&mut leaders, limits)?;
+    Ok(leaders.fetched.into_iter().map(Bound::unbind).collect())
 }
 
 /// What was leased of a partition; or the `KafkaError` for which there is nothing.
@@ -149,59 +216,4 @@ fn lease_of<'py>(
         return Ok(Err(kafka_error_in(partition.py(), error)?));
     }
     Ok(Ok(lease))
-}
-
-/// Leases from partition to partition until the fetch has enough.
-pub(crate) fn gather<'py>(
-    py: Python<'py>,
-    look: &mut impl Look<'py>,
-    member: &str,
-    limits: &Limits,
-) -> PyResult<Vec<Py<PyPartitionFetch>>> {
-    let mut results = Vec::new();
-    let mut chosen = VecDeque::new();
-    while i64::try_from(chosen.len()).is_ok_and(|chosen| chosen < limits.max_records) {
-        match next(look)? {
-            Some(partition) => chosen.push_back(partition),
-            None => break,
-        }
-    }
-    if chosen.is_empty() {
-        return Ok(results);
-    }
-    let mut rations = Rations::among(limits, chosen.len());
-    while let Some(ration) = rations.ration() {
-        let next = match chosen.pop_front() {
-            Some(partition) => Some(partition),
-            None => next(look)?,
-        };
-        let Some(partition) = next else { break };
-        let lease = lease_of(&partition, member, ration, limits)?;
-        if lease.as_ref().is_ok_and(|lease| lease.reading) {
-            let leasing = PyLeader::leasing(&partition)?;
-            let bytes = leasing.getattr(intern!(py, "reading_bytes"))?;
-            rations.read_later(bytes.extract()?);
-        }
-        match lease {
-            Err(error) => {
-                let code: i16 = error.getattr(intern!(py, "code"))?.extract()?;
-                if code != OFFSET_OUT_OF_RANGE {
-                    let refused = PyPartitionFetch::refused(&partition, error.unbind());
-                    results.push(Py::new(py, refused)?);
-                }
-            }
-            Ok(lease) if lease.acquired.is_empty() => {}
-            Ok(lease) => {
-                rations.take(lease.records.as_bytes().len(), lease.total);
-                let fetch = PyPartitionFetch {
-                    partition: partition.unbind(),
-                    records: lease.records.unbind(),
-                    acquired: lease.acquired,
-                    error: None,
-                };
-                results.push(Py::new(py, fetch)?);
-            }
-        }
-    }
-    Ok(results)
 }

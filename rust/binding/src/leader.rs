@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PySet, PyTuple};
 use pyo3::{PyTraverseError, PyVisit, intern};
 use sharecore_lease::Admitted;
-use sharecore_share::Writes;
+use sharecore_share::{Alarm, Writes};
 
 use crate::bounds::PyGroupBounds;
 use crate::clock::Clock;
@@ -22,6 +22,7 @@ use crate::partition::{PyPartition, PyWrite};
 use crate::state_slot::StateSlot;
 use crate::testing::calls_by_name;
 use crate::uuids::{PartitionId, partition_id};
+use crate::waits::ring;
 
 /// A clock that is set anew is noticed after this time.
 const WALL_AHEAD_MS_MAX: i64 = 60_000;
@@ -49,9 +50,9 @@ pub(crate) struct PyLeader {
     #[pyo3(get, set)]
     pub(crate) leader_epoch: i32,
     /// Fires when the next lease runs out.
-    #[pyo3(get, set, name = "_timer")]
+    #[pyo3(get, name = "_timer")]
     pub(crate) timer: Option<Py<PyAny>>,
-    timer_due_ms: i64,
+    alarm: Alarm,
     pub(crate) writes: Writes,
     /// What is acquired from, and how.
     #[pyo3(get, set)]
@@ -231,7 +232,7 @@ impl PyLeader {
             state_epoch: 0,
             leader_epoch: 0,
             timer: None,
-            timer_due_ms: 0,
+            alarm: Alarm::default(),
             writes: Writes::default(),
             log: None,
             leasing: None,
@@ -277,6 +278,14 @@ impl PyLeader {
     fn readable_end(leader: &Bound<'_, Self>) -> PyResult<i64> {
         let committed = Self::leasing(leader)?.borrow().read_committed;
         log_offsets::readable_end(&Self::log(leader)?, committed)
+    }
+
+    #[setter(_timer)]
+    fn set_timer(&mut self, timer: Option<Py<PyAny>>) {
+        if timer.is_none() {
+            self.alarm.off();
+        }
+        self.timer = timer;
     }
 
     #[getter]
@@ -372,23 +381,18 @@ impl PyLeader {
     /// Has `_expire` called at a time, or earlier.
     fn _arm(leader: &Bound<'_, Self>, due_ms: i64) -> PyResult<()> {
         let py = leader.py();
-        let before = {
+        let now_ms = Self::now_ms(leader)?;
+        let (delay_ms, before) = {
             let mut held = leader.borrow_mut();
-            if held.timer.is_some() && held.timer_due_ms <= due_ms {
+            let Some(delay_ms) = held.alarm.set(due_ms, now_ms) else {
                 return Ok(());
-            }
-            held.timer_due_ms = due_ms;
-            held.timer.take()
+            };
+            (delay_ms, held.timer.take())
         };
-        if let Some(before) = before {
-            before.call_method0(py, intern!(py, "cancel"))?;
-        }
-        let delay_ms = (due_ms - Self::now_ms(leader)?).max(1);
         let expire = leader.getattr(intern!(py, "_expire"))?;
-        let delay_ms = f64::from(i32::try_from(delay_ms).unwrap_or(i32::MAX));
-        let asked = (delay_ms / 1000.0, expire);
-        let timer = leader.call_method1(intern!(py, "_call_later"), asked)?;
-        leader.borrow_mut().timer = Some(timer.unbind());
+        let call_later = leader.getattr(intern!(py, "_call_later"))?;
+        let timer = ring(before, &call_later, delay_ms.max(1), &expire)?;
+        leader.borrow_mut().timer = Some(timer);
         Ok(())
     }
 
@@ -398,7 +402,7 @@ impl PyLeader {
             return Ok(());
         };
         // locks run out no earlier than those before; what waits may come up at any time
-        if leader.borrow().timer.is_some() && !engine.get().has_rules() {
+        if leader.borrow().alarm.is_set() && !engine.get().has_rules() {
             return Ok(());
         }
         if let Some(due_ms) = engine.get().next_time_ms(leader.py())? {

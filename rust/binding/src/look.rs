@@ -6,12 +6,12 @@ use std::collections::HashSet;
 
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit, intern};
-use sharecore_share::{Limits, Walk};
+use sharecore_share::{Limits, Look, Seen, Walk};
 
 use crate::bounds::PyGroupBounds;
 use crate::error::kafka_error_in;
 use crate::exchange::PyExchange;
-use crate::gather::{Look, PyPartitionFetch, gather};
+use crate::gather::{Order, PyPartitionFetch, gather};
 use crate::leader::PyLeader;
 use crate::session::PyShareSession;
 use crate::uuids::{PartitionId, partition_id};
@@ -26,17 +26,11 @@ pub(crate) struct PyShareLook {
     /// Leaders of partitions that the session does not know yet.
     found: Vec<Py<PyLeader>>,
     failed: Vec<Py<PyLeader>>,
-    limits: Limits,
+    inner: Look,
     first: u64,
     hidden: HashSet<PartitionId>,
-    is_gathering: bool,
     /// Where the answer goes.
     exchange: Option<Py<PyExchange>>,
-    /// Bytes of records that it may carry there.
-    room: i64,
-    /// Whether there is no room for the answer, and whether that is waited for.
-    is_starved: bool,
-    waits_for_readers: bool,
     /// The bounds of the group, once they have kept it waiting.
     bounded_by: Option<Py<PyGroupBounds>>,
 }
@@ -48,7 +42,7 @@ struct Looking<'a, 'py> {
     walk: Walk,
 }
 
-impl<'py> Look<'py> for Looking<'_, 'py> {
+impl<'py> Order<'py> for Looking<'_, 'py> {
     fn next(&mut self) -> Option<Bound<'py, PyLeader>> {
         while let Some(leader) = PyShareSession::step(self.session, &mut self.walk) {
             if self.look.borrow().sees(&leader) {
@@ -80,14 +74,10 @@ impl PyShareLook {
             session,
             found,
             failed: Vec::new(),
-            limits,
+            inner: Look::new(limits),
             first,
             hidden,
-            is_gathering: false,
             exchange,
-            room: i64::MAX,
-            is_starved: false,
-            waits_for_readers: false,
             bounded_by: None,
         }
     }
@@ -100,9 +90,7 @@ impl PyShareLook {
             return true;
         };
         let room = exchange.borrow(py).answer_room(py);
-        held.room = i64::try_from(room).unwrap_or(i64::MAX);
-        held.is_starved = room == 0 && held.wants_records();
-        !held.is_starved
+        held.inner.has_room(room)
     }
 
     /// Has a fetch look again when there is room for its answer, where that is what it waits for.
@@ -113,10 +101,9 @@ impl PyShareLook {
         let py = look.py();
         let exchange = {
             let mut held = look.borrow_mut();
-            if !held.is_starved || held.waits_for_readers {
+            if !held.inner.asks_for_room() {
                 return Ok(());
             }
-            held.waits_for_readers = true;
             held.exchange
                 .as_ref()
                 .map(|exchange| exchange.clone_ref(py))
@@ -151,11 +138,7 @@ impl PyShareLook {
 
     /// Clients have read their answers.
     pub(crate) fn readers_have_read(&mut self) {
-        self.waits_for_readers = false;
-    }
-
-    fn wants_records(&self) -> bool {
-        self.limits.max_bytes > 0 && self.limits.max_records > 0
+        self.inner.readers_have_read();
     }
 
     pub(crate) fn sees(&self, leader: &Bound<'_, PyLeader>) -> bool {
@@ -229,26 +212,20 @@ impl PyShareLook {
 
     fn gathered(look: &Bound<'_, Self>) -> PyResult<Fetched> {
         let py = look.py();
-        let (limits, wants_records) = {
-            let mut held = look.borrow_mut();
-            held.is_gathering = held.wants_records();
-            let mut limits = held.limits;
-            limits.max_bytes = limits.max_bytes.min(held.room);
-            (limits, held.is_gathering)
-        };
+        let limits = look.borrow_mut().inner.begin();
         let mut results = Vec::new();
-        if wants_records {
+        if let Some(limits) = limits {
             let session = Self::session(look);
             let member = session.borrow().member_id.clone_ref(py);
             let mut looking = Self::looking(look, &session);
             let member = member.bind(py).to_str()?;
             let bounds = Self::bounds(look);
             let gathered = match &bounds {
-                None => gather(py, &mut looking, member, &limits).map(Some),
+                None => gather(&mut looking, member, &limits).map(Some),
                 Some(bounds) => PyGroupBounds::gather(bounds, &mut looking, member, &limits),
             };
             let mut held = look.borrow_mut();
-            held.is_gathering = false;
+            held.inner.end();
             let gathered = gathered?;
             if gathered.is_none() {
                 held.bounded_by = bounds.map(Bound::unbind);
@@ -285,24 +262,19 @@ impl PyShareLook {
         }
         if late {
             let results = Self::gathered(look)?;
-            let waits = results.is_empty()
-                && look.borrow().wants_records()
-                && !Self::reading(look)?.is_empty();
+            let may_wait = look.borrow().inner.waits_for_disk(seen(&results));
+            let waits = may_wait && !Self::reading(look)?.is_empty();
             return Ok((!waits).then_some(results));
         }
-        let (limits, room) = {
-            let held = look.borrow();
-            (held.limits, held.room)
-        };
-        let enough = limits.min_bytes.min(limits.max_bytes).min(room);
-        if limits.min_bytes > 1 && !Self::has_bytes(look, enough)? {
+        let least_bytes = look.borrow().inner.least_bytes();
+        if let Some(least_bytes) = least_bytes
+            && !Self::has_bytes(look, least_bytes)?
+        {
             return Ok(None);
         }
         let results = Self::gathered(look)?;
-        let any = results
-            .iter()
-            .any(|result| !result.get().acquired.is_empty());
-        Ok(any.then_some(results))
+        let enough = look.borrow().inner.is_enough(seen(&results));
+        Ok(enough.then_some(results))
     }
 
     /// Leaders whose records are being read from the disk.
@@ -355,12 +327,21 @@ impl PyShareLook {
     ) -> PyResult<Option<Fetched>> {
         {
             let mut held = look.borrow_mut();
-            if held.is_gathering || !held.sees(partition) {
+            if held.inner.is_gathering() || !held.sees(partition) {
                 return Ok(None);
             }
             held.failed.push(partition.clone().unbind());
         }
         Self::gathered(look).map(Some)
+    }
+}
+
+/// What a look has found.
+fn seen(results: &[Py<PyPartitionFetch>]) -> Seen {
+    let mut given = results.iter().map(Py::get);
+    Seen {
+        partitions: results.len(),
+        acquired: given.any(|each| !each.acquired.is_empty()),
     }
 }
 
@@ -403,7 +384,7 @@ impl PyShareLook {
         for leader in found {
             leader.call_method0(intern!(py, "load"))?;
         }
-        let is_late = max_wait_ms <= 0 || !look.borrow().wants_records();
+        let is_late = look.borrow().inner.is_late_at_once(max_wait_ms);
         Self::look(look, is_late)
     }
 

@@ -2,28 +2,38 @@
 //!
 //! No borrow of an object is held while Python runs, which may come back to the same object.
 
-use std::collections::BTreeMap;
-
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit, intern};
+use sharecore_share::{Deadlines, Due};
 
 use crate::completion::Named;
 use crate::fetching::PyShareFetching;
 use crate::leader::PyLeader;
 use crate::look::{Fetched, PyShareLook};
 
-/// When the time of a fetch is over, and its number among all: of two at the same time the one before comes first.
-type Due = (i64, u64);
+/// Sets a timer in place of the one before.
+pub(crate) fn ring<'py>(
+    before: Option<Py<PyAny>>,
+    call_later: &Bound<'py, PyAny>,
+    delay_ms: i64,
+    callback: &Bound<'py, PyAny>,
+) -> PyResult<Py<PyAny>> {
+    let py = call_later.py();
+    if let Some(before) = before {
+        before.call_method0(py, intern!(py, "cancel"))?;
+    }
+    let delay_ms = i32::try_from(delay_ms).unwrap_or(i32::MAX);
+    let asked = (f64::from(delay_ms) / 1000.0, callback);
+    Ok(call_later.call1(asked)?.unbind())
+}
 
-/// When the time of which fetch is over. One timer serves all: most are answered before, and another that comes later
-/// moves nothing.
+/// When the time of which fetch is over.
 #[pyclass(name = "Timeouts", module = "sharecore._core")]
 pub(crate) struct PyTimeouts {
     now_ms: Py<PyAny>,
     call_later: Py<PyAny>,
-    fetches: BTreeMap<Due, Py<PyWaitingShareFetch>>,
-    next: u64,
-    timer: Option<(i64, Py<PyAny>)>,
+    fetches: Deadlines<Py<PyWaitingShareFetch>>,
+    timer: Option<Py<PyAny>>,
 }
 
 impl PyTimeouts {
@@ -33,15 +43,8 @@ impl PyTimeouts {
         now_ms.call0(py)?.extract(py)
     }
 
-    /// Calls back after so many seconds.
-    fn call_later<'py>(
-        timeouts: &Bound<'py, Self>,
-        seconds: f64,
-        callback: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let py = timeouts.py();
-        let call_later = timeouts.borrow().call_later.clone_ref(py);
-        call_later.into_bound(py).call1((seconds, callback))
+    fn call_later<'py>(timeouts: &Bound<'py, Self>) -> Bound<'py, PyAny> {
+        timeouts.borrow().call_later.bind(timeouts.py()).clone()
     }
 
     fn set(
@@ -50,42 +53,29 @@ impl PyTimeouts {
         wait_ms: i64,
     ) -> PyResult<Due> {
         let now_ms = Self::now_ms(timeouts)?;
-        let due = {
-            let mut held = timeouts.borrow_mut();
-            held.next += 1;
-            let due = (now_ms.saturating_add(wait_ms), held.next);
-            held.fetches.insert(due, fetch);
-            due
-        };
+        let due_ms = now_ms.saturating_add(wait_ms);
+        let due = timeouts.borrow_mut().fetches.add(due_ms, fetch);
         Self::arm(timeouts, now_ms)?;
         Ok(due)
     }
 
     /// Has `_over` called when the first is due, or earlier.
     fn arm(timeouts: &Bound<'_, Self>, now_ms: i64) -> PyResult<()> {
-        let py = timeouts.py();
-        let (due_ms, before) = {
+        let (delay_ms, before) = {
             let mut held = timeouts.borrow_mut();
-            let Some((&(due_ms, _), _)) = held.fetches.first_key_value() else {
+            let Some(delay_ms) = held.fetches.arm(now_ms) else {
                 return Ok(());
             };
-            match &held.timer {
-                Some((timer_ms, _)) if *timer_ms <= due_ms => return Ok(()),
-                _ => (due_ms, held.timer.take()),
-            }
+            (delay_ms, held.timer.take())
         };
-        if let Some((_, before)) = before {
-            before.call_method0(py, intern!(py, "cancel"))?;
-        }
-        let delay_ms = i32::try_from(due_ms - now_ms).unwrap_or(i32::MAX);
-        let over = timeouts.getattr(intern!(py, "_over"))?;
-        let timer = Self::call_later(timeouts, f64::from(delay_ms) / 1000.0, &over)?;
-        timeouts.borrow_mut().timer = Some((due_ms, timer.unbind()));
+        let over = timeouts.getattr(intern!(timeouts.py(), "_over"))?;
+        let timer = ring(before, &Self::call_later(timeouts), delay_ms, &over)?;
+        timeouts.borrow_mut().timer = Some(timer);
         Ok(())
     }
 
     fn forget(&mut self, due: Due) -> Option<Py<PyWaitingShareFetch>> {
-        self.fetches.remove(&due)
+        self.fetches.remove(due)
     }
 }
 
@@ -96,8 +86,7 @@ impl PyTimeouts {
         Self {
             now_ms,
             call_later,
-            fetches: BTreeMap::new(),
-            next: 0,
+            fetches: Deadlines::default(),
             timer: None,
         }
     }
@@ -109,11 +98,10 @@ impl PyTimeouts {
         let over = {
             let mut held = timeouts.borrow_mut();
             held.timer = None;
-            let later = held.fetches.split_off(&(now_ms + 1, 0));
-            std::mem::replace(&mut held.fetches, later)
+            held.fetches.over(now_ms)
         };
         Self::arm(timeouts, now_ms)?;
-        for fetch in over.into_values() {
+        for fetch in over {
             let fetch = fetch.bind(py);
             match PyWaitingShareFetch::time_is_over(fetch) {
                 Ok(()) => {}
@@ -129,10 +117,8 @@ impl PyTimeouts {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.now_ms)?;
         visit.call(&self.call_later)?;
-        if let Some((_, timer)) = &self.timer {
-            visit.call(timer)?;
-        }
-        let mut fetches = self.fetches.values();
+        visit.call(&self.timer)?;
+        let mut fetches = self.fetches.iter();
         fetches.try_for_each(|fetch| visit.call(fetch))
     }
 
@@ -303,7 +289,7 @@ impl PyWaitingShareFetch {
             held.timeouts.clone_ref(py)
         };
         let look = fetch.getattr(intern!(py, "_look_at_loaded"))?;
-        PyTimeouts::call_later(timeouts.bind(py), 0.0, &look)?;
+        ring(None, &PyTimeouts::call_later(timeouts.bind(py)), 0, &look)?;
         Ok(())
     }
 

@@ -4,17 +4,23 @@
 #![forbid(unsafe_code)]
 
 mod acknowledgements;
+mod alarm;
 mod answer;
 mod epoch;
 mod fetch;
+mod gather;
+mod look;
 mod rations;
 mod session;
 mod writes;
 
 pub use acknowledgements::{Claim, Refused, are_sound, batches_of, last_of_each, refusal};
+pub use alarm::{Alarm, Deadlines, Due};
 pub use answer::{Answer, Node, Refusal, is_unwritten, redirects};
 pub use epoch::{FINAL_EPOCH, INITIAL_EPOCH, Unexpected, next_epoch};
 pub use fetch::{Invalid, Limits, Wanted};
+pub use gather::{Given, Partitions, Readiness, gather, next_ready};
+pub use look::{Look, Seen};
 pub use rations::{Ration, Rations};
 pub use session::{Place, Session, Walk};
 pub use writes::Writes;
