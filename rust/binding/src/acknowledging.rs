@@ -28,6 +28,7 @@ use crate::error::{kafka_error, kafka_error_in};
 use crate::gathering::{Answerer, Part, PyGather, PyPart};
 use crate::leader::PyLeader;
 use crate::leaders::PyLeaders;
+use crate::python;
 use crate::session::PyShareSession;
 use crate::share_answer::PyShareAnswer;
 use crate::share_services::ShareServices;
@@ -137,7 +138,7 @@ impl<'a, 'f, 'py> Begin<'a, 'f, 'py> {
         }
         let known = (asked.topic_id()?,);
         let share = self.share.share.bind(py);
-        let count = share.call_method1(intern!(py, "partition_count"), known)?;
+        let count = share.call_method1(intern!(py, python::PARTITION_COUNT), known)?;
         let count = count.extract()?;
         self.counted.set(Some((id, count)));
         Ok(count)
@@ -186,8 +187,8 @@ impl<'a, 'f, 'py> Begin<'a, 'f, 'py> {
             batches: tuples(py, &batches)?.unbind(),
             part: Some(part),
         };
-        leader.call_method0(intern!(py, "load"))?;
-        leader.call_method1(intern!(py, "when_loaded"), (late,))?;
+        leader.call_method0(intern!(py, python::LOAD))?;
+        leader.call_method1(intern!(py, python::WHEN_LOADED), (late,))?;
         Ok(())
     }
 }
@@ -203,7 +204,7 @@ fn settle(
     if calls_by_name() {
         let done = Bound::new(py, PyPart(Some(part)))?;
         let told = (member, tuples(py, batches)?, &done);
-        return match leader.call_method1("acknowledge", told) {
+        return match leader.call_method1(python::ACKNOWLEDGE, told) {
             Ok(_) => Ok(()),
             Err(error) => {
                 let error = kafka_error_in(py, error)?;
@@ -314,8 +315,10 @@ impl PyShareAcknowledge {
             .map(|topic| topic.partitions.len())
             .sum();
         let checked = if named > FEW {
-            asked.context()?.call_method0(intern!(py, "end_turn"))?;
-            sessions.call_method1(intern!(py, "check_acknowledged"), (named,))
+            asked
+                .context()?
+                .call_method0(intern!(py, python::END_TURN))?;
+            sessions.call_method1(intern!(py, python::CHECK_ACKNOWLEDGED), (named,))
         } else {
             Ok(py.None().into_bound(py))
         };
@@ -323,7 +326,7 @@ impl PyShareAcknowledge {
             Err(error)
         } else if epoch == INITIAL_EPOCH {
             sessions
-                .call_method1(intern!(py, "_check_identity"), (group, member))
+                .call_method1(intern!(py, python::OWN_CHECK_IDENTITY), (group, member))
                 .and_then(|_| Err(kafka_error(py, INVALID_SHARE_SESSION_EPOCH, "")))
         } else {
             share.resume(asked.connection(), group, member, epoch)
@@ -332,8 +335,8 @@ impl PyShareAcknowledge {
             Ok(session) => session,
             Err(error) => {
                 let refused = PyDict::new(py);
-                let code = kafka_error_in(py, error)?.getattr(intern!(py, "code"))?;
-                refused.set_item(intern!(py, "error_code"), code)?;
+                let code = kafka_error_in(py, error)?.getattr(intern!(py, python::CODE))?;
+                refused.set_item(intern!(py, python::ERROR_CODE), code)?;
                 return Ok(refused.into_any());
             }
         };
@@ -350,15 +353,15 @@ impl PyShareAcknowledge {
         let group_id = session.borrow().group_id.bind(py).clone();
         if epoch == FINAL_EPOCH {
             let sessions = share.sessions.bind(py);
-            sessions.call_method1(intern!(py, "close"), (session,))?;
+            sessions.call_method1(intern!(py, python::CLOSE), (session,))?;
         }
         let lock_ms = PyLeaders::config(share.leaders.bind(py), &group_id)?
-            .getattr(intern!(py, "share_record_lock_duration_ms"))?
+            .getattr(intern!(py, python::SHARE_RECORD_LOCK_DURATION_MS))?
             .extract()?;
         let cluster = share.cluster.clone_ref(py);
         let listener = asked
             .connection()
-            .getattr(intern!(py, "listener"))?
+            .getattr(intern!(py, python::LISTENER))?
             .unbind();
         let answer = Py::new(py, PyShareAnswer::new(cluster, listener, lock_ms))?;
         let answerer = Answerer::Acknowledged(answer);

@@ -8,6 +8,7 @@ use pyo3::{PyTraverseError, PyVisit, intern};
 use sharecore_wire::Unread;
 
 use crate::exchange::PyExchange;
+use crate::python;
 use crate::slices::reading_bytes;
 
 /// Less than this is not counted: what a connection has sent is looked at when it is so much.
@@ -161,7 +162,7 @@ impl PyExchange {
         let transport = Self::open_transport(exchange)?;
         let transport_bytes: u64 = match transport {
             Some(transport) => transport
-                .call_method0(intern!(py, "get_write_buffer_size"))?
+                .call_method0(intern!(py, python::GET_WRITE_BUFFER_SIZE))?
                 .extract()?,
             None => 0,
         };
@@ -197,9 +198,9 @@ impl PyExchange {
             return Ok(false);
         }
         exchange.borrow_mut().outgoing.waits_for_readers = true;
-        let room = exchange.getattr(intern!(py, "_readers_have_read"))?;
+        let room = exchange.getattr(intern!(py, python::OWN_READERS_HAVE_READ))?;
         budget.borrow_mut(py).wait(&owner, room.unbind());
-        exchange.call_method0(intern!(py, "_wait_for_room"))?;
+        exchange.call_method0(intern!(py, python::OWN_WAIT_FOR_ROOM))?;
         Ok(true)
     }
 }

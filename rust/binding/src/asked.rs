@@ -11,6 +11,7 @@ use crate::checks::{QUOTAS, RIGHTS};
 use crate::dispatch::PyDispatch;
 use crate::exchange::PyExchange;
 use crate::layout::named;
+use crate::python;
 use crate::share_services::ShareServices;
 
 /// A request, for those who want to know more of it than its body.
@@ -52,8 +53,8 @@ impl<'py> Asked<'_, 'py> {
             return Ok(false);
         }
         let py = self.py();
-        let throttles = self.broker().getattr(intern!(py, "throttles"))?;
-        throttles.getattr(intern!(py, "on"))?.is_truthy()
+        let throttles = self.broker().getattr(intern!(py, python::THROTTLES))?;
+        throttles.getattr(intern!(py, python::ON))?.is_truthy()
     }
 
     /// Whether nobody is asked about rights.
@@ -61,7 +62,7 @@ impl<'py> Asked<'_, 'py> {
         if !self.needs(RIGHTS) {
             return Ok(true);
         }
-        let authorizer = intern!(self.py(), "authorizer");
+        let authorizer = intern!(self.py(), python::AUTHORIZER);
         Ok(self.broker().getattr(authorizer)?.is_none())
     }
 

@@ -12,6 +12,7 @@ use sharecore_share::{Alarm, Limits, next_ready};
 use crate::completion::Named;
 use crate::gather::{Leaders, Order, PyPartitionFetch, gather};
 use crate::leader::PyLeader;
+use crate::python;
 use crate::waits::{PyWaitingShareFetch, ring};
 
 /// Up to so many leaders are kept without a look at which have ended.
@@ -211,7 +212,7 @@ impl PyGroupBounds {
             };
             (delay_ms, held.timer.take(), held.call_later.clone_ref(py))
         };
-        let again = bounds.getattr(intern!(py, "_due"))?;
+        let again = bounds.getattr(intern!(py, python::OWN_DUE))?;
         let timer = ring(before, call_later.bind(py), delay_ms.max(1), &again)?;
         bounds.borrow_mut().timer = Some(timer);
         Ok(())
@@ -228,8 +229,8 @@ fn by_topic<'py>(look: &mut impl Order<'py>) -> PyResult<Vec<Topic<'py>>> {
     };
     while let Some(partition) = next_ready(&mut leaders)? {
         let py = partition.py();
-        let log = partition.getattr(intern!(py, "log"))?;
-        let name: String = log.getattr(intern!(py, "topic"))?.extract()?;
+        let log = partition.getattr(intern!(py, python::LOG))?;
+        let name: String = log.getattr(intern!(py, python::TOPIC))?.extract()?;
         let end = PyLeader::end_of(&partition)?;
         let waiting = match PyLeader::engine(&partition) {
             Some(engine) => end - engine.get().next_fetch_offset(py)?,

@@ -11,6 +11,7 @@ use pyo3::{PyTraverseError, PyVisit, intern};
 use crate::fetching::PyShareFetching;
 use crate::gathering::{Part, PyPart};
 use crate::produced::PyProduced;
+use crate::python;
 use crate::slot::PySlot;
 use crate::staged_batch::PyStagedBatch;
 use crate::waiting::{PyLater, PyTicket};
@@ -113,7 +114,7 @@ impl Completion {
             Completion::Batch(produced, place) => {
                 let error_code = match ended.error(py) {
                     None => 0,
-                    Some(error) => error.getattr(intern!(py, "code"))?.extract()?,
+                    Some(error) => error.getattr(intern!(py, python::CODE))?.extract()?,
                 };
                 PyProduced::end(produced.bind(py), place, error_code)
             }
@@ -186,10 +187,10 @@ impl Named {
         };
         let logger = py
             .import("logging")?
-            .call_method1("getLogger", ("sharecore.waiting",))?;
+            .call_method1(python::GET_LOGGER, ("sharecore.waiting",))?;
         let how = PyDict::new(py);
         how.set_item("exc_info", error.into_value(py))?;
-        logger.call_method("error", ("a callback failed: %r", name), Some(&how))?;
+        logger.call_method(python::ERROR, ("a callback failed: %r", name), Some(&how))?;
         Ok(())
     }
 }

@@ -20,6 +20,7 @@ use crate::large::PyWritten;
 use crate::layout::PyLayout;
 use crate::produce::PyProduce;
 use crate::produced::PyProduced;
+use crate::python;
 use crate::reading::{Handle, Read};
 use crate::share_answer::PyShareAnswer;
 use crate::share_fetch::PyShareFetch;
@@ -74,14 +75,14 @@ impl<'py> Ending<'_, 'py> {
         let check_names = self.dispatch.borrow().check_names;
         if check_names && message.is_instance_of::<PyDict>() {
             let told = (messages, context()?, message);
-            self.dispatch.call_method1("_check", told)?;
+            self.dispatch.call_method1(python::OWN_CHECK, told)?;
         }
         self.written(message).or_else(|error| {
             if !error.is_instance_of::<PyException>(message.py()) {
                 return Err(error);
             }
             let told = (context()?, error.into_value(message.py()));
-            let raised = self.dispatch.call_method1("_unwritable", told)?;
+            let raised = self.dispatch.call_method1(python::OWN_UNWRITABLE, told)?;
             Ok(raised.cast_into()?)
         })
     }
@@ -100,7 +101,7 @@ impl<'py> Ending<'_, 'py> {
             return Ok(parts);
         };
         let messages = self.route.messages.bind(message.py());
-        let settled = meter.call_method1("settle", (messages, message, parts))?;
+        let settled = meter.call_method1(python::SETTLE, (messages, message, parts))?;
         Ok(settled.cast_into()?)
     }
 
@@ -116,7 +117,7 @@ impl<'py> Ending<'_, 'py> {
         }
         let messages = self.route.messages.bind(py);
         let told = (messages, context()?, error.into_value(py));
-        let message = self.dispatch.call_method1("_refusal", told)?;
+        let message = self.dispatch.call_method1(python::OWN_REFUSAL, told)?;
         self.encode(&message, context)
     }
 }
@@ -131,9 +132,9 @@ impl PyDispatch {
         if let Some(route) = known() {
             return Ok(Ok(route));
         }
-        if !dispatch.call_method1("_learn", key)?.is_truthy()? {
+        if !dispatch.call_method1(python::OWN_LEARN, key)?.is_truthy()? {
             let told = (header.correlation_id,);
-            let answer = dispatch.call_method1("_unsupported_api_versions", told)?;
+            let answer = dispatch.call_method1(python::OWN_UNSUPPORTED_API_VERSIONS, told)?;
             return Ok(Err(answer.unbind()));
         }
         let route = known().ok_or_else(|| PyRuntimeError::new_err("the API was not added"))?;
@@ -153,7 +154,9 @@ impl PyDispatch {
             Read::Large(handle, at, entries) => {
                 let messages = route.messages.bind(py);
                 let told = (asked.context()?, messages, handle, frame, at, entries);
-                asked.dispatch.call_method1("_handle_apart", told)?
+                asked
+                    .dispatch
+                    .call_method1(python::OWN_HANDLE_APART, told)?
             }
             Read::Produce(produce, request) => {
                 return PyProduce::handle(produce.bind(py), asked, &request, frame);
@@ -171,8 +174,12 @@ impl PyDispatch {
     /// The dispatch of which something is the method that frames go to.
     pub(crate) fn behind(on_frame: &Bound<'_, PyAny>) -> Option<Py<Self>> {
         let method = on_frame.cast::<PyCFunction>().ok()?;
-        let name: String = method.getattr("__name__").ok()?.extract().ok()?;
-        let dispatch = method.getattr("__self__").ok()?.cast_into::<Self>().ok()?;
+        let name: String = method.getattr(python::DUNDER_NAME).ok()?.extract().ok()?;
+        let dispatch = method
+            .getattr(python::DUNDER_SELF)
+            .ok()?
+            .cast_into::<Self>()
+            .ok()?;
         (name == "on_frame").then(|| dispatch.unbind())
     }
 
@@ -201,10 +208,10 @@ impl PyDispatch {
         let request = Read::of(py, handle, layout, &mut input, entries_max);
         let request = request.map_err(|stop| stop.into_end(py))?;
         if dispatch.borrow().log_requests {
-            dispatch.call_method1("_note", (asked.context()?, bytes.len()))?;
+            dispatch.call_method1(python::OWN_NOTE, (asked.context()?, bytes.len()))?;
         }
         let meter = if asked.is_metered()? {
-            Some(dispatch.call_method1("_meter", (asked.context()?, bytes.len()))?)
+            Some(dispatch.call_method1(python::OWN_METER, (asked.context()?, bytes.len()))?)
         } else {
             None
         };
@@ -220,7 +227,7 @@ impl PyDispatch {
             Ok(None) => {
                 if let Some(meter) = &meter {
                     let nothing = (route.messages.bind(py), py.None(), PyList::empty(py));
-                    meter.call_method1("settle", nothing)?;
+                    meter.call_method1(python::SETTLE, nothing)?;
                 }
                 return Ok(Answer::Ready(None));
             }
@@ -240,7 +247,7 @@ impl PyDispatch {
         }
         let future = future_of(answer)?;
         if let Some(meter) = &meter {
-            meter.call_method0("rest")?;
+            meter.call_method0(python::REST)?;
         }
         let finishing = Finishing {
             dispatch: dispatch.clone().unbind(),
@@ -267,7 +274,7 @@ fn future_of(answer: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
     let py = answer.py();
     let ensure = ENSURE_FUTURE.get_or_try_init(py, || {
         let module = py.import("asyncio")?;
-        Ok::<_, PyErr>(module.getattr("ensure_future")?.unbind())
+        Ok::<_, PyErr>(module.getattr(python::ENSURE_FUTURE)?.unbind())
     })?;
     ensure.bind(py).call1((answer,))
 }
@@ -282,7 +289,7 @@ impl PyDispatch {
         log_requests: bool,
         entries_max: usize,
     ) -> PyResult<Self> {
-        let checks = broker.getattr("checks").ok();
+        let checks = broker.getattr(python::CHECKS).ok();
         let checks = checks.and_then(|checks| checks.extract().ok());
         if !context.is_subclass_of::<PyTuple>()? {
             return Err(PyValueError::new_err("the context must be a kind of tuple"));
@@ -308,12 +315,12 @@ impl PyDispatch {
         messages: &Bound<'_, PyAny>,
         handle: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let request: Py<PyLayout> = messages.getattr("request_layout")?.extract()?;
+        let request: Py<PyLayout> = messages.getattr(python::REQUEST_LAYOUT)?.extract()?;
         let handle = Handle::of(handle, request.get())?;
         let route = Route {
             request,
-            response: messages.getattr("response_layout")?.extract()?,
-            tagged_header: messages.getattr("tagged_header")?.extract()?,
+            response: messages.getattr(python::RESPONSE_LAYOUT)?.extract()?,
+            tagged_header: messages.getattr(python::TAGGED_HEADER)?.extract()?,
             messages: messages.clone().unbind(),
             handle,
         };

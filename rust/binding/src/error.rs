@@ -8,6 +8,7 @@ use sharecore_engine::{Refusal, RefusalKind};
 use sharecore_guard::Failed;
 
 use crate::codes::{INVALID_RECORD_STATE, INVALID_REQUEST, UNKNOWN_SERVER_ERROR};
+use crate::python;
 
 static KAFKA_ERROR: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
@@ -15,7 +16,7 @@ fn kafka_error_class(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     let class = KAFKA_ERROR.get_or_try_init(py, || {
         Ok::<_, PyErr>(
             py.import("sharecore.errors")?
-                .getattr("KafkaError")?
+                .getattr(python::KAFKA_ERROR)?
                 .unbind(),
         )
     });
@@ -62,7 +63,10 @@ pub(crate) fn kafka_error_in(py: Python<'_>, error: PyErr) -> PyResult<Bound<'_,
 /// Drop the traceback of an error; do nothing for other values.
 pub(crate) fn drop_traceback(outcome: &Bound<'_, PyAny>) -> PyResult<()> {
     if outcome.is_instance_of::<PyBaseException>() {
-        outcome.setattr(intern!(outcome.py(), "__traceback__"), outcome.py().None())?;
+        outcome.setattr(
+            intern!(outcome.py(), python::DUNDER_TRACEBACK),
+            outcome.py().None(),
+        )?;
     }
     Ok(())
 }

@@ -14,6 +14,7 @@ use crate::budget::PyMemoryBudget;
 use crate::dispatch::PyDispatch;
 use crate::intake::Intake;
 use crate::pipeline::charged;
+use crate::python;
 use crate::session::PyShareSession;
 use crate::slot::{Answer, PySlot};
 use crate::unsent::{Unsent, size_of};
@@ -119,7 +120,7 @@ impl PyExchange {
         };
         let transport = transport.into_bound(py);
         let is_closing = transport
-            .call_method0(intern!(py, "is_closing"))?
+            .call_method0(intern!(py, python::IS_CLOSING))?
             .is_truthy()?;
         Ok((!is_closing).then_some(transport))
     }
@@ -184,9 +185,9 @@ impl PyExchange {
 fn give(transport: &Bound<'_, PyAny>, parts: &Bound<'_, PyList>) -> PyResult<()> {
     let py = transport.py();
     if parts.len() == 1 {
-        transport.call_method1(intern!(py, "write"), (parts.get_item(0)?,))?;
+        transport.call_method1(intern!(py, python::WRITE), (parts.get_item(0)?,))?;
     } else {
-        transport.call_method1(intern!(py, "writelines"), (parts,))?;
+        transport.call_method1(intern!(py, python::WRITELINES), (parts,))?;
     }
     Ok(())
 }
@@ -201,29 +202,29 @@ impl PyExchange {
         _args: &Bound<'_, pyo3::types::PyTuple>,
         _rest: Option<&Bound<'_, pyo3::types::PyDict>>,
     ) -> PyResult<Self> {
-        let limits = server.getattr("limits")?;
-        let now = server.getattr("now")?;
-        let on_frame = server.getattr("on_frame")?;
+        let limits = server.getattr(python::LIMITS)?;
+        let now = server.getattr(python::NOW)?;
+        let on_frame = server.getattr(python::ON_FRAME)?;
         Ok(Self {
             dispatch: PyDispatch::behind(&on_frame),
             on_frame: on_frame.unbind(),
             closed: false,
             transport: None,
-            budget: server.getattr("budget")?.extract()?,
-            answers: server.getattr("answers")?.extract()?,
+            budget: server.getattr(python::BUDGET)?.extract()?,
+            answers: server.getattr(python::ANSWERS)?.extract()?,
             active_at: now.call0()?.extract()?,
             now: now.unbind(),
-            pipeline_max: limits.getattr("pipeline_max")?.extract()?,
-            pipelined: limits.getattr("pipelined")?.extract()?,
+            pipeline_max: limits.getattr(python::PIPELINE_MAX)?.extract()?,
+            pipelined: limits.getattr(python::PIPELINED)?.extract()?,
             intake: Intake::new(
-                server.getattr("scratch")?.cast_into()?,
-                limits.getattr("frame_bytes_max")?.extract()?,
+                server.getattr(python::SCRATCH)?.cast_into()?,
+                limits.getattr(python::FRAME_BYTES_MAX)?.extract()?,
             )?,
             slots: VecDeque::new(),
             alone: 0,
             backlog: VecDeque::new(),
             handling: 0,
-            unsent: Unsent::new(limits.getattr("send_buffer_bytes")?.extract()?),
+            unsent: Unsent::new(limits.getattr(python::SEND_BUFFER_BYTES)?.extract()?),
             outgoing: Outgoing::default(),
             has_asked: false,
             paused: 0,
@@ -286,7 +287,7 @@ impl PyExchange {
             return Self::pump(exchange);
         }
         exchange.borrow_mut().unsent.is_scheduled = true;
-        exchange.call_method0("_send_soon").map(|_| ())
+        exchange.call_method0(python::OWN_SEND_SOON).map(|_| ())
     }
 
     /// Sends all that is left at once.
@@ -327,7 +328,7 @@ impl PyExchange {
     pub(crate) fn pause(exchange: &Bound<'_, Self>, reason: u8) -> PyResult<()> {
         let was_reading = exchange.borrow().paused == 0;
         if was_reading && let Some(transport) = Self::open_transport(exchange)? {
-            transport.call_method0("pause_reading")?;
+            transport.call_method0(python::PAUSE_READING)?;
         }
         exchange.borrow_mut().paused |= reason;
         Ok(())
@@ -344,7 +345,7 @@ impl PyExchange {
             held.paused == 0
         };
         if goes_on && let Some(transport) = Self::open_transport(exchange)? {
-            transport.call_method0("resume_reading")?;
+            transport.call_method0(python::RESUME_READING)?;
         }
         Ok(())
     }
@@ -469,7 +470,7 @@ impl PyExchange {
             let held = exchange.borrow();
             held.answers.borrow_mut(py).wait(&held.intake.owner, room);
         }
-        exchange.call_method0("_wait_for_room").map(|_| ())
+        exchange.call_method0(python::OWN_WAIT_FOR_ROOM).map(|_| ())
     }
 
     #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]

@@ -11,6 +11,7 @@ use crate::gather::PyPartitionFetch;
 use crate::gathering::{Part, PyGather};
 use crate::leader::PyLeader;
 use crate::leaders::PyLeaders;
+use crate::python;
 use crate::session::PyShareSession;
 use crate::share_answer::{PyShareAnswer, check_led};
 use crate::share_services::ShareServices;
@@ -115,10 +116,14 @@ impl PyShareFetching {
         };
         let group_id = session.borrow().group_id.bind(py).clone();
         let lock_ms = PyLeaders::config(&leaders, &group_id)?
-            .getattr(intern!(py, "share_record_lock_duration_ms"))?
+            .getattr(intern!(py, python::SHARE_RECORD_LOCK_DURATION_MS))?
             .extract()?;
         let check_leader = if fetching.borrow().checks_leaders {
-            Some(cluster.bind(py).getattr(intern!(py, "check_leader"))?)
+            Some(
+                cluster
+                    .bind(py)
+                    .getattr(intern!(py, python::CHECK_LEADER))?,
+            )
         } else {
             None
         };

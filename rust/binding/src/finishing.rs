@@ -11,6 +11,7 @@ use sharecore_wire::Header;
 
 use crate::asked::{LaterContext, context_of};
 use crate::dispatch::{Ending, PyDispatch, Route};
+use crate::python;
 use crate::waiting::PyLater;
 
 /// Turns what a handler has waited for into the frame of its answer.
@@ -51,7 +52,7 @@ impl Finishing {
         let py = done.py();
         let meter = self.meter.as_ref().map(|meter| meter.bind(py).clone());
         if let Some(meter) = &meter {
-            meter.call_method0("resume")?;
+            meter.call_method0(python::RESUME)?;
         }
         let ending = Ending {
             dispatch: self.dispatch.bind(py),
@@ -63,9 +64,9 @@ impl Finishing {
         let (error, value) = if let Ok(later) = done.cast::<PyLater>() {
             later.borrow().outcome(py)
         } else {
-            let error = done.call_method0("exception")?;
+            let error = done.call_method0(python::EXCEPTION)?;
             if error.is_none() {
-                (None, Some(done.call_method0("result")?.unbind()))
+                (None, Some(done.call_method0(python::RESULT)?.unbind()))
             } else {
                 (Some(error.unbind()), None)
             }

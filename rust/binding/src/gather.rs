@@ -13,6 +13,7 @@ use crate::error::kafka_error_in;
 use crate::leader::PyLeader;
 use crate::lease::{Lease, lease};
 use crate::log_offsets;
+use crate::python;
 use crate::testing::calls_by_name;
 
 /// What one share partition gave.
@@ -78,7 +79,7 @@ pub(crate) trait Order<'py> {
 /// Whether a leader has something.
 fn readiness(leader: &Bound<'_, PyLeader>) -> PyResult<Readiness> {
     let is_fetchable = if calls_by_name() {
-        leader.getattr("fetchable")?.is_truthy()?
+        leader.getattr(python::FETCHABLE)?.is_truthy()?
     } else {
         PyLeader::fetchable(leader)?
     };
@@ -122,7 +123,7 @@ impl<'py, L: Order<'py>> Partitions for Leaders<'_, 'py, L> {
         let lease = match lease_of(&leader, self.member, ration, limits)? {
             Ok(lease) => lease,
             Err(error) => {
-                let code: i16 = error.getattr(intern!(py, "code"))?.extract()?;
+                let code: i16 = error.getattr(intern!(py, python::CODE))?.extract()?;
                 if code != OFFSET_OUT_OF_RANGE {
                     let refused = PyPartitionFetch::refused(&leader, error.unbind());
                     self.fetched.push(Bound::new(py, refused)?);
@@ -132,7 +133,9 @@ impl<'py, L: Order<'py>> Partitions for Leaders<'_, 'py, L> {
         };
         if lease.reading {
             let leasing = PyLeader::leasing(&leader)?;
-            given.reading_bytes = leasing.getattr(intern!(py, "reading_bytes"))?.extract()?;
+            given.reading_bytes = leasing
+                .getattr(intern!(py, python::READING_BYTES))?
+                .extract()?;
         }
         if !lease.acquired.is_empty() {
             given.bytes = lease.records.as_bytes().len();

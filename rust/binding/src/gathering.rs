@@ -9,6 +9,7 @@ use pyo3::{PyTraverseError, PyVisit, intern};
 
 use crate::error::{drop_traceback, kafka_error_in};
 use crate::fetching::PyShareFetching;
+use crate::python;
 use crate::share_answer::PyShareAnswer;
 use crate::waiting::PyLater;
 
@@ -157,7 +158,7 @@ impl PyGather {
         };
         drop(before);
         if let Some(log) = lingering {
-            log.call_method0(py, intern!(py, "hurry"))?;
+            log.call_method0(py, intern!(py, python::HURRY))?;
         }
         // let go of: whoever waits holds the gather, and cycles are work for the collector
         then.map_or(Ok(()), |then| then.run(gather))

@@ -14,6 +14,7 @@ use crate::answers::PyAnswerBudget;
 use crate::budget::PyMemoryBudget;
 use crate::exchange::{MEMORY, PyExchange};
 use crate::pipeline::charged;
+use crate::python;
 
 /// So much of a large request is read at a time; others are served in between.
 const READ_BYTES_MAX: usize = 256 << 10;
@@ -119,7 +120,7 @@ unsafe impl Sync for Intake {}
 impl Intake {
     /// `scratch`: a view of bytes that can be written to, and do not move.
     pub(crate) fn new(scratch: Bound<'_, PyMemoryView>, frame_bytes_max: usize) -> PyResult<Self> {
-        let obj = scratch.getattr("obj")?;
+        let obj = scratch.getattr(python::OBJ)?;
         let bytes = obj.cast::<pyo3::types::PyByteArray>()?;
         Ok(Self {
             owner: Arc::from(""),
@@ -148,7 +149,7 @@ impl PyExchange {
         Self::mark_active(exchange)?;
         let cut = exchange.borrow_mut().cut(exchange, chunk)?;
         if let Err(reason) = cut {
-            exchange.call_method1("close", (reason,))?;
+            exchange.call_method1(python::CLOSE, (reason,))?;
             return Ok(());
         }
         Self::pump(exchange)?;
@@ -250,7 +251,7 @@ impl PyExchange {
             return Ok(());
         }
         Self::pause(exchange, MEMORY)?;
-        exchange.call_method0("_wait_for_room").map(|_| ())
+        exchange.call_method0(python::OWN_WAIT_FOR_ROOM).map(|_| ())
     }
 
     /// There is room for the request that has begun.

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PySet};
 
 use crate::leader::PyLeader;
+use crate::python;
 use crate::session::PyShareSession;
 use crate::testing::calls_by_name;
 
@@ -57,7 +58,9 @@ impl PyLeader {
         let mut left = interested.len();
         while left > 0
             && !interested.is_empty()
-            && leader.getattr(intern!(py, "fetchable"))?.is_truthy()?
+            && leader
+                .getattr(intern!(py, python::FETCHABLE))?
+                .is_truthy()?
         {
             let Some((session, _)) = interested.iter().next() else {
                 return Ok(());
@@ -74,7 +77,7 @@ impl PyLeader {
         if Self::interested(leader).is_empty() {
             Ok(())
         } else if calls_by_name() {
-            leader.call_method0("wake").map(|_| ())
+            leader.call_method0(python::WAKE).map(|_| ())
         } else {
             Self::wake(leader)
         }

@@ -19,6 +19,7 @@ use crate::convert::acknowledgements;
 use crate::error::{kafka_error, kafka_error_in};
 use crate::log_offsets::{self, PyLogAccess};
 use crate::partition::{PyPartition, PyWrite};
+use crate::python;
 use crate::state_slot::StateSlot;
 use crate::testing::calls_by_name;
 use crate::uuids::{PartitionId, partition_id};
@@ -110,7 +111,7 @@ impl PyLeader {
     pub(crate) fn end_of(leader: &Bound<'_, Self>) -> PyResult<i64> {
         if calls_by_name() {
             return leader
-                .getattr(intern!(leader.py(), "readable_end"))?
+                .getattr(intern!(leader.py(), python::READABLE_END))?
                 .extract();
         }
         Self::readable_end(leader)
@@ -118,7 +119,7 @@ impl PyLeader {
 
     pub(crate) fn wall_ms(leader: &Bound<'_, Self>) -> PyResult<i64> {
         leader
-            .call_method0(intern!(leader.py(), "wall_ms"))?
+            .call_method0(intern!(leader.py(), python::WALL_MS))?
             .extract()
     }
 
@@ -152,7 +153,7 @@ impl PyLeader {
             Ok(answer) => return Ok(Some(answer)),
             Err(error) => kafka_error_in(leader.py(), error)?,
         };
-        leader.call_method1(intern!(leader.py(), "_check_engine"), (error,))?;
+        leader.call_method1(intern!(leader.py(), python::OWN_CHECK_ENGINE), (error,))?;
         Ok(None)
     }
 
@@ -176,7 +177,7 @@ impl PyLeader {
     ) -> PyResult<()> {
         let py = leader.py();
         if let Some(error) = error {
-            leader.call_method1(intern!(py, "_check_engine"), (&error,))?;
+            leader.call_method1(intern!(py, python::OWN_CHECK_ENGINE), (&error,))?;
             let goes_on = Self::engine(leader).is_some_and(|now| now.is(engine));
             if !acquired || !goes_on {
                 return Err(PyErr::from_value(error));
@@ -184,14 +185,14 @@ impl PyLeader {
         }
         if archived {
             // room in the window that no write tells of
-            let wake = leader.getattr(intern!(py, "wake"))?;
-            leader.call_method1(intern!(py, "_call_later"), (0, wake))?;
+            let wake = leader.getattr(intern!(py, python::WAKE))?;
+            leader.call_method1(intern!(py, python::OWN_CALL_LATER), (0, wake))?;
         }
         if acquired {
             leader.borrow_mut().used_ms = now_ms;
             Self::arm_for_locks(leader, now_ms)?;
             if !leader.borrow().writes.start_is_persisted() {
-                leader.call_method0(intern!(py, "_persist_start"))?;
+                leader.call_method0(intern!(py, python::OWN_PERSIST_START))?;
             }
         }
         Ok(())
@@ -207,11 +208,11 @@ impl PyLeader {
         engine.get().tally.admitted(&admitted);
         if admitted.unreadable_batches > 0 {
             let batches = admitted.unreadable_batches;
-            leader.call_method1(intern!(py, "_unreadable"), (batches,))?;
+            leader.call_method1(intern!(py, python::OWN_UNREADABLE), (batches,))?;
         }
         if admitted.goes_on {
-            let wake = leader.getattr(intern!(py, "wake"))?;
-            leader.call_method1(intern!(py, "_call_later"), (0, wake))?;
+            let wake = leader.getattr(intern!(py, python::WAKE))?;
+            leader.call_method1(intern!(py, python::OWN_CALL_LATER), (0, wake))?;
         }
         Self::_rearm(leader)
     }
@@ -304,7 +305,8 @@ impl PyLeader {
 
     #[setter]
     fn set_config(&mut self, config: &Bound<'_, PyAny>) -> PyResult<()> {
-        let lock_ms = config.getattr(intern!(config.py(), "share_record_lock_duration_ms"))?;
+        let lock_ms =
+            config.getattr(intern!(config.py(), python::SHARE_RECORD_LOCK_DURATION_MS))?;
         self.lock_ms = lock_ms.extract()?;
         self.config = Some(config.clone().unbind());
         Ok(())
@@ -389,8 +391,8 @@ impl PyLeader {
             };
             (delay_ms, held.timer.take())
         };
-        let expire = leader.getattr(intern!(py, "_expire"))?;
-        let call_later = leader.getattr(intern!(py, "_call_later"))?;
+        let expire = leader.getattr(intern!(py, python::OWN_EXPIRE))?;
+        let call_later = leader.getattr(intern!(py, python::OWN_CALL_LATER))?;
         let timer = ring(before, &call_later, delay_ms.max(1), &expire)?;
         leader.borrow_mut().timer = Some(timer);
         Ok(())
@@ -430,7 +432,7 @@ impl PyLeader {
         let due = engine.get().take_dead_letters(py);
         match Self::told(leader, due)? {
             Some(due) if !due.is_empty() => {
-                let send = intern!(py, "_send");
+                let send = intern!(py, python::OWN_SEND);
                 leader.call_method1(send, (due,)).map(|_| ())
             }
             _ => Ok(()),

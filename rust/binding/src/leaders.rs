@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 use crate::codes::{INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_NOT_FOUND};
 use crate::error::kafka_error;
 use crate::leader::PyLeader;
+use crate::python;
 use crate::session::PyShareSession;
 use crate::testing::calls_by_name;
 use crate::uuids::{PartitionId, partition_tuple};
@@ -99,7 +100,7 @@ impl PyLeaders {
         if let Some(config) = configs.bind(py).get_item(group_id)? {
             return Ok(config);
         }
-        let config = leaders.call_method1(intern!(py, "_group_config"), (group_id,))?;
+        let config = leaders.call_method1(intern!(py, python::OWN_GROUP_CONFIG), (group_id,))?;
         configs.bind(py).set_item(group_id, &config)?;
         Ok(config)
     }
@@ -171,7 +172,7 @@ impl PySessions {
     ) -> PyResult<Bound<'py, PyShareSession>> {
         if calls_by_name() {
             let asked = (group_id, member_id, epoch);
-            return Ok(sessions.call_method1("resume", asked)?.cast_into()?);
+            return Ok(sessions.call_method1(python::RESUME, asked)?.cast_into()?);
         }
         Self::resume(sessions.cast()?, group_id, member_id, epoch)
     }
@@ -196,7 +197,10 @@ impl PySessions {
         let py = sessions.py();
         let all = sessions.borrow().sessions.clone_ref(py);
         let Some(session) = all.bind(py).get_item((group_id, member_id))? else {
-            sessions.call_method1(intern!(py, "_check_identity"), (group_id, member_id))?;
+            sessions.call_method1(
+                intern!(py, python::OWN_CHECK_IDENTITY),
+                (group_id, member_id),
+            )?;
             return Err(kafka_error(py, SHARE_SESSION_NOT_FOUND, ""));
         };
         let session = session.cast_into::<PyShareSession>()?;

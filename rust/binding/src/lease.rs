@@ -10,6 +10,7 @@ use crate::convert::ranges;
 use crate::error::{failed, kafka_error_in};
 use crate::log_offsets::PyLogAccess;
 use crate::partition::PyPartition;
+use crate::python;
 use crate::slices::{copied_cached, wanted};
 use crate::store::refused;
 use crate::tally::Tally;
@@ -73,7 +74,7 @@ impl<'py> Log for Source<'_, 'py> {
             want.at_least_one,
             self.end,
         );
-        let found = self.access.call_method1(intern!(py, "read"), asked)?;
+        let found = self.access.call_method1(intern!(py, python::READ), asked)?;
         if found.is_none() {
             self.reading = true;
             return Ok(None);
@@ -90,7 +91,7 @@ impl<'py> Log for Source<'_, 'py> {
             return Ok(Vec::new());
         }
         let asked = (offsets.first, offsets.last + 1);
-        let aborted = intern!(self.access.py(), "aborted");
+        let aborted = intern!(self.access.py(), python::ABORTED);
         self.access.call_method1(aborted, asked)?.extract()
     }
 

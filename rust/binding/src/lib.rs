@@ -47,6 +47,7 @@ mod produce_places;
 mod produce_refused;
 mod produce_work;
 mod produced;
+mod python;
 mod reading;
 mod reasons;
 mod record;

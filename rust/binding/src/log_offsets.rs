@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use pyo3::{PyTraverseError, PyVisit, intern};
 
+use crate::python;
 use crate::tickets::PyStoredLog;
 
 /// The offsets of a log. `sharecore.storage.Log` has them.
@@ -35,7 +36,9 @@ impl PyLogOffsets {
 pub(crate) fn start_offset(log: &Bound<'_, PyAny>) -> PyResult<i64> {
     match log.cast::<PyLogOffsets>() {
         Ok(offsets) => Ok(offsets.borrow().start_offset),
-        Err(_) => log.getattr(intern!(log.py(), "start_offset"))?.extract(),
+        Err(_) => log
+            .getattr(intern!(log.py(), python::START_OFFSET))?
+            .extract(),
     }
 }
 
@@ -45,9 +48,11 @@ pub(crate) fn readable_end(log: &Bound<'_, PyAny>, committed: bool) -> PyResult<
         Ok(offsets) if committed => Ok(offsets.borrow().last_stable_offset),
         Ok(offsets) => Ok(offsets.borrow().high_watermark),
         Err(_) if committed => log
-            .getattr(intern!(log.py(), "last_stable_offset"))?
+            .getattr(intern!(log.py(), python::LAST_STABLE_OFFSET))?
             .extract(),
-        Err(_) => log.getattr(intern!(log.py(), "high_watermark"))?.extract(),
+        Err(_) => log
+            .getattr(intern!(log.py(), python::HIGH_WATERMARK))?
+            .extract(),
     }
 }
 
@@ -58,7 +63,7 @@ pub(crate) fn appended(log: &Bound<'_, PyAny>, last_offset: i64) -> PyResult<()>
         offsets.end_offset = offsets.end_offset.max(last_offset + 1);
         return Ok(());
     }
-    let end_offset = intern!(log.py(), "end_offset");
+    let end_offset = intern!(log.py(), python::END_OFFSET);
     if last_offset >= log.getattr(end_offset)?.extract()? {
         log.setattr(end_offset, last_offset + 1)?;
     }

@@ -13,6 +13,7 @@ use crate::error::kafka_error_in;
 use crate::exchange::PyExchange;
 use crate::gather::{Order, PyPartitionFetch, gather};
 use crate::leader::PyLeader;
+use crate::python;
 use crate::session::PyShareSession;
 use crate::uuids::{PartitionId, partition_id};
 use crate::waits::PyWaitingShareFetch;
@@ -111,7 +112,7 @@ impl PyShareLook {
         let Some(exchange) = exchange else {
             return Ok(());
         };
-        let again = fetch.getattr(intern!(py, "_readers_have_read"))?;
+        let again = fetch.getattr(intern!(py, python::OWN_READERS_HAVE_READ))?;
         PyExchange::when_answer_room(exchange.bind(py), again.unbind())
     }
 
@@ -199,7 +200,7 @@ impl PyShareLook {
     fn has_bytes(look: &Bound<'_, Self>, mut wanted: i64) -> PyResult<bool> {
         let py = look.py();
         for partition in Self::walk(look) {
-            match partition.call_method1(intern!(py, "readable_bytes"), (wanted,)) {
+            match partition.call_method1(intern!(py, python::READABLE_BYTES), (wanted,)) {
                 Ok(bytes) => wanted -= bytes.extract::<i64>()?,
                 Err(error) => drop(kafka_error_in(py, error)?),
             }
@@ -282,7 +283,10 @@ impl PyShareLook {
         let py = look.py();
         let mut reading = Vec::new();
         for partition in Self::walk(look) {
-            if partition.getattr(intern!(py, "reading"))?.is_truthy()? {
+            if partition
+                .getattr(intern!(py, python::READING))?
+                .is_truthy()?
+            {
                 reading.push(partition);
             }
         }
@@ -299,8 +303,8 @@ impl PyShareLook {
         session.borrow_mut().wait(fetch);
         let found = Self::bound(py, &look.borrow().found);
         for leader in &found {
-            let loaded = fetch.getattr(intern!(py, "_loaded"))?;
-            leader.call_method1(intern!(py, "when_loaded"), (loaded,))?;
+            let loaded = fetch.getattr(intern!(py, python::OWN_LOADED))?;
+            leader.call_method1(intern!(py, python::WHEN_LOADED), (loaded,))?;
         }
         let mut asked = Self::walk(look);
         {
@@ -382,7 +386,7 @@ impl PyShareLook {
         let py = look.py();
         let found = Self::bound(py, &look.borrow().found);
         for leader in found {
-            leader.call_method0(intern!(py, "load"))?;
+            leader.call_method0(intern!(py, python::LOAD))?;
         }
         let is_late = look.borrow().inner.is_late_at_once(max_wait_ms);
         Self::look(look, is_late)

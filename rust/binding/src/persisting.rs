@@ -9,6 +9,7 @@ use crate::completion::{Completion, Ended};
 use crate::error::kafka_error_in;
 use crate::leader::PyLeader;
 use crate::partition::PyWrite;
+use crate::python;
 use crate::testing::calls_by_name;
 use crate::written::{Change, PyWritten};
 
@@ -24,7 +25,9 @@ impl PyLeader {
         }
         let py = leader.py();
         let done = done.map(|done| done.into_python(py)).transpose()?;
-        leader.call_method1("_persist", (write, done)).map(|_| ())
+        leader
+            .call_method1(python::OWN_PERSIST, (write, done))
+            .map(|_| ())
     }
 
     /// Writes a change that has begun; None is none.
@@ -59,11 +62,11 @@ impl PyLeader {
                 Err(error) => return change.end(py, Some(kafka_error_in(py, error)?)),
             }
         }
-        let key = leader.getattr(intern!(py, "key"))?;
-        let persister = leader.getattr(intern!(py, "_persister"))?;
+        let key = leader.getattr(intern!(py, python::KEY))?;
+        let persister = leader.getattr(intern!(py, python::OWN_PERSISTER))?;
         let written = Bound::new(py, PyWritten::new(change))?;
         let asked = (key, state_epoch, leader_epoch, write, &written);
-        match persister.call_method1(intern!(py, "write"), asked) {
+        match persister.call_method1(intern!(py, python::WRITE), asked) {
             Ok(_) => Ok(()),
             Err(error) => {
                 let error = kafka_error_in(py, error)?;

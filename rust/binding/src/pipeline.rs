@@ -12,6 +12,7 @@ use crate::budget::PyMemoryBudget;
 use crate::completion::Completion;
 use crate::dispatch::PyDispatch;
 use crate::exchange::{CLOSING, NOT_HANDED_ON, PIPELINE, PyExchange};
+use crate::python;
 use crate::slot::{Answer, PyPending, PySlot, told_to_disconnect};
 use crate::unsent::size_of;
 use crate::waiting::PyLater;
@@ -141,7 +142,7 @@ impl PyExchange {
         if exchange.borrow().backlog.is_empty() {
             return Ok(());
         }
-        exchange.call_method0("_pump_soon").map(|_| ())
+        exchange.call_method0(python::OWN_PUMP_SOON).map(|_| ())
     }
 
     /// Whether so many requests wait for their answers that no other is handed on.
@@ -182,7 +183,7 @@ impl PyExchange {
         };
         if exchange.borrow().closed {
             if let Answer::Pending(future, _) = answer {
-                future.call_method0(py, intern!(py, "cancel"))?;
+                future.call_method0(py, intern!(py, python::CANCEL))?;
             }
             return Ok(());
         }
@@ -195,7 +196,7 @@ impl PyExchange {
             return match future.cast::<PyLater>() {
                 Ok(later) => PyLater::when_done(later, Completion::Slot(slot)),
                 Err(_) => future
-                    .call_method1("add_done_callback", (slot,))
+                    .call_method1(python::ADD_DONE_CALLBACK, (slot,))
                     .map(|_| ()),
             };
         }
@@ -281,14 +282,14 @@ impl PyExchange {
             Self::write(exchange, &parts)?;
         }
         if let Some(reason) = closes {
-            exchange.call_method1("close", (reason,))?;
+            exchange.call_method1(python::CLOSE, (reason,))?;
         }
         let (backlog, paused) = {
             let held = exchange.borrow();
             (!held.backlog.is_empty(), held.paused & PIPELINE != 0)
         };
         if backlog {
-            exchange.call_method0("_pump_soon")?;
+            exchange.call_method0(python::OWN_PUMP_SOON)?;
         } else if paused {
             Self::pump(exchange)?;
         }
@@ -300,7 +301,7 @@ impl PyExchange {
         Self::drop_backlog(exchange)?;
         let waits = !exchange.borrow().slots.is_empty();
         if !waits {
-            exchange.call_method1("close", (reason,))?;
+            exchange.call_method1(python::CLOSE, (reason,))?;
             return Ok(());
         }
         Self::slot(exchange, 0, false, Answer::Close(reason))?;

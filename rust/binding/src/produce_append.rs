@@ -13,6 +13,7 @@ use crate::error::kafka_error_in;
 use crate::log_offsets;
 use crate::produce_refused::{by_the_broker, tell};
 use crate::produced::PyProduced;
+use crate::python;
 use crate::tickets::PyStoredLog;
 
 /// A log, and where it lies in the store that has it.
@@ -23,7 +24,7 @@ pub(crate) struct Target {
 
 impl Target {
     pub(crate) fn of(log: Bound<'_, PyAny>) -> PyResult<Self> {
-        let stored = log.getattr(intern!(log.py(), "stored"))?.extract()?;
+        let stored = log.getattr(intern!(log.py(), python::STORED))?.extract()?;
         let log = log.unbind();
         Ok(Self { log, stored })
     }

@@ -12,6 +12,7 @@ use crate::exchange::{CHECK, PyExchange};
 use crate::produce_append::ProducedBatch;
 use crate::produce_refused::failure;
 use crate::produced::PyProduced;
+use crate::python;
 use crate::waiting::PyLater;
 
 /// How many expanded bytes a thread checks before it turns to the next request that waits for one, or what costs as much.
@@ -63,7 +64,7 @@ pub(crate) fn check_apart<'py>(
         wants_answer,
     };
     let told = (number, py.None(), Py::new(py, checked)?);
-    stored.threads.call_method1(py, "begun", told)?;
+    stored.threads.call_method1(py, python::BEGUN, told)?;
     Ok(later)
 }
 
@@ -162,7 +163,7 @@ impl PyChecked {
         if let Some(exchange) = exchange {
             let exchange = exchange.bind(py);
             PyExchange::resume(exchange, CHECK)?;
-            exchange.call_method0("_pump_soon")?;
+            exchange.call_method0(python::OWN_PUMP_SOON)?;
         }
         Ok(())
     }

@@ -4,13 +4,14 @@ use pyo3::prelude::*;
 use sharecore_produce::{Place, Refused};
 
 use crate::produced::PyProduced;
+use crate::python;
 use crate::slot::disconnect;
 
 /// Why a batch was refused, as a `KafkaError` says it.
 pub(crate) fn by_the_broker(error: &Bound<'_, PyAny>) -> PyResult<Refused> {
     Ok(Refused::ByTheBroker {
-        code: error.getattr("code")?.extract()?,
-        message: error.getattr("message")?.extract()?,
+        code: error.getattr(python::CODE)?.extract()?,
+        message: error.getattr(python::MESSAGE)?.extract()?,
     })
 }
 
@@ -22,14 +23,14 @@ pub(crate) fn tell(
     log: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
     let topic: String = match log {
-        Some(log) => log.getattr("topic")?.extract()?,
+        Some(log) => log.getattr(python::TOPIC)?.extract()?,
         None => String::new(),
     };
     let log = match log {
         Some(log) => Some(Place {
             topic: &topic,
-            index: log.getattr("index")?.extract()?,
-            start_offset: log.getattr("start_offset")?.extract()?,
+            index: log.getattr(python::INDEX)?.extract()?,
+            start_offset: log.getattr(python::START_OFFSET)?.extract()?,
         }),
         None => None,
     };
@@ -43,8 +44,10 @@ pub(crate) fn failure(produced: &Bound<'_, PyProduced>) -> PyResult<Option<PyErr
     let Some(code) = produced.borrow().answer.failure() else {
         return Ok(None);
     };
-    let codes = py.import("sharecore.errors")?.getattr("ErrorCode")?;
-    let name = codes.call1((code,))?.getattr("name")?;
+    let codes = py
+        .import("sharecore.errors")?
+        .getattr(python::ERROR_CODE_CLASS)?;
+    let name = codes.call1((code,))?.getattr(python::NAME)?;
     let why = format!("produce without acknowledgement failed: {name}");
     disconnect(py, &why).map(Some)
 }

@@ -17,6 +17,7 @@ use sharecore_wire::{Input, Malformed};
 use crate::exchange::PyExchange;
 use crate::produce::{Appender, One, PyProduce, Terms};
 use crate::produce_places::{Places, named};
+use crate::python;
 use crate::stop::Stop;
 
 /// Batches of a turn of the event loop; see `sharecore.waiting.Turns`.
@@ -140,7 +141,7 @@ impl PyProduceWork {
         let transactional_id = contents.transactional_id.as_deref();
         let may_begin = !contents.any_transactional
             || PyProduce::may_begin(produce, context, transactional_id)?;
-        let connection = context.getattr(intern!(context.py(), "connection"))?;
+        let connection = context.getattr(intern!(context.py(), python::CONNECTION))?;
         let remaining = Remaining {
             may_begin,
             now_ms: PyProduce::now_ms(produce)?,

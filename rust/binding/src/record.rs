@@ -1,5 +1,6 @@
 //! `sharecore._core.Record`: one record, as Python has it.
 
+use crate::python;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -168,7 +169,7 @@ impl PyRecord {
     }
 
     fn __deepcopy__(&self, py: Python<'_>, memo: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let deepcopy = py.import("copy")?.getattr("deepcopy")?;
+        let deepcopy = py.import("copy")?.getattr(python::DEEPCOPY)?;
         let copied = |content: &Option<Py<PyAny>>| match content {
             Some(content) => Ok::<_, PyErr>(Some(deepcopy.call1((content, memo))?.unbind())),
             None => Ok(None),

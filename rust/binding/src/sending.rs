@@ -11,6 +11,7 @@ use sharecore_store::LocalRecord;
 use crate::completion::{Completion, Ended};
 use crate::error::kafka_error_in;
 use crate::log_offsets::{self, PyLogOffsets};
+use crate::python;
 use crate::staged_batch::PyStagedBatch;
 use crate::staging::PyStaging;
 use crate::store::refused;
@@ -53,7 +54,7 @@ impl PyStaging {
         let pieces = if records.len() == 1 {
             vec![records.into_any()]
         } else {
-            let pieces = staging.call_method1(intern!(py, "_cut"), (records,))?;
+            let pieces = staging.call_method1(intern!(py, python::OWN_CUT), (records,))?;
             pieces.try_iter()?.collect::<PyResult<Vec<_>>>()?
         };
         let lingers = Self::lingers(batch, &log)?;
@@ -69,36 +70,43 @@ impl PyStaging {
             return Self::append_stored(batch, stored.get(), &log, piece, lingers);
         }
         let how = PyDict::new(py);
-        how.set_item(intern!(py, "lingers"), lingers)?;
+        how.set_item(intern!(py, python::LINGERS), lingers)?;
         {
             let held = batch.borrow();
-            how.set_item(intern!(py, "now_ms"), held.now_ms)?;
-            how.set_item(intern!(py, "producer"), &held.producer)?;
+            how.set_item(intern!(py, python::NOW_MS), held.now_ms)?;
+            how.set_item(intern!(py, python::PRODUCER), &held.producer)?;
         }
         let mut first = 0;
         for (number, piece) in pieces.iter().enumerate() {
             let asked = (piece,);
-            let appended = match log.call_method(intern!(py, "append_local"), asked, Some(&how)) {
-                Ok(appended) => appended,
-                Err(error) => {
-                    let error = kafka_error_in(py, error)?.unbind();
-                    return PyStagedBatch::append_ended(batch, Some(error), pieces.len() - number);
-                }
-            };
+            let appended =
+                match log.call_method(intern!(py, python::APPEND_LOCAL), asked, Some(&how)) {
+                    Ok(appended) => appended,
+                    Err(error) => {
+                        let error = kafka_error_in(py, error)?.unbind();
+                        return PyStagedBatch::append_ended(
+                            batch,
+                            Some(error),
+                            pieces.len() - number,
+                        );
+                    }
+                };
             let following = first + piece.len()?;
             for (index, call) in &placed {
                 if (first..following).contains(index) {
-                    let base: usize = appended.getattr(intern!(py, "base_offset"))?.extract()?;
+                    let base: usize = appended
+                        .getattr(intern!(py, python::BASE_OFFSET))?
+                        .extract()?;
                     call.call1(py, (base + index - first,))?;
                 }
             }
             first = following;
-            let ticket = appended.getattr(intern!(py, "ticket"))?;
+            let ticket = appended.getattr(intern!(py, python::TICKET))?;
             if let Ok(ticket) = ticket.cast::<PyTicket>() {
                 let ended = Completion::Append(batch.clone().unbind());
                 PyTicket::when_done(ticket, ended)?;
             } else {
-                ticket.call_method1(intern!(py, "add_done_callback"), (batch,))?;
+                ticket.call_method1(intern!(py, python::ADD_DONE_CALLBACK), (batch,))?;
             }
         }
         Ok(())
@@ -109,7 +117,7 @@ impl PyStaging {
         if calls_by_name() || log.cast::<PyLogOffsets>().is_err() {
             return Ok(None);
         }
-        Ok(log.getattr(intern!(log.py(), "stored"))?.extract()?)
+        Ok(log.getattr(intern!(log.py(), python::STORED))?.extract()?)
     }
 
     /// Appends all records of a batch to a log of the store.

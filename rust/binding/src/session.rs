@@ -10,6 +10,7 @@ use pyo3::{PyTraverseError, PyVisit, intern};
 use sharecore_share::{Session, Walk};
 
 use crate::leader::PyLeader;
+use crate::python;
 use crate::uuids::{PartitionId, partition_id, partition_tuple};
 use crate::waits::PyWaitingShareFetch;
 
@@ -297,7 +298,7 @@ impl PyShareSession {
         session.borrow_mut().is_closed = true;
         let fetches = session.borrow().fetches.clone_ref(py);
         for fetch in fetches.bind(py).keys() {
-            fetch.call_method0(intern!(py, "abandon"))?;
+            fetch.call_method0(intern!(py, python::ABANDON))?;
         }
         let known = std::mem::take(&mut session.borrow_mut().known);
         for leader in known.into_values() {

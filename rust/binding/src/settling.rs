@@ -10,6 +10,7 @@ use crate::codes::INVALID_RECORD_STATE;
 use crate::error::{kafka_error, kafka_error_in};
 use crate::leader::PyLeader;
 use crate::partition::PyWrite;
+use crate::python;
 
 impl PyLeader {
     /// Settles, gives back or renews what a member holds; returns the change that is to be persisted.
@@ -34,7 +35,7 @@ impl PyLeader {
             Ok(write) => write,
             Err(error) => {
                 let error = kafka_error_in(py, error)?;
-                leader.call_method1(intern!(py, "_check_engine"), (&error,))?;
+                leader.call_method1(intern!(py, python::OWN_CHECK_ENGINE), (&error,))?;
                 return Err(PyErr::from_value(error));
             }
         };

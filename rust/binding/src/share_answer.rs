@@ -16,6 +16,7 @@ use crate::gather::PyPartitionFetch;
 use crate::gathering::PyGather;
 use crate::layout::{Answers, PyLayout};
 use crate::parts::Parts;
+use crate::python;
 use crate::uuids::{PartitionId, partition_id};
 
 /// Partitions by the tuples that Python has for them.
@@ -51,7 +52,7 @@ impl Sink for Sharing<'_, '_> {
 }
 
 fn leader_of(cluster: &Bound<'_, PyAny>, partition: &Bound<'_, PyTuple>) -> PyResult<(i32, i32)> {
-    let leader = cluster.getattr(intern!(cluster.py(), "leader"))?;
+    let leader = cluster.getattr(intern!(cluster.py(), python::LEADER))?;
     leader.call1(partition.clone())?.extract()
 }
 
@@ -80,12 +81,14 @@ impl PyShareAnswer {
         error: &Bound<'py, PyAny>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let py = answer.py();
-        let code: i16 = error.getattr(intern!(py, "code"))?.extract()?;
+        let code: i16 = error.getattr(intern!(py, python::CODE))?.extract()?;
         if !is_unwritten(code) {
             return Ok(None);
         }
         let cluster = answer.borrow().cluster.clone_ref(py);
-        let check_leader = cluster.bind(py).getattr(intern!(py, "check_leader"))?;
+        let check_leader = cluster
+            .bind(py)
+            .getattr(intern!(py, python::CHECK_LEADER))?;
         check_led(&check_leader, partition)
     }
 
@@ -207,8 +210,8 @@ impl PyShareAnswer {
         acknowledging: bool,
     ) -> PyResult<()> {
         let py = answer.py();
-        let code: i16 = error.getattr(intern!(py, "code"))?.extract()?;
-        let text: Option<String> = error.getattr(intern!(py, "message"))?.extract()?;
+        let code: i16 = error.getattr(intern!(py, python::CODE))?.extract()?;
+        let text: Option<String> = error.getattr(intern!(py, python::MESSAGE))?.extract()?;
         let place = Self::place(answer, partition_id(partition)?, partition);
         let text = text.filter(|text| !text.is_empty());
         let leader = if redirects(code) {
@@ -279,7 +282,7 @@ impl PyShareAnswer {
             }
             (held.cluster.clone_ref(py), held.listener.clone_ref(py))
         };
-        let nodes = cluster.bind(py).call_method1("nodes", (listener,))?;
+        let nodes = cluster.bind(py).call_method1(python::NODES, (listener,))?;
         let nodes = nodes.try_iter()?.map(|node| {
             let (id, host, port, rack) = node?.extract()?;
             Ok(Node {

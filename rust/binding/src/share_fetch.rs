@@ -22,6 +22,7 @@ use crate::fetching::PyShareFetching;
 use crate::gathering::{Answerer, PyGather};
 use crate::leader::PyLeader;
 use crate::look::PyShareLook;
+use crate::python;
 use crate::session::PyShareSession;
 use crate::share_services::ShareServices;
 use crate::uuids::{PartitionId, partition_id, partition_tuple};
@@ -58,7 +59,7 @@ impl<'m, 'a> Request<'m, 'a> {
         };
         if !new.is_empty() {
             let sessions = share.sessions.bind(py);
-            sessions.call_method1(intern!(py, "admit"), (session, new.len()))?;
+            sessions.call_method1(intern!(py, python::ADMIT), (session, new.len()))?;
             let inner = &mut session.borrow_mut().inner;
             for id in new {
                 inner.add(id);
@@ -109,7 +110,7 @@ impl<'py> Asked<'_, '_, '_, '_, 'py> {
         let sessions = self.share.sessions.bind(py);
         let session = if request.wanted.is_first() {
             let count = request.claims().count();
-            sessions.call_method1(intern!(py, "check_size"), (count,))?;
+            sessions.call_method1(intern!(py, python::CHECK_SIZE), (count,))?;
             let ids = request.claims().map(|claim| partition_tuple(py, claim.id));
             let partitions = ids.collect::<PyResult<Vec<_>>>()?;
             let asked = (
@@ -118,7 +119,9 @@ impl<'py> Asked<'_, '_, '_, '_, 'py> {
                 member_id,
                 partitions,
             );
-            let opened = self.handler.call_method1(intern!(py, "_open"), asked)?;
+            let opened = self
+                .handler
+                .call_method1(intern!(py, python::OWN_OPEN), asked)?;
             opened.cast_into::<PyShareSession>()?
         } else {
             let epoch = request.wanted.epoch;
@@ -127,7 +130,7 @@ impl<'py> Asked<'_, '_, '_, '_, 'py> {
         };
         if let Err(error) = request.change(&session, &self.share) {
             if request.wanted.is_first() {
-                sessions.call_method1(intern!(py, "close"), (session,))?;
+                sessions.call_method1(intern!(py, python::CLOSE), (session,))?;
             }
             return Err(error);
         }
@@ -153,7 +156,7 @@ impl<'py> Asked<'_, '_, '_, '_, 'py> {
                 &gather,
             )?;
         }
-        let listener = intern!(py, "listener");
+        let listener = intern!(py, python::LISTENER);
         let listener = self.surroundings.connection().getattr(listener)?;
         let fetching = PyShareFetching::new(
             &self.share,
@@ -166,7 +169,7 @@ impl<'py> Asked<'_, '_, '_, '_, 'py> {
         let fetching = Bound::new(py, fetching)?;
         if wanted.is_last() {
             let sessions = self.share.sessions.bind(py);
-            sessions.call_method1(intern!(py, "close"), (session,))?;
+            sessions.call_method1(intern!(py, python::CLOSE), (session,))?;
         } else if wanted.fetches()
             && let Err(error) = self.fetch(session, &fetching, &gather)
         {
@@ -239,7 +242,9 @@ impl<'py> Asked<'_, '_, '_, '_, 'py> {
             return Ok(Sifted::default());
         }
         let asked = (self.surroundings.context()?, session, first, refuses_all);
-        let sifted = self.handler.call_method1(intern!(py, "_sift"), asked)?;
+        let sifted = self
+            .handler
+            .call_method1(intern!(py, python::OWN_SIFT), asked)?;
         let (found, refused, hidden): (_, Bound<'py, PyDict>, Bound<'py, PyDict>) =
             sifted.extract()?;
         let hidden = hidden.keys().iter();
@@ -256,14 +261,14 @@ impl<'py> Asked<'_, '_, '_, '_, 'py> {
         let py = self.surroundings.py();
         let broker = self.surroundings.broker();
         let most: i64 = broker
-            .getattr(intern!(py, "config"))?
-            .getattr(intern!(py, "fetch_max_bytes"))?
+            .getattr(intern!(py, python::CONFIG))?
+            .getattr(intern!(py, python::FETCH_MAX_BYTES))?
             .extract()?;
         if !self.surroundings.is_metered()? {
             return Ok(most);
         }
         let context = self.surroundings.context()?;
-        let room = context.call_method0(intern!(py, "records_room"))?;
+        let room = context.call_method0(intern!(py, python::RECORDS_ROOM))?;
         Ok(most.min(room.extract()?))
     }
 }
@@ -295,7 +300,7 @@ impl PyShareFetch {
             Ok((asked, session)) => asked.begin(&session),
             Err(error) => {
                 let refused = (message.max_wait_ms, kafka_error_in(py, error)?);
-                handler.call_method1(intern!(py, "_refuse"), refused)
+                handler.call_method1(intern!(py, python::OWN_REFUSE), refused)
             }
         }
     }

@@ -6,6 +6,7 @@ use pyo3::{PyTraverseError, PyVisit, intern};
 
 use crate::exchange::PyExchange;
 use crate::leaders::{PyLeaders, PySessions};
+use crate::python;
 use crate::session::PyShareSession;
 use crate::testing::calls_by_name;
 use crate::waits::PyTimeouts;
@@ -23,12 +24,12 @@ pub(crate) struct ShareServices {
 impl ShareServices {
     pub(crate) fn of(broker: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = broker.py();
-        let share = broker.getattr(intern!(py, "share"))?;
+        let share = broker.getattr(intern!(py, python::SHARE))?;
         Ok(Self {
-            leaders: share.getattr(intern!(py, "partitions"))?.extract()?,
-            sessions: share.getattr(intern!(py, "sessions"))?.extract()?,
-            timeouts: share.getattr(intern!(py, "timeouts"))?.extract()?,
-            cluster: broker.getattr(intern!(py, "cluster"))?.unbind(),
+            leaders: share.getattr(intern!(py, python::PARTITIONS))?.extract()?,
+            sessions: share.getattr(intern!(py, python::SESSIONS))?.extract()?,
+            timeouts: share.getattr(intern!(py, python::TIMEOUTS))?.extract()?,
+            cluster: broker.getattr(intern!(py, python::CLUSTER))?.unbind(),
             share: share.unbind(),
         })
     }

@@ -8,6 +8,7 @@ use pyo3::{PyTraverseError, PyVisit};
 
 use crate::exchange::PyExchange;
 use crate::finishing::{Finishing, PyFinish};
+use crate::python;
 use crate::unsent::size_of;
 use crate::waiting::PyLater;
 
@@ -16,7 +17,7 @@ static DISCONNECT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 fn disconnect_class(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     let class = DISCONNECT.get_or_try_init(py, || {
         let module = py.import("sharecore.network.disconnect")?;
-        Ok::<_, PyErr>(module.getattr("Disconnect")?.unbind())
+        Ok::<_, PyErr>(module.getattr(python::DISCONNECT)?.unbind())
     })?;
     Ok(class.bind(py))
 }
@@ -164,7 +165,7 @@ impl PySlot {
         }
         let is_cancelled = match future.cast::<PyLater>() {
             Ok(later) => later.borrow().cancelled(),
-            Err(_) => future.call_method0("cancelled")?.is_truthy()?,
+            Err(_) => future.call_method0(python::CANCELLED)?.is_truthy()?,
         };
         if !is_cancelled {
             slot.borrow_mut().answer = Answer::Finishing;
@@ -172,7 +173,7 @@ impl PySlot {
                 Ok(parts) => slot.borrow_mut().answer = Answer::Ready(parts),
                 Err(error) => {
                     let reason = told_to_disconnect(py, error)?;
-                    exchange.call_method1("close", (reason,))?;
+                    exchange.call_method1(python::CLOSE, (reason,))?;
                     return Ok(());
                 }
             }

@@ -5,6 +5,7 @@ use pyo3::types::PyList;
 use pyo3::{PyTraverseError, PyVisit, intern};
 
 use crate::completion::Completion;
+use crate::python;
 use crate::staging::PyStaging;
 
 /// Records that go out together, and who waits for them.
@@ -63,7 +64,9 @@ impl PyStagedBatch {
 
     /// An append of it has ended, whose ticket is not one of the store's.
     fn __call__(batch: &Bound<'_, Self>, ticket: &Bound<'_, PyAny>) -> PyResult<()> {
-        let error = ticket.getattr(intern!(batch.py(), "error"))?.extract()?;
+        let error = ticket
+            .getattr(intern!(batch.py(), python::ERROR))?
+            .extract()?;
         Self::append_ended(batch, error, 1)
     }
 

@@ -11,6 +11,7 @@ use pyo3::{PyTraverseError, PyVisit, intern};
 
 use crate::clock::Clock;
 use crate::completion::{Completion, Ended, settle_all};
+use crate::python;
 use crate::staged_batch::PyStagedBatch;
 
 type Batches = Vec<Py<PyStagedBatch>>;
@@ -111,8 +112,8 @@ impl PyStaging {
         let py = staging.py();
         let begins = staging.borrow().staged.is_empty();
         if begins {
-            let flush = staging.getattr(intern!(py, "flush"))?;
-            Self::timers(staging).call_method1(intern!(py, "call_soon"), (flush,))?;
+            let flush = staging.getattr(intern!(py, python::FLUSH))?;
+            Self::timers(staging).call_method1(intern!(py, python::CALL_SOON), (flush,))?;
         }
         match Self::last(staging, producer)? {
             Some(batch) => Ok(batch),
@@ -200,7 +201,7 @@ impl PyStaging {
         };
         let asked = (error, attempts, is_overtaken);
         staging
-            .call_method1(intern!(py, "_mend"), asked)
+            .call_method1(intern!(py, python::OWN_MEND), asked)
             .map(|_| ())
     }
 }
@@ -399,11 +400,11 @@ impl PyStaging {
         };
         let asked = (
             f64::from(delay_ms) / 1000.0,
-            staging.getattr(intern!(py, "_time_is_over"))?,
+            staging.getattr(intern!(py, python::OWN_TIME_IS_OVER))?,
         );
         let timers = Self::timers(staging);
         timers
-            .call_method1(intern!(py, "call_later"), asked)
+            .call_method1(intern!(py, python::CALL_LATER), asked)
             .map(|_| ())
     }
 
@@ -437,10 +438,10 @@ impl PyStaging {
         }
         let took_ms = Self::monotonic_ms(staging)? - began_ms;
         let how = PyDict::new(py);
-        how.set_item(intern!(py, "failed"), error.is_some())?;
+        how.set_item(intern!(py, python::FAILED), error.is_some())?;
         let writes = staging.borrow().writes.clone_ref(py);
         let asked = (took_ms, waiting.len()).into_pyobject(py)?;
-        writes.call_method(py, intern!(py, "add"), asked, Some(&how))?;
+        writes.call_method(py, intern!(py, python::ADD), asked, Some(&how))?;
         settle_all(py, waiting, Ended::Write(error))
     }
 

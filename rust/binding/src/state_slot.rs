@@ -9,6 +9,7 @@ use pyo3::{PyTraverseError, PyVisit, intern};
 use crate::clock::Clock;
 use crate::completion::Completion;
 use crate::partition::PyWrite;
+use crate::python;
 use crate::staging::PyStaging;
 use crate::state_fold::PyStateContent;
 
@@ -63,10 +64,13 @@ impl StateSlot {
         }
         // which notes in the state where it lies
         let how = PyDict::new(py);
-        let key = self.state.bind(py).getattr(intern!(py, "snapshot_key"))?;
-        how.set_item(intern!(py, "snapshot_of"), &self.state)?;
+        let key = self
+            .state
+            .bind(py)
+            .getattr(intern!(py, python::SNAPSHOT_KEY))?;
+        how.set_item(intern!(py, python::SNAPSHOT_OF), &self.state)?;
         let asked = ((key, value), now_ms, done.into_python(py)?);
-        let append = intern!(py, "append");
+        let append = intern!(py, python::APPEND);
         self.shard.call_method(py, append, asked, Some(&how))?;
         Ok(())
     }

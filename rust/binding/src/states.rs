@@ -13,6 +13,7 @@ use crate::codes::INVALID_REQUEST;
 use crate::completion::Completion;
 use crate::error::kafka_error;
 use crate::partition::PyWrite;
+use crate::python;
 use crate::staging::PyStaging;
 use crate::state_fold::PyStateContent;
 use crate::state_slot::StateSlot;
@@ -44,18 +45,18 @@ impl PyStates {
         let known = routes.bind(py).get_item(key)?;
         let shard = match &known {
             Some(shard) => shard.clone(),
-            None => states.call_method1(intern!(py, "_find_shard"), (key,))?,
+            None => states.call_method1(intern!(py, python::OWN_FIND_SHARD), (key,))?,
         };
-        let runtime = states.getattr(intern!(py, "_runtime"))?;
-        let check = runtime.getattr(intern!(py, "owner_check"))?;
+        let runtime = states.getattr(intern!(py, python::OWN_RUNTIME))?;
+        let check = runtime.getattr(intern!(py, python::OWNER_CHECK))?;
         if !check.is_none() {
-            check.call1((shard.getattr(intern!(py, "index"))?,))?;
+            check.call1((shard.getattr(intern!(py, python::INDEX))?,))?;
         }
-        let staged = shard.getattr(intern!(py, "_staged"))?;
-        if staged.getattr(intern!(py, "stale"))?.is_truthy()? {
-            shard.call_method0(intern!(py, "ensure_loaded"))?;
+        let staged = shard.getattr(intern!(py, python::OWN_STAGED))?;
+        if staged.getattr(intern!(py, python::STALE))?.is_truthy()? {
+            shard.call_method0(intern!(py, python::ENSURE_LOADED))?;
         }
-        if known.is_none() && shard.getattr(intern!(py, "states"))?.contains(key)? {
+        if known.is_none() && shard.getattr(intern!(py, python::STATES))?.contains(key)? {
             routes.bind(py).set_item(key, &shard)?;
         }
         Ok(shard)
@@ -71,18 +72,18 @@ impl PyStates {
         let py = states.py();
         if leader_epoch < 0 || state_epoch < 0 {
             let epochs = (leader_epoch, state_epoch);
-            states.call_method1(intern!(py, "_check_epochs"), epochs)?;
+            states.call_method1(intern!(py, python::OWN_CHECK_EPOCHS), epochs)?;
         }
-        let all = shard.getattr(intern!(py, "states"))?;
+        let all = shard.getattr(intern!(py, python::STATES))?;
         let Some(state) = all.cast::<PyDict>()?.get_item(key)? else {
             let text = "Write operation on uninitialized share partition not allowed.";
             return Err(kafka_error(py, INVALID_REQUEST, text));
         };
-        let content = state.getattr(intern!(py, "content"))?;
+        let content = state.getattr(intern!(py, python::CONTENT))?;
         let content = content.cast_into::<PyStateContent>()?;
         let is_superseded = content.borrow().is_superseded(state_epoch, leader_epoch);
         if is_superseded {
-            state.call_method1(intern!(py, "check"), (state_epoch, leader_epoch))?;
+            state.call_method1(intern!(py, python::CHECK), (state_epoch, leader_epoch))?;
         }
         Ok(state)
     }
@@ -98,20 +99,20 @@ impl PyStates {
         let py = states.py();
         let shard = Self::_shard(states, key)?;
         let state = Self::_writable(states, &shard, key, state_epoch, leader_epoch)?;
-        let clock = states.getattr(intern!(py, "_clock"))?;
-        let clock = clock.getattr(intern!(py, "now_ms"))?;
-        let updates = states.getattr(intern!(py, "_updates_per_snapshot"))?;
-        let content = state.getattr(intern!(py, "content"))?;
-        let update_key = state.getattr(intern!(py, "update_key"))?;
-        let runtime = states.getattr(intern!(py, "_runtime"))?;
-        let check = runtime.getattr(intern!(py, "owner_check"))?;
+        let clock = states.getattr(intern!(py, python::OWN_CLOCK))?;
+        let clock = clock.getattr(intern!(py, python::NOW_MS))?;
+        let updates = states.getattr(intern!(py, python::OWN_UPDATES_PER_SNAPSHOT))?;
+        let content = state.getattr(intern!(py, python::CONTENT))?;
+        let update_key = state.getattr(intern!(py, python::UPDATE_KEY))?;
+        let runtime = states.getattr(intern!(py, python::OWN_RUNTIME))?;
+        let check = runtime.getattr(intern!(py, python::OWNER_CHECK))?;
         let owner_check = if check.is_none() {
             None
         } else {
-            let index = shard.getattr(intern!(py, "index"))?.extract()?;
+            let index = shard.getattr(intern!(py, python::INDEX))?.extract()?;
             Some((check.unbind(), index))
         };
-        let staging = shard.getattr(intern!(py, "_staged"))?;
+        let staging = shard.getattr(intern!(py, python::OWN_STAGED))?;
         let staging = staging.cast_into::<PyStaging>()?;
         let moves = staging.borrow().moves();
         let slot = StateSlot {

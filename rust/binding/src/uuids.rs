@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
+use crate::python;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
@@ -39,7 +40,7 @@ pub(crate) fn object(py: Python<'_>, bytes: Bytes) -> PyResult<Bound<'_, PyAny>>
         return Ok(found.into_bound(py));
     }
     let class = CLASS.get_or_try_init(py, || {
-        Ok::<_, PyErr>(py.import("uuid")?.getattr("UUID")?.unbind())
+        Ok::<_, PyErr>(py.import("uuid")?.getattr(python::UUID)?.unbind())
     })?;
     let arguments = PyDict::new(py);
     arguments.set_item("bytes", bytes.as_slice())?;
@@ -59,7 +60,7 @@ pub(crate) fn zero(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     let zero = ZERO.get_or_try_init(py, || {
         let zero = PyDict::new(py);
         zero.set_item("int", 0)?;
-        let class = py.import("uuid")?.getattr("UUID")?;
+        let class = py.import("uuid")?.getattr(python::UUID)?;
         Ok::<_, PyErr>(class.call((), Some(&zero))?.unbind())
     })?;
     Ok(zero.bind(py).clone())
@@ -74,7 +75,7 @@ pub(crate) fn bytes(value: &Bound<'_, PyAny>) -> PyResult<Bytes> {
     if let Some(found) = known(|known| known.bytes.get(&address).map(|(_, bytes)| *bytes)) {
         return Ok(found);
     }
-    let bytes: Bytes = value.getattr("bytes")?.extract()?;
+    let bytes: Bytes = value.getattr(python::BYTES)?.extract()?;
     let gone = known(|known| {
         let full = known.bytes.len() >= REMEMBERED_MAX;
         let gone = full.then(|| std::mem::take(&mut known.bytes));

@@ -7,6 +7,7 @@ use pyo3::types::{PyList, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
 
 use crate::completion::{Completion, Ended, call_logged, settle_all};
+use crate::python;
 
 /// Calls each callback; one that raises is logged, and the others are called all the same.
 #[pyfunction]
@@ -108,7 +109,7 @@ impl PyLater {
         let error = later
             .py()
             .import("asyncio")?
-            .call_method0("CancelledError")?
+            .call_method0(python::CANCELLED_ERROR)?
             .unbind();
         Self::end(later, |held| {
             held.cancelled = true;

@@ -10,6 +10,7 @@ use crate::completion::Named;
 use crate::fetching::PyShareFetching;
 use crate::leader::PyLeader;
 use crate::look::{Fetched, PyShareLook};
+use crate::python;
 
 /// Sets a timer in place of the one before.
 pub(crate) fn ring<'py>(
@@ -20,7 +21,7 @@ pub(crate) fn ring<'py>(
 ) -> PyResult<Py<PyAny>> {
     let py = call_later.py();
     if let Some(before) = before {
-        before.call_method0(py, intern!(py, "cancel"))?;
+        before.call_method0(py, intern!(py, python::CANCEL))?;
     }
     let delay_ms = i32::try_from(delay_ms).unwrap_or(i32::MAX);
     let asked = (f64::from(delay_ms) / 1000.0, callback);
@@ -68,7 +69,7 @@ impl PyTimeouts {
             };
             (delay_ms, held.timer.take())
         };
-        let over = timeouts.getattr(intern!(timeouts.py(), "_over"))?;
+        let over = timeouts.getattr(intern!(timeouts.py(), python::OWN_OVER))?;
         let timer = ring(before, &Self::call_later(timeouts), delay_ms, &over)?;
         timeouts.borrow_mut().timer = Some(timer);
         Ok(())
@@ -161,8 +162,8 @@ impl PyWaitingShareFetch {
     fn read_on(fetch: &Bound<'_, Self>) -> PyResult<()> {
         let py = fetch.py();
         for partition in PyShareLook::reading(&Self::look_of(fetch))? {
-            let again = fetch.getattr(intern!(py, "again"))?;
-            partition.call_method1(intern!(py, "when_read"), (again,))?;
+            let again = fetch.getattr(intern!(py, python::AGAIN))?;
+            partition.call_method1(intern!(py, python::WHEN_READ), (again,))?;
         }
         Ok(())
     }
@@ -288,7 +289,7 @@ impl PyWaitingShareFetch {
             held.has_loaded = true;
             held.timeouts.clone_ref(py)
         };
-        let look = fetch.getattr(intern!(py, "_look_at_loaded"))?;
+        let look = fetch.getattr(intern!(py, python::OWN_LOOK_AT_LOADED))?;
         ring(None, &PyTimeouts::call_later(timeouts.bind(py)), 0, &look)?;
         Ok(())
     }

@@ -10,6 +10,7 @@ use crate::completion::{Completion, Ended};
 use crate::gathering::Part;
 use crate::leader::PyLeader;
 use crate::partition::{PyPartition, PyWrite};
+use crate::python;
 
 /// A change that becomes durable, or is lost.
 pub(crate) struct Change {
@@ -64,7 +65,7 @@ impl Change {
                 let ended = engine.rollback(py, write.id, now_ms);
                 PyLeader::told(leader, ended)?;
                 // as the client is told of it
-                Some(leader.call_method1(intern!(py, "_not_written"), (error,))?)
+                Some(leader.call_method1(intern!(py, python::OWN_NOT_WRITTEN), (error,))?)
             }
         };
         if let Some(done) = self.done {
