@@ -178,6 +178,10 @@ def _run(plan: Plan, broker: str | None, output: Path | None, report: Path | Non
         try:
             with confluent_failures():
                 troubles = asyncio.run(_load(plan, broker, home, path))
+        except typer.Exit:  # a RuntimeError too
+            raise
+        except asyncio.CancelledError:
+            raise KeyboardInterrupt from None
         except (KafkaError, ConfigError, RuntimeError, OSError) as failure:
             raise _CannotRun(str(failure)) from None
         for trouble in troubles[:5]:
@@ -212,18 +216,28 @@ async def _load(plan: Plan, broker: str | None, home: Path, path: Path) -> list[
             breaking = Nemesis(local, plan.seed)
         with _progress() as told:
             workload = Workload(plan, path, header, told)
-            asyncio.get_running_loop().add_signal_handler(signal.SIGINT, _interrupt, workload.interrupt)
+            _on_ctrl_c(workload.interrupt)
             return await workload.run(breaking)
     finally:
         if local is not None:
             await local.close()
 
 
-def _interrupt(end: Callable[[], None]) -> None:
-    """End the load at the first Ctrl-C, and the command at the second."""
-    typer.echo("ending the load; Ctrl-C again ends the command at once", err=True)
-    end()
-    asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
+def _on_ctrl_c(end: Callable[[], None]) -> None:
+    """End the load at the first Ctrl-C, the command at the second, and its cleaning up at the third."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+
+    def first() -> None:
+        loop.add_signal_handler(signal.SIGINT, second)
+        typer.echo("ending the load; Ctrl-C again ends the command at once", err=True)
+        end()
+
+    def second() -> None:
+        loop.remove_signal_handler(signal.SIGINT)
+        task.cancel()
+
+    loop.add_signal_handler(signal.SIGINT, first)
 
 
 @contextlib.contextmanager

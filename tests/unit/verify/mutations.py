@@ -445,6 +445,26 @@ def a_record_is_stuck(lines: list[Op], rng: random.Random) -> bool:
     return True
 
 
+@plants("stuck")
+def records_are_stuck_that_may_have_been_given_up_unseen(lines: list[Op], rng: random.Random) -> bool:
+    """Members that vanish may have had the record often enough; the cluster says that it is unsettled."""
+    if lines[0]["groups"]["g"]["isolation"] == "read_committed":
+        return False
+    place = unsettle(lines, rng)
+    if place is None:
+        return False
+    partition, offset = place
+    quiet = find(lines, "quiet", partition=partition)
+    at = lines.index(quiet[-1])
+    for _ in range(LIMIT + 1):
+        lines.insert(at, {**quiet[-1], "op": "lost", "client": "w-gone", "outcome": "ok"})
+    for line in find(lines, "offsets", partition=partition):
+        line["start_offset"] = min(line["start_offset"], offset)
+        line.pop("lag", None)
+    find(lines, "offsets", partition=partition)[-1]["lag"] = 1
+    return True
+
+
 @plants("lag")
 def a_lag_is_too_high(lines: list[Op], rng: random.Random) -> bool:
     look = rng.choice([line for line in find(lines, "offsets") if "lag" in line])

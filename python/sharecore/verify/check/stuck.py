@@ -21,11 +21,24 @@ class Stuck:
         self._quiets: dict[Share, tuple[int, float, float]] = {}
         self._lags: list[tuple[Share, int, float, int, int]] = []
         self._log_ends: dict[int, int] = {}
-        self.handlers = {"quiet": self._quiet, "ends": self._ends, "offsets": self._offsets}
+        self._locked_until: dict[Share, float] = {}
+        self.handlers = {
+            "quiet": self._quiet,
+            "ends": self._ends,
+            "offsets": self._offsets,
+            "take": self._locks,
+            "settle": self._locks,
+        }
 
     def _quiet(self, line: int, op: dict[str, Any]) -> None:
         """Members were polling, held nothing and got nothing."""
         self._quiets[self._world.share(op)] = (line, op["start"], op["end"])
+
+    def _locks(self, line: int, op: dict[str, Any]) -> None:
+        """Note when the last lock runs out, whoever has it."""
+        if "lock_ms" in op:
+            share = self._world.share(op)
+            self._locked_until[share] = max(self._locked_until.get(share, 0.0), op["end"] + op["lock_ms"])
 
     def _ends(self, line: int, op: dict[str, Any]) -> None:
         """Note where a log ends."""
@@ -41,9 +54,23 @@ class Stuck:
     def finish(self) -> None:
         """Report what is left."""
         left = {share: self._left(share, *quiet) for share, quiet in self._quiets.items()}
+        told: dict[Share, tuple[int, int]] = {}
         for share, line, start, start_offset, lag in self._lags:
             if start >= self._quiets[share][1]:
                 self._check_lag(share, line, start_offset, lag, left[share])
+                told[share] = (line, lag)
+        for share, (line, lag) in told.items():
+            if lag and not left[share]:
+                self._check_told(share, line, lag)
+
+    def _check_told(self, share: Share, line: int, lag: int) -> None:
+        """Report records that the cluster itself calls unsettled, whatever may have become of them unseen."""
+        quiet, start, end = self._quiets[share]
+        waited = end - max(start, self._locked_until.get(share, 0.0))
+        # records of a transaction that is under way count, and readers of committed records wait for it
+        if waited > self._bound_ms and not share.group.committed:
+            text = f"{share.name}: lag {lag}, and members that were waiting got nothing for {waited:.0f} ms"
+            self._world.breaches.add("stuck", text, (quiet, line), end)
 
     def _left(self, share: Share, line: int, start: float, end: float) -> int:
         """Return how many records were certainly unsettled, and report them."""

@@ -29,7 +29,7 @@ class Lives:
 
     def __init__(self, journal: Journal, settings: Mapping[str, str]) -> None:
         self._journal, self._settings = journal, dict(settings)
-        self._topic, self._group = f"verify-{journal.plan.run}-life", f"verify-{journal.plan.run}-life"
+        self._topic = self._group = journal.plan.life
         self._number = 0
 
     async def run(self) -> None:

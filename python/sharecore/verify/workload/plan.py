@@ -9,6 +9,8 @@ from typing import Any
 DELIVERY_LIMIT = 5
 LOCKS_MS = (2000, 15_000)
 """Durations of acquisition locks that are tried: the first one that the cluster allows is used."""
+ISOLATIONS = ("read_uncommitted", "read_committed")
+"""Of plain consumers, each in a group of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,20 @@ class Plan:
     def topic_names(self) -> list[str]:
         """The topics of the load."""
         return [f"verify-{self.run}-{number}" for number in range(self.topics)]
+
+    @property
+    def life(self) -> str:
+        """The topic, and the share group, that are made and deleted again and again."""
+        return f"verify-{self.run}-life"
+
+    def reader_group(self, isolation: str) -> str:
+        """Return the group of the plain consumers with an isolation level."""
+        return f"verify-{self.run}-{isolation}"
+
+    @property
+    def group_names(self) -> list[str]:
+        """All groups."""
+        return [self.group, self.life, *map(self.reader_group, ISOLATIONS)]
 
     @property
     def places(self) -> list[tuple[str, int]]:

@@ -25,7 +25,7 @@ class Reader:
     def __init__(self, journal: Journal, isolation: str, settings: Mapping[str, str]) -> None:
         self._journal, self._isolation = journal, isolation
         self._name = f"reader-{isolation}"
-        self._group = f"verify-{journal.plan.run}-{isolation}"
+        self._group = journal.plan.reader_group(isolation)
         self._consumer = Consumer(
             {
                 "log_level": 0,

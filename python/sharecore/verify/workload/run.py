@@ -6,6 +6,8 @@ import asyncio
 import threading
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +18,14 @@ from sharecore.errors import ErrorCode, KafkaError
 from sharecore.verify.history import Writer
 from sharecore.verify.workload.journal import Journal
 from sharecore.verify.workload.lives import Lives, look
-from sharecore.verify.workload.plan import DELIVERY_LIMIT, LOCKS_MS, Plan
+from sharecore.verify.workload.plan import DELIVERY_LIMIT, ISOLATIONS, LOCKS_MS, Plan
 from sharecore.verify.workload.producers import Sender, TransactionalSender
 from sharecore.verify.workload.readers import Reader
 from sharecore.verify.workload.workers import Worker
 
 _LOOK_SECONDS = 2.0
 _DRAIN_SECONDS_MAX = 300.0
+_CLEAN_UP_SECONDS_MAX = 10.0
 
 
 class Workload:
@@ -46,6 +49,7 @@ class Workload:
         self._lock_ms = 0
         self._limit = 0
         self._interrupted = threading.Event()
+        self._left_behind: list[str] = []
 
     def interrupt(self) -> None:
         """End the load early; what is left is settled and checked all the same."""
@@ -62,30 +66,40 @@ class Workload:
             OSError: the history cannot be written.
         """
         plan = self._plan
-        async with TopicAdmin(self._ours) as topics, Admin(self._ours) as admin:
+        async with AsyncExitStack() as stack:
+            topics = await stack.enter_async_context(TopicAdmin(self._ours))
+            admin = await stack.enter_async_context(Admin(self._ours))
+            if (kind := await admin.group_type(plan.group)) is not None:
+                raise KafkaError(
+                    ErrorCode.NON_EMPTY_GROUP,
+                    f"there is a {kind} group {plan.group} already; name another: it is deleted at the end",
+                )
             for name in plan.topic_names:
                 await topics.create(name, partitions=plan.partitions, configs={"retention.ms": "-1"})
+                stack.push_async_callback(self._clean_up, partial(topics.delete, name))
             await self._set_up_group(admin)
+            for name in plan.group_names:
+                stack.push_async_callback(self._clean_up, partial(_delete_group, admin, name))
+            stack.push_async_callback(self._clean_up, partial(topics.delete, plan.life))
             group = {"delivery_limit": self._limit, "isolation": "read_uncommitted", "from": "earliest"}
             header = {
                 **self._header,
                 "seed": plan.seed,
                 "bound_ms": plan.bound_ms,
-                "groups": {plan.group: group, f"verify-{plan.run}-life": {"from": "earliest"}},
+                "groups": {plan.group: group, plan.life: {"from": "earliest"}},
             }
             with Writer(self._path, header, SystemClock.monotonic_ms) as writer:
                 journal = Journal(plan, writer)
                 await self._run(journal, admin, writer, nemesis)
-            for name in plan.topic_names:
-                await self._let_fail(topics.delete(name), journal)
-            await self._let_fail(admin.delete_group(plan.group), journal)
-        return journal.troubles
+        return [*journal.troubles, *self._left_behind]
 
-    async def _let_fail(self, call: Awaitable[None], journal: Journal) -> None:
+    async def _clean_up(self, delete: Callable[[], Awaitable[None]]) -> None:
+        """Delete what the run has made, after a failure too; that of the run is the one to report."""
         try:
-            await call
-        except KafkaError as error:
-            journal.trouble("cleaning up", error)
+            await asyncio.wait_for(delete(), _CLEAN_UP_SECONDS_MAX)
+        except (KafkaError, OSError, asyncio.TimeoutError) as error:
+            if getattr(error, "code", None) is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                self._left_behind.append(f"cleaning up: {error or 'no answer'}")
 
     async def _set_up_group(self, admin: Admin) -> None:
         """Let the group begin with the first record; use the shortest lock that the cluster allows."""
@@ -122,7 +136,7 @@ class Workload:
         for number in range(plan.producers):
             kind = TransactionalSender if number < plan.transactions else Sender
             senders.append(kind(journal, f"producer-{number}", confluent, pause_s))
-        readers = [Reader(journal, each, confluent) for each in ("read_uncommitted", "read_committed")]
+        readers = [Reader(journal, each, confluent) for each in ISOLATIONS]
         producing = [threading.Thread(target=each.run, daemon=True) for each in senders]
         reading = [threading.Thread(target=each.run, daemon=True) for each in readers]
         member = self._ours | {"group.id": plan.group, "share.acknowledgement.mode": "explicit"}
@@ -200,6 +214,14 @@ class Workload:
         for topic, partition in plan.places:
             journal.write("quiet", since_ms, group=plan.group, topic=topic, partition=partition)
         await self._look(journal, admin)
+
+
+async def _delete_group(admin: Admin, name: str) -> None:
+    """Delete a group with the members that vanished from it."""
+    kind = await admin.group_type(name)
+    if kind is not None:
+        await admin.remove_members(name, kind, await admin.group_members(name, kind))
+        await admin.delete_group(name)
 
 
 def _so_far(journal: Journal) -> str:
