@@ -126,8 +126,11 @@ def add(
             )
         except ConfigError as error:
             raise UsageFailed(str(error)) from None
-        _write(Cluster(bootstrap, setting, command_config, timeout), topic, key, value, schedule.as_headers())
-        due_ms = schedule.first(round(time.time() * 1000))
+        cluster = Cluster(bootstrap, setting, command_config, timeout)
+        cluster.check()
+        now_ms = round(time.time() * 1000)
+        _write(cluster, topic, key, value, schedule.as_headers())
+        due_ms = schedule.first(now_ms)
         when = "never" if due_ms is None else show_time(due_ms)
         typer.echo(f"schedule {key}: to {target}, first at {when}")
 
@@ -143,8 +146,10 @@ def cancel(
 ) -> None:
     """Cancel schedules: what is not written yet is not written any more."""
     with failures_in_one_line():
+        cluster = Cluster(bootstrap, setting, command_config, timeout)
+        cluster.check()
         for key in keys:
-            _write(Cluster(bootstrap, setting, command_config, timeout), topic, key, None, [])
+            _write(cluster, topic, key, None, [])
             typer.echo(f"schedule {key}: canceled")
 
 
@@ -207,7 +212,6 @@ def _fields(entry: Any) -> dict[str, Any]:
 
 
 def _write(cluster: Cluster, topic: str, key: str, value: str | None, headers: list[Any]) -> None:
-    cluster.check()
     from sharecore.cli.producing import Records
 
     chosen = confluent_settings(cluster)
