@@ -99,9 +99,9 @@ def test_each_time_of_a_schedule_is_written_once_over_kill_9(new_broker: BrokerM
     for key, at_ms in once.items():
         set_schedule(producer, key, "x", target=TARGET, at=at_ms)
     set_schedule(producer, "again", "x", target=TARGET, at=now_ms, every=1000)
-    set_schedule(producer, "replaced", "x", target=TARGET, at=now_ms + 60_000)
+    set_schedule(producer, "replaced", "x", target=TARGET, at=now_ms + 600_000)
     set_schedule(producer, "replaced", "x", target=TARGET, at=now_ms + 1000)
-    set_schedule(producer, "canceled", "x", target=TARGET, at=now_ms + 5_000)
+    set_schedule(producer, "canceled", "x", target=TARGET, at=now_ms + 600_000)
     set_schedule(producer, "canceled", None)
     set_schedule(producer, "no topic", "x", target="no topic", at=now_ms)
     set_schedule(producer, "no time", "x", target=TARGET)
@@ -109,7 +109,7 @@ def test_each_time_of_a_schedule_is_written_once_over_kill_9(new_broker: BrokerM
     at = ("--bootstrap-server", broker.bootstrap)
     with BlockingProducer({"bootstrap.servers": broker.bootstrap}) as ours:
         ours.schedule("of ours", TARGET, {"n": 1}, at=now_ms + 1, record_key="k", headers={"h": "1"})
-        ours.schedule("canceled by hand", TARGET, "x", delay=60)
+        ours.schedule("canceled by hand", TARGET, "x", delay=600)
         ours.schedule("canceled by ours", TARGET, "x", every=3600)
         ours.cancel_schedule("canceled by ours")
     run_program("schedules", "add", "by hand", "x", "--to", TARGET, "--delay", "1ms", *at)
