@@ -91,6 +91,7 @@ def broker(home: Path) -> Iterator[RunningBroker]:
         "super.users": "User:ANONYMOUS",
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(home / "broker.pem"),
+        "sharecore.ssl.reload.interval.ms": "0",  # no request reads these files, only their watcher
         "sharecore.metrics.listener": "127.0.0.1:0",
         "sharecore.telemetry.enable": "true",
     }
