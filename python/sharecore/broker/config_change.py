@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("sharecore.config")
 
 
+_CHANGES_MAX = 5_000
+"""Of one resource; those of a broker are judged at once, and there are some hundred for each listener."""
 _NOT_ZERO = ("max.connections", "max.connection.creation.rate")
 """What Kafka takes a 0 for at the start alone."""
 
@@ -103,7 +105,10 @@ def _check_dead_letters(broker: Services, group_id: str, settings: Mapping[str, 
 
 
 def _check_changes(changes: Sequence[Change]) -> None:
-    """Raise KafkaError where a request contradicts itself."""
+    """Raise KafkaError where a request contradicts itself, or names more keys than there can be."""
+    if len(changes) > _CHANGES_MAX:
+        text = f"A request changes {_CHANGES_MAX} settings of a resource at most."
+        raise KafkaError(ErrorCode.INVALID_REQUEST, text)
     if len({change.name for change in changes}) < len(changes):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
     missing = [each.name for each in changes if each.value is None and each.operation != Operation.DELETE]

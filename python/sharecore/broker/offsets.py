@@ -106,23 +106,25 @@ def answer_commit(
             yield
             if told or (is_refused and key in commits.gone):
                 answered.setdefault(key, []).extend(told)
-    return {"topics": [{name: key, "partitions": partitions} for key, partitions in answered.items()]}
+    answers = []
+    for key, partitions in answered.items():
+        answers.append({name: key, "partitions": partitions})
+        yield
+    return {"topics": answers}
 
 
-def refuse_all(topics: Any, code: ErrorCode, *, by_id: bool) -> dict[str, Any]:
+def refuse_all(topics: Any, code: ErrorCode, *, by_id: bool) -> Steps[dict[str, Any]]:
     """Return the answer that says the same about every partition."""
     name = "topic_id" if by_id else "name"
-    return {
-        "topics": [
-            {
-                name: getattr(topic, name),
-                "partitions": [
-                    {"partition_index": part.partition_index, "error_code": code} for part in topic.partitions
-                ],
-            }
-            for topic in topics
-        ]
-    }
+    answers = []
+    for topic in topics:
+        told = []
+        for part in topic.partitions:
+            told.append({"partition_index": part.partition_index, "error_code": code})
+            yield
+        answers.append({name: getattr(topic, name), "partitions": told})
+        yield
+    return {"topics": answers}
 
 
 def _code(commits: Commits, code: ErrorCode | None, key: Any, part: Any) -> ErrorCode:

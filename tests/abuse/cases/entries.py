@@ -77,7 +77,7 @@ def share_sessions_of_what_is_not_there(subject: Subject) -> None:
     subject.create_topic(f"{READER}-shared")
     for number in range(8):
         with subject.connect(READER, timeout_s=60) as peer:
-            member = _join(peer, f"member-{number}")
+            member = _join(peer, f"member-{number}", f"{READER}-shared")
             for count in (MANY, 18_000):
                 topics = _unknown_topics(count)
                 peer.ask("share_fetch", 1, **member, **_SHARE_FETCH, share_session_epoch=0, topics=topics)
@@ -85,11 +85,11 @@ def share_sessions_of_what_is_not_there(subject: Subject) -> None:
 
 @case()
 def acknowledgements_of_what_is_not_there(subject: Subject) -> None:
-    subject.create_topic(f"{READER}-shared")
+    subject.create_topic(f"{READER}-acknowledged")
     batches = {"first_offset": 0, "last_offset": 0, "acknowledge_types": b"\1"}
     for number in range(4):
         with subject.connect(READER, timeout_s=60) as peer:
-            member = _join(peer, f"member-{number}")
+            member = _join(peer, f"member-{number}", f"{READER}-acknowledged")
             topics = _unknown_topics(1)
             peer.ask("share_fetch", 1, **member, **_SHARE_FETCH, share_session_epoch=0, topics=topics)
             epoch = 1
@@ -100,10 +100,9 @@ def acknowledgements_of_what_is_not_there(subject: Subject) -> None:
             assert epoch == 3
 
 
-def _join(peer: Peer, member_id: str) -> dict[str, str]:
-    member = {"group_id": f"{READER}-group", "member_id": member_id}
-    topics = [f"{READER}-shared"]
-    peer.ask("share_group_heartbeat", 1, **member, member_epoch=0, subscribed_topic_names=topics)
+def _join(peer: Peer, member_id: str, topic: str) -> dict[str, str]:
+    member = {"group_id": f"{topic}-group", "member_id": member_id}
+    peer.ask("share_group_heartbeat", 1, **member, member_epoch=0, subscribed_topic_names=[topic])
     return member
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import UUID
 
@@ -13,10 +13,12 @@ import pytest
 from tests.harness.batches import batch
 from tests.harness.running import TIMEOUT_SECONDS, Client, RunningBroker
 
+from sharecore.broker import config_change
 from sharecore.broker.broker import Broker
 from sharecore.broker.large_requests import Lane
 from sharecore.errors import ErrorCode
 from sharecore.protocol import ApiKey, codec
+from sharecore.waiting.turns import _STEPS_A_TURN, Turns
 
 MANY = 6_000
 """More than are read in the event loop."""
@@ -147,6 +149,73 @@ def test_a_thread_reads_and_answers_produce_to_many_topics(
     (second,) = next_answer.responses[0].partition_responses
     assert (first.error_code, second.base_offset) == (0, first.base_offset + 1)
     assert [name.startswith("sharecore-request") for name in threads] == [True, True]
+
+
+_NAMES = [f"denied-{number}" for number in range(MANY)]
+_PARTITION = [{"partition_index": 0}]
+_DENIED: dict[ApiKey, tuple[int, int, dict[str, Any]]] = {
+    ApiKey.OFFSET_COMMIT: (8, 2, {"topics": [{"name": name, "partitions": _PARTITION} for name in _NAMES]}),
+    ApiKey.TXN_OFFSET_COMMIT: (
+        3,
+        2,
+        {"topics": [{"name": name, "partitions": _PARTITION} for name in _NAMES]},
+    ),
+    ApiKey.ADD_PARTITIONS_TO_TXN: (
+        3,
+        3,
+        {"v3_and_below_topics": [{"name": name, "partitions": [0]} for name in _NAMES]},
+    ),
+    ApiKey.ELECT_LEADERS: (
+        2,
+        2,
+        {
+            "timeout_ms": 5000,
+            "topic_partitions": [{"topic": name, "partitions": [0]} for name in _NAMES],
+        },
+    ),
+    ApiKey.DELETE_TOPICS: (6, 4, {"timeout_ms": 5000, "topics": [{"name": name} for name in _NAMES]}),
+}
+
+
+def test_more_settings_than_a_resource_can_have_are_refused_before_any_is_judged(
+    broker: RunningBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged: list[object] = []
+    monkeypatch.setattr(config_change, "changed", lambda *asked, **_: judged.append(asked))
+    configs = [{"name": f"no.such.{number}", "value": "1"} for number in range(MANY)]
+    for api, version in ((ApiKey.ALTER_CONFIGS, 2), (ApiKey.INCREMENTAL_ALTER_CONFIGS, 1)):
+        resources = [{"resource_type": 4, "resource_name": "1", "configs": configs}]
+        answer = Client(broker.port).ask(api, version, resources=resources)
+        assert [each.error_code for each in answer.responses] == [ErrorCode.INVALID_REQUEST]
+    assert judged == []
+
+
+@pytest.fixture(scope="module")
+def denying(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
+    """A broker that allows its clients nothing."""
+    authorizer = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    settings = {"authorizer.class.name": authorizer, "super.users": "User:nobody"}
+    running = RunningBroker(tmp_path_factory.mktemp("denying"), settings).start()
+    yield running
+    running.stop()
+
+
+@pytest.mark.parametrize("api", _DENIED, ids=lambda api: api.name)
+def test_others_are_served_while_many_entries_are_refused(
+    denying: RunningBroker, api: ApiKey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns: list[None] = []
+    take_turn = Turns._next_turn
+
+    def note(running: Turns) -> None:
+        turns.append(None)
+        take_turn(running)
+
+    monkeypatch.setattr(Turns, "_next_turn", note)
+    version, steps_each, request = _DENIED[api]
+    client = Client(denying.port)
+    client.ask(api, version, **request)
+    assert len(turns) >= steps_each * MANY // _STEPS_A_TURN
 
 
 def test_a_malformed_produce_request_with_many_topics_ends_its_connection(

@@ -13,7 +13,7 @@ from sharecore.coordinator.offset_records import TopicPartition
 from sharecore.coordinator.transactions import ProducerState
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
-from sharecore.waiting import Steps, promise
+from sharecore.waiting import Gather, Steps
 
 _FENCED_SINCE = 2
 
@@ -33,7 +33,7 @@ def _add(context: RequestContext, request: Any) -> Steps[Result]:
             yield
     if not context.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
         # each as often as it is named, unlike in any other answer
-        return _refused(topics, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return (yield from _refused(topics, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
     names = (topic.name for topic in topics if topic.partitions)
     writable = yield from context.may_each(Operation.WRITE, ResourceType.TOPIC, names)
     denied, missing = set[TopicPartition](), set[TopicPartition]()
@@ -44,7 +44,7 @@ def _add(context: RequestContext, request: Any) -> Steps[Result]:
             missing.add(each)
         yield
 
-    def answer(error: KafkaError | None) -> dict[str, Any]:
+    def answer(error: KafkaError | None) -> Steps[dict[str, Any]]:
         code = error.code if error else ErrorCode.NONE
         code = fenced_as_known(code, context.api_version, _FENCED_SINCE)
         codes = dict.fromkeys(partitions, code)
@@ -52,40 +52,33 @@ def _add(context: RequestContext, request: Any) -> Steps[Result]:
         return _answer(codes | dict.fromkeys(denied, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
 
     if missing or denied:
-        return answer(KafkaError(ErrorCode.OPERATION_NOT_ATTEMPTED))
+        return (yield from answer(KafkaError(ErrorCode.OPERATION_NOT_ATTEMPTED)))
     producer = ProducerState(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch)
     transactions = broker.groups.transactions
-    try:
-        return promise(
-            lambda done: transactions.add_partitions(transactional_id, producer, partitions, done),
-            answer,
-        )
-    except KafkaError as error:
-        return answer(error)
+    gather: Gather[None] = Gather()
+    gather.run(None, lambda done: transactions.add_partitions(transactional_id, producer, partitions, done))
+    return broker.turns.after(gather, lambda: answer(gather.outcomes[None]))
 
 
-def _refused(topics: Any, code: ErrorCode) -> dict[str, Any]:
-    return {
-        "results_by_topic_v3_and_below": [
-            {
-                "name": topic.name,
-                "results_by_partition": [
-                    {"partition_index": index, "partition_error_code": code} for index in topic.partitions
-                ],
-            }
-            for topic in topics
-        ]
-    }
+def _refused(topics: Any, code: ErrorCode) -> Steps[dict[str, Any]]:
+    answers = []
+    for topic in topics:
+        told = []
+        for index in topic.partitions:
+            told.append({"partition_index": index, "partition_error_code": code})
+            yield
+        answers.append({"name": topic.name, "results_by_partition": told})
+        yield
+    return {"results_by_topic_v3_and_below": answers}
 
 
-def _answer(codes: dict[TopicPartition, ErrorCode]) -> dict[str, Any]:
-    results: dict[str, list[dict[str, Any]]] = {}
+def _answer(codes: dict[TopicPartition, ErrorCode]) -> Steps[dict[str, Any]]:
+    answers: dict[str, dict[str, Any]] = {}
     for each, code in codes.items():
-        results.setdefault(each.topic, []).append(
-            {"partition_index": each.partition, "partition_error_code": code}
-        )
-    return {
-        "results_by_topic_v3_and_below": [
-            {"name": name, "results_by_partition": some} for name, some in results.items()
-        ]
-    }
+        answer = answers.get(each.topic)
+        if answer is None:
+            answer = answers[each.topic] = {"name": each.topic, "results_by_partition": []}
+        told = {"partition_index": each.partition, "partition_error_code": code}
+        answer["results_by_partition"].append(told)
+        yield
+    return {"results_by_topic_v3_and_below": list(answers.values())}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable
+from itertools import chain
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -37,23 +38,26 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
 
 async def judge_deletions(context: RequestContext, request: Any) -> list[tuple[dict[str, Any], Topic | None]]:
     """Return the answer for each topic that a request names, and the topic where it is to be deleted."""
-    if context.api_version < _TOPICS_SINCE:
-        asked = [(name, None) for name in request.topic_names]
-    else:
-        asked = [(topic.name, topic.topic_id) for topic in request.topics]
-    names = Counter(name for name, topic_id in asked if topic_id is None and name is not None)
-    ids = Counter(topic_id for name, topic_id in asked if name is None and topic_id is not None)
+    pace = context.broker.turns.pace()
+    asked: list[tuple[str | None, UUID | None]] = []
+    names, ids = Counter[Any](), Counter[Any]()
+    judged: list[tuple[dict[str, Any], Topic | None]] = []
+    for name, topic_id in _asked(context, request):
+        asked.append((name, topic_id))
+        if (name is None) == (topic_id is None):
+            judged.append((refused_deletion(name, topic_id), None))
+        elif name is not None:
+            names[name] += 1
+        else:
+            ids[topic_id] += 1
+        await pace.step()
     if has_no_time(request, names | ids):
         late = {"error_code": TIME_IS_OVER.code, "error_message": None}
         return [({"name": name, "topic_id": topic_id} | late, None) for name, topic_id in asked]
-    judged: list[tuple[dict[str, Any], Topic | None]] = [
-        (refused_deletion(*pair), None) for pair in asked if (pair[0] is None) == (pair[1] is None)
-    ]
     rights = await context.finish(_rights(context, names, ids))
-    pace = context.broker.turns.pace()
     met: set[UUID] = set()
     # names first: an id that is given as well is told of with its name, and nothing is deleted
-    for name, topic_id in [*((name, None) for name in names), *((None, topic_id) for topic_id in ids)]:
+    for name, topic_id in chain(((name, None) for name in names), ((None, topic_id) for topic_id in ids)):
         await pace.step()
         answer: dict[str, Any] = {"name": name, "topic_id": topic_id, "error_message": None}
         if topic_id in met and ids[topic_id] == 1:
@@ -74,6 +78,12 @@ async def judge_deletions(context: RequestContext, request: Any) -> list[tuple[d
     return judged
 
 
+def _asked(context: RequestContext, request: Any) -> Iterable[tuple[str | None, UUID | None]]:
+    if context.api_version < _TOPICS_SINCE:
+        return ((name, None) for name in request.topic_names)
+    return ((topic.name, topic.topic_id) for topic in request.topics)
+
+
 class _Rights(NamedTuple):
     """Topics that the client may know of, and delete."""
 
@@ -90,9 +100,17 @@ def _rights(context: RequestContext, names: Iterable[str], ids: Iterable[UUID | 
         return _Rights(EVERY_NAME, EVERY_NAME)
     topics = context.broker.topics
     all_names = dict.fromkeys(names)
-    all_names |= dict.fromkeys(topic.name for each in ids if (topic := topics.by_id(each)) is not None)
+    for each in ids:
+        topic = topics.by_id(each)
+        if topic is not None:
+            all_names[topic.name] = None
+        yield
     seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.TOPIC, all_names)
-    there = [name for name in all_names if name in seen and topics.get(name) is not None]
+    there = []
+    for name in all_names:
+        if name in seen and topics.get(name) is not None:
+            there.append(name)
+        yield
     deletable = yield from context.may_each(Operation.DELETE, ResourceType.TOPIC, there)
     return _Rights(seen, deletable)
 

@@ -16,7 +16,7 @@ _PREFERRED, _UNCLEAN = 0, 1
 def handle(context: RequestContext, request: Any) -> Result:
     refused = refusal(context, request)
     if refused is not None:
-        return refused
+        return context.run(refused)
     topics = context.broker.topics
     if request.topic_partitions is None:
         return {
@@ -25,8 +25,8 @@ def handle(context: RequestContext, request: Any) -> Result:
     return context.run(_elect_all(context, request))
 
 
-def refusal(context: RequestContext, request: Any) -> dict[str, Any] | None:
-    """Return the answer to a request that is refused as a whole; None where it is not."""
+def refusal(context: RequestContext, request: Any) -> Steps[dict[str, Any]] | None:
+    """Return what makes the answer to a request that is refused as a whole; None where it is not."""
     if not context.may(Operation.ALTER, ResourceType.CLUSTER):
         return _refused(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if request.timeout_ms <= 0:
@@ -49,20 +49,16 @@ def _elect_all(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:
     return {"replica_election_results": results}
 
 
-def _refused(request: Any, code: ErrorCode, text: str | None = None) -> dict[str, Any]:
-    return {
-        "error_code": code,
-        "replica_election_results": [
-            {
-                "topic": asked.topic,
-                "partition_result": [
-                    {"partition_id": index, "error_code": code, "error_message": text}
-                    for index in asked.partitions
-                ],
-            }
-            for asked in request.topic_partitions or ()
-        ],
-    }
+def _refused(request: Any, code: ErrorCode, text: str | None = None) -> Steps[dict[str, Any]]:
+    results = []
+    for asked in request.topic_partitions or ():
+        partitions = []
+        for index in asked.partitions:
+            partitions.append({"partition_id": index, "error_code": code, "error_message": text})
+            yield
+        results.append({"topic": asked.topic, "partition_result": partitions})
+        yield
+    return {"error_code": code, "replica_election_results": results}
 
 
 def _elect(context: RequestContext, name: str, index: int) -> dict[str, Any]:

@@ -20,7 +20,8 @@ def handle(context: RequestContext, request: Any) -> Result:
     retention_ms = getattr(request, "retention_time_ms", NO_TIME)
     expire_ms = NO_TIME if retention_ms == NO_TIME else context.broker.clock.now_ms() + retention_ms
     if not context.may(Operation.READ, ResourceType.GROUP, request.group_id):
-        return refuse_all(request.topics, ErrorCode.GROUP_AUTHORIZATION_FAILED, by_id=by_id)
+        code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+        return context.run(refuse_all(request.topics, code, by_id=by_id))
     return context.run(_commit(context, request, expire_ms, by_id=by_id))
 
 

@@ -24,9 +24,10 @@ def handle(context: RequestContext, request: Any) -> Result:
     by_id = context.api_version >= _IDS_SINCE
     if not context.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
         code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        return refuse_all(request.topics, code, by_id=by_id)
+        return context.run(refuse_all(request.topics, code, by_id=by_id))
     if not context.may(Operation.READ, ResourceType.GROUP, request.group_id):
-        return refuse_all(request.topics, ErrorCode.GROUP_AUTHORIZATION_FAILED, by_id=by_id)
+        code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+        return context.run(refuse_all(request.topics, code, by_id=by_id))
     return context.run(_commit(context, request))
 
 

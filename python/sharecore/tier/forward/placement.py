@@ -43,7 +43,7 @@ async def elect(forwarder: RequestForwarder, context: RequestContext, request: A
     """Elects leaders, of all topics that clients reach where none is named."""
     refused = elect_leaders.refusal(context, request)
     if refused is not None:
-        return refused
+        return await context.finish(refused)
     everything = request.topic_partitions is None
     named = await _all_partitions(forwarder, context) if everything else request.topic_partitions
     asked = request._replace(topic_partitions=named)
