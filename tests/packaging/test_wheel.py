@@ -64,7 +64,7 @@ def test_metadata() -> None:
     assert metadata["License-Expression"] == "Apache-2.0"
     assert metadata["Requires-Python"] == ">=3.11"
     assert set(metadata.get_all("Provides-Extra") or []) == {
-        "broker", "celery", "dramatiq", "keda", "page", "spark", "taskiq",
+        "broker", "celery", "dramatiq", "keda", "page", "schedules", "spark", "taskiq",
     }  # fmt: skip
 
 
