@@ -6,6 +6,8 @@ import logging
 import os
 import signal
 import time
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Annotated, Any, Optional
 
 import typer
@@ -129,7 +131,7 @@ def add(
         cluster = Cluster(bootstrap, setting, command_config, timeout)
         cluster.check()
         now_ms = round(time.time() * 1000)
-        _write(cluster, topic, key, value, schedule.as_headers())
+        _write(cluster, topic, [key], os.fsencode(value), schedule.as_headers())
         due_ms = schedule.first(now_ms)
         when = "never" if due_ms is None else show_time(due_ms)
         typer.echo(f"schedule {key}: to {target}, first at {when}")
@@ -148,9 +150,7 @@ def cancel(
     with failures_in_one_line():
         cluster = Cluster(bootstrap, setting, command_config, timeout)
         cluster.check()
-        for key in keys:
-            _write(cluster, topic, key, None, [])
-            typer.echo(f"schedule {key}: canceled")
+        _write(cluster, topic, keys, None, (), lambda key: typer.echo(f"schedule {key}: canceled"))
 
 
 @schedules.command("list", short_help="List the schedules.")
@@ -211,7 +211,15 @@ def _fields(entry: Any) -> dict[str, Any]:
     }
 
 
-def _write(cluster: Cluster, topic: str, key: str, value: str | None, headers: list[Any]) -> None:
+def _write(
+    cluster: Cluster,
+    topic: str,
+    keys: Sequence[str],
+    value: bytes | None,
+    headers: Sequence[Any],
+    written: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Write a record with each of these keys; call `written` with a key once the cluster has its record."""
     from sharecore.cli.producing import Records
 
     chosen = confluent_settings(cluster)
@@ -219,6 +227,8 @@ def _write(cluster: Cluster, topic: str, key: str, value: str | None, headers: l
     seconds = cluster.timeout or _SECONDS
     chosen["delivery.timeout.ms"] = round(seconds * 1000)
     with Records(chosen, seconds) as records:
-        content = None if value is None else os.fsencode(value)
-        records.send(topic, content, os.fsencode(key), partition=-1, headers=tuple(headers))
+        for key in keys:
+            records.send(
+                topic, value, os.fsencode(key), headers=tuple(headers), written=partial(written, key)
+            )
         records.finish()

@@ -7,11 +7,11 @@ from contextlib import closing
 from itertools import islice
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from sharecore.schedules.index import Entry, Index
-from sharecore.schedules.topics import changes_of, read_state, read_waiting, state_topic
+from sharecore.schedules.topics import changes_of, read_state, read_to_end, state_topic
 
 
 def list_all(settings: Mapping[str, Any], topic: str, limit: int, seconds: float) -> tuple[list[Entry], int]:
@@ -32,5 +32,6 @@ def list_all(settings: Mapping[str, Any], topic: str, limit: int, seconds: float
             position = 0
             if state_topic(topic) in there:
                 position = read_state(settings, topic, partition, index)
-            index.change(changes_of(read_waiting(settings, topic, partition, position)))
+            for messages in read_to_end(settings, TopicPartition(topic, partition, position)):
+                index.change(changes_of(messages))
         return list(islice(index, limit)), len(index)

@@ -64,7 +64,7 @@ def read_state(settings: Mapping[str, Any], topic: str, partition: int, index: I
     """
     position = 0
     place = TopicPartition(state_topic(topic), partition, OFFSET_BEGINNING)
-    for messages in _batches(settings, place):
+    for messages in read_to_end(settings, place):
         changes: list[tuple[bytes, Entry | None]] = []
         for message in messages:
             key, value = message.key() or b"", message.value()
@@ -78,11 +78,6 @@ def read_state(settings: Mapping[str, Any], topic: str, partition: int, index: I
                 changes.append((key[1:], Entry(due_ms, read_schedule(key[1:], value, headers))))
         index.change(changes)
     return position
-
-
-def read_waiting(settings: Mapping[str, Any], topic: str, partition: int, offset: int) -> list[Message]:
-    """Return the schedules that the scheduler has not read yet."""
-    return [each for some in _batches(settings, TopicPartition(topic, partition, offset)) for each in some]
 
 
 def changes_of(messages: Iterable[Message]) -> list[tuple[bytes, Entry | None]]:
@@ -115,7 +110,7 @@ def _headers(message: Message) -> list[Pair]:
     ]
 
 
-def _batches(settings: Mapping[str, Any], place: TopicPartition) -> Iterator[list[Message]]:
+def read_to_end(settings: Mapping[str, Any], place: TopicPartition) -> Iterator[list[Message]]:
     """Yield what committed transactions have written to a partition, up to its present end."""
     consumer = Consumer(
         {

@@ -35,7 +35,7 @@ pub(crate) struct PyLeaders {
 }
 
 impl PyLeaders {
-    /// As `found`; one that was found before is had without Python's hashes.
+    /// Finds a leader as `found` does, but takes one that it has found before without a look-up in Python's dictionaries.
     pub(crate) fn find<'py>(
         leaders: &Bound<'py, Self>,
         group_id: &Bound<'py, PyString>,
@@ -163,7 +163,7 @@ impl PySessions {
         })
     }
 
-    /// The session of a member that a request goes on with; see `resume`.
+    /// Finds the session that a member's request continues; see `resume`.
     pub(crate) fn find<'py>(
         sessions: &Bound<'py, PyAny>,
         group_id: &Bound<'py, PyAny>,

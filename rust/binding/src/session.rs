@@ -51,7 +51,7 @@ fn tuples(
 }
 
 impl PyShareSession {
-    /// Whether it is the session of a member that goes on.
+    /// Whether it is the open session of this member.
     pub(crate) fn is_of(&self, py: Python<'_>, group_id: &str, member_id: &str) -> PyResult<bool> {
         Ok(!self.is_closed
             && self.member_id.bind(py).to_str()? == member_id

@@ -34,7 +34,7 @@ impl ShareServices {
         })
     }
 
-    /// The session that a request goes on with: mostly the one that was last used on its connection.
+    /// Finds the session that a request continues: mostly the one that its connection used last.
     pub(crate) fn resume<'py>(
         &self,
         connection: &Bound<'py, PyAny>,

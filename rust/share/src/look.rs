@@ -85,7 +85,7 @@ impl Look {
         self.is_gathering = false;
     }
 
-    /// Whether it acquires records at the moment: a partition that fails meanwhile is told of by what it gives.
+    /// Whether it is acquiring records now; a partition that fails meanwhile returns its error with what it gives.
     pub fn is_gathering(&self) -> bool {
         self.is_gathering
     }

@@ -56,7 +56,7 @@ def test_a_session_goes_on_over_another_connection_and_ends_for_both(
     produce(broker, topic, 1)
     assert acquired(member.fetch(0)) == {0: [(0, 0, 1)]}
     first, member.client = member.client, broker.connect()
-    assert member.fetch().error_code == 0, "the session is had over the second connection"
+    assert member.fetch().error_code == 0, "the second connection continues the session"
     second, member.client = member.client, first
     assert member.fetch(0, epoch=0).error_code == 0, "a new session takes the place of the old one"
     member.client = second

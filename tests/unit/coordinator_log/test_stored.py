@@ -15,7 +15,7 @@ from sharecore.waiting import Spans
 
 
 class Broken(Spans):
-    """A table of times that fails where it is told of one."""
+    """A table of times that raises when a time is added."""
 
     def add(self, took_ms: float, items: int = 1, *, failed: bool = False) -> None:
         raise RuntimeError("the table of times is broken")

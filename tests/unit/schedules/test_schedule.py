@@ -13,8 +13,17 @@ from sharecore.errors import ConfigError
 BERLIN = ZoneInfo("Europe/Berlin")
 
 
-def ms(*when: int, zone: ZoneInfo = BERLIN) -> int:
-    return round(datetime(*when, tzinfo=zone).timestamp() * 1000)  # type: ignore[arg-type, misc]
+def ms(
+    year: int,
+    month: int,
+    day: int,
+    hour: int = 0,
+    minute: int = 0,
+    second: int = 0,
+    *,
+    zone: ZoneInfo = BERLIN,
+) -> int:
+    return round(datetime(year, month, day, hour, minute, second, tzinfo=zone).timestamp() * 1000)
 
 
 def dues(schedule: Schedule, written_ms: int, count: int) -> list[int | None]:

@@ -24,7 +24,7 @@ NAMES = (
 
 
 def number_of(configs: Configs | None, name: str) -> int | None:
-    """Return a setting that is a whole number; None where it may not be seen, or does not exist."""
+    """Return a setting that is a whole number; None if it does not exist, or the worker may not read it."""
     value = _value(configs, name)
     return None if value is None else int(value)
 
@@ -35,7 +35,7 @@ def waits_after_release(configs: Configs | None) -> bool:
 
 
 def order_of(configs: Configs | None) -> Order | None:
-    """Return the group's order; None where it has none, or it may not be seen."""
+    """Return the group's order; None if it has none, or the worker may not read it."""
     ordering = _value(configs, _ORDERING)
     if ordering not in ("key", "partition"):
         return None

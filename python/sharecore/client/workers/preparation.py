@@ -69,10 +69,10 @@ class GroupLimits:
     """The group's settings that concern a worker.
 
     Args:
-        delivery_limit: None where it may not be seen.
+        delivery_limit: None if the worker may not read it.
         window: records in flight that a share partition may have.
         waits: a record that is released comes back after the group's back-off.
-        order: None where there is none, or it may not be seen.
+        order: None if there is none, or the worker may not read it.
     """
 
     delivery_limit: int | None

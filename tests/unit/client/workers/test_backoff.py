@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from tests.unit.client.scripted import ScriptedBroker
@@ -138,12 +139,12 @@ async def test_a_worker_that_stops_gives_back_at_once_what_waits_to_be_released(
         ({"retry": Backoff(), "backoff": Backoff()}, "give one of them"),
     ],
 )
-def test_options_that_contradict_each_other_are_refused(options: dict[str, object], said: str) -> None:
+def test_options_that_contradict_each_other_are_refused(options: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
-        worker("topic", **options)  # type: ignore[arg-type]
+        worker("topic", **options)
 
 
 @pytest.mark.parametrize("values", [{"jitter": 1.5}, {"jitter": -0.1}, {"factor": float("inf")}])
-def test_waits_out_of_range_are_refused(values: dict[str, float]) -> None:
+def test_waits_out_of_range_are_refused(values: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):
-        Backoff(**values)  # type: ignore[arg-type]
+        Backoff(**values)
