@@ -37,6 +37,7 @@ serve: .venv/.installed ## run a broker on localhost:9092 with its data in ./dat
 test: ## everything: lints, cargo test, pytest on the installed wheel
 	@$(MAKE) --jobs=4 --output-sync=target testable lint rust-test compiled-tests
 	@$(MAKE) pytest
+	@echo "every check and test has passed"
 
 unit: .venv-test/.installed ## quick tests only: unit, tidy
 	$(PYTEST) tests/unit tests/tidy
