@@ -52,7 +52,16 @@ check-packaging: .venv/.installed .venv-tools/.installed ## container file, comp
 	.venv-audit/bin/pip install -q 'pip-audit>=2.9,<3'
 	@touch $@
 
-advisories: .venv/.installed .venv-audit/.created ## look for known vulnerabilities in what is installed and linked in (takes the network and cargo-deny)
-	@.ci/need cargo deny
-	.venv-audit/bin/pip-audit --path "$$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
-	cargo deny --locked check advisories
+CARGO_AUDIT := 0.22.2
+build/tools/bin/cargo-audit:
+	@.ci/need cargo
+	cargo install --quiet --locked --root build/tools cargo-audit@$(CARGO_AUDIT)
+
+# neither sharecore, which is on no index, nor what every environment starts with
+build/audited.txt: .venv/.installed FORCE
+	.venv/bin/pip freeze --exclude sharecore > $@
+
+# without --strict pip-audit passes over every package that its database cannot be asked for, and succeeds
+advisories: build/audited.txt .venv-audit/.created build/tools/bin/cargo-audit ## look for known vulnerabilities in what is installed and linked in (takes the network)
+	.venv-audit/bin/pip-audit --strict --disable-pip --no-deps -r $<
+	build/tools/bin/cargo-audit audit

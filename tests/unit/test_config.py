@@ -289,6 +289,8 @@ def test_property_files_are_read_as_java_does(tmp_path: Path) -> None:
     }
     with pytest.raises(ConfigError, match="cannot be read"):
         read_properties(tmp_path / "missing.properties")
+    with pytest.raises(ConfigError, match=r"/dev/zero: cannot be read: more than \d+ bytes"):
+        read_properties("/dev/zero")
 
 
 def test_unknown_names_are_told_from_kafkas() -> None:

@@ -16,6 +16,8 @@ from sharecore.errors import ConfigError
 
 _CLOSE = 0.88
 """How alike two names are of which one is a misspelling of the other, between 0 and 1."""
+_BYTES_MAX = 4 << 20
+"""A device may be named by mistake, and reading it may never end. Named pipes are read: shells make some."""
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
@@ -26,9 +28,13 @@ def read_properties(path: str | Path) -> dict[str, str]:
         ConfigError: the file cannot be read.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        with Path(path).open("rb") as file:
+            content = file.read(_BYTES_MAX + 1)
+        text = content.decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {error}") from error
+    if len(content) > _BYTES_MAX:
+        raise ConfigError(f"{path}: cannot be read: more than {_BYTES_MAX} bytes")
     return parse_properties(text)
 
 

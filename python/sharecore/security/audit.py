@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 from logging.handlers import WatchedFileHandler
 from typing import NamedTuple
 
+from sharecore.errors import ConfigError
 from sharecore.logs import LogGuard, LogThread, cut, shorten, unquoted
 from sharecore.security.acl import Operation, ResourceType
+from sharecore.security.files import open_to_append
 from sharecore.security.principal import Principal
 
 AUDIT = "sharecore.audit"
 log = logging.getLogger(AUDIT)
+_security_log = logging.getLogger("sharecore.security")
 
 
 _NAMED_MAX = 100
@@ -84,14 +89,39 @@ def write_to(path: str, *, allowed: bool) -> None:
         allowed: also what is allowed.
 
     Raises:
-        OSError: it cannot be written.
+        ConfigError: it cannot be written, or is no regular file.
     """
-    handler = LogThread(WatchedFileHandler(path))
+    try:
+        handler = LogThread(_AuditFile(path))
+    except OSError as error:
+        text = (
+            f"sharecore.audit.log={path}: cannot be written: {error.strerror or error}; name a regular file"
+        )
+        raise ConfigError(text) from error
     handler.setFormatter(_JsonLines())
     handler.addFilter(LogGuard())
     log.handlers[:] = [handler]
     log.propagate = False
     log.setLevel(logging.DEBUG if allowed else logging.INFO)
+
+
+class _AuditFile(WatchedFileHandler):
+    """Appends to a regular file; the log of the broker says when it cannot."""
+
+    def _open(self) -> TextIOWrapper:
+        return open(open_to_append(self.baseFilename), "a", encoding="utf-8")
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            super().emit(record)
+        except OSError:  # it was moved away, and cannot be opened anew
+            self.handleError(record)
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        reason = sys.exc_info()[1]
+        _security_log.error(
+            "%s: decisions are missing in it, as it cannot be written: %s", self.baseFilename, reason
+        )
 
 
 class _JsonLines(logging.Formatter):

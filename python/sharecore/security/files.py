@@ -1,7 +1,8 @@
-"""Files that settings name, read within bounds."""
+"""Files that settings name, read within bounds, and files that are appended to."""
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 
@@ -9,6 +10,7 @@ FILE_BYTES_MAX = 4 << 20
 """No key store, list of authorities or key set comes near it."""
 READ_SECONDS_MAX = 10.0
 """For so long a file is waited for, such as one of a mount that hangs."""
+_AT_ONCE = os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
 
 def read_file(path: str | os.PathLike[str], bytes_max: int = FILE_BYTES_MAX) -> bytes:
@@ -19,11 +21,9 @@ def read_file(path: str | os.PathLike[str], bytes_max: int = FILE_BYTES_MAX) -> 
     Raises:
         OSError: it cannot be read, is no regular file, or has more than `bytes_max` bytes.
     """
-    number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    number = os.open(path, os.O_RDONLY | _AT_ONCE)
     try:
-        status = os.fstat(number)
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError("not a regular file")
+        status = _regular(number)
         if status.st_size > bytes_max:
             raise OSError(f"{status.st_size} bytes; at most {bytes_max} are read")
         with open(number, "rb", closefd=False) as file:
@@ -33,3 +33,30 @@ def read_file(path: str | os.PathLike[str], bytes_max: int = FILE_BYTES_MAX) -> 
     if len(content) > bytes_max:
         raise OSError(f"more than {bytes_max} bytes")
     return content
+
+
+def open_to_append(path: str | os.PathLike[str]) -> int:
+    """Open a regular file to append to it, and return its descriptor; create it for its owner alone.
+
+    Raises:
+        OSError: it cannot be opened, or is no regular file.
+    """
+    try:
+        number = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | _AT_ONCE, 0o600)
+    except OSError as error:
+        if error.errno == errno.ENXIO:  # a socket, or a named pipe that nobody reads
+            raise OSError("not a regular file") from None
+        raise
+    try:
+        _regular(number)
+    except OSError:
+        os.close(number)
+        raise
+    return number
+
+
+def _regular(number: int) -> os.stat_result:
+    status = os.fstat(number)
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError("not a regular file")
+    return status
