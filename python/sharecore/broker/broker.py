@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -122,26 +122,11 @@ class Broker(Services):
         await check_hosts(self.hosts, self.static_config)
         await self.backend.open(self)
         try:
-            if self.metrics is not None:
-                self.metrics_port = await self.metrics.start()
-            if self.page is not None:
-                self.page_port = self.page.bind()
-            await self._start_services()
-            await self.transport.settled()
-            await self._bind()
-            await self.backend.join(self)
-            self._listen()
-            await self.backend.begin(self)
-            if self.metrics is not None:
-                self.metrics.ready()
-            if self.page is not None:
-                self.page.start()
+            async with AsyncExitStack() as undo:  # what a start that fails has begun
+                undo.push_async_callback(self.backend.close)
+                await self._begin(undo)
+                undo.pop_all()
         except BaseException as error:
-            if self.metrics is not None:
-                self.metrics.stop()
-            if self.page is not None:
-                await self.page.stop()
-            await self.backend.close()
             if isinstance(error, DamagedLog) or _is_unreadable(error):
                 data_dir = self.config.data_dir
                 raise OSError(
@@ -149,6 +134,28 @@ class Broker(Services):
                     f"`sharecore store salvage {data_dir} --to NEWDIR` keeps the rest"
                 ) from error
             raise
+
+    async def _begin(self, undo: AsyncExitStack) -> None:
+        if self.metrics is not None:
+            undo.callback(self.metrics.stop)
+            self.metrics_port = await self.metrics.start()
+        if self.page is not None:
+            undo.push_async_callback(self.page.stop)
+            self.page_port = self.page.bind()
+        await self._start_services(undo)
+        undo.callback(self.transport.stop)
+        await self.transport.settled()
+        undo.push_async_callback(self.server.close)
+        await self._bind()
+        await self.backend.join(self)
+        undo.callback(self.backend.end)
+        undo.callback(self.mechanisms.stop)
+        self._listen()
+        await self.backend.begin(self)
+        if self.metrics is not None:
+            self.metrics.ready()
+        if self.page is not None:
+            self.page.start()
 
     def _publish_checks(self) -> None:
         """Say what requests have to ask: an authorizer, features, quotas, the leaders of partitions."""
@@ -159,7 +166,7 @@ class Broker(Services):
             leaders=not self.cluster.leads_all,
         )
 
-    async def _start_services(self) -> None:
+    async def _start_services(self, undo: AsyncExitStack) -> None:
         backend = self.backend
         self.served = backend.served if self._telemetry is None else {**backend.served, **TELEMETRY}
         self.identity, self.catalogue, self.cluster = backend.identity, backend.catalogue, backend.cluster
@@ -231,7 +238,9 @@ class Broker(Services):
             self._lock_time,
         )
         self.features.on_change(self.share.broker_reconfigured)
+        undo.callback(self.groups.stop)
         self.groups.start()
+        undo.callback(self.share.stop)
         self.share.start()
 
     def _dead_letters(self, loop: asyncio.AbstractEventLoop) -> DeadLetterOffice:

@@ -12,6 +12,7 @@ from tests.harness.running import Client, RunningBroker
 
 from sharecore.broker.backend import Host
 from sharecore.broker.broker import Broker
+from sharecore.broker.page import BrokerPage
 from sharecore.broker.store_backend import StoreBackend
 from sharecore.config import BrokerConfig
 from sharecore.errors import ConfigError
@@ -192,3 +193,31 @@ def test_clients_are_let_in_when_it_is_known_who_leads_what(tmp_path: Path) -> N
 
     asyncio.run(test())
     assert backend.refused
+
+
+def test_a_start_that_fails_at_its_end_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(page: BrokerPage) -> None:
+        raise ConfigError("no page")
+
+    async def start() -> None:
+        await asyncio.sleep(0)
+        before = asyncio.all_tasks()
+        with pytest.raises(ConfigError, match="no page"):
+            await broker.start()
+        for port in (broker.listeners["PLAINTEXT"].port, broker.metrics_port, broker.page_port):
+            assert port
+            with pytest.raises(ConnectionRefusedError):
+                await asyncio.open_connection("127.0.0.1", port)
+        assert asyncio.all_tasks() == before
+
+    monkeypatch.setattr(BrokerPage, "start", fail)
+    settings = {
+        "listeners": "PLAINTEXT://127.0.0.1:0",
+        "log.dirs": str(tmp_path),
+        "sharecore.page.listener": "127.0.0.1:0",
+        "sharecore.metrics.listener": "127.0.0.1:0",
+    }
+    broker = Broker(BrokerConfig.from_properties(settings))
+    asyncio.run(start())
