@@ -6,6 +6,11 @@ pub type Offset = i64;
 /// The highest offset that a record may have: a window behind it still has an end, and an offset behind that.
 pub(crate) const OFFSET_MAX: Offset = Offset::MAX - 2;
 
+const _: () = assert!(
+    OFFSET_MAX < Offset::MAX - 1,
+    "a window has an end, and an offset behind it"
+);
+
 /// The offset after one that a record may have. This cannot wrap, and to ask whether it does would cost a branch wherever
 /// runs meet.
 pub(crate) fn after(offset: Offset) -> Offset {
@@ -42,7 +47,9 @@ impl OffsetRange {
     /// How many offsets a range holds that is not empty.
     pub(crate) fn length(self) -> i64 {
         debug_assert!(!self.is_empty(), "a range of something");
-        after(self.last).wrapping_sub(self.first)
+        let length = after(self.last).wrapping_sub(self.first);
+        debug_assert!(length > 0, "more offsets than there can be: {self:?}");
+        length
     }
 
     /// Whether nothing lies in the range.

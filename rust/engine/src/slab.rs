@@ -35,6 +35,10 @@ impl<T: Default, const CHUNK: usize> Slab<T, CHUNK> {
     #[inline(always)]
     pub(crate) fn insert(&mut self, value: T) -> u32 {
         let index = self.free.pop().unwrap_or_else(|| self.grow());
+        debug_assert!(
+            (self.pinned.saturating_sub(1)..self.next).contains(&index),
+            "a number that was not given, or stays"
+        );
         self[index] = value;
         index
     }
@@ -42,11 +46,16 @@ impl<T: Default, const CHUNK: usize> Slab<T, CHUNK> {
     #[cold]
     fn grow(&mut self) -> u32 {
         let index = self.next;
+        assert!(index < u32::MAX, "the last number stands for none");
         self.next += 1;
         if index as usize / CHUNK == self.chunks.len() {
             let chunk = std::array::from_fn(|_| T::default());
             self.chunks.push(Box::new(chunk));
         }
+        assert!(
+            (index as usize) < CHUNK * self.chunks.len(),
+            "a number without a place"
+        );
         index
     }
 
@@ -54,7 +63,9 @@ impl<T: Default, const CHUNK: usize> Slab<T, CHUNK> {
     pub(crate) fn pin(&mut self, value: T) -> u32 {
         debug_assert_eq!(self.next, self.pinned, "others have come before");
         self.pinned += 1;
-        self.insert(value)
+        let index = self.insert(value);
+        assert_eq!(index + 1, self.pinned, "the first numbers are pinned");
+        index
     }
 }
 
@@ -62,6 +73,14 @@ impl<T, const CHUNK: usize> Slab<T, CHUNK> {
     /// Frees a number; its value stays until the number is used again.
     #[inline]
     pub(crate) fn free(&mut self, index: u32) {
+        debug_assert!(
+            (self.pinned..self.next).contains(&index),
+            "a number that was not given, or stays"
+        );
+        debug_assert!(
+            self.free.len() < (self.next - self.pinned) as usize,
+            "more is freed than was given"
+        );
         if self.free.capacity() == 0 {
             self.free.reserve(ROOM);
         }

@@ -10,6 +10,11 @@ use crate::record_state::RecordState;
 /// Bytes that one batch takes.
 pub const ENCODED_LEN: usize = 8 + 8 + 1 + 2 + 1;
 
+const _: () = assert!(
+    ENCODED_LEN == 2 * size_of::<Offset>() + size_of::<u8>() + size_of::<u16>() + 1,
+    "two offsets, a state, a count and no tagged fields"
+);
+
 /// The longest state batch that is accepted.
 const LENGTH_MAX: Offset = 1 << 48;
 
@@ -41,8 +46,14 @@ pub fn decode(bytes: &[u8], out: &mut Vec<StateBatch>) -> Result<(), Malformed> 
                 && i16::try_from(batch.delivery_count).is_ok()
                 && chunk[19] == 0
         });
-        out.push(batch.ok_or(Malformed::Batch(index))?);
+        let batch = batch.ok_or(Malformed::Batch(index))?;
+        debug_assert!(
+            0 <= batch.first && batch.first <= batch.last,
+            "a batch of nothing: {batch:?}"
+        );
+        out.push(batch);
     }
+    debug_assert!(out.len() >= chunks.len(), "as many batches as were read");
     Ok(())
 }
 
@@ -57,8 +68,12 @@ fn read(chunk: &[u8; ENCODED_LEN]) -> Option<StateBatch> {
 
 /// Writes a list of batches into `out`, which has exactly [`ENCODED_LEN`] bytes for each.
 pub fn encode(batches: &[StateBatch], out: &mut [u8]) {
+    assert_eq!(
+        out.len(),
+        ENCODED_LEN * batches.len(),
+        "there is exactly the room that the batches take"
+    );
     let (chunks, _) = out.as_chunks_mut::<ENCODED_LEN>();
-    debug_assert_eq!(chunks.len(), batches.len());
     for (batch, chunk) in batches.iter().zip(chunks) {
         chunk[..8].copy_from_slice(&batch.first.to_be_bytes());
         chunk[8..16].copy_from_slice(&batch.last.to_be_bytes());
@@ -95,6 +110,11 @@ pub fn pass_acknowledged(start_offset: i64, batches: &[StateBatch]) -> (i64, usi
         }
         passed += 1;
     }
+    debug_assert!(start >= start_offset, "the start offset never falls");
+    debug_assert!(
+        batches[..passed].iter().all(|batch| batch.last < start),
+        "a batch that was passed lies below the start offset"
+    );
     (start, passed)
 }
 

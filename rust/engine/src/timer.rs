@@ -26,6 +26,8 @@ const CHUNK: usize = 32;
 /// The deadline of a timer that does not run, and of the entries that hold the rings together.
 const STOPPED: u64 = u64::MAX;
 
+const _: () = assert!(RINGS as usize <= CHUNK, "the rings are in the first chunk");
+
 #[derive(Clone, Debug, Default)]
 struct Entry<T> {
     deadline: Unaligned,
@@ -71,6 +73,7 @@ impl<T: Default> Timers<T> {
         });
         self.entries[prev].next = index;
         self.entries[next].prev = index;
+        debug_assert!(self.is_linked(index), "a timer out of its order");
         index
     }
 
@@ -83,6 +86,7 @@ impl<T: Default> Timers<T> {
         self.entries[next].prev = index;
         let entry = &mut self.entries[index];
         (entry.deadline, entry.next, entry.prev) = (deadline.into(), next, prev);
+        debug_assert!(self.is_linked(index), "a timer out of its order");
     }
 
     /// Chooses the ring of a timer that begins; returns when the timer ends.
@@ -92,24 +96,31 @@ impl<T: Default> Timers<T> {
         if duration != self.duration {
             self.change_duration(duration);
         }
+        debug_assert!(deadline < STOPPED, "a timer that never ends");
+        debug_assert!(
+            self.entries.get(self.ring).is_some(),
+            "a ring that is not there"
+        );
         deadline
     }
 
     /// Has timers of another duration join the other ring, so that those of the one before stay in order.
     #[cold]
     fn change_duration(&mut self, duration: u64) {
+        assert_ne!(self.duration, duration, "nothing changes");
         self.duration = duration;
         if self.entries.get(0).is_some() {
             self.ring = (self.ring + 1) % RINGS;
             return;
         }
         for ring in 0..RINGS {
-            self.entries.pin(Entry {
+            let pinned = self.entries.pin(Entry {
                 deadline: STOPPED.into(),
                 next: ring,
                 prev: ring,
                 value: T::default(),
             });
+            assert_eq!(pinned, ring, "a ring is known by its number");
         }
     }
 }
@@ -139,6 +150,7 @@ impl<T> Timers<T> {
 
     /// Forgets a timer and its value, whether it runs or has run out.
     pub fn remove(&mut self, index: u32) {
+        debug_assert!(index >= RINGS, "what holds a ring together is no timer");
         self.unlink(index);
         self.entries.free(index);
     }
@@ -166,7 +178,21 @@ impl<T> Timers<T> {
         while deadline + 1 < u64::from(self.entries[prev].deadline).wrapping_add(1) {
             prev = self.entries[prev].prev;
         }
+        debug_assert!(
+            prev == self.ring || prev >= RINGS,
+            "the place is in another ring"
+        );
         prev
+    }
+
+    /// Whether a timer that runs stands between those that end no later and no earlier, and they know it.
+    fn is_linked(&self, index: u32) -> bool {
+        let entry = &self.entries[index];
+        let (prev, next) = (&self.entries[entry.prev], &self.entries[entry.next]);
+        let deadline = u64::from(entry.deadline);
+        let follows = entry.prev < RINGS || u64::from(prev.deadline) <= deadline;
+        let precedes = entry.next < RINGS || deadline <= u64::from(next.deadline);
+        prev.next == index && next.prev == index && follows && precedes
     }
 
     /// Takes an entry out of its ring, if it is in one.
@@ -174,6 +200,10 @@ impl<T> Timers<T> {
     fn unlink(&mut self, index: u32) {
         let entry = &self.entries[index];
         let (next, prev) = (entry.next, entry.prev);
+        debug_assert!(
+            self.entries[prev].next == index && self.entries[next].prev == index,
+            "its neighbors do not know the timer"
+        );
         self.entries[prev].next = next;
         self.entries[next].prev = prev;
     }
@@ -198,10 +228,13 @@ impl<T> Timers<T> {
         if deadline > now.min(STOPPED - 1) {
             return None;
         }
+        debug_assert!(index >= RINGS, "what holds a ring together never ends");
         self.unlink(index);
         let entry = &mut self.entries[index];
         entry.deadline = STOPPED.into();
         (entry.next, entry.prev) = (index, index);
+        debug_assert!(self.deadline(index).is_none(), "it has run out");
+        debug_assert!(deadline <= self.first().0, "another ended before");
         Some(index)
     }
 

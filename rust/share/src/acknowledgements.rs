@@ -3,13 +3,18 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use sharecore_engine::AckBatch;
+use sharecore_engine::{AckBatch, AckType};
 use sharecore_wire::typed::common::AcknowledgementBatch;
 
 use crate::PartitionId;
 
 /// The acknowledge type that renews a lock; those above it there are not.
 const RENEW: u8 = 4;
+
+const _: () = assert!(
+    RENEW == AckType::Renew as u8,
+    "a number of the protocol's, which the engine knows, too"
+);
 
 /// What is acknowledged of one partition.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,6 +61,11 @@ pub fn last_of_each<'m, 'a: 'm>(
         }
     }
     kept.truncate(count);
+    debug_assert_eq!(kept.len(), places.len(), "each is kept once");
+    debug_assert!(
+        places.iter().all(|(id, place)| kept[*place].id == *id),
+        "each is at its place"
+    );
     kept
 }
 
@@ -102,6 +112,7 @@ pub fn refusal<E>(
 
 /// The batches as the engine takes them.
 pub fn batches_of<'a>(batches: &[AcknowledgementBatch<'a>]) -> impl Iterator<Item = AckBatch<'a>> {
+    debug_assert!(are_sound(batches, true), "who is refused gets no further");
     batches.iter().map(|batch| AckBatch {
         first: batch.first_offset,
         last: batch.last_offset,

@@ -16,6 +16,7 @@ impl Alarm {
             return None;
         }
         self.due_ms = Some(due_ms);
+        debug_assert!(self.is_set(), "a timer is set");
         Some(due_ms.saturating_sub(now_ms))
     }
 
@@ -69,7 +70,9 @@ impl<T> Deadlines<T> {
     /// After how many milliseconds a timer is to be set; see [`Alarm::set`].
     pub fn arm(&mut self, now_ms: i64) -> Option<i64> {
         let (&(due_ms, _), _) = self.waiting.first_key_value()?;
-        self.alarm.set(due_ms, now_ms)
+        let delay_ms = self.alarm.set(due_ms, now_ms);
+        debug_assert!(self.alarm.is_set(), "nothing would end at its time");
+        delay_ms
     }
 
     /// The timer has rung: what ends now, in its order.

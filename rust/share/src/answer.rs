@@ -127,7 +127,9 @@ impl<N, R> Answer<N, R> {
         if at == self.topics.len() {
             self.topics.push((id.0, Vec::new()));
         }
+        debug_assert_eq!(self.topics[at].0, id.0, "the place of another topic");
         self.topics[at].1.push(place);
+        debug_assert_eq!(self.told.len(), self.places.len(), "each is named once");
         place
     }
 
@@ -160,6 +162,10 @@ impl<N, R> Answer<N, R> {
                 .windows(2)
                 .all(|pair| pair[0].last_offset < pair[1].first_offset)
         );
+        debug_assert!(
+            self.told[place].records.is_none(),
+            "what it brought before would be lost, and stay leased"
+        );
         if !acquired.is_empty() {
             self.served.push(place);
         }
@@ -169,6 +175,7 @@ impl<N, R> Answer<N, R> {
 
     /// A partition could not be fetched.
     pub fn fail(&mut self, place: usize) {
+        debug_assert!(place < self.told.len(), "it is not named");
         self.failed.push(place);
     }
 
@@ -182,6 +189,10 @@ impl<N, R> Answer<N, R> {
         let named = nodes.into_iter();
         let named = named.filter(|node| self.redirected.contains(&node.id));
         self.endpoints = named.collect();
+        debug_assert!(
+            self.redirects() || self.endpoints.is_empty(),
+            "nobody is sent there"
+        );
     }
 
     /// The partitions that it names.
@@ -216,8 +227,18 @@ impl<N, R> Answer<N, R> {
         })
     }
 
+    /// Whether each partition that is told of belongs to one topic.
+    fn is_whole(&self) -> bool {
+        let told: usize = self.topics.iter().map(|(_, places)| places.len()).sum();
+        told == self.told.len()
+    }
+
     /// The message of a `ShareFetch`; records are far, known by their place, `size` is how many bytes they have.
     pub fn of_fetch(&self, size: impl Fn(&R) -> usize) -> ShareFetchResponse<'_> {
+        debug_assert!(
+            self.is_whole(),
+            "a partition is told of in no topic, or in two"
+        );
         let partition = |place: &usize| {
             let told = &self.told[*place];
             fetch::PartitionData {
@@ -253,6 +274,11 @@ impl<N, R> Answer<N, R> {
 
     /// The message of a `ShareAcknowledge`.
     pub fn of_acknowledge(&self) -> ShareAcknowledgeResponse<'_> {
+        debug_assert!(
+            self.is_whole(),
+            "a partition is told of in no topic, or in two"
+        );
+        debug_assert!(self.served.is_empty(), "it has no place for records");
         let partition = |place: &usize| {
             let told = &self.told[*place];
             acknowledge::PartitionData {

@@ -9,6 +9,7 @@ pub const FINAL_EPOCH: i32 = -1;
 
 /// The epoch that follows; past the largest there is it starts again at 1, since 0 would open a new session.
 pub fn next_epoch(epoch: i32) -> i32 {
+    debug_assert!(epoch >= INITIAL_EPOCH, "none follows the last request");
     epoch.checked_add(1).unwrap_or(1)
 }
 

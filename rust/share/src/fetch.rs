@@ -128,6 +128,7 @@ impl Wanted {
 
     /// Its limits, where an answer has room for so many bytes of records.
     pub fn limits(&self, room: i64) -> Limits {
+        debug_assert!(room >= 0, "less than no room");
         Limits {
             min_bytes: self.limits.min_bytes.min(room),
             max_bytes: self.limits.max_bytes.min(room),

@@ -80,6 +80,7 @@ pub fn gather<P: Partitions>(partitions: &mut P, limits: &Limits) -> Result<(), 
     if chosen.is_empty() {
         return Ok(());
     }
+    debug_assert!(limits.max_records > 0, "nobody is asked for nothing");
     let mut rations = Rations::among(limits, chosen.len());
     while let Some(ration) = rations.ration() {
         let partition = match chosen.pop_front() {

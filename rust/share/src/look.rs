@@ -47,6 +47,7 @@ impl Look {
 
     /// The answer may carry so many bytes; false where the fetch has to wait for clients to read theirs.
     pub fn has_room(&mut self, bytes: u64) -> bool {
+        debug_assert!(!self.is_gathering, "room changes while it is taken");
         self.room = i64::try_from(bytes).unwrap_or(i64::MAX);
         self.is_starved = self.room == 0 && self.wants_records();
         !self.is_starved
@@ -56,6 +57,10 @@ impl Look {
     pub fn asks_for_room(&mut self) -> bool {
         let asks = self.is_starved && !self.waits_for_readers;
         self.waits_for_readers |= asks;
+        debug_assert!(
+            !self.is_starved || self.waits_for_readers,
+            "nobody would say that there is room"
+        );
         asks
     }
 

@@ -57,6 +57,10 @@ impl Rations {
     /// A partition has given records.
     pub fn take(&mut self, bytes: usize, records: i64) {
         debug_assert!(records >= 0, "a partition takes no records");
+        debug_assert!(
+            self.bytes_left > 0 && self.records_left > 0,
+            "who has enough takes no more"
+        );
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
         self.bytes_left = self.bytes_left.saturating_sub(bytes);
         self.records_left = self.records_left.saturating_sub(records);

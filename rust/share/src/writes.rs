@@ -41,6 +41,7 @@ impl Writes {
 
     /// A write has ended well, with this start offset.
     pub fn succeed(&mut self, start_offset: i64) {
+        debug_assert!(start_offset >= 0, "no record has a negative offset");
         self.end();
         self.start_is_persisted = true;
         if start_offset >= self.unwritten_below {
@@ -53,6 +54,10 @@ impl Writes {
         self.end();
         let below = last.map_or(0, |last| last.saturating_add(1));
         self.unwritten_below = self.unwritten_below.max(below);
+        debug_assert!(
+            last.is_none_or(|last| last < 0 || last == i64::MAX || self.has_failed()),
+            "what was not written is forgotten"
+        );
     }
 
     fn end(&mut self) {

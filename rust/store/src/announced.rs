@@ -43,6 +43,10 @@ impl Announcements {
         } else if epoch == announced.epoch {
             announced.lowest_sequence = announced.lowest_sequence.min(sequence);
         }
+        debug_assert!(
+            announced.epoch > epoch || announced.lowest_sequence <= sequence,
+            "a batch before this one would be the first"
+        );
         self.0.len() > before
     }
 
@@ -89,5 +93,6 @@ impl Announcements {
         {
             self.0.retain(|id, each| (each.seen_ms, *id) > cut);
         }
+        debug_assert!(self.0.len() <= max, "more are kept than there is room for");
     }
 }

@@ -78,6 +78,7 @@ impl Queue {
         let thread = thread::Builder::new().name("store-read".into());
         // without another thread those that run do the work
         self.threads.extend(thread.spawn(move || run(&shared)).ok());
+        debug_assert!(self.threads.len() <= self.threads_max, "too many threads");
     }
 }
 
@@ -117,6 +118,14 @@ fn end(shared: &Shared, (id, mut job): (u64, Job)) {
     // work that fails in this way has found nothing, and says so
     let is_done = catch_unwind(AssertUnwindSafe(&mut job)).unwrap_or(true);
     let mut queue = shared.reads.lock();
+    debug_assert!(
+        (1..=queue.begun).contains(&id),
+        "work ends that has not begun"
+    );
+    debug_assert!(
+        queue.waiting.iter().all(|(other, _)| *other != id),
+        "work waits and is at work"
+    );
     if !is_done && !queue.closed {
         queue.waiting.push_back((id, job));
         return;

@@ -10,8 +10,9 @@ use crate::{
     error::Refusal,
     incoming::{Checked, Incoming},
     log::Log,
+    pending::Pending,
     producer::{Sequence, Undo},
-    state::{Pending, State},
+    state::State,
     store::Store,
 };
 
@@ -69,10 +70,13 @@ impl Store {
                 sequence,
             });
         }
+        debug_assert_eq!(header.size, bytes.len(), "a whole batch, and no more");
+        debug_assert!(target.durable_end <= target.end, "offsets are given once");
         header.base_offset = target.end;
         batch::assign_offset(bytes, header.base_offset);
         let undo = (header.producer_id >= 0).then(|| target.producers.append(&header, now_ms));
         target.end = header.last_offset() + 1;
+        debug_assert!(target.end > header.base_offset, "a batch has a record");
         let start_offset = target.start;
         if undo.as_ref().is_some_and(Undo::is_first) {
             state.producer_added();
@@ -182,10 +186,17 @@ impl Store {
     ) -> Result<Appended, Refusal> {
         state.room()?;
         let target = state.log_mut(log)?;
+        debug_assert_eq!(header.size, batch.len(), "a whole batch, and no more");
+        debug_assert!(target.durable_end <= target.end, "offsets are given once");
         header.base_offset = target.end;
         batch::assign_offset(&mut batch, header.base_offset);
+        debug_assert!(
+            batch::matches_checksum(&batch),
+            "our own batch is not as its checksum says"
+        );
         let undo = remember(target, &header);
         target.end = header.last_offset() + 1;
+        debug_assert!(target.end > header.base_offset, "a batch has a record");
         let start_offset = target.start;
         if undo.as_ref().is_some_and(Undo::is_first) {
             state.producer_added();

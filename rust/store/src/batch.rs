@@ -48,6 +48,7 @@ fn size_of_next(bytes: &[u8]) -> Result<Option<usize>, Refusal> {
         return corrupt("the batch's format is none that there is");
     }
     let size = length as usize + PREFIX;
+    debug_assert!(size > PREFIX, "a batch of nothing");
     Ok((size <= bytes.len()).then_some(size))
 }
 
@@ -98,6 +99,14 @@ pub(crate) fn check(bytes: &[u8], limit: usize) -> Result<Header, Refusal> {
     }
     let header = found.ok_or_else(|| Refusal::InvalidRecord("there is no record batch".into()))?;
     check_client_fields(&header)?;
+    debug_assert!(
+        header.size <= limit.min(bytes.len()),
+        "a batch of more bytes than there are, or may be"
+    );
+    debug_assert!(
+        header.base_offset == 0 && header.last_offset() >= 0,
+        "offsets count from the place that the log gives"
+    );
     Ok(header)
 }
 
@@ -143,6 +152,7 @@ fn check_client_fields(header: &Header) -> Result<(), Refusal> {
 
 /// Gives a batch its place in the log. The checksum does not cover these fields.
 pub(crate) fn assign_offset(batch: &mut [u8], base_offset: i64) {
+    debug_assert!(base_offset >= 0, "no record has a negative offset");
     batch[0..8].copy_from_slice(&base_offset.to_be_bytes());
     batch[12..16].copy_from_slice(&0_i32.to_be_bytes());
 }
@@ -156,6 +166,11 @@ pub(crate) fn recompressed(batch: &mut [u8], header: &mut Header, compression: C
     batch[8..PREFIX].copy_from_slice(&length.to_be_bytes());
     put_attributes(batch, header.attributes);
     seal(batch);
+    debug_assert_eq!(
+        Header::read(batch).map(|read| (read.size, read.attributes)),
+        Some((header.size, header.attributes)),
+        "the batch says something else than its header"
+    );
 }
 
 /// Says whose clock the times of a batch are, and which is the latest.
@@ -171,4 +186,10 @@ pub(crate) fn assign_time(batch: &mut [u8], header: &mut Header, kind: Timestamp
     put_attributes(batch, header.attributes);
     batch[35..43].copy_from_slice(&latest.to_be_bytes());
     seal(batch);
+    debug_assert_eq!(
+        Header::read(batch).map(|read| (read.timestamp_type(), read.max_timestamp)),
+        Some((kind, latest)),
+        "the batch tells another time"
+    );
+    debug_assert!(matches_checksum(batch), "its checksum was left behind");
 }

@@ -31,6 +31,10 @@ impl Cache {
         self.bytes += recent.bytes.len() + OVERHEAD;
         self.order.push_back((id, recent.base));
         if let Some(log) = logs.get_mut(&id) {
+            debug_assert!(
+                log.recent.back().is_none_or(|last| last.last < recent.base),
+                "the newest batch of its log"
+            );
             log.recent.push_back(recent);
         }
         while self.bytes > self.limit {
@@ -47,6 +51,14 @@ impl Cache {
                 give_back(&mut log.recent);
             }
         }
+        debug_assert!(
+            self.bytes <= self.limit || self.order.is_empty(),
+            "more is kept than there is room for"
+        );
+        debug_assert!(
+            self.bytes >= logs.get(&id).map_or(0, |log| log.recent.len()) * OVERHEAD,
+            "batches are kept that are not counted"
+        );
     }
 
     /// A log's batches before an offset have been replaced on the disk.
@@ -60,6 +72,10 @@ impl Cache {
         give_back(&mut log.recent);
         self.order
             .retain(|(log, base)| *log != id || *base >= offset);
+        debug_assert!(
+            log.recent.front().is_none_or(|first| first.last >= offset),
+            "a batch that was replaced is left"
+        );
     }
 
     /// Forgets everything cached for a log that is gone.

@@ -14,13 +14,19 @@ use crate::{
     files::{self, File},
     frame::Fields,
     log::Log,
+    pending::Pending,
     producer::{Aborted, Producer, Remembered},
     segment::{self, Kind},
-    state::{Group, Pending, State},
+    state::{Group, State},
     store::Change,
 };
 
 const MAGIC: &[u8; 8] = b"SCchk-2\n";
+
+const _: () = assert!(
+    MAGIC.len() == MAGIC_1.len(),
+    "either is cut off by its length"
+);
 /// Checkpoints from before logs were compacted.
 const MAGIC_1: &[u8; 8] = b"SCchk-1\n";
 
@@ -49,6 +55,8 @@ impl Out {
     }
 
     fn count(&mut self, value: usize) {
+        // one that is cut would make all that follows unreadable
+        assert!(u32::try_from(value).is_ok(), "{value} is no count");
         self.u32(value as u32);
     }
 
@@ -107,6 +115,11 @@ pub(crate) fn encode(state: &State, group: Option<&Group>, since: Since) -> Vec<
     }
     let crc = crc32c::crc32c(&out.0);
     out.u32(crc);
+    debug_assert_eq!(
+        decode(&out.0, &mut State::new(PathBuf::new(), 0, 0, usize::MAX)),
+        Some(since),
+        "a checkpoint that cannot be read"
+    );
     out.0
 }
 
@@ -249,6 +262,7 @@ fn path(dir: &Path, segment: u64) -> PathBuf {
 
 /// Writes a checkpoint under its name in one step or not at all, and removes the earlier ones.
 pub(crate) fn save(dir: &Path, segment: u64, bytes: &[u8]) -> Result<(), StoreError> {
+    assert!(!bytes.is_empty(), "a checkpoint of nothing");
     let (path, new) = (path(dir, segment), dir.join("checkpoint.new"));
     let write = || {
         let mut file = File::create(&new)?;

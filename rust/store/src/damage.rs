@@ -87,6 +87,7 @@ impl Damages {
             };
             found.fresh.push(damage.clone());
             found.known.insert((segment, at), damage);
+            debug_assert!(found.fresh.len() <= found.known.len(), "told of twice");
             drop(found);
             if let Some(signal) = self.signal.get() {
                 signal.raise();

@@ -16,6 +16,8 @@ use crate::{
 /// Batches from one mark to the next.
 const STRIDE: usize = 32;
 
+const _: () = assert!(STRIDE > 0, "a mark is no batch");
+
 /// Where a batch lies in a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Entry {
@@ -103,9 +105,20 @@ impl Entries {
     /// Adds the next batch of the log.
     pub(crate) fn push(&mut self, entry: &Entry) {
         self.mark(self.bytes.len());
+        let place = self.bytes.len();
         self.end.put(&mut self.bytes, entry);
+        debug_assert_eq!(
+            self.end.take(&mut &self.bytes[place..]),
+            Some(*entry),
+            "a batch is unpacked as it was packed"
+        );
         self.count += 1;
         self.end = Before::after(entry);
+        debug_assert_eq!(
+            self.marks.len(),
+            (self.count - 1) / STRIDE,
+            "a mark every {STRIDE} batches"
+        );
     }
 
     /// The packed form; `None` if `bytes` are not that.
@@ -120,6 +133,11 @@ impl Entries {
         }
         entries.marks.shrink_to_fit();
         entries.bytes = bytes;
+        debug_assert_eq!(
+            entries.iter().count(),
+            entries.count,
+            "what was unpacked once is unpacked again"
+        );
         Some(entries)
     }
 

@@ -241,3 +241,9 @@ impl std::error::Error for StoreError {
         }
     }
 }
+
+impl From<Refusal> for io::Error {
+    fn from(refusal: Refusal) -> Self {
+        Self::other(refusal.to_string())
+    }
+}

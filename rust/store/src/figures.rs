@@ -5,6 +5,8 @@ use std::{
     time::Duration,
 };
 
+use crate::store::Store;
+
 /// Upper edges of the buckets double from one microsecond on; the last holds all that took longer.
 pub const BUCKETS: usize = 26;
 
@@ -61,6 +63,21 @@ impl Counts {
             live_bytes: 0,
             staged_bytes: 0,
         }
+    }
+}
+
+impl Store {
+    /// What the store has done since it was opened, and what it holds.
+    pub fn figures(&self) -> Figures {
+        let mut figures = self.shared.counts.figures();
+        let state = self.shared.lock();
+        for (_, segment) in state.segments.iter() {
+            figures.segments += 1;
+            figures.segment_bytes += segment.bytes;
+            figures.live_bytes += segment.live;
+        }
+        figures.staged_bytes = state.staged_bytes as u64;
+        figures
     }
 }
 

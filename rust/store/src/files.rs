@@ -144,6 +144,8 @@ impl File {
 
 /// Copies to memory that nothing has been written to, as much as there are bytes.
 pub(crate) fn fill(out: &mut [MaybeUninit<u8>], bytes: &[u8]) {
+    // whoever asks takes every place for filled
+    assert_eq!(out.len(), bytes.len(), "a byte for every place");
     for (place, byte) in out.iter_mut().zip(bytes) {
         place.write(*byte);
     }

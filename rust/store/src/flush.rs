@@ -10,8 +10,9 @@ use crate::{
     checkpoint::{self, Since},
     journal::Journal,
     maintain::Seal,
+    pending::Pending,
     segment::Kind,
-    state::{Group, Pending, State, Writer},
+    state::{Group, State, Writer},
     store::{Shared, Store},
 };
 
@@ -81,6 +82,7 @@ impl Shared {
         lingers: bool,
     ) -> u64 {
         let sequence = state.stage(pending);
+        debug_assert!(!state.is_settled(sequence), "it waits for its commit");
         if !lingers || state.writer == Writer::Idle {
             self.hurry(state);
         }
@@ -133,6 +135,7 @@ fn next(state: &mut State, journal: &Journal, all: bool) -> Option<Work> {
 
 /// Returns whether a caller waits for an outcome.
 fn commit(shared: &Shared, journal: &mut Journal, group: Group) -> bool {
+    assert!(!group.pending.is_empty(), "a commit of nothing");
     let mut ops = Vec::with_capacity(group.pending.len());
     for pending in &group.pending {
         pending.ops(&mut ops);
@@ -147,6 +150,12 @@ fn commit(shared: &Shared, journal: &mut Journal, group: Group) -> bool {
         let (segment, position) = (journal.segment, journal.position);
         let written = journal.write(&ops, &shared.fault)?;
         debug_assert_eq!(segment, journal.segment, "a frame lies in one segment");
+        assert!(journal.position > position, "nothing was written");
+        assert_eq!(
+            written.positions.len(),
+            ops.len(),
+            "each operation has its place"
+        );
         shared
             .counts
             .committed(begun.elapsed(), journal.position - position);
@@ -174,7 +183,9 @@ fn commit(shared: &Shared, journal: &mut Journal, group: Group) -> bool {
 fn next_segment(shared: &Shared, journal: &mut Journal, group: Option<&Group>) -> io::Result<()> {
     let next = shared.lock().segments.new_id();
     let (segment, position) = (journal.segment, journal.position);
+    assert!(next > segment, "segments follow each other");
     journal.rotate(next)?;
+    debug_assert!(journal.is_empty() && !journal.is_full(), "a fresh segment");
     let mut state = shared.lock();
     let since = Since {
         segment: next,

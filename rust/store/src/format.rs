@@ -21,6 +21,8 @@ const FILE: &str = "format";
 const CHECKSUM: &str = "checksum=";
 const RELEASE: &str = env!("CARGO_PKG_VERSION");
 
+const _: () = assert!(FORMAT > 0, "zero is no format");
+
 /// Refuses a directory that a newer release has written; tells whether its format has to be written down.
 ///
 /// A directory without the file is of format 1 or new: format 1 was served before there was a file. A file without a
@@ -61,7 +63,12 @@ pub(crate) fn write(dir: &Path) -> Result<(), StoreError> {
         let mut file = File::create(&new)?;
         let lines = format!("format={FORMAT}\nrelease={RELEASE}\n");
         let crc = crc32c::crc32c(lines.as_bytes());
-        file.write_all(format!("{lines}{CHECKSUM}{crc:08x}\n").as_bytes())?;
+        let text = format!("{lines}{CHECKSUM}{crc:08x}\n");
+        assert!(
+            parse(text.as_bytes()).is_some_and(|read| read.format == FORMAT && read.is_checked),
+            "a directory that no start would open"
+        );
+        file.write_all(text.as_bytes())?;
         file.sync_data()?;
         files::rename(&new, &path)
     };

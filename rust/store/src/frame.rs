@@ -10,6 +10,11 @@ use crate::{LogId, cleaner::Progress, producer::Aborted};
 /// Bytes before a frame's body.
 pub(crate) const FRAME_HEADER: usize = 32;
 pub(crate) const FRAME_MAGIC: [u8; 4] = *b"SCfr";
+
+const _: () = assert!(
+    FRAME_HEADER == FRAME_MAGIC.len() + 4 + 4 + 4 + 8 + 1 + 7,
+    "magic, checksum, bytes, operations, number, flags, zeros"
+);
 /// The frame was synced before its successor was written.
 pub(crate) const SYNCED: u8 = 1;
 
@@ -154,11 +159,17 @@ impl<'a> FrameWriter<'a> {
                 self.numbers(&vanished);
             }
         }
+        debug_assert!(self.small.len() > before, "an operation has a tag");
         self.body += self.small.len() - before;
+        debug_assert!(
+            batch_at == 0 || batch_at > FRAME_HEADER && batch_at <= self.size(),
+            "the batch lies outside of its frame"
+        );
         batch_at
     }
 
     fn numbers(&mut self, list: &[u64]) {
+        assert!(u32::try_from(list.len()).is_ok(), "too long a list");
         self.small
             .extend_from_slice(&(list.len() as u32).to_le_bytes());
         for number in list {
@@ -167,6 +178,8 @@ impl<'a> FrameWriter<'a> {
     }
 
     fn bytes_len(&mut self, bytes: &[u8]) {
+        // one that is cut would make the frame unreadable, and all behind it
+        assert!(u32::try_from(bytes.len()).is_ok(), "too many bytes");
         self.small
             .extend_from_slice(&(bytes.len() as u32).to_le_bytes());
     }
@@ -178,6 +191,8 @@ impl<'a> FrameWriter<'a> {
 
     /// Completes the header; the slices are the frame.
     pub(crate) fn finish(&mut self, number: u64, flags: u8) -> Vec<IoSlice<'_>> {
+        assert!(number > 0, "frames count from one");
+        assert!(u32::try_from(self.body).is_ok(), "too large a frame");
         self.small[0..4].copy_from_slice(&FRAME_MAGIC);
         self.small[8..12].copy_from_slice(&(self.body as u32).to_le_bytes());
         self.small[12..16].copy_from_slice(&self.count.to_le_bytes());
@@ -202,6 +217,11 @@ impl<'a> FrameWriter<'a> {
         if from < self.small.len() {
             slices.push(IoSlice::new(&self.small[from..]));
         }
+        debug_assert_eq!(
+            slices.iter().map(|slice| slice.len()).sum::<usize>(),
+            FRAME_HEADER + self.body,
+            "other bytes than were counted"
+        );
         slices
     }
 }
@@ -239,7 +259,21 @@ impl<'a> Frame<'a> {
             size,
             body: bytes.get(FRAME_HEADER..size)?,
         };
+        debug_assert_eq!(frame.body.len(), size - FRAME_HEADER);
         (crc32c::crc32c(&bytes[8..size]) == crc).then_some(frame)
+    }
+
+    /// Whether bytes are the frame of this number with these operations, as a start will find them.
+    pub(crate) fn is_of(bytes: &'a [u8], number: u64, ops: &[Op<'_>]) -> bool {
+        Self::read(bytes).is_some_and(|frame| {
+            frame.number == number
+                && frame.size == bytes.len()
+                && frame.count as usize == ops.len()
+                && frame
+                    .ops()
+                    .zip(ops)
+                    .all(|(read, op)| read.is_some_and(|(read, _)| read == *op))
+        })
     }
 
     /// The operations, each with its batch's position counted from the frame's start; `None` for one that is unknown.

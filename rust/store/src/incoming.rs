@@ -167,6 +167,7 @@ impl Incoming {
                 "the offsets of compressed records must count from 0".into(),
             ));
         }
+        debug_assert!(walk.walked() >= before, "a walk goes forward");
         let records = (walk.walked() - before) as usize;
         let bytes = if is_plain {
             piece.len() / PLAIN_SHARE
@@ -188,12 +189,14 @@ impl Incoming {
         batch.extend_from_slice(&self.batch[..HEADER]);
         batch.extend_from_slice(&records);
         batch::recompressed(&mut batch, &mut self.header, codec.compression);
+        debug_assert!(batch.len() >= HEADER, "a batch has a header");
         self.batch = batch.into();
         Ok(())
     }
 
     /// All records have been seen: refuses them, or writes down their time.
     fn end(&mut self) -> Result<(), Refusal> {
+        assert!(self.records.is_none(), "a record was not looked at");
         let policy = &mut self.policy;
         if policy.refused.count > 0 {
             return Err(Refusal::Records(std::mem::take(&mut policy.refused)));
@@ -215,6 +218,19 @@ impl Incoming {
 
     pub(crate) fn into_checked(self) -> Checked {
         debug_assert!(self.records.is_none(), "its records have been checked");
+        debug_assert!(
+            self.compressor.is_none(),
+            "its records are compressed anew first"
+        );
+        debug_assert_eq!(
+            self.header.size,
+            self.batch.len(),
+            "its header tells of another batch"
+        );
+        debug_assert!(
+            batch::matches_checksum(&self.batch),
+            "its checksum was left behind"
+        );
         let now_ms = self.policy.now_ms;
         Checked {
             header: self.header,

@@ -16,6 +16,11 @@ const MAGIC: &[u8; 8] = b"SCidx-1\n";
 const TRAILER: u64 = 32;
 const IN_DIRECTORY: usize = 52;
 
+const _: () = {
+    assert!(TRAILER as usize == MAGIC.len() + 8 + 4 + 4 + 4 + 4);
+    assert!(IN_DIRECTORY == 5 * 8 + 3 * 4, "the fields of a block");
+};
+
 /// A block as the directory lists it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Block {
@@ -64,6 +69,7 @@ pub(crate) fn write<'a>(
 ) -> io::Result<Vec<Block>> {
     let mut directory = Vec::new();
     let mut listed = Vec::new();
+    assert!(u32::try_from(position).is_ok(), "too large a segment");
     let mut at = position as u32;
     for (log, entries) in blocks {
         let (mut batches, Some(end)) = (entries.iter(), entries.end()) else {
@@ -82,6 +88,11 @@ pub(crate) fn write<'a>(
             },
         );
         let packed = entries.packed();
+        debug_assert_eq!(
+            Entries::unpack(packed.to_vec()).as_ref(),
+            Some(entries),
+            "a block that cannot be read"
+        );
         out.write_all(packed)?;
         let block = Block {
             log,
@@ -111,6 +122,15 @@ pub(crate) fn write<'a>(
         }
         listed.push(block);
     }
+    assert_eq!(
+        directory.len(),
+        IN_DIRECTORY * listed.len(),
+        "each block is listed once"
+    );
+    debug_assert!(
+        listed.is_sorted_by(|a, b| a.stored.at + a.stored.len == b.stored.at),
+        "blocks follow each other"
+    );
     out.write_all(&directory)?;
     let mut trailer = Vec::with_capacity(TRAILER as usize);
     trailer.extend_from_slice(MAGIC);
@@ -120,6 +140,7 @@ pub(crate) fn write<'a>(
     trailer.extend_from_slice(&crc32c::crc32c(&directory).to_le_bytes());
     let crc = crc32c::crc32c(&trailer);
     trailer.extend_from_slice(&crc.to_le_bytes());
+    assert_eq!(trailer.len() as u64, TRAILER, "it is found by its length");
     out.write_all(&trailer)?;
     Ok(listed)
 }
@@ -249,6 +270,14 @@ impl IndexCache {
                 .remove(&oldest)
                 .map_or(0, |(entries, _)| entries.footprint());
         }
+        debug_assert_eq!(
+            self.bytes,
+            self.blocks
+                .values()
+                .map(|(entries, _)| entries.footprint())
+                .sum::<usize>(),
+            "other bytes are counted than are kept"
+        );
     }
 }
 

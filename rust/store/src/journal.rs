@@ -9,7 +9,7 @@ use std::{
 use crate::{
     fault::{Fault, FaultPoint},
     files::File,
-    frame::{FrameWriter, Op, SYNCED},
+    frame::{Frame, FrameWriter, Op, SYNCED},
     segment,
     synced::{Mark, MarkWriter},
 };
@@ -61,6 +61,7 @@ impl Journal {
 
     /// Begins the next segment.
     pub(crate) fn rotate(&mut self, id: u64) -> io::Result<()> {
+        assert!(id > self.segment, "segments follow each other");
         let file = segment::create(&self.dir, id, self.next_frame, self.sync).map_err(into_io)?;
         self.segment = id;
         self.file = Arc::new(file);
@@ -73,6 +74,11 @@ impl Journal {
 
     /// Writes one frame and syncs it; after an error none of it counts.
     pub(crate) fn write(&mut self, ops: &[Op<'_>], fault: &Fault) -> io::Result<Written> {
+        assert!(!self.suspect, "nothing is written behind a broken frame");
+        assert!(
+            self.position >= segment::SEGMENT_HEADER,
+            "a frame over the segment's header"
+        );
         let mut frame = FrameWriter::new();
         let base = self.position;
         let positions = ops
@@ -81,6 +87,21 @@ impl Journal {
             .collect();
         let size = frame.size() as u64;
         let mut slices = frame.finish(self.next_frame, if self.sync { SYNCED } else { 0 });
+        assert!(
+            u32::try_from(base + size).is_ok(),
+            "a place that no index can tell"
+        );
+        debug_assert!(
+            Frame::is_of(
+                &slices
+                    .iter()
+                    .flat_map(|slice| slice.iter().copied())
+                    .collect::<Vec<u8>>(),
+                self.next_frame,
+                ops
+            ),
+            "a start would find another frame"
+        );
         if let Err(error) = self.write_and_sync(&mut slices, size, fault) {
             self.suspect = true;
             // best effort: the successor's first frame number makes this frame void in any case
@@ -136,6 +157,7 @@ impl Journal {
         if end <= self.ahead || end >= to {
             return;
         }
+        debug_assert!(to <= self.segment_bytes, "the segment ends before");
         let zeros = vec![0; (to - end) as usize];
         // best effort: where there is no room for these, there may be for frames
         let _ = self.file.write_all_at(&mut [IoSlice::new(&zeros)], end);

@@ -32,6 +32,7 @@ mod lookup;
 mod maintain;
 mod marker;
 mod memory;
+mod pending;
 mod producer;
 mod producer_room;
 mod read;

@@ -135,6 +135,7 @@ impl Log {
     /// Moves the start; returns what lies wholly before it and is forgotten.
     pub(crate) fn move_start(&mut self, offset: i64) -> Vec<Extent> {
         self.start = self.start.max(offset);
+        debug_assert!(self.start >= offset, "the start never falls");
         let gone = self.extents.partition_point(|e| e.last < self.start);
         self.producers.forget_before(self.start);
         self.extents.drain(..gone).collect()
@@ -176,6 +177,7 @@ impl Extent {
         }
         let all = (self.last - self.first + 1) as u128;
         let live = (self.last + 1 - start).max(0) as u128;
+        debug_assert!(live < all, "offsets before the start count no more");
         (u128::from(self.bytes) * live / all) as u64
     }
 }

@@ -15,8 +15,9 @@ use crate::{
     files::{self, Access, File},
     index::{self, Block, Index},
     log::Extent,
+    pending::{Pending, Replace},
     segment::{self, Kind, SEGMENT_HEADER},
-    state::{Pending, Replace, State},
+    state::State,
     store::Shared,
 };
 
@@ -118,7 +119,12 @@ fn seal_segment(shared: &Shared, dir: &Path, seal: &Seal) -> Result<(), StoreErr
     checkpoint::save(dir, seal.next, &seal.checkpoint)?;
     let mut state = shared.lock();
     state.sealed(seal.segment, &blocks);
-    state.seals.pop_front();
+    let sealed = state.seals.pop_front();
+    assert!(
+        sealed.is_some_and(|sealed| sealed.segment == seal.segment),
+        "another segment would never be sealed"
+    );
+    debug_assert!(state.segments.is_sealed(seal.segment) || !state.segments.contains(seal.segment));
     Ok(())
 }
 
@@ -166,8 +172,15 @@ impl Write for At<'_> {
 
 /// Copies what is left in some segments to a new one, and removes them.
 fn rewrite(shared: &Shared, dir: &Path, victims: &[u64]) -> Result<(), StoreError> {
+    assert!(!victims.is_empty(), "a rewrite of nothing");
     let (id, sources) = {
         let mut state = shared.lock();
+        debug_assert!(
+            victims
+                .iter()
+                .all(|victim| state.segments.is_sealed(*victim)),
+            "a segment that is being written"
+        );
         let extents = state.extents_in(victims);
         let mut sources = Vec::with_capacity(extents.len());
         for (log, start, extent) in extents {
@@ -269,8 +282,13 @@ fn copy(dir: &Path, id: u64, sources: &[Source]) -> Result<Vec<Block>, StoreErro
                 if !continues {
                     copied.push((source.log, Entries::default()));
                 }
+                assert!(u32::try_from(position).is_ok(), "too large a segment");
                 let at = position as u32;
                 let (_, entries) = copied.last_mut().expect("one was pushed");
+                debug_assert!(
+                    entries.end().is_none_or(|end| end == entry.base),
+                    "a block has no hole"
+                );
                 entries.push(&Entry { at, ..entry });
                 position += u64::from(entry.len);
             }

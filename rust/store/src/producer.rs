@@ -1,11 +1,10 @@
 //! What a log remembers of its idempotent and transactional producers (KIP-98, KIP-360).
 
+mod idle;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
-use crate::{
-    announced::Announcements, batch::Header, error::Refusal, marker::read_marker,
-    producer_room::oldest,
-};
+use crate::{announced::Announcements, batch::Header, error::Refusal, marker::read_marker};
 
 /// Batches whose sequences are remembered for each producer: a client has at most five requests in flight.
 const BATCHES: usize = 5;
@@ -225,6 +224,10 @@ impl Producers {
             }
             // most producers write once, and room for more would double what they take
             entry.batches.reserve_exact(1);
+            debug_assert!(
+                header.last_sequence() >= 0,
+                "sequences begin again at zero, not below"
+            );
             entry.batches.push_back(Remembered {
                 first_sequence: header.base_sequence,
                 last_sequence: header.last_sequence(),
@@ -240,6 +243,8 @@ impl Producers {
                 self.open.insert(header.base_offset);
             }
         }
+        debug_assert_eq!(undo.producer_id, header.producer_id);
+        debug_assert_eq!(entry.epoch, header.producer_epoch, "of another epoch");
         undo
     }
 
@@ -325,6 +330,7 @@ impl Producers {
                 });
             }
         }
+        debug_assert_eq!(entry.transaction_start, None, "a marker ends it");
         undo
     }
 
@@ -355,7 +361,12 @@ impl Producers {
             .into_iter()
             .chain(self.deciding.keys().next())
             .min();
-        undecided.map_or(high_watermark, |first| high_watermark.min(*first))
+        let stable = undecided.map_or(high_watermark, |first| high_watermark.min(*first));
+        debug_assert!(
+            stable <= high_watermark,
+            "what is not durable is not stable"
+        );
+        stable
     }
 
     /// The high watermark moved: markers below it decide.
@@ -363,6 +374,12 @@ impl Producers {
         if !self.deciding.is_empty() {
             self.deciding.retain(|_, marker| *marker >= high_watermark);
         }
+        debug_assert!(
+            self.deciding
+                .values()
+                .all(|marker| *marker >= high_watermark),
+            "a marker that is durable decides nothing more"
+        );
     }
 
     /// The log's start moved: aborted transactions before it are of no interest.
@@ -408,37 +425,8 @@ impl Producers {
             .map(|(id, entry)| entry.active(*id))
             .collect();
         found.sort_unstable_by_key(|each| each.producer_id);
+        debug_assert_eq!(found.len(), self.entries.len(), "each is told of once");
         found
-    }
-
-    /// Forgets producers last seen before `before_ms`; open transactions stay.
-    pub(crate) fn expire(&mut self, before_ms: i64) {
-        self.announced.expire(before_ms);
-        self.entries
-            .retain(|_, e| e.seen_ms > before_ms || e.transaction_start.is_some());
-        self.entries.shrink_to(2 * self.entries.len());
-    }
-
-    /// Producers that are remembered, and first batches that are announced.
-    pub(crate) fn counts(&self) -> [usize; 2] {
-        [self.entries.len(), self.announced.len()]
-    }
-
-    /// Forgets the producers above `max` that were idle for the longest time; open transactions stay.
-    pub(crate) fn keep_newest(&mut self, max: usize) {
-        self.announced.keep_newest(max);
-        let surplus = self.entries.len().saturating_sub(max);
-        let idle = self.entries.iter();
-        let idle = idle.filter(|(_, e)| e.transaction_start.is_none());
-        let cut = match surplus {
-            0 => None,
-            _ => oldest(idle.map(|(id, e)| (e.seen_ms, *id)).collect(), surplus),
-        };
-        if let Some(cut) = cut {
-            self.entries
-                .retain(|id, e| (e.seen_ms, *id) > cut || e.transaction_start.is_some());
-            self.entries.shrink_to(2 * self.entries.len());
-        }
     }
 
     /// What is durable, for a checkpoint: `before` has the entries as they were before appends that are staged.

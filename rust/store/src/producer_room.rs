@@ -15,6 +15,7 @@ pub(crate) struct ProducerRoom {
 
 impl ProducerRoom {
     pub(crate) fn new(bytes_max: usize) -> Self {
+        const { assert!(PRODUCER_BYTES > 0) };
         let max = (bytes_max / PRODUCER_BYTES).max(1);
         Self { max, left: max }
     }
@@ -38,8 +39,10 @@ impl ProducerRoom {
         for (place, count) in counts.iter().enumerate() {
             let share = room / (counts.len() - place);
             if *count > share {
+                debug_assert!(share <= self.max, "more than there is room for");
                 return Some(share);
             }
+            debug_assert!(*count <= room, "who has little gives the rest to others");
             room -= count;
         }
         None
@@ -51,6 +54,7 @@ impl ProducerRoom {
             0 => (self.max / 8).max(1),
             left => left,
         };
+        assert!(self.left > 0, "the next one would never be counted");
     }
 }
 

@@ -134,6 +134,7 @@ impl State {
         let limit = want
             .limit
             .map_or(log.durable_end, |limit| limit.min(log.durable_end));
+        debug_assert!(limit <= log.durable_end, "what is not durable is not read");
         let cached_from = log.recent.front().map_or(log.durable_end, |r| r.base);
         let mut slice = Slice::default();
         if offset < cached_from
@@ -148,6 +149,7 @@ impl State {
             if recent.last >= limit || !want.takes(&slice, recent.bytes.len(), offset) {
                 break;
             }
+            debug_assert!(recent.base <= recent.last && next <= recent.last);
             slice.push(
                 recent.base,
                 recent.last,
@@ -299,6 +301,12 @@ impl State {
             found.extend(extents.into_iter().map(|extent| (*id, log.start, extent)));
         }
         found.sort_by_key(|(id, _, extent)| (*id, extent.first));
+        debug_assert!(
+            found
+                .iter()
+                .all(|(_, _, extent)| segments.contains(&extent.segment)),
+            "of another segment"
+        );
         found
     }
 }

@@ -86,6 +86,11 @@ pub(crate) fn open(
         (since.segment, SEGMENT_HEADER)
     };
     let file = state.segments.file(segment).map_err(StoreError::io(dir))?;
+    // what lies behind is cut off
+    assert!(
+        position >= SEGMENT_HEADER && frame >= since.frame,
+        "the journal goes on before its beginning"
+    );
     file.set_len(position).map_err(StoreError::io(dir))?;
     remove_leftovers(dir, state)?;
     Ok(Journal {

@@ -58,6 +58,7 @@ impl Replay<'_> {
             }
             at += found.size as u64;
             frame += 1;
+            debug_assert!(at <= size, "a frame behind the end of its file");
         }
         if let Some(next) = next.filter(|next| *next != frame) {
             return Err(self.damaged(at, &format!("frames {frame} to {} are missing", next - 1)));

@@ -146,6 +146,8 @@ impl Filling {
             at: self.position as u32,
             len: batch.len,
         };
+        assert_eq!(bytes.len(), batch.len as usize, "the whole batch");
+        assert!(u32::try_from(self.position).is_ok(), "too large a segment");
         self.position += u64::from(batch.len);
         match self.logs.last_mut() {
             Some((id, entries)) if *id == log => entries.push(&entry),

@@ -15,6 +15,11 @@ use crate::{
 pub(crate) const SEGMENT_HEADER: u64 = 32;
 const MAGIC: &[u8; 8] = b"SCseg-1\n";
 
+const _: () = assert!(
+    SEGMENT_HEADER as usize >= MAGIC.len() + 8 + 8 + 4,
+    "magic, number, first frame, checksum"
+);
+
 /// How a segment's batches lie in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
@@ -80,6 +85,10 @@ pub(crate) fn create(
     first_frame: u64,
     durable: bool,
 ) -> Result<File, StoreError> {
+    assert!(
+        0 < id && id < ID_END && first_frame > 0,
+        "a segment that no start would find"
+    );
     let path = Kind::Journal.path(dir, id);
     let attempt = || -> io::Result<File> {
         let mut file = File::create(&path)?;

@@ -44,7 +44,12 @@ impl Segments {
     /// An id that no segment had.
     pub(crate) fn new_id(&mut self) -> u64 {
         self.next += 1;
-        self.next - 1
+        let id = self.next - 1;
+        assert!(
+            !self.map.contains_key(&id),
+            "another segment has the number"
+        );
+        id
     }
 
     /// The id after all that were given out.
@@ -59,6 +64,7 @@ impl Segments {
 
     pub(crate) fn add(&mut self, id: u64, kind: Kind, file: Option<Arc<File>>) {
         self.given_below(id + 1);
+        debug_assert!(id < self.next, "the number would be given again");
         let segment = Segment {
             kind,
             bytes: 0,
@@ -81,6 +87,10 @@ impl Segments {
     }
 
     pub(crate) fn remove(&mut self, id: u64) {
+        debug_assert!(
+            self.map.get(&id).is_none_or(|segment| segment.pins == 0),
+            "a pass reads the segment"
+        );
         self.map.remove(&id);
     }
 
@@ -153,6 +163,7 @@ impl Segments {
 
     pub(crate) fn unpin(&mut self, id: u64) {
         if let Some(segment) = self.map.get_mut(&id) {
+            debug_assert!(segment.pins > 0, "nobody reads it");
             segment.pins -= 1;
         }
     }
@@ -229,6 +240,10 @@ impl Segments {
                 chosen.push(id);
             }
         }
+        debug_assert!(
+            chosen.is_sorted() && chosen.iter().all(|id| self.is_sealed(*id)),
+            "a segment that is being written"
+        );
         chosen
     }
 }

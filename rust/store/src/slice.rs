@@ -80,6 +80,7 @@ impl Slice {
             }
             out = tail;
         }
+        assert!(out.is_empty(), "a place was left empty");
         Ok(())
     }
 
@@ -111,6 +112,7 @@ impl Slice {
             }
             rest = tail;
         }
+        debug_assert!(rest.is_empty(), "a place was left empty");
         Ok(())
     }
 
@@ -145,6 +147,7 @@ impl Slice {
             };
             bytes += header.size;
         }
+        debug_assert_eq!(bytes, out.len(), "bytes of no batch");
         Ok(whole)
     }
 
@@ -183,6 +186,15 @@ impl Slice {
                 self.pieces.push(piece);
             }
         }
+        debug_assert!(
+            self.pieces.len() <= self.batches.len(),
+            "a piece of no batch"
+        );
+        debug_assert_eq!(
+            self.size,
+            self.pieces.iter().map(Piece::len).sum::<usize>(),
+            "other bytes are counted than there are"
+        );
     }
 }
 
@@ -239,6 +251,10 @@ impl Span {
             self.bytes.resize((end - from) as usize, 0);
             source.read(file, &mut self.bytes, from)?;
         }
+        debug_assert!(
+            self.at <= from && to <= self.at + self.bytes.len() as u64,
+            "bytes that were not read"
+        );
         let start = (from - self.at) as usize;
         Ok(&self.bytes[start..start + len])
     }

@@ -8,87 +8,21 @@ use std::{
 
 use crate::{
     LogId,
-    batch::Header,
     cache::Cache,
-    cleaner::Replacement,
     damage::Damages,
     entries::Entry,
     error::Refusal,
-    frame::Op,
     index::{Block, Index, IndexCache},
     journal::Written,
     log::{Extent, Log, Recent},
     maintain::Seal,
-    producer::Undo,
+    pending::{Pending, Replace},
     producer_room::ProducerRoom,
     recover::Torn,
     segment::Kind,
     segments::Segments,
     store::{Change, Outcome},
 };
-
-/// An operation that waits to be committed.
-pub(crate) enum Pending {
-    Append {
-        log: LogId,
-        now_ms: i64,
-        header: Header,
-        batch: Arc<[u8]>,
-        undo: Option<Undo>,
-    },
-    LogStart {
-        log: LogId,
-        offset: i64,
-    },
-    Catalogue(Vec<Change>),
-    Replace(Replace),
-    Clean(Arc<Replacement>),
-}
-
-/// Segments that give way to one that holds what was left of them.
-pub(crate) struct Replace {
-    pub(crate) removed: Vec<u64>,
-    pub(crate) added: Option<(u64, Vec<Block>)>,
-}
-
-impl Pending {
-    fn weight(&self) -> usize {
-        match self {
-            Self::Append { batch, .. } => batch.len() + 256,
-            Self::LogStart { .. } => 64,
-            Self::Catalogue(changes) => changes.iter().map(Change::weight).sum(),
-            Self::Replace(replace) => 8 * replace.removed.len() + 64,
-            Self::Clean(replacement) => replacement.weight(),
-        }
-    }
-
-    pub(crate) fn ops<'a>(&'a self, into: &mut Vec<Op<'a>>) {
-        match self {
-            Self::Append {
-                log, now_ms, batch, ..
-            } => into.push(Op::Append {
-                log: *log,
-                now_ms: *now_ms,
-                batch,
-            }),
-            Self::LogStart { log, offset } => into.push(Op::LogStart {
-                log: *log,
-                offset: *offset,
-            }),
-            Self::Catalogue(changes) => into.extend(changes.iter().map(|change| match change {
-                Change::Put(key, value) => Op::Put { key, value },
-                Change::Delete(key) => Op::Delete { key },
-                Change::CreateLog(log) => Op::CreateLog { log: *log },
-                Change::DropLog(log) => Op::DropLog { log: *log },
-            })),
-            Self::Replace(replace) => into.push(Op::Segments {
-                added: replace.added.iter().map(|(id, _)| *id).collect(),
-                removed: replace.removed.clone(),
-            }),
-            Self::Clean(replacement) => into.push(Op::Clean(replacement.record())),
-        }
-    }
-}
 
 /// What the thread that commits does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -263,9 +197,17 @@ impl State {
                 }
             }
         }
+        debug_assert!(
+            matches!(&pending, Pending::Catalogue(_)) || pending.weight() > 0,
+            "it takes no room"
+        );
         self.staged_bytes += pending.weight();
         self.staged.push_back(pending);
         self.sequence += 1;
+        debug_assert!(
+            self.sequence >= self.settled + self.staged.len() as u64,
+            "it is settled before it is written"
+        );
         self.sequence
     }
 
@@ -279,6 +221,7 @@ impl State {
 
     /// Somebody waits for what is staged.
     pub(crate) fn hurry(&mut self) {
+        debug_assert!(self.urgent <= self.sequence, "what was not staged yet");
         self.urgent = self.sequence;
     }
 
@@ -301,6 +244,14 @@ impl State {
             group.pending.push(pending);
         }
         group.last_sequence -= self.staged.len() as u64;
+        debug_assert!(
+            group.last_sequence >= self.settled + group.pending.len() as u64,
+            "it was settled before"
+        );
+        debug_assert!(
+            group.weight <= self.staged_bytes,
+            "more is taken than was staged"
+        );
         group
     }
 
@@ -320,7 +271,16 @@ impl State {
                     let Some(log) = self.logs.get_mut(&id) else {
                         continue;
                     };
+                    // whatever a start has found: it gives no offset twice, and leaves none out
+                    assert_eq!(
+                        log.durable_end, header.base_offset,
+                        "a batch becomes durable out of its order"
+                    );
                     log.add(written.segment, Entry::new(&header, at));
+                    assert!(
+                        log.durable_end <= log.end,
+                        "more is durable than was appended"
+                    );
                     self.segments.wrote(written.segment, header.size as u64);
                     let (base, last) = (header.base_offset, header.last_offset());
                     self.mark_moved(id);
@@ -352,6 +312,7 @@ impl State {
                 }
             }
         }
+        assert!(positions.next().is_none(), "an operation was passed over");
         self.settle(group.last_sequence, group.weight, None);
         self.segments.freed_bytes() > freed
     }
@@ -467,10 +428,20 @@ impl State {
                 }
             }
         }
+        debug_assert!(
+            self.logs.values().all(|log| log.end == log.durable_end),
+            "what was not written keeps its offset"
+        );
         self.settle(self.sequence, weight, Some(why.into()));
+        debug_assert_eq!(self.staged_bytes, 0, "nothing is staged any more");
     }
 
     fn settle(&mut self, sequence: u64, weight: usize, error: Option<String>) {
+        assert!(
+            self.settled < sequence && sequence <= self.sequence,
+            "what has ended ends again, or has not begun"
+        );
+        assert!(weight <= self.staged_bytes, "more ends than was staged");
         self.staged_bytes -= weight;
         self.settled = sequence;
         match self.outcomes.last_mut() {
@@ -484,6 +455,7 @@ impl State {
             && !log.moved
         {
             log.moved = true;
+            debug_assert!(!self.moved.contains(&id), "it is told of already");
             self.moved.push(id);
         }
     }

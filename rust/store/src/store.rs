@@ -19,15 +19,16 @@ use crate::{
     directory_lock::DirectoryLock,
     error::{Refusal, StoreError},
     fault::Fault,
-    figures::{Counts, Figures},
+    figures::Counts,
     flush,
     journal::Journal,
     log::{LogConfig, Offsets},
     maintain,
+    pending::Pending,
     producer::{Aborted, Active},
     recover::{self, Torn},
     signal::Signal,
-    state::{Pending, State},
+    state::State,
 };
 
 /// When a write counts as done.
@@ -175,6 +176,7 @@ impl Shared {
                 state.waiters -= 1;
             }
         }
+        debug_assert!(state.is_settled(sequence), "it waits for nothing else");
         look(&state)
     }
 }
@@ -311,8 +313,13 @@ impl Store {
         let mut state = self.shared.lock();
         let outcomes = std::mem::take(&mut state.outcomes);
         let ids = std::mem::take(&mut state.moved);
+        debug_assert!(
+            outcomes.is_sorted_by(|a, b| a.sequence < b.sequence),
+            "writes end in their order"
+        );
         let moved = ids.into_iter().filter_map(|id| {
             let log = state.logs.get_mut(&id)?;
+            debug_assert!(log.moved, "a log is told of once");
             log.moved = false;
             Some((id, log.offsets()))
         });
@@ -338,7 +345,9 @@ impl Store {
     pub fn new_log_id(&self) -> LogId {
         let mut state = self.shared.lock();
         state.next_log += 1;
-        state.next_log - 1
+        let id = state.next_log - 1;
+        debug_assert!(!state.logs.contains_key(&id), "another log has the number");
+        id
     }
 
     /// Stages changes that become durable together.
@@ -385,19 +394,6 @@ impl Store {
     /// Bytes of batches a log holds.
     pub fn log_bytes(&self, log: LogId) -> Result<u64, Refusal> {
         Ok(self.shared.lock().log(log)?.bytes())
-    }
-
-    /// What the store has done since it was opened, and what it holds.
-    pub fn figures(&self) -> Figures {
-        let mut figures = self.shared.counts.figures();
-        let state = self.shared.lock();
-        for (_, segment) in state.segments.iter() {
-            figures.segments += 1;
-            figures.segment_bytes += segment.bytes;
-            figures.live_bytes += segment.live;
-        }
-        figures.staged_bytes = state.staged_bytes as u64;
-        figures
     }
 
     /// Bytes that wait to be written.
@@ -490,11 +486,5 @@ pub(crate) fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Drop for Store {
     fn drop(&mut self) {
         self.close();
-    }
-}
-
-impl From<Refusal> for io::Error {
-    fn from(refusal: Refusal) -> Self {
-        Self::other(refusal.to_string())
     }
 }

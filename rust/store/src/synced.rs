@@ -14,6 +14,11 @@ const NAME: &str = "synced";
 const MAGIC: &[u8; 8] = b"SCsyn-1\n";
 const SIZE: usize = 40;
 
+const _: () = assert!(
+    SIZE >= MAGIC.len() + 3 * size_of::<u64>() + size_of::<u32>(),
+    "a mark and its checksum"
+);
+
 /// An end of the journal that was synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mark {
@@ -64,6 +69,10 @@ impl MarkWriter {
     }
 
     pub(crate) fn write(&self, mark: Mark) {
+        debug_assert!(
+            mark.segment > 0 && mark.frame > 1 && mark.position > 0,
+            "nothing was synced yet: {mark:?}"
+        );
         if let Some(file) = &self.0 {
             let _ = file.write_all_at(&mut [IoSlice::new(&mark.bytes())], 0);
         }

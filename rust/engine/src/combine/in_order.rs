@@ -3,7 +3,7 @@
 use std::collections::BinaryHeap;
 use std::hint::select_unpredictable;
 
-use super::{piece, rank, slots};
+use super::{ascends, piece, rank, slots};
 use crate::offset::Offset;
 use crate::partition::StateBatch;
 use crate::record_state::RecordState;
@@ -40,9 +40,10 @@ impl Sorter {
         if batches.is_sorted_by(|a, b| possible(a) && a.last < b.first)
             && batches.last().is_none_or(possible)
         {
+            debug_assert!(ascends(batches), "what is in order is left as it is");
             return batches;
         }
-        if let Some(order) = rank_few(batches) {
+        let ordered = if let Some(order) = rank_few(batches) {
             let places = order[..batches.len()].iter();
             self.sweep(
                 places.map(|place| &batches[usize::from(*place)]),
@@ -53,7 +54,9 @@ impl Sorter {
             // stable, because a stable sort merges parts that are already in order
             sorted.sort_by_key(|batch| batch.first);
             self.sweep(sorted.into_iter(), batches.len())
-        }
+        };
+        debug_assert!(ascends(ordered), "batches are not in order: {ordered:?}");
+        ordered
     }
 
     /// Cuts at most `count` batches that are sorted by their first offset so that none overlaps another.
@@ -75,6 +78,7 @@ impl Sorter {
         // what is not written yet of the best batch that has begun
         let mut holds = *first;
         'begins: for batch in sorted {
+            debug_assert!(holds.first <= batch.first, "they begin in order");
             while !beneath.is_empty() && holds.last < batch.first {
                 slots[place] = holds;
                 place += 1;
@@ -111,6 +115,8 @@ impl Sorter {
 /// As many batches as are sorted by counting.
 const FEW: usize = 24;
 
+const _: () = assert!(FEW <= u8::MAX as usize, "a place is one byte");
+
 /// Sorts a few batches that are not too far apart by their first offset: each goes to the place that it has by the number
 /// of those before it. That is counted for all at once, while a sort would have to guess where each belongs, and often
 /// guess wrong.
@@ -135,6 +141,11 @@ fn rank_few(batches: &[StateBatch]) -> Option<[u8; FEW]> {
         let before = |sum: i32, other: &i32| sum.wrapping_sub(other.wrapping_sub(*key) >> 31);
         order[keys.iter().fold(0, before) as usize] = number;
     }
+    debug_assert!(
+        order[..batches.len()]
+            .is_sorted_by_key(|place| (batches[usize::from(*place)].first, *place)),
+        "a batch is not in its place"
+    );
     Some(order)
 }
 

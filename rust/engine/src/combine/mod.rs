@@ -50,10 +50,28 @@ impl Combiner {
         let left = self.existing.in_order(existing);
         let right = self.new.in_order(new);
         let floor = start_offset.unwrap_or(Offset::MIN);
+        debug_assert!(ascends(left), "the existing batches are not in order");
+        debug_assert!(ascends(right), "the new batches are not in order");
         let (left, right) = (behind(floor, left), behind(floor, right));
         let slots = slots(&mut self.pieces, left.len() + right.len());
-        sweep(left, right, floor, slots)
+        let combined = sweep(left, right, floor, slots);
+        debug_assert!(ascends(combined), "combined batches overlap: {combined:?}");
+        debug_assert!(
+            combined.first().is_none_or(|batch| floor <= batch.first),
+            "a batch before the start offset"
+        );
+        debug_assert!(
+            combined.len() <= 2 * (left.len() + right.len()),
+            "more batches than there are edges"
+        );
+        combined
     }
+}
+
+/// Whether batches hold something each, and each begins behind the one before.
+fn ascends(batches: &[StateBatch]) -> bool {
+    batches.iter().all(|batch| batch.first <= batch.last)
+        && batches.is_sorted_by(|a, b| a.last < b.first)
 }
 
 /// Higher wins: the delivery count, then the state.
@@ -103,6 +121,10 @@ fn sweep<'a>(
         at = to.wrapping_add(1);
         slots[place] = piece(winner, first, to);
     }
+    debug_assert!(
+        a.as_slice().is_empty() || b.as_slice().is_empty(),
+        "both lists go on"
+    );
     for batch in if a.as_slice().is_empty() { b } else { a } {
         let (differs, apart) = (rank(batch) != rank_now, batch.first > at);
         let new = differs | apart;
@@ -127,6 +149,10 @@ fn slots(room: &mut Vec<StateBatch>, batches: usize) -> &mut [StateBatch] {
     if room.len() < most {
         room.resize(most, BLANK);
     }
+    debug_assert!(
+        room.len() > batches,
+        "room for one piece more than there are"
+    );
     room
 }
 

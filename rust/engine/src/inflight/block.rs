@@ -9,6 +9,8 @@ use crate::offset::Offset;
 pub(super) const BLOCK_MAX: usize = if cfg!(test) { 8 } else { 128 };
 const BLOCK_MIN: usize = BLOCK_MAX / 4;
 
+const _: () = assert!(BLOCK_MIN > 0, "an empty block is small");
+
 /// Neighbouring leaves. `lasts` and `available` lie apart from the leaves so that a search reads little memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Block {
@@ -50,15 +52,26 @@ impl Block {
         self.lasts.insert(index, leaf.last());
         self.available.insert(index, leaf.available());
         self.leaves.insert(index, leaf);
+        debug_assert!(self.len_agrees(), "a leaf without its end or its mask");
+    }
+
+    /// Whether each leaf has its end and its mask.
+    fn len_agrees(&self) -> bool {
+        self.lasts.len() == self.leaves.len() && self.available.len() == self.leaves.len()
     }
 
     pub(super) fn remove(&mut self, index: usize) {
         self.lasts.remove(index);
         self.available.remove(index);
         self.leaves.remove(index);
+        debug_assert!(self.len_agrees(), "an end or a mask without its leaf");
     }
 
     pub(super) fn split_off(&mut self, index: usize) -> Self {
+        debug_assert!(
+            0 < index && index < self.leaves.len(),
+            "both parts have leaves"
+        );
         Self {
             leaves: self.leaves.split_off(index),
             lasts: self.lasts.split_off(index),
@@ -70,12 +83,18 @@ impl Block {
         self.leaves.append(&mut other.leaves);
         self.lasts.append(&mut other.lasts);
         self.available.append(&mut other.available);
+        debug_assert!(self.len_agrees(), "a leaf without its end or its mask");
+        debug_assert!(self.lasts.is_sorted(), "leaves of another place");
     }
 
     /// Splits a leaf before the run at `at`.
     pub(super) fn split_leaf(&mut self, index: usize, at: usize) {
         let right = self.leaves[index].split_off(at);
         self.insert(index + 1, right);
+        debug_assert!(
+            self.leaves[index].last() < self.lasts[index + 1],
+            "the right part follows the left one"
+        );
         self.lasts[index] = self.leaves[index].last();
         self.available[index] = self.leaves[index].available();
     }
@@ -104,6 +123,7 @@ impl Block {
     }
 
     fn join(&mut self, index: usize) {
+        debug_assert!(self.fit(index), "both fit into one leaf");
         let right = std::mem::take(&mut self.leaves[index + 1]);
         self.available[index] =
             self.available[index].and_at(self.leaves[index].len(), self.available[index + 1]);
@@ -154,6 +174,7 @@ impl Block {
     /// Removes the first runs of the first leaf, up to the one at `to`. Returns the change in the number of leaves that have a run
     /// that can be acquired.
     pub(super) fn remove_front(&mut self, to: usize) -> i32 {
+        debug_assert!(to <= self.leaves[0].len(), "of the first leaf");
         self.leaves[0].close(0, to);
         self.lasts[0] = self.leaves[0].last();
         self.set_available(0, self.available[0].from(to))
@@ -161,6 +182,10 @@ impl Block {
 
     /// Notes which runs of a leaf can be acquired. Returns the change in the number of leaves that have such runs.
     pub(super) fn set_available(&mut self, index: usize, available: Mask) -> i32 {
+        debug_assert!(
+            self.leaves[index].len() > LEAF_MAX || available == self.leaves[index].available(),
+            "the mask disagrees with the runs"
+        );
         let before = std::mem::replace(&mut self.available[index], available);
         i32::from(!available.is_empty()) - i32::from(!before.is_empty())
     }
@@ -168,6 +193,7 @@ impl Block {
     /// Extends the last run of a leaf to `last`.
     pub(super) fn extend_last(&mut self, index: usize, last: Offset) {
         self.leaves[index].extend_last(last);
+        debug_assert_eq!(self.leaves[index].last(), last, "a leaf with runs");
         self.lasts[index] = last;
     }
 

@@ -38,6 +38,7 @@ pub(super) struct Edited {
 impl<'a> Edit<'a> {
     /// Begins before the run at `at`.
     pub(super) fn new(leaf: &'a mut Leaf, available: Mask, at: usize) -> Self {
+        debug_assert!(at <= leaf.len(), "before a run, or at the end");
         Self {
             leaf,
             written: at,
@@ -62,7 +63,12 @@ impl<'a> Edit<'a> {
         {
             let (part, cell) = (run.range().clip(*range), run.cell());
             let mut piece = part;
+            debug_assert!(!part.is_empty(), "a change of nothing");
             let new = change(&mut piece, cell)?;
+            debug_assert!(
+                piece.first == part.first && piece.last <= part.last && !piece.is_empty(),
+                "a change cuts the end of its part alone: {part:?}, {piece:?}"
+            );
             // the map's own tests write anything
             debug_assert!(
                 cfg!(test) || cell.may_become(new),
@@ -82,6 +88,7 @@ impl<'a> Edit<'a> {
     /// Takes the next old run; its place becomes room.
     #[inline]
     fn take(&mut self) {
+        debug_assert!(self.read < self.leaf.len(), "nothing is left to take");
         self.read += 1;
         self.old = self.old.from(1);
     }
@@ -92,6 +99,10 @@ impl<'a> Edit<'a> {
     fn cut(&mut self, piece: OffsetRange, cell: Cell) {
         let run = self.leaf.runs[self.read];
         let (head, tail) = (run.first < piece.first, piece.last < run.last);
+        debug_assert!(
+            run.first <= piece.first && piece.last <= run.last,
+            "a piece of another run"
+        );
         if tail {
             self.make_room(1 + usize::from(head));
             let rest = OffsetRange::new(after(piece.last), run.last);
@@ -120,6 +131,11 @@ impl<'a> Edit<'a> {
             before.last = run.last;
             return;
         }
+        debug_assert!(self.written < self.read, "an old run would be lost");
+        debug_assert!(
+            self.written == 0 || self.leaf.runs[self.written - 1].last < run.first,
+            "runs are written in order"
+        );
         self.leaf.runs[self.written] = run;
         let available = run.cell().is_available().into();
         self.available = self.available.and_at(self.written, available);
@@ -135,6 +151,7 @@ impl<'a> Edit<'a> {
         let more = self.room.max(runs - room);
         self.leaf.open(self.read, more);
         self.read += more;
+        debug_assert!(self.read - self.written >= runs, "too little room");
         self.room = ROOM;
     }
 
@@ -151,6 +168,7 @@ impl<'a> Edit<'a> {
         }
         let available = self.available.and_at(self.written, self.old);
         let reached_end = self.read == self.leaf.len();
+        debug_assert!(self.written <= self.read, "more is written than was read");
         if self.written < self.read {
             self.leaf.close(self.written, self.read - self.written);
         }

@@ -10,6 +10,15 @@ pub(super) const LEAF_MAX: usize = if cfg!(test) { 8 } else { 64 };
 /// A leaf with fewer runs is joined with a neighbour if both fit into one.
 pub(super) const LEAF_MIN: usize = LEAF_MAX / 4;
 
+const _: () = {
+    assert!(
+        LEAF_MAX <= u64::BITS as usize,
+        "a bit of a mask for each run"
+    );
+    assert!(LEAF_MIN > 0, "an empty leaf is small");
+    assert!(size_of::<Run>() == 24, "what a run in flight costs");
+};
+
 /// Neighbouring runs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Leaf {
@@ -37,6 +46,7 @@ impl Leaf {
     /// Extends the last run to `last`.
     pub(super) fn extend_last(&mut self, last: Offset) {
         if let Some(run) = self.runs.last_mut() {
+            debug_assert!(run.last <= last, "a run is made longer, not shorter");
             run.last = last;
         }
     }
@@ -48,10 +58,19 @@ impl Leaf {
             let room = (4 * len).clamp(8, LEAF_MAX);
             self.runs.reserve_exact(more.max(room.saturating_sub(len)));
         }
+        debug_assert!(self.runs.capacity() >= len + more);
     }
 
     /// Puts a run before the one at `index`.
     pub(super) fn insert(&mut self, index: usize, run: Run) {
+        debug_assert!(
+            index == 0 || self.runs[index - 1].last < run.first,
+            "a run begins before the one before it ends"
+        );
+        debug_assert!(
+            self.get(index).is_none_or(|next| run.last < next.first),
+            "a run ends behind where the next one begins"
+        );
         self.reserve(1);
         self.runs.insert(index, run);
     }
@@ -62,6 +81,7 @@ impl Leaf {
 
     /// Opens `more` places before the run at `index`; what fills them is to be overwritten.
     pub(super) fn open(&mut self, index: usize, more: usize) {
+        debug_assert!(index < self.len(), "before a run");
         self.reserve(more);
         let len = self.runs.len();
         self.runs.resize(len + more, self.runs[index]);
@@ -70,12 +90,14 @@ impl Leaf {
 
     /// Removes `less` runs from `index` on.
     pub(super) fn close(&mut self, index: usize, less: usize) {
+        debug_assert!(index + less <= self.len(), "more is removed than there is");
         self.runs.copy_within(index + less.., index);
         self.runs.truncate(self.runs.len() - less);
     }
 
     /// Moves the runs from `index` on to a leaf of their own.
     pub(super) fn split_off(&mut self, index: usize) -> Self {
+        debug_assert!(0 < index && index < self.len(), "both parts have something");
         let runs = self.runs.split_off(index);
         // a rewrite may have grown this leaf far beyond its size before it was split
         if self.runs.len() <= LEAF_MAX && self.runs.capacity() > 2 * LEAF_MAX {
@@ -86,6 +108,10 @@ impl Leaf {
 
     /// Appends the runs of `other`, which follow this leaf's.
     pub(super) fn append(&mut self, other: &Self) {
+        debug_assert!(
+            other.get(0).is_none_or(|next| self.last() < next.first),
+            "its runs follow"
+        );
         self.reserve(other.len());
         self.runs.extend_from_slice(&other.runs);
     }

@@ -84,12 +84,25 @@ impl RunMap {
             && let [leaf] = &block.leaves[..]
             && offset <= *last
         {
+            let run = leaf.seek(offset);
+            debug_assert!(run < leaf.len(), "some run ends at or after the offset");
             return Cursor {
-                run: leaf.seek(offset),
+                run,
                 ..Cursor::START
             };
         }
-        self.seek_leaf(offset)
+        let found = self.seek_leaf(offset);
+        debug_assert!(
+            self.get(found).is_none_or(|run| offset <= run.last),
+            "the run ends before the offset"
+        );
+        debug_assert!(
+            self.prev(found)
+                .and_then(|prev| self.get(prev))
+                .is_none_or(|prev| prev.last < offset),
+            "a run before reaches the offset"
+        );
+        found
     }
 
     /// [`seek`](Self::seek) among many leaves.
@@ -124,10 +137,12 @@ impl RunMap {
             let past = run.last < offset;
             let found = select_unpredictable(past, next.unwrap_or(run), run);
             if run.first <= offset && offset <= found.last {
-                return Cursor {
+                let at = Cursor {
                     run: near.run + usize::from(past),
                     ..near
                 };
+                debug_assert_eq!(at, self.seek(offset), "found where it is not");
+                return at;
             }
         }
         self.seek(offset)
@@ -211,7 +226,9 @@ impl RunMap {
     fn next_available_from(&self, block: usize) -> Option<Cursor> {
         let mut counts = self.available[block..].iter();
         let block = block + counts.position(|&leaves| leaves > 0)?;
-        let leaf = self.blocks[block].next_available(0)?;
+        let leaf = self.blocks[block].next_available(0);
+        debug_assert!(leaf.is_some(), "a block counts leaves that it has not");
+        let leaf = leaf?;
         let run = self.blocks[block].next_available_in(leaf, 0)?;
         Some(Cursor { block, leaf, run })
     }
@@ -285,6 +302,7 @@ impl RunMap {
             }
             belongs
         });
+        debug_assert!(!batch.is_empty(), "the run itself belongs to its batch");
         batch
     }
 
@@ -292,6 +310,11 @@ impl RunMap {
     pub(super) fn note(&mut self, block: usize, leaves: i32) {
         self.lasts[block] = self.blocks[block].last();
         self.available[block] = self.available[block].wrapping_add_signed(leaves);
+        debug_assert_eq!(
+            self.available[block] as usize,
+            self.blocks[block].available(),
+            "a block counts other leaves than it has"
+        );
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = Run> + '_ {

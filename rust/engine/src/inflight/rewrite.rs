@@ -40,6 +40,7 @@ impl RunMap {
             let answer = edit.rewrite(&mut range, &mut change);
             let edited = edit.finish();
             let len = leaf.len();
+            debug_assert!(self.len + len >= before, "a map of fewer than no runs");
             self.len = self.len + len - before;
             let leaves = block.set_available(at.leaf, edited.available);
             self.available[at.block] = self.available[at.block].wrapping_add_signed(leaves);
@@ -88,6 +89,7 @@ impl RunMap {
     /// Splits a leaf that has become too large, starting from its end so that each run moves only once.
     fn split_large(&mut self, mut at: Cursor) {
         const PART: usize = LEAF_MAX * 3 / 4;
+        const { assert!(LEAF_MIN <= PART && PART < LEAF_MAX) };
         let mut len = self.blocks[at.block].leaves[at.leaf].len();
         while len > LEAF_MAX {
             len -= PART.min(len - PART);
@@ -97,6 +99,7 @@ impl RunMap {
                 ..right
             };
         }
+        debug_assert!(self.blocks[at.block].leaves[at.leaf].len() <= LEAF_MAX);
     }
 
     /// Whether the first run of a leaf may be joined to the last one of the leaf before.

@@ -34,6 +34,18 @@ const WAITS: u64 = 1 << 59;
 /// Available, and not to be acquired before other records are settled: see `managed`.
 const BEHIND: u64 = 1 << 60;
 
+const _: () = {
+    let flags = [PENDING, OPENS_BATCH, REJECTED, WAITS, BEHIND];
+    let mut taken = STATE | (u16::MAX as u64) << COUNT_SHIFT | u32::MAX as u64;
+    let mut at = 0;
+    while at < flags.len() {
+        assert!(taken & flags[at] == 0, "each bit means one thing");
+        taken |= flags[at];
+        at += 1;
+    }
+    assert!(RecordState::Archived as u64 <= STATE >> STATE_SHIFT);
+};
+
 impl Cell {
     fn new(state: RecordState, delivery_count: u16, lease: LeaseId) -> Self {
         Self(
@@ -45,6 +57,7 @@ impl Cell {
 
     /// A cell without a lease.
     pub(crate) fn free(state: RecordState, delivery_count: u16) -> Self {
+        debug_assert_ne!(state, RecordState::Acquired, "somebody has a lease of it");
         Self::new(state, delivery_count, LeaseId::NONE)
     }
 
@@ -55,6 +68,8 @@ impl Cell {
 
     /// The same records while the transition to `state` is being written; the lease is kept for a rollback.
     pub(crate) fn begun(self, state: RecordState) -> Self {
+        debug_assert!(self.is_acquired(), "only what is leased changes so");
+        debug_assert_ne!(state, RecordState::Acquired, "a transition to what is");
         let pending = Self::new(state, self.delivery_count(), self.lease());
         Self(pending.0 | PENDING)
     }
@@ -100,6 +115,7 @@ impl Cell {
 
     /// The same available records, which come after others from now on.
     pub(crate) fn behind(self) -> Self {
+        debug_assert!(self.is_free(), "only what is available comes after others");
         Self(self.0 | BEHIND)
     }
 

@@ -19,6 +19,10 @@ impl RunMap {
             cfg!(test) || run.cell().may_become(cell),
             "{run:?} cannot become {cell:?}"
         );
+        debug_assert!(
+            run.first <= piece.first && piece.last <= run.last && !piece.is_empty(),
+            "{piece:?} is no part of {run:?}"
+        );
         let new = run.part(piece, cell);
         let available = if piece == run.range() {
             leaf.runs[at.run] = new;
@@ -51,6 +55,14 @@ impl Leaf {
         let right = OffsetRange::new(after(new.last), run.last);
         runs[more] = run.part(right, run.cell());
         runs[usize::from(head)] = new;
+        debug_assert!(
+            runs[0].first == run.first && runs[more].last == run.last,
+            "offsets were lost"
+        );
+        debug_assert!(
+            runs.is_sorted_by(|a, b| after(a.last) == b.first),
+            "the parts follow each other"
+        );
         available.cut(at, head, tail, new.cell().is_available())
     }
 }

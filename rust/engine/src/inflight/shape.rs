@@ -9,6 +9,7 @@ impl RunMap {
     /// Adds a run at offsets that no run covers. It is not joined: new runs open batches, or differ from the run
     /// before.
     pub(crate) fn insert(&mut self, run: Run) {
+        debug_assert!(!run.range().is_empty(), "a run of nothing");
         if self.last_offset().is_none_or(|last| last < run.first) {
             return self.insert_at(self.end(), run);
         }
@@ -34,6 +35,7 @@ impl RunMap {
         if self.blocks[at.block].leaves[at.leaf].is_full() {
             at = self.make_room(at);
         }
+        debug_assert!(!self.blocks[at.block].leaves[at.leaf].is_full());
         let leaves = self.blocks[at.block].insert_run(at.leaf, at.run, run);
         self.note(at.block, leaves);
         self.len += 1;
@@ -71,6 +73,7 @@ impl RunMap {
         } else {
             BLOCK_MAX / 2
         };
+        debug_assert_eq!(self.blocks[at.block].leaves.len(), BLOCK_MAX);
         self.split_block(at.block, half);
         if at.leaf < half {
             return at;
@@ -85,6 +88,7 @@ impl RunMap {
     /// Splits the leaf of `at` before the run with the index `run`. Returns where the right part begins.
     pub(super) fn split_leaf(&mut self, at: Cursor, run: usize) -> Cursor {
         let at = self.room_in_block(at);
+        debug_assert!(!self.blocks[at.block].is_full(), "no room for a leaf");
         let before = self.blocks[at.block].available();
         self.blocks[at.block].split_leaf(at.leaf, run);
         let after = self.blocks[at.block].available();
@@ -103,10 +107,17 @@ impl RunMap {
         self.blocks.insert(index + 1, right);
         self.lasts[index] = self.blocks[index].last();
         self.available[index] -= self.available[index + 1];
+        debug_assert!(self.lasts[index] < self.lasts[index + 1]);
+        debug_assert_eq!(
+            self.available[index] as usize,
+            self.blocks[index].available(),
+            "a block counts other leaves than it has"
+        );
     }
 
     /// Removes a run. Returns where the run after it lies.
     pub(crate) fn remove_at(&mut self, at: Cursor) -> Cursor {
+        debug_assert!(self.get(at).is_some(), "no run is there");
         let block = &mut self.blocks[at.block];
         let leaves = block.remove_run(at.leaf, at.run);
         let alone = block.leaves[at.leaf].len() + 1 == self.len;
@@ -138,6 +149,7 @@ impl RunMap {
 
     /// Removes the first runs of the first leaf, up to the one at `to`.
     fn remove_front(&mut self, to: usize) {
+        debug_assert!(0 < to && to <= self.len, "the first runs");
         let block = &mut self.blocks[0];
         let leaves = block.remove_front(to);
         self.len -= to;
@@ -179,6 +191,7 @@ impl RunMap {
     }
 
     fn remove_block(&mut self, index: usize) {
+        debug_assert!(self.blocks.len() > 1, "one block is always there");
         self.blocks.remove(index);
         self.lasts.remove(index);
         self.available.remove(index);
@@ -197,6 +210,7 @@ impl RunMap {
         self.blocks[at.block - 1].append(right);
         self.lasts[at.block - 1] = self.lasts[at.block];
         self.available[at.block - 1] += self.available[at.block];
+        debug_assert!(self.blocks[at.block - 1].leaves.len() <= BLOCK_MAX);
         self.remove_block(at.block);
         Cursor {
             block: at.block - 1,

@@ -63,6 +63,7 @@ impl Admission {
     }
 
     pub(super) fn carry(&mut self, range: OffsetRange, due_ms: i64) {
+        debug_assert!(!range.is_empty(), "nothing waits");
         self.carried.insert(range.first, (range.last, due_ms));
     }
 
@@ -135,6 +136,14 @@ fn take_overlaps<T: Copy>(
         }
     }
     found.reverse();
+    debug_assert!(
+        found.is_sorted_by(|(a, _), (b, _)| a.last < b.first),
+        "pieces are in order"
+    );
+    debug_assert!(
+        found.iter().all(|(piece, _)| *piece == piece.clip(range)),
+        "a piece lies elsewhere"
+    );
     found
 }
 
@@ -155,6 +164,11 @@ impl Managed {
         let window = OffsetRange::new(start, self.inner.end_offset());
         self.inner.wait(window);
         admission.scanned = self.inner.unsettled_from(start);
+        assert!(
+            admission.scanned >= start,
+            "offsets below are not looked at"
+        );
+        debug_assert!(self.inner.first_ready().is_none(), "all is looked at anew");
         self.admission = Some(Box::new(admission));
         self.begin_keys();
     }
@@ -176,6 +190,7 @@ impl Managed {
             self.inner.wait(range);
             self.times.push(due_ms, range);
         }
+        assert!(self.keys.is_none(), "keys are known of what is looked at");
     }
 
     /// Where the log is to be read for more records to look at, and for how many there is room.
@@ -243,6 +258,7 @@ impl Managed {
                 continue;
             }
             first = stretch.last + 1;
+            debug_assert!(stretch.last <= range.last, "behind what was read");
             let entry = these.first().copied().unwrap_or(Entry {
                 offset: stretch.first,
                 not_before_ms: Entry::AT_ONCE,
@@ -256,6 +272,7 @@ impl Managed {
         }
         let scanned = self.inner.unsettled_from(range.last + 1);
         if let Some(admission) = &mut self.admission {
+            debug_assert!(admission.scanned <= scanned, "it goes forward");
             admission.scanned = scanned;
             if admission.expiries.len() > admission.expiries_max {
                 let inner = &self.inner;

@@ -67,12 +67,14 @@ impl Chains {
             all.truncate(limit);
         }
         all.sort_unstable_by_key(rank);
+        debug_assert!(all.len() <= limit, "more keys than were asked for");
         all
     }
 
     /// Adds records behind all others of their key.
     pub(super) fn append(&mut self, digest: Digest, range: OffsetRange) {
         let OffsetRange { first, last } = range;
+        debug_assert!(!range.is_empty(), "no record is added");
         self.records += range.count();
         let unit = Unit {
             last,
@@ -91,6 +93,8 @@ impl Chains {
         };
         chain.records += range.count();
         if let Some(tail) = self.units.get_mut(&chain.tail) {
+            debug_assert!(tail.last < first, "it comes behind all others");
+            debug_assert_eq!(tail.digest, digest, "the tail is of another key");
             if tail.last + 1 == first {
                 tail.last = last;
                 return;
@@ -131,6 +135,10 @@ impl Chains {
         let Some(chain) = self.keys.get_mut(&digest) else {
             return;
         };
+        debug_assert!(
+            kept.is_sorted_by(|a, b| a.last < b.first),
+            "units are in order"
+        );
         let (mut at, mut gone) = (chain.head, 0);
         let rest = loop {
             let Some(unit) = self.units.remove(&at) else {
@@ -153,6 +161,10 @@ impl Chains {
             self.units.insert(range.first, unit);
             next = range.first;
         }
+        debug_assert!(
+            (0..=chain.records).contains(&gone),
+            "more is gone than there was"
+        );
         self.records -= gone;
         chain.records -= gone;
         chain.head = next;
@@ -161,6 +173,11 @@ impl Chains {
         {
             chain.tail = last.first;
         }
+        debug_assert_eq!(
+            next == NONE,
+            chain.records == 0,
+            "a chain of no records has no units"
+        );
         if next == NONE {
             self.keys.remove(&digest);
         }

@@ -104,6 +104,7 @@ impl Engine {
             (Self::Plain(_), None) => {}
             (Self::Managed(managed), None) => {
                 managed.let_all_go();
+                debug_assert_eq!(managed.inner.waiting().next(), None, "nothing waits now");
                 *self = Self::Plain(std::mem::replace(&mut managed.inner, Self::empty()));
             }
             (Self::Plain(partition), Some(rules)) => {
@@ -327,6 +328,7 @@ impl Engine {
             unread += behind;
             seen += range.count() - behind;
         }
+        debug_assert!(seen >= 0 && unread >= 0, "fewer than no records wait");
         let delivery = admission.map_or(0, |admission| admission.delayed_records().min(seen));
         Waiting {
             backoff: managed.times.records().min(seen - delivery),

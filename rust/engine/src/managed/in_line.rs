@@ -29,6 +29,7 @@ impl Managed {
             Order::Partition => {
                 let records = self.rules.run_max;
                 let last = self.inner.last_in_line(records);
+                debug_assert_eq!(leased, 0, "one member at a time has some");
                 let is_first = last >= self.inner.next_fetch_offset();
                 is_first.then_some(Line { last, records })
             }

@@ -40,6 +40,10 @@ impl Managed {
                 reach: self.rules.run_max,
                 is_settling: self.inner.leased() > 0,
             }));
+            assert!(
+                self.admission.is_some(),
+                "keys are learned as records are read"
+            );
         }
     }
 
@@ -85,6 +89,7 @@ impl Managed {
         if digest != 0
             && let Some(keys) = &mut self.keys
         {
+            debug_assert!(!range.is_empty(), "no record has a key");
             keys.chains.append(digest, range);
             self.inner.put_behind(range);
         }
@@ -186,6 +191,10 @@ impl Managed {
             }
             has_changed |= kept[from..] != [unit];
         }
+        debug_assert!(
+            open.is_sorted_by(|a, b| a.range.last < b.range.first),
+            "records of a key are in order"
+        );
         if let Some(at) = at.filter(|_| has_changed) {
             keys.chains.replace(digest, at, &kept);
         }
@@ -200,6 +209,7 @@ impl Managed {
             let OffsetRange { first, last } = piece.range;
             let front = OffsetRange::new(first, last.min(first.saturating_add(left) - 1));
             left -= front.count();
+            debug_assert!(left >= 0, "more may come than was allowed");
             if piece.is_behind && !front.is_empty() {
                 self.inner.put_in_front(front);
             }

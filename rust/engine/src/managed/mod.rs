@@ -121,6 +121,7 @@ impl Managed {
             let before = out.len();
             let inner = &mut self.inner;
             let taken = inner.acquire_ready(now_ms, member, batches, options, line.last, out);
+            debug_assert!(taken <= budget, "more than there is room for");
             self.key_acquired(options.fetch_offset, batches, &out[before..]);
             return taken;
         }
@@ -138,13 +139,15 @@ impl Managed {
 
     fn release(&mut self, member: &str) -> Option<Write<'_>> {
         let write = self.inner.release(member)?;
-        self.causes.insert(write.id, Cause::Session);
+        let before = self.causes.insert(write.id, Cause::Session);
+        debug_assert_eq!(before, None, "a write begins once");
         Some(write)
     }
 
     fn finish_archiving(&mut self, first: Offset, last: Offset) -> Option<Write<'_>> {
         let write = self.inner.finish_archiving(first, last)?;
-        self.causes.insert(write.id, Cause::Done);
+        let before = self.causes.insert(write.id, Cause::Done);
+        debug_assert_eq!(before, None, "a write begins once");
         Some(write)
     }
 
@@ -168,7 +171,8 @@ impl Managed {
             delivery_complete_count,
             batches,
         } = write;
-        self.causes.insert(id, Cause::Done);
+        let before = self.causes.insert(id, Cause::Done);
+        debug_assert_eq!(before, None, "a write begins once");
         let (admits, has_keys) = (self.admission.is_some(), self.keys.is_some());
         let freed = ranges(batches, |state| state == RecordState::Available);
         let settled = ranges(batches, |state| admits && state != RecordState::Available);
@@ -247,6 +251,7 @@ impl Managed {
             }
             self.inner.wait(piece);
             let due_ms = now_ms.saturating_add(wait_ms);
+            debug_assert!(!piece.is_empty() && due_ms >= now_ms, "a wait of nothing");
             let Some(admission) = &mut self.admission else {
                 self.times.push(due_ms, piece);
                 continue;
@@ -271,6 +276,7 @@ impl Managed {
         }
         self.times = Times::default();
         self.admission = None;
+        assert!(self.keys.is_none(), "keys are known of what is looked at");
     }
 
     fn check(&self) -> Result<(), String> {

@@ -18,6 +18,7 @@ pub(crate) struct Times {
 
 impl Times {
     pub(crate) fn push(&mut self, due_ms: i64, range: OffsetRange) {
+        debug_assert!(!range.is_empty(), "nothing waits");
         self.heap.push(Reverse((due_ms, range.first, range.last)));
         self.records += range.count();
     }
@@ -38,6 +39,14 @@ impl Times {
         }
         let range = OffsetRange::new(first, last);
         self.records -= range.count();
+        debug_assert!(
+            self.records >= 0 && (self.records == 0) == self.heap.is_empty(),
+            "other records are counted than wait"
+        );
+        debug_assert!(
+            self.next_ms().is_none_or(|next| next >= due_ms),
+            "another was due before"
+        );
         Some(range)
     }
 

@@ -43,6 +43,10 @@ impl AckBatch<'_> {
 
     /// The type of a piece's first offset; the piece is cut to the offsets of that type.
     fn type_of(&self, piece: &mut OffsetRange) -> Result<AckType, Refusal> {
+        debug_assert!(
+            self.first <= piece.first && piece.last <= self.last && !piece.is_empty(),
+            "{piece:?} is no part of {self:?}"
+        );
         if let &[id] = self.types {
             return ack_type(id);
         }
@@ -50,6 +54,7 @@ impl AckBatch<'_> {
             &self.types[(piece.first - self.first) as usize..=(piece.last - self.first) as usize];
         let alike = types.iter().take_while(|&&id| id == types[0]).count();
         piece.last = piece.first + alike as i64 - 1;
+        debug_assert!(alike > 0, "a piece has a first offset");
         ack_type(types[0])
     }
 }
@@ -81,15 +86,18 @@ impl Partition {
         member: &str,
         batches: &[AckBatch<'_>],
     ) -> Result<Option<Write<'_>>, Refusal> {
-        let start = self.start;
+        let (start, complete) = (self.start, self.complete);
         let member = self.leases.member(member);
         let mark = self.writes.mark();
         for batch in batches {
             if let Err(refusal) = self.acknowledge_batch(now_ms, member, batch, mark) {
                 self.give_up(mark);
+                debug_assert_eq!(self.complete, complete, "what is refused settles nothing");
                 return Err(refusal);
             }
         }
+        debug_assert_eq!(self.start, start, "it moves when the write has ended");
+        debug_assert!(complete <= self.complete, "what is settled stays so");
         Ok(self.begin_write(mark, start, false))
     }
 
@@ -146,6 +154,7 @@ impl Partition {
             if !cell.is_acquired() || Some(leases.owner(cell.lease())) != member {
                 return Err(refusal(piece.first, cell));
             }
+            debug_assert!(piece.first >= side.start, "what is passed over");
             let kind = batch.type_of(piece)?;
             let Some(target) = kind.target() else {
                 if !config.renew_enabled {

@@ -6,7 +6,6 @@ use super::member::MemberId;
 use super::pace::{Pace, is_last_attempt, share, slow_from};
 use crate::inflight::{Cell, Cursor, LeaseId, Run};
 use crate::offset::{OFFSET_MAX, Offset, OffsetRange, after, before};
-use crate::record_state::RecordState;
 
 /// What a fetch asks for.
 #[derive(Clone, Copy, Debug)]
@@ -38,18 +37,25 @@ const COUNT_MAX: u16 = i16::MAX as u16;
 /// The most offsets that one acquire spans; no fetch comes near.
 const SPAN_MAX: i64 = 1 << 40;
 
+/// How many offsets `out` gives.
+fn given(out: &[Acquired]) -> i64 {
+    let ranges = out.iter();
+    let ranges = ranges.map(|each| OffsetRange::new(each.first, each.last));
+    ranges.map(OffsetRange::length).sum()
+}
+
 /// An acquire under way.
-struct Request<'a> {
-    now_ms: i64,
-    deadline_ms: i64,
-    member: MemberId,
+pub(super) struct Request<'a> {
+    pub(super) now_ms: i64,
+    pub(super) deadline_ms: i64,
+    pub(super) member: MemberId,
     /// The record batches that the log returned.
-    batches: &'a [OffsetRange],
-    out: &'a mut Vec<Acquired>,
-    budget: i64,
-    taken: i64,
-    batch_size: i64,
-    record_limit: bool,
+    pub(super) batches: &'a [OffsetRange],
+    pub(super) out: &'a mut Vec<Acquired>,
+    pub(super) budget: i64,
+    pub(super) taken: i64,
+    pub(super) batch_size: i64,
+    pub(super) record_limit: bool,
 }
 
 impl Request<'_> {
@@ -69,6 +75,8 @@ impl Request<'_> {
             LeaseId::NONE,
             "nobody holds what is available"
         );
+        debug_assert!(cell.is_available(), "what cannot be acquired");
+        debug_assert!(cell.delivery_count() <= COUNT_MAX, "more than can be told");
         let delivery_count = (cell.delivery_count() + 1).min(COUNT_MAX);
         let lease = leases.open(self.member, piece, self.now_ms, self.deadline_ms);
         self.out.push(Acquired {
@@ -132,6 +140,7 @@ impl Partition {
         if last < head.first.max(self.start) {
             return 0;
         }
+        let before = out.len();
         let mut request = Request {
             now_ms,
             deadline_ms: now_ms.saturating_add(self.config.lock_ms),
@@ -150,6 +159,20 @@ impl Partition {
         } else {
             self.acquire_known(&mut request, range);
         }
+        debug_assert_eq!(
+            request.taken,
+            given(&request.out[before..]),
+            "other offsets are leased than are told"
+        );
+        debug_assert!(
+            request.out[before..].is_sorted_by(|a, b| a.last < b.first),
+            "what is given is in order"
+        );
+        debug_assert!(
+            !request.record_limit || request.taken <= budget.max(0),
+            "more than an exact number of records"
+        );
+        self.assert_window();
         request.taken
     }
 
@@ -161,6 +184,7 @@ impl Partition {
         }
         let room = self.config.max_inflight - self.in_flight();
         if room > 0 {
+            debug_assert!(wanted.min(room) > 0);
             return Some((last, wanted.min(room)));
         }
         (fetch_offset <= self.end).then(|| {
@@ -194,6 +218,7 @@ impl Partition {
         if range.is_empty() {
             return 0;
         }
+        let (before, end) = (out.len(), self.end);
         let mut request = Request {
             now_ms,
             deadline_ms: now_ms.saturating_add(self.config.lock_ms),
@@ -206,6 +231,12 @@ impl Partition {
             record_limit: options.record_limit,
         };
         self.acquire_available(&mut request, range);
+        debug_assert_eq!(
+            request.taken,
+            given(&request.out[before..]),
+            "other offsets are leased than are told"
+        );
+        debug_assert_eq!(self.end, end, "nothing new comes into the window");
         request.taken
     }
 
@@ -336,6 +367,10 @@ impl Partition {
             Ok(request.lease_again(leases, *piece, cell))
         });
         debug_assert!(stopped.is_ok() || taken >= limit);
+        debug_assert!(
+            0 <= taken && taken <= limit.max(0),
+            "more than may be given"
+        );
         request.taken += taken;
         request.budget = if slow { 0 } else { request.budget - taken };
         range.last
@@ -367,6 +402,7 @@ impl Partition {
         if run.range().clip(range).last < piece.last {
             return false;
         }
+        debug_assert_eq!(request.taken, 0, "a slow record comes first, or not");
         let cell = request.lease_again(&mut self.leases, piece, run.cell());
         self.map.set_apart(at, piece, cell);
         request.taken = piece.length();
@@ -406,95 +442,4 @@ impl Partition {
             slow,
         )
     }
-
-    /// Acquires offsets that were not in flight, up to the edge of a record batch.
-    fn acquire_new(&mut self, request: &mut Request<'_>, range: OffsetRange) {
-        let mut first = range.first;
-        if self.map.is_empty() && self.end > first {
-            first = self.end;
-        }
-        let mut last = range.last;
-        let wanted = first.saturating_add(request.budget - 1);
-        if wanted < last {
-            last = aligned(request.batches, wanted);
-            if self.unread_from().is_some() {
-                last = last.min(range.last);
-            }
-        }
-        if last < first {
-            return;
-        }
-        let taken = if request.record_limit {
-            last.min(wanted)
-        } else {
-            last
-        };
-        let mut from = first;
-        while from <= last {
-            let to = if request.record_limit {
-                last
-            } else {
-                cut(request.batches, from, last, request.batch_size)
-            };
-            self.insert_new(request, OffsetRange::new(from, to), taken);
-            from = to + 1;
-        }
-        if self.map.first_offset() == Some(first) {
-            // it never falls, whatever offsets a log makes up
-            self.start = self.start.max(first);
-        }
-        // what a record batch holds below the start offset is gone from the log
-        let below = OffsetRange::new(taken + 1, last.min(self.start - 1));
-        if !below.is_empty() {
-            self.archive_available(below);
-        }
-        self.end = self.end.max(last);
-        if self.read_gap.is_some() {
-            self.read_up_to(taken + 1);
-        }
-        request.taken += taken - first + 1;
-        request.budget -= taken - first + 1;
-    }
-
-    /// Puts a new batch in flight: leased up to `taken`, available after it.
-    fn insert_new(&mut self, request: &mut Request<'_>, batch: OffsetRange, taken: Offset) {
-        let leased = OffsetRange::new(batch.first, batch.last.min(taken));
-        if !leased.is_empty() {
-            let lease =
-                self.leases
-                    .open(request.member, leased, request.now_ms, request.deadline_ms);
-            let run = Run::new(leased, Cell::acquired(1, lease));
-            self.map.insert(run.opening_batch(true));
-            request.out.push(Acquired {
-                first: leased.first,
-                last: leased.last,
-                delivery_count: 1,
-            });
-        }
-        let rest = OffsetRange::new(batch.first.max(taken + 1), batch.last);
-        if !rest.is_empty() {
-            let run = Run::new(rest, Cell::free(RecordState::Available, 0));
-            self.map.insert(run.opening_batch(leased.is_empty()));
-        }
-    }
-}
-
-/// The last offset of the record batch that holds `offset`; `offset` itself if none does.
-fn aligned(batches: &[OffsetRange], offset: Offset) -> Offset {
-    match batches.partition_point(|batch| batch.first <= offset) {
-        0 => offset,
-        n => batches[n - 1].last.max(offset),
-    }
-}
-
-/// The last offset of a batch of new records that begins at `first`: it ends before the first record batch that starts
-/// `size` offsets later.
-pub(super) fn cut(batches: &[OffsetRange], first: Offset, last: Offset, size: i64) -> Offset {
-    if last - first < size {
-        return last;
-    }
-    let at = batches.partition_point(|batch| batch.first - first < size || batch.first <= first);
-    batches
-        .get(at)
-        .map_or(last, |batch| last.min(batch.first - 1))
 }

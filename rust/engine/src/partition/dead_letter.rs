@@ -42,6 +42,7 @@ pub(super) struct DeadLetters {
 
 impl DeadLetters {
     fn push(&mut self, range: OffsetRange, delivery_count: u16, cause: DeadLetterCause) {
+        debug_assert!(!range.is_empty(), "a letter about nothing");
         let OffsetRange { first, last } = range;
         match self.due.last_mut() {
             Some(before)
@@ -62,6 +63,7 @@ impl DeadLetters {
     /// The transition of a piece is durable.
     #[inline]
     pub(super) fn committed(&mut self, piece: OffsetRange, cell: Cell) {
+        debug_assert!(cell.is_pending(), "what has ended already");
         if cell.state() == RecordState::Archiving {
             let cause = if cell.is_rejected() {
                 DeadLetterCause::Rejected
@@ -74,6 +76,7 @@ impl DeadLetters {
 
     /// The write that is about to begin gives these records up because they have expired.
     pub(super) fn note_expired(&mut self, piece: OffsetRange) {
+        debug_assert!(!piece.is_empty(), "nothing expires");
         self.expired.push(piece);
     }
 
@@ -97,6 +100,7 @@ impl DeadLetters {
                 if !before.is_empty() {
                     self.given_up(before, batch.delivery_count);
                 }
+                debug_assert!(first <= piece.first, "two letters for one record");
                 self.push(piece, batch.delivery_count, DeadLetterCause::Expired);
                 first = piece.last + 1;
             }
@@ -115,6 +119,7 @@ impl DeadLetters {
 
     /// Loaded state holds records whose letter is due.
     pub(super) fn found(&mut self, batch: &StateBatch, config: &Config) {
+        assert_eq!(batch.state, RecordState::Archiving, "no letter is due");
         let cause = if batch.delivery_count >= config.max_delivery_count {
             DeadLetterCause::DeliveryLimit
         } else {
@@ -152,7 +157,7 @@ impl Partition {
     /// The records are archived at once and stay so, whether the write succeeds or not; if it fails, a letter may be
     /// written twice, after the state is loaded again. The start offset moves when the write has ended, either way.
     pub fn finish_archiving(&mut self, first: Offset, last: Offset) -> Option<Write<'_>> {
-        let start = self.start;
+        let (start, settled) = (self.start, self.complete);
         let mark = self.writes.mark();
         let Self {
             map,
@@ -176,6 +181,8 @@ impl Partition {
             writes.push(mark, *piece, RecordState::Archived, cell.delivery_count());
             Ok(Cell::free(RecordState::Archived, cell.delivery_count()))
         });
+        debug_assert!(settled <= self.complete, "what is settled stays so");
+        debug_assert_eq!(self.start, start, "it moves when the write has ended");
         self.begin_write(mark, start, true)
     }
 }

@@ -29,6 +29,11 @@ impl Partition {
             );
             self.expire(lease, mark);
         }
+        debug_assert!(
+            self.next_deadline_ms()
+                .is_none_or(|next| next > now_ms.max(0)),
+            "a lock that has run out is left"
+        );
         mark
     }
 
@@ -59,6 +64,10 @@ impl Partition {
             writes.push(mark, *piece, state, cell.delivery_count());
             Ok(Cell::free(state, cell.delivery_count()))
         });
+        debug_assert!(
+            (0..=range.length().max(0)).contains(&freed),
+            "offsets of others are freed"
+        );
         self.leases.settle(lease, freed);
         self.timed_out += freed as u64;
     }

@@ -22,6 +22,11 @@ struct Lease {
     member: MemberId,
 }
 
+const _: () = assert!(
+    size_of::<Lease>() == 8 + 8 + 4,
+    "what a batch in flight costs"
+);
+
 /// All leases of a partition, each with the timer of its lock. Once a lock has run out, the offsets that still belong to
 /// its lease have an open write.
 #[derive(Debug, Default)]
@@ -60,10 +65,14 @@ impl Leases {
             member,
         };
         self.members.lease_begins(member);
-        LeaseId(self.timers.insert(tick(now_ms), tick(deadline_ms), lease))
+        let id = LeaseId(self.timers.insert(tick(now_ms), tick(deadline_ms), lease));
+        debug_assert_ne!(id, LeaseId::NONE, "this number stands for no lease");
+        debug_assert_eq!(self.first(id), range.first);
+        id
     }
 
     pub(crate) fn owner(&self, id: LeaseId) -> MemberId {
+        debug_assert_ne!(id, LeaseId::NONE, "nobody has a lease of it");
         self.timers[id.0].member
     }
 
@@ -92,6 +101,7 @@ impl Leases {
     pub(crate) fn extent(&self, id: LeaseId, map: &RunMap) -> (Cursor, OffsetRange) {
         let first = self.first(id);
         let mut rest = i64::from(self.timers[id.0].live);
+        debug_assert!(rest > 0, "a lease that has ended");
         let at = map.seek(first);
         if let Some(run) = map.get(at)
             && run.cell().lease() == id
@@ -138,12 +148,17 @@ impl Leases {
     ) -> LeaseId {
         let lease = self.timers[id.0];
         debug_assert!(self.first(id) <= piece.first && now_ms <= deadline_ms);
+        debug_assert!(
+            piece.length() <= i64::from(lease.live),
+            "more is renewed than was leased"
+        );
         if i64::from(lease.live) == piece.length() {
             self.timers.restart(id.0, tick(now_ms), tick(deadline_ms));
             return id;
         }
         let renewed = self.open(lease.member, piece, now_ms, deadline_ms);
         self.settle(id, piece.length());
+        debug_assert_ne!(renewed, id, "the rest keeps its lock");
         renewed
     }
 

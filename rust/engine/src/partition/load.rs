@@ -22,6 +22,7 @@ impl Partition {
     ) -> Result<Self, Refusal> {
         let mut state = state.to_vec();
         state.sort_by_key(|batch| batch.first);
+        let state_len = state.len();
         let mut partition = Self {
             config,
             start: start_offset,
@@ -75,6 +76,12 @@ impl Partition {
             }
             partition.advance_start();
         }
+        assert!(
+            partition.start >= start_offset,
+            "the start offset fell while the state was loaded"
+        );
+        assert!(partition.runs() <= state_len, "runs of no batch");
+        debug_assert_eq!(partition.check(), Ok(()), "what was loaded is sound");
         Ok(partition)
     }
 }

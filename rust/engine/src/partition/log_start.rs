@@ -26,6 +26,7 @@ impl Partition {
         if let Some(gap) = self.read_gap {
             self.set_gap(gap.start.max(offset), gap.end);
         }
+        self.assert_window();
     }
 
     fn settled_in(&self, range: OffsetRange) -> i64 {
@@ -37,6 +38,10 @@ impl Partition {
             }
             at = self.map.next(at);
         }
+        debug_assert!(
+            (0..=self.complete).contains(&count),
+            "more is settled than was counted"
+        );
         count
     }
 
@@ -47,6 +52,7 @@ impl Partition {
             !cell.is_pending() && matches!(cell.state(), Available | Acquired)
         });
         self.advance_start();
+        self.assert_window();
     }
 
     /// The log holds nothing from `first` to `last`, as a fetch from `first` has shown: compaction has passed there.
@@ -68,9 +74,11 @@ impl Partition {
             && self.start <= last
             && self.start < front.first
         {
+            debug_assert!(front.first > self.start, "the start offset never falls");
             self.start = front.first.min(last + 1);
         }
         self.advance_start();
+        self.assert_window();
     }
 
     /// Archives what is available in `range`, even where that is still being written.
@@ -79,7 +87,7 @@ impl Partition {
     }
 
     fn archive_where(&mut self, range: OffsetRange, condition: impl Fn(Cell) -> bool) {
-        let start = self.start;
+        let (start, settled) = (self.start, self.complete);
         let Self {
             map,
             leases,
@@ -98,5 +106,6 @@ impl Partition {
             *complete += OffsetRange::new(piece.first.max(start), piece.last).count();
             Ok(Cell::free(RecordState::Archived, cell.delivery_count()))
         });
+        debug_assert!(settled <= self.complete, "what is settled stays so");
     }
 }

@@ -80,7 +80,9 @@ impl Members {
 
     /// The member of this name, which is known from now on.
     pub(crate) fn intern(&mut self, name: &str) -> MemberId {
-        self.find(name).unwrap_or_else(|| self.add(name))
+        let member = self.find(name).unwrap_or_else(|| self.add(name));
+        debug_assert!(self.is_called(member, name), "somebody else has its number");
+        member
     }
 
     #[cold]
@@ -98,6 +100,16 @@ impl Members {
         let hash = hash(name);
         self.put(Place { hash, member });
         self.idle += 1;
+        assert_ne!(member, MemberId::default(), "this number stands for nobody");
+        assert!(
+            2 * self.known <= self.places.len(),
+            "a search that finds nothing would not end"
+        );
+        debug_assert_eq!(
+            self.find(name),
+            Some(member),
+            "it is where it is looked for"
+        );
         member
     }
 
@@ -107,11 +119,13 @@ impl Members {
     }
 
     fn after(&self, at: usize) -> usize {
+        debug_assert!(self.places.len().is_power_of_two(), "the mask is one less");
         (at + 1) & (self.places.len() - 1)
     }
 
     /// Gives a member a free place.
     fn put(&mut self, place: Place) {
+        assert!(self.known < self.places.len(), "no place is free");
         let mut at = self.place(place.hash);
         while self.places[at] != Place::default() {
             at = self.after(at);
@@ -122,6 +136,7 @@ impl Members {
 
     /// Gives the members that stay places among `room`, which is a power of two.
     fn arrange(&mut self, room: usize, stays: impl Fn(&Member) -> bool) {
+        assert!(room.is_power_of_two(), "a hash is cut by a mask");
         let before = std::mem::replace(&mut self.places, vec![Place::default(); room]);
         self.known = 0;
         for place in before {
@@ -139,6 +154,10 @@ impl Members {
     fn forget_idle(&mut self) {
         self.arrange(self.places.len(), |member| member.leases > 0);
         self.idle = 0;
+        debug_assert!(
+            self.iter().all(|member| member.leases > 0),
+            "who holds nothing is forgotten"
+        );
     }
 
     pub(crate) fn get(&self, member: MemberId) -> &Member {
@@ -150,13 +169,17 @@ impl Members {
         let member = &mut self.slots[member.0];
         self.idle -= usize::from(member.leases == 0);
         member.leases += 1;
+        debug_assert!(!member.name.is_empty() || member.leases > 0);
+        debug_assert!(self.idle < self.known, "one holds something now");
     }
 
     /// Counts a lease that has ended.
     pub(crate) fn lease_ended(&mut self, member: MemberId) {
         let member = &mut self.slots[member.0];
+        debug_assert!(member.leases > 0, "a lease ends that has not begun");
         member.leases -= 1;
         self.idle += usize::from(member.leases == 0);
+        debug_assert!(self.idle <= self.known, "more are idle than there are");
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Member> {

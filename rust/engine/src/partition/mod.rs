@@ -5,6 +5,7 @@ mod acquire;
 mod check;
 mod dead_letter;
 mod expiry;
+mod fresh;
 mod lease;
 mod load;
 mod log_start;
@@ -270,6 +271,11 @@ impl Side {
         if piece.first < self.start {
             piece.last = piece.last.min(self.start - 1);
         }
+        debug_assert!(!piece.is_empty(), "nothing is left of it");
+        debug_assert!(
+            piece.last < self.start || piece.first >= self.start,
+            "it lies on both sides"
+        );
     }
 
     /// How many offsets of `piece` lie at or after the start offset.

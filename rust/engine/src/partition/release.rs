@@ -27,6 +27,7 @@ impl Partition {
                     return Ok::<_, Infallible>(cell);
                 }
                 debug_assert_eq!(leases.owner(lease), member);
+                debug_assert!(!cell.is_pending(), "its transition is being written");
                 side.clip(piece);
                 let state = side.given_back(*piece, cell.delivery_count());
                 if state.is_terminal() {
@@ -36,6 +37,7 @@ impl Partition {
                 Ok(cell.begun(state))
             });
         }
+        debug_assert_eq!(self.start, start, "it moves when the write has ended");
         self.begin_write(mark, start, false)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use super::acquire::cut;
+use super::fresh::cut;
 use super::{AcquireOptions, Acquired, Partition, Write};
 use crate::inflight::{Cell, LeaseId, Run};
 use crate::offset::{OFFSET_MAX, Offset, OffsetRange};
@@ -109,6 +109,7 @@ impl Partition {
             }
             found < wanted
         });
+        debug_assert!(last <= OFFSET_MAX, "no record lies there");
         last
     }
 
@@ -128,6 +129,7 @@ impl Partition {
         let mut inserted = None;
         while first <= last {
             let part = OffsetRange::new(first, cut(batches, first, last, batch_size));
+            debug_assert!(!part.is_empty(), "it would not end");
             for hole in self.uncovered_in(part) {
                 let waiting = Cell::free(RecordState::Available, 0).waiting();
                 self.map.insert(Run::new(hole, waiting).opening_batch(true));
@@ -140,6 +142,7 @@ impl Partition {
         }
         self.end = self.end.max(last);
         self.read_up_to(last + 1);
+        self.assert_window();
     }
 
     /// The parts of `range` that no run covers.
@@ -158,6 +161,14 @@ impl Partition {
         if next <= range.last {
             holes.push(OffsetRange::new(next, range.last));
         }
+        debug_assert!(
+            holes.is_sorted_by(|a, b| a.last < b.first),
+            "holes are in order"
+        );
+        debug_assert!(
+            holes.iter().all(|hole| *hole == hole.clip(range)),
+            "a hole elsewhere"
+        );
         holes
     }
 
@@ -181,7 +192,12 @@ impl Partition {
         // behind the end lies nothing that has been admitted
         let last = tail.last.min(self.end).min(last);
         let cap = (last, options.max_fetch_records);
-        self.acquire_known_within(now_ms, member, batches, options, cap, out)
+        let taken = self.acquire_known_within(now_ms, member, batches, options, cap, out);
+        debug_assert!(
+            (0..=options.max_fetch_records.max(0)).contains(&taken),
+            "more than was wanted"
+        );
+        taken
     }
 
     /// Gives up what is available in `ranges`, with dead letters if `letters`, and what [`advance`](Self::advance) does:

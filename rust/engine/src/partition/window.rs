@@ -51,7 +51,28 @@ impl Partition {
             at = self.map.next(at);
         }
         let hole = self.map.get(at).map(|_| hole);
+        debug_assert!(
+            hole.is_none_or(|hole| start <= hole && self.map.at(hole).is_none()),
+            "a run covers the hole"
+        );
         self.read_gap = Some(ReadGap { start, end, hole });
+    }
+
+    /// What must hold of the window whenever a call ends.
+    #[inline]
+    pub(super) fn assert_window(&self) {
+        debug_assert!(self.start >= 0, "no record has a negative offset");
+        debug_assert!(
+            self.start <= self.end.saturating_add(1),
+            "the window begins behind its end"
+        );
+        debug_assert!(self.complete >= 0, "less than nothing is settled");
+        debug_assert!(
+            self.map
+                .last_offset()
+                .is_none_or(|last| last <= self.end.max(self.start)),
+            "records in flight lie behind the window"
+        );
     }
 
     /// The offset that the next fetch should read from: the first that is available, or that was never read.
@@ -143,10 +164,7 @@ impl Partition {
             }
         }
         debug_assert!(old <= self.start, "the start offset never falls");
-        debug_assert!(
-            self.start <= self.end + 1,
-            "the window begins behind its end"
-        );
+        self.assert_window();
         self.bury(from, self.start - 1);
         while let Some(range) = self.overtaken.pop() {
             self.bury(self.map.seek(range.first), range.last.min(self.start - 1));
@@ -166,6 +184,7 @@ impl Partition {
     ///
     /// Of an unfinished batch a husk stays: slower delivery needs to know how large the batch was.
     fn bury(&mut self, mut at: Cursor, last: Offset) {
+        debug_assert!(last < self.start, "what is in the window stays");
         if at == Cursor::START {
             self.map
                 .remove_batches(|run| run.cell().is_settled() && run.last <= last);

@@ -67,6 +67,8 @@ impl Writes {
         delivery_count: u16,
     ) {
         let OffsetRange { first, last } = piece;
+        debug_assert!(!piece.is_empty(), "a change of nothing");
+        debug_assert_ne!(state, RecordState::Acquired, "leases are not written");
         let next = StateBatch {
             first,
             last,
@@ -85,6 +87,7 @@ impl Writes {
 
     /// The operation under way was refused.
     pub(super) fn give_up(&mut self, mark: Mark) {
+        debug_assert!(mark.0 <= self.batches.len(), "another write has ended");
         self.batches.truncate(mark.0);
     }
 
@@ -119,6 +122,16 @@ impl Writes {
         if !self.in_order {
             self.sort(mark);
         }
+        debug_assert!(
+            self.batches[mark.0..].is_sorted_by(|a, b| a.last < b.first && !joins(a, b)),
+            "changes overlap, or are not joined"
+        );
+        debug_assert!(
+            self.open
+                .back()
+                .is_none_or(|last| last.batches.end <= mark.0),
+            "batches of another write"
+        );
         self.last_id += 1;
         let id = self.last_id;
         self.open.push_back(OpenWrite {
@@ -154,6 +167,7 @@ impl Writes {
     }
 
     fn end(&mut self, at: usize) {
+        debug_assert!(at < self.open.len(), "no such write is open");
         let write = match at {
             0 => self.open.pop_front(),
             _ => self.open.remove(at),
@@ -170,6 +184,10 @@ impl Writes {
             return;
         }
         self.ended += write.batches.len();
+        debug_assert!(
+            self.ended <= self.batches.len(),
+            "more has ended than began"
+        );
         if self.ended > SPARE && self.ended > self.batches.len() / 2 {
             self.close_up();
         }
@@ -181,6 +199,7 @@ impl Writes {
         for write in &mut self.open {
             let batches = std::mem::replace(&mut write.batches, to..to);
             write.batches.end += batches.len();
+            debug_assert!(to <= batches.start, "batches move down");
             self.batches.copy_within(batches, to);
             to = write.batches.end;
         }
@@ -265,6 +284,8 @@ impl Partition {
         }
         self.end_write(at);
         self.advance_start();
+        debug_assert!(self.writes.find(write_id).is_none(), "a write ends once");
+        self.assert_window();
         Ok(())
     }
 
@@ -277,6 +298,8 @@ impl Partition {
         if expiry {
             self.advance_start();
         }
+        debug_assert!(self.writes.find(write_id).is_none(), "a write ends once");
+        self.assert_window();
         Ok(())
     }
 

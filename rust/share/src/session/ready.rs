@@ -25,7 +25,21 @@ impl<L> Ready<L> {
     pub(crate) fn put(&mut self, place: Place, leader: L) {
         if let Err(at) = self.find(place) {
             self.0.insert(at, (place, leader));
+            debug_assert!(
+                self.0
+                    .iter()
+                    .skip(at)
+                    .nth(1)
+                    .is_none_or(|(next, _)| place < *next)
+                    && (at == 0 || self.0[at - 1].0 < place),
+                "in the order of the session"
+            );
         }
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
     }
 
     pub(crate) fn remove(&mut self, place: Place) -> Option<L> {
@@ -36,6 +50,7 @@ impl<L> Ready<L> {
     /// A partition has another place.
     pub(crate) fn rename(&mut self, before: Place, now: Place) {
         if let Some(leader) = self.remove(before) {
+            debug_assert!(self.find(now).is_err(), "another partition's place");
             self.put(now, leader);
         }
     }

@@ -48,6 +48,7 @@ impl<'a> Reader<'a> {
         entries: &[Entry],
         pace: &mut Pace<'_>,
     ) -> Result<Batch<'_>, Refusal> {
+        assert!(!entries.is_empty(), "no batch is asked for");
         let entry = entries[0];
         let from = u64::from(entry.at);
         let end = from + u64::from(entry.len);
@@ -59,6 +60,10 @@ impl<'a> Reader<'a> {
             self.window_at = from;
             pace.moved(size)?;
         }
+        debug_assert!(
+            self.window_at <= from && end <= self.window_at + self.window.len() as u64,
+            "bytes that were not read"
+        );
         let bytes = &self.window[(from - self.window_at) as usize..][..entry.len as usize];
         let batch = Batches::new(bytes).next().filter(|batch| {
             let header: &Header = &batch.header;
@@ -135,6 +140,8 @@ impl<'a> Writer<'a> {
                 self.begin()?
             }
         };
+        debug_assert_eq!(header.size, bytes.len(), "a whole batch, and no more");
+        assert!(u32::try_from(open.position).is_ok(), "too large a segment");
         let result = open.out.write_all(bytes);
         result.map_err(|error| self.failed(&error))?;
         open.entries
@@ -149,6 +156,11 @@ impl<'a> Writer<'a> {
     pub(crate) fn finish(&mut self) -> Result<(), Refusal> {
         let open = self.open.take();
         self.seal(open)?;
+        debug_assert!(self.open.is_none(), "a segment is left open");
+        debug_assert!(
+            self.written.is_sorted_by(|(_, a), (_, b)| a.last < b.first),
+            "segments follow each other"
+        );
         segment::sync_dir(self.dir).map_err(|error| Refusal::Storage(error.to_string()))
     }
 

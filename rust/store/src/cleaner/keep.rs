@@ -61,6 +61,11 @@ impl Keep<'_> {
             }
         }
         self.records_kept += kept.len() as u64;
+        debug_assert!(
+            self.records_kept <= self.records_read,
+            "a record that was not there"
+        );
+        debug_assert!(!discarded || kept.is_empty(), "an aborted record stays");
         let horizon = (tombstones || (undone && marker)) && header.delete_horizon().is_none();
         if kept.is_empty() {
             return Ok(match self.is_last_of_producer(header) {

@@ -21,9 +21,10 @@ use crate::{
     frame::Clean,
     index::Block,
     log::Extent,
+    pending::Pending,
     producer::{Aborted, LastBatch},
     segment::Kind,
-    state::{Pending, State},
+    state::State,
     store::{Shared, Store},
 };
 use files::{Reader, Writer};
@@ -184,6 +185,10 @@ impl<'a> Pass<'a> {
         if end <= self.section.dirty_from {
             return Ok(None);
         }
+        assert!(
+            end <= self.section.limit,
+            "what may still change is not compacted"
+        );
         let now_ms = self.options.now_ms;
         let mut keep = Keep {
             newest: &newest,
@@ -198,6 +203,11 @@ impl<'a> Pass<'a> {
         let mut writer = Writer::new(self.shared, dir, self.log, segment_bytes);
         let sources = &self.section.sources;
         let count = sources.partition_point(|source| source.extent.first < end);
+        assert!(count > 0, "what was read lies somewhere");
+        assert!(
+            end <= sources[count - 1].extent.last + 1,
+            "more is replaced than was read"
+        );
         for source in &sources[..count] {
             self.rewrite(source, end, &mut keep, &mut writer, &mut pace)?;
         }
@@ -333,6 +343,7 @@ impl Drop for Pass<'_> {
             state.segments.unpin(source.extent.segment);
         }
         if let Some(log) = state.logs.get_mut(&self.log) {
+            debug_assert!(log.cleaning, "another pass has ended for it");
             log.cleaning = false;
         }
         state.passes -= 1;

@@ -57,6 +57,7 @@ impl OffsetMap {
 
     /// Sets a key's newest offset; exceeds the bound if the caller does not check `is_full`.
     pub(crate) fn put(&mut self, key: &[u8], offset: i64) {
+        debug_assert!(offset > EMPTY.offset, "this offset stands for none");
         let limit = if self.slots.len() < self.slots_max {
             self.slots.len() / 4 * 3
         } else {
@@ -69,6 +70,10 @@ impl OffsetMap {
         let at = find(&self.slots, key);
         self.len += usize::from(self.slots[at] == EMPTY);
         self.slots[at] = Slot { key, offset };
+        assert!(
+            self.len < self.slots.len(),
+            "a search that finds nothing would not end"
+        );
     }
 
     /// A key's newest offset.
@@ -91,8 +96,10 @@ impl OffsetMap {
         let mut slots = vec![EMPTY; size];
         for slot in self.slots.iter().filter(|slot| **slot != EMPTY) {
             let at = find(&slots, slot.key);
+            debug_assert_eq!(slots[at], EMPTY, "a key has one place");
             slots[at] = *slot;
         }
+        assert!(slots.len() > self.slots.len(), "it has not grown");
         self.slots = slots;
     }
 }

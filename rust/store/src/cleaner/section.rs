@@ -78,6 +78,8 @@ impl Section {
             .flatten()
             .map(|extent| extent.first)
             .fold(stable, i64::min);
+        debug_assert!(limit <= stable, "a transaction may still be aborted");
+        debug_assert!(log.start <= dirty_from, "records are gone from there");
         let sources = extents.into_iter().map(|extent| Source {
             path: state.segments.path(extent.segment),
             extent,

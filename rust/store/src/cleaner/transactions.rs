@@ -19,6 +19,10 @@ pub(crate) struct Transactions<'a> {
 impl<'a> Transactions<'a> {
     /// `aborted` in the order of first offsets.
     pub(crate) fn new(aborted: &'a [Aborted]) -> Self {
+        debug_assert!(
+            aborted.is_sorted_by_key(|transaction| transaction.first_offset),
+            "they begin in order"
+        );
         Self {
             aborted,
             next: 0,

@@ -38,6 +38,7 @@ fn put(content: &mut Vec<u8>, at: u64, bytes: &[u8]) {
     if content.len() < end {
         content.resize(end, 0);
     }
+    debug_assert!(content.len() >= end, "a file holds what was written");
     content[at as usize..end].copy_from_slice(bytes);
 }
 
@@ -68,6 +69,7 @@ impl Content {
                 Change::Length(size) => self.durable.resize(size as usize, 0),
             }
         }
+        debug_assert!(self.durable == self.now, "a sync leaves nothing behind");
     }
 
     /// Cuts the file off, or makes it longer.
@@ -112,6 +114,7 @@ impl Content {
                 Change::Length(_) | Change::Write(..) => {}
             }
         }
+        debug_assert!(self.unsynced.is_empty(), "nothing outlives a crash unseen");
         self.now.clone_from(&self.durable);
         std::mem::take(&mut self.claimed)
     }

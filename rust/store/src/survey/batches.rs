@@ -29,6 +29,10 @@ pub(super) fn lost(found: &Batches, holes_end: i64, start: i64, end: i64) -> Vec
         next = batch.last + 1;
     }
     add(next.max(holes_end), end - 1);
+    debug_assert!(
+        lost.is_sorted_by(|a, b| a.1 < b.0 - 1),
+        "what is lost together is told together"
+    );
     lost
 }
 

@@ -342,6 +342,10 @@ impl Survey {
             });
             findings.lost.extend(lost);
         }
+        debug_assert!(
+            !findings.problems.is_empty() || findings.lost.is_empty(),
+            "records are lost for no reason"
+        );
         findings
     }
 }
