@@ -316,16 +316,33 @@ class GroupBounds:
 
     Args:
         now_ms: monotonic.
-        call_later: for fetches that the rate keeps waiting.
+        call_later: for fetches that the rate or the breaker keeps waiting.
+        broken: called when the breaker opens, with the records that were given up and all that have ended.
     """
 
-    def __new__(cls, now_ms: Callable[[], int], call_later: Any) -> Self: ...
-    def configure(self, records_per_second: int, member_max: int, weights: Sequence[tuple[str, int]]) -> None:
-        """Set the bounds, 0 or nothing for none, and let the fetches look again that wait."""
+    def __new__(
+        cls, now_ms: Callable[[], int], call_later: Any, broken: Callable[[int, int], object]
+    ) -> Self: ...
+    def configure(
+        self,
+        records_per_second: int,
+        member_max: int,
+        weights: Sequence[tuple[str, int]],
+        breaker: tuple[int, int, int, int],
+    ) -> None:
+        """Set the bounds, 0 or nothing for none, and let the fetches look again that wait.
+
+        Args:
+            breaker: percent, window in ms, least records, pause in ms.
+        """
+    def breaker(self) -> tuple[int, int | None, int] | None:
+        """Return the state of the breaker (0: closed, 1: half open, 2: open), when it lets records through
+        again if it is open, and how often it has opened; None without a breaker.
+        """
     def add(self, leader: Leader) -> None:
         """Count what members hold of a share partition, too."""
-    def held_back(self) -> tuple[int, int]:
-        """Count the fetches that wait for the rate, and those that wait for the bound of their member."""
+    def held_back(self) -> tuple[int, int, int]:
+        """Count the fetches that wait for the rate, for the bound of their member, and for the breaker."""
     def more(self) -> None:
         """Lets the fetches look again that wait: members may hold less than before."""
     def _due(self) -> None: ...
@@ -340,6 +357,7 @@ class WaitingReasons:
         backoff_due_ms: when the first of `backoff` comes up, by the monotonic clock.
         delivery_due_ms: when the first of `delivery` does, by the wall clock.
         leased: records that members hold.
+        kept: those of them whose lock was started anew, as their member is connected.
         is_full: no new records come into the window.
         is_in_line: whatever is not leased waits until all that is leased has come back.
         keys: as `Partition.keys` returns it.
@@ -357,6 +375,8 @@ class WaitingReasons:
     def delivery_due_ms(self) -> int | None: ...
     @property
     def leased(self) -> int: ...
+    @property
+    def kept(self) -> int: ...
     @property
     def is_full(self) -> bool: ...
     @property
@@ -1256,6 +1276,14 @@ class Partition:
     def held_by(self, member: str) -> int:
         """How many offsets a member holds, those included whose settlement is being written."""
 
+    def running_out(self, now_ms: int) -> list[str]:
+        """Return the members whose locks have run out, each once, in order."""
+    def keep_locks(self, now_ms: int, members: Sequence[str], max_ms: int) -> None:
+        """Start the locks of members anew that have run out, so that `advance` leaves them.
+
+        A lock goes on until `max_ms` after its records were delivered, or after their member has renewed them
+        last; the delivery count stays. Nothing is persisted.
+        """
     def release(self, now_ms: int, member: str) -> Write | None:
         """Releases all that a member holds, because its session closed."""
     def advance(self, now_ms: int, wall_ms: int = 0) -> Write | None:

@@ -13,8 +13,8 @@ from tests.differential.test_backoff import BEGIN_MS, ManagedEngines
 from tests.differential.test_machine import Engines, limits, members, state_batches
 
 from sharecore import _core, reference
-from sharecore.trace.driver import Driver, Result
-from sharecore.trace.engines import Engine
+from sharecore.trace.driver import Driver
+from sharecore.trace.engines import Engine, Write
 
 AHEAD_MS = 500_000
 """How far the wall clock is ahead of the monotonic one at the beginning."""
@@ -30,6 +30,8 @@ def timed_rules(ttl_ms: int) -> st.SearchStrategy[_core.Rules]:
         on_release=st.booleans(),
         on_timeout=st.booleans(),
         max_waiting=st.sampled_from([5, 20, 1000]),
+        ordering=st.sampled_from(["none", "none", "partition"]),
+        run_max=st.sampled_from([1, 3, 500]),
         deliver_at_header=st.just("at"),
         ttl_ms=st.just(ttl_ms),
         expired_letters=st.booleans(),
@@ -45,11 +47,10 @@ class TimedDriver(Driver):
     def wall_ms(self) -> int:
         return self.now_ms + self.ahead_ms
 
-    def _advance(self, ms: int) -> Result:
-        self.now_ms += ms
+    def _end_locks(self) -> Write | None:
         partition: Any = self.partition
-        self._persist(lambda: partition.advance(self.now_ms, self.wall_ms), awaited=False)
-        return {}
+        ended: Write | None = partition.advance(self.now_ms, self.wall_ms)
+        return ended
 
 
 def timed_drivers(

@@ -179,6 +179,14 @@ class Engines(RuleBasedStateMachine):
     def advance(self, ms: int) -> None:
         self.apply({"op": "advance", "ms": ms})
 
+    @rule(
+        ms=st.sampled_from([0, 1, 9, 10, 999, 1000]),
+        kept=st.lists(members, min_size=1, unique=True),
+        kept_ms=st.sampled_from([10, 15, 1000, 1500, 1_000_000]),
+    )
+    def advance_keeping(self, ms: int, kept: list[str], kept_ms: int) -> None:
+        self.apply({"op": "advance", "ms": ms, "keep": kept, "keep_ms": kept_ms})
+
     @rule(step=st.integers(-2, 30))
     def move_log_start(self, step: int) -> None:
         self.apply({"op": "lso", "offset": max(0, self.reference.partition.start_offset + step)})

@@ -135,7 +135,11 @@ def test_javas_consumer_gets_delayed_records_of_the_command_line_no_earlier_than
     [
         ({"share.deliver.at.header": "t", "share.record.ttl.header": "t"}, "names the same header; use two"),
         ({"share.record.ttl.dead.letter": "true"}, "there is no topic for dead letters"),
-        ({"share.ordering": "partition", "share.record.ttl.ms": "1000"}, "a group has no order while"),
+        (
+            {"share.record.lock.keep": "connected", "share.record.lock.keep.max.ms": "20000"},
+            "share.record.lock.keep.max.ms=20000: shorter than share.record.lock.duration.ms=30000",
+        ),
+        ({"share.breaker.percent": "101"}, "share.breaker.percent"),
         ({"share.record.ttl.ms": "999"}, "share.record.ttl.ms"),
         ({"share.deliver.at.headers": "t"}, "share.deliver.at.headers"),
     ],

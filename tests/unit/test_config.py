@@ -90,6 +90,12 @@ def test_a_bad_value_names_key_value_and_what_is_allowed(name: str, text: str, a
         ("share.retry.backoff.on", "", "String must be one of: release, timeout"),
         ("share.partition.max.waiting", "999", "Value must be at least 1000"),
         ("share.paused.until.ms", "tomorrow", "Not a number of type LONG"),
+        ("share.record.lock.keep", "always", "String must be one of: none, connected"),
+        ("share.record.lock.keep.max.ms", "604800001", "Value must be no more than 604800000"),
+        ("share.breaker.percent", "101", "Value must be no more than 100"),
+        ("share.breaker.window.ms", "999", "Value must be at least 1000"),
+        ("share.breaker.min.records", "0", "Value must be at least 1"),
+        ("share.breaker.pause.ms", "86400001", "Value must be no more than 86400000"),
         (
             "share.isolation.level",
             "serializable",
@@ -114,6 +120,19 @@ def test_kafkas_tools_are_answered_in_its_words(name: str, text: str, answer: st
 def test_consumer_groups_keep_within_the_bounds_of_the_broker(overrides: dict[str, str], text: str) -> None:
     with pytest.raises(ConfigError, match=text):
         check_group_config(overrides, broker())
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {"share.record.lock.keep.max.ms": "29999"},
+        {"share.record.lock.keep.max.ms": "40000", "share.record.lock.duration.ms": "40001"},
+    ],
+)
+def test_locks_are_not_kept_for_less_than_they_last(overrides: dict[str, str]) -> None:
+    names = r"share\.record\.lock\.keep\.max\.ms=.*share\.record\.lock\.duration\.ms="
+    with pytest.raises(ConfigError, match=names):
+        check_group_config({"share.record.lock.keep": "connected", **overrides}, broker())
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,11 @@ def describe_reason(reason: Reason) -> str:
             return f"{records} behind others of their key{most}"
         case "window":
             return f"no new records: {reason['setting']}={reason['limit']} is reached"
+        case "kept":
+            return f"{records} held longer than a lock lasts, by members that are connected"
+        case "breaker":
+            open_ = f"open{due}" if due else "half open, 10 records at a time"
+            return f"the breaker of {reason['setting']} is {open_}"
         case "rate" | "member":
             return f"{_count(reason['fetches'], 'fetch')} held back by {reason['setting']}"
     return str(reason["reason"])

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from sharecore.errors import KafkaError
 from sharecore.metrics import families as f
+from sharecore.metrics import queue_families as q
 from sharecore.metrics.exposition import Lines, Sheet, labels_of
 from sharecore.partition.tally import Tally, observe_together
 
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
 _TURN_PARTITIONS = 250
 """So many are read before others have their turn: about a millisecond."""
 _TYPES = ("gap", "accept", "release", "reject", "renew")
-_LOOKED_AT = (f.GROUP_EXPIRED, f.GROUP_UNREADABLE_HEADERS, f.GROUP_UNREADABLE_BATCHES)
+_LOOKED_AT = (q.GROUP_EXPIRED, q.GROUP_UNREADABLE_HEADERS, q.GROUP_UNREADABLE_BATCHES)
 _REASONS = ("backoff", "delivery", "unread")
-_HELD_BACK = ("rate", "member")
+_HELD_BACK = ("rate", "member", "breaker")
 _UNKNOWN = -1
 
 GroupTopic = tuple[str, UUID]
@@ -51,6 +52,7 @@ class _Total:
         "in_flight",
         "is_known",
         "is_ordered",
+        "kept",
         "keys",
         "lag",
         "oldest_ms",
@@ -61,6 +63,7 @@ class _Total:
     def __init__(self) -> None:
         self.lag = self.in_flight = self.oldest_ms = self.full = 0
         self.behind = self.keys = self.hottest = 0
+        self.kept: int | None = None
         self.waiting = [0] * len(_REASONS)
         self.is_known = self.has_rules = self.has_keys = self.is_ordered = False
         self.tally = Tally()
@@ -190,6 +193,9 @@ class ShareMetrics:
                 continue
             engines.append(engine)
             log_ends.append(end_of_log)
+            if leader.config.share_record_lock_keep != "none":
+                with suppress(KafkaError):
+                    total.kept = (total.kept or 0) + engine.waiting_reasons(0).kept
             if engine.has_rules:
                 with suppress(KafkaError):  # it has failed, and loads again when it is wanted
                     total.has_rules = True
@@ -248,13 +254,15 @@ class ShareMetrics:
             lines.of(f.GROUP_OLDEST).append(f"{label}}} {total.oldest_ms / 1000}")
             if total.has_rules:
                 for reason, records in zip(_REASONS, total.waiting, strict=True):
-                    lines.of(f.GROUP_WAITING).append(f'{label},reason="{reason}"}} {records}')
-                lines.of(f.GROUP_WINDOW_FULL).append(f"{label}}} {total.full}")
+                    lines.of(q.GROUP_WAITING).append(f'{label},reason="{reason}"}} {records}')
+                lines.of(q.GROUP_WINDOW_FULL).append(f"{label}}} {total.full}")
+            if total.kept is not None:
+                lines.of(q.GROUP_KEPT).append(f"{label}}} {total.kept}")
             if total.has_keys or total.is_ordered:
-                lines.of(f.GROUP_WAITING).append(f'{label},reason="order"}} {total.behind}')
+                lines.of(q.GROUP_WAITING).append(f'{label},reason="order"}} {total.behind}')
             if total.has_keys:
-                lines.of(f.GROUP_KEYS).append(f"{label}}} {total.keys}")
-                lines.of(f.GROUP_HOTTEST_KEY).append(f"{label}}} {total.hottest}")
+                lines.of(q.GROUP_KEYS).append(f"{label}}} {total.keys}")
+                lines.of(q.GROUP_HOTTEST_KEY).append(f"{label}}} {total.hottest}")
             if total.has_rules or any(tally.looked_at):
                 for family, number in zip(_LOOKED_AT, tally.looked_at, strict=True):
                     lines.of(family).append(f"{label}}} {number}")
@@ -267,6 +275,11 @@ class ShareMetrics:
             if self._broker.share.partitions.is_bounded(group_id):
                 held_back = self._broker.share.partitions.held_back(group_id)
                 for reason, fetches in zip(_HELD_BACK, held_back, strict=True):
-                    lines.of(f.GROUP_HELD_BACK).append(f'{label},reason="{reason}"}} {fetches}')
+                    lines.of(q.GROUP_HELD_BACK).append(f'{label},reason="{reason}"}} {fetches}')
+                breaker = self._broker.share.partitions.breaker(group_id)
+                if breaker is not None:
+                    state, _, opened = breaker
+                    lines.of(q.GROUP_BREAKER).append(f"{label}}} {state}")
+                    lines.of(q.GROUP_BREAKER_OPENED).append(f"{label}}} {opened}")
             for name, records in zip(_TYPES, tally.acknowledged, strict=True):
                 lines.of(f.RECORD_ACKNOWLEDGEMENTS).append(f'{label},ack_type="{name}"}} {records}')

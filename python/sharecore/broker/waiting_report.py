@@ -43,6 +43,8 @@ def waiting_text(broker: Services, leader: SharePartition) -> str | None:
         reasons.append({"reason": "order", "records": found.keys[0], "most": largest[1], "first": largest[2]})
     if found.is_in_line:
         reasons.append({"reason": "order", "records": behind, "leased": found.leased})
+    if found.kept:
+        reasons.append({"reason": "kept", "records": found.kept})
     if found.is_full:
         locks = leader.config.share_partition_max_record_locks
         by_locks = not engine.has_rules or found.leased >= locks
@@ -54,9 +56,18 @@ def waiting_text(broker: Services, leader: SharePartition) -> str | None:
 
 def held_back_text(broker: Services, group_id: str) -> str:
     """Return why fetches of a group wait although there are records, in JSON."""
-    by_rate, by_member = broker.share.partitions.held_back(group_id)
+    by_rate, by_member, by_breaker = broker.share.partitions.held_back(group_id)
     reasons: Iterable[Reason] = (
         {"reason": "rate", "fetches": by_rate, "setting": "share.records.per.second"},
         {"reason": "member", "fetches": by_member, "setting": "share.member.max.record.locks"},
     )
-    return json.dumps([each for each in reasons if each["fetches"]])
+    found = [each for each in reasons if each["fetches"]]
+    breaker = broker.share.partitions.breaker(group_id)
+    if breaker is not None and breaker[0]:
+        due_ms = breaker[1]
+        if due_ms is not None:
+            due_ms += broker.clock.now_ms() - broker.clock.monotonic_ms()
+        found.append(
+            {"reason": "breaker", "fetches": by_breaker, "setting": "share.breaker.percent", "dueMs": due_ms}
+        )
+    return json.dumps(found)

@@ -59,6 +59,7 @@ class QueueSettings:
 
     if TYPE_CHECKING:
         errors_deadletterqueue_topic_name: str
+        share_record_lock_duration_ms: int
 
     share_paused: bool = setting(
         Kind.BOOLEAN,
@@ -88,6 +89,54 @@ class QueueSettings:
         "Records that the group gets in a second from a broker, over all members; 0: no such bound.",
         low=0,
         high=10_000_000,
+        own=True,
+    )
+    share_record_lock_keep: str = setting(
+        Kind.STRING,
+        "none",
+        "connected: the lock of a record that runs out starts anew while its member's share session is open.",
+        choices=("none", "connected"),
+        own=True,
+    )
+    share_record_lock_keep_max_ms: int = setting(
+        Kind.LONG,
+        3_600_000,
+        "How long a record may stay with a member in that way, since it was delivered or renewed.",
+        low=1000,
+        high=7 * 86_400_000,
+        own=True,
+    )
+    share_breaker_percent: int = setting(
+        Kind.INT,
+        0,
+        "The group gets no records for a while once so many percent of those that ended were rejected or "
+        "reached their delivery limit; 0: it always does.",
+        low=0,
+        high=100,
+        own=True,
+    )
+    share_breaker_window_ms: int = setting(
+        Kind.LONG,
+        60_000,
+        "Over how long records are counted for share.breaker.percent.",
+        low=1000,
+        high=3_600_000,
+        own=True,
+    )
+    share_breaker_min_records: int = setting(
+        Kind.INT,
+        100,
+        "So many records have to end within share.breaker.window.ms before share.breaker.percent counts.",
+        low=1,
+        own=True,
+    )
+    share_breaker_pause_ms: int = setting(
+        Kind.LONG,
+        60_000,
+        "How long the group gets no records then. After it 10 records at a time are delivered, until 10 "
+        "have ended.",
+        low=1000,
+        high=86_400_000,
         own=True,
     )
     share_topic_weights: tuple[str, ...] = setting(
@@ -213,6 +262,12 @@ class QueueSettings:
                 f"share.retry.backoff.ms={first_ms}: longer than share.retry.backoff.max.ms={max_ms}; raise "
                 "that too, or wait less"
             )
+        keep_ms, lock_ms = self.share_record_lock_keep_max_ms, self.share_record_lock_duration_ms
+        if keep_ms < lock_ms:
+            raise ConfigError(
+                f"share.record.lock.keep.max.ms={keep_ms}: shorter than share.record.lock.duration.ms="
+                f"{lock_ms}; raise it, or shorten that"
+            )
         if self.share_ordering_key_header and self.share_ordering != "key":
             raise ConfigError(
                 f"share.ordering.key.header={self.share_ordering_key_header}: counts only with "
@@ -222,12 +277,6 @@ class QueueSettings:
         if header and header == self.share_record_ttl_header:
             raise ConfigError(
                 f"share.record.ttl.header={header}: share.deliver.at.header names the same header; use two"
-            )
-        if self.looks_at_records and self.share_ordering != "none":
-            raise ConfigError(
-                f"share.ordering={self.share_ordering}: a group has no order while its records have delivery "
-                "times or expire; unset share.deliver.at.header, share.record.ttl.ms and "
-                "share.record.ttl.header, or the order"
             )
         if self.share_record_ttl_dead_letter and not self.errors_deadletterqueue_topic_name:
             raise ConfigError(
@@ -249,9 +298,22 @@ class QueueSettings:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether a rate, a bound of members or weights of topics are set."""
+        """Whether a rate, a bound of members, weights of topics or a breaker are set."""
         return bool(
-            self.share_member_max_record_locks or self.share_records_per_second or self.share_topic_weights
+            self.share_member_max_record_locks
+            or self.share_records_per_second
+            or self.share_topic_weights
+            or self.share_breaker_percent
+        )
+
+    @property
+    def breaker(self) -> tuple[int, int, int, int]:
+        """When the group is paused as too much is given up: percent, window, least records, pause."""
+        return (
+            self.share_breaker_percent,
+            self.share_breaker_window_ms,
+            self.share_breaker_min_records,
+            self.share_breaker_pause_ms,
         )
 
     def pause_left_ms(self, now_ms: int) -> int | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from sharecore.config.client_metrics import ATTRIBUTES
 from sharecore.metrics.family import Family, Kind, counter, gauge, histogram, summary
+from sharecore.metrics.queue_families import QUEUES
 
 _GROUP = "kafka.server:type=group-coordinator-metrics"
 _SHARE = "kafka.server:type=share-coordinator-metrics"
@@ -288,51 +289,6 @@ GROUP_LAG = gauge(
 GROUP_IN_FLIGHT = gauge(
     "sharecore_share_group_in_flight", "Records in flight, over a topic's partitions.", *_TOPIC
 )
-GROUP_WAITING = gauge(
-    "sharecore_share_group_records_waiting",
-    "Records that wait: backoff, before they are delivered again (share.retry.backoff.ms); delivery, for "
-    "their delivery time; unread, until their headers or keys have been read; order, for others of their "
-    "key or partition (share.ordering).",
-    "group",
-    "topic",
-    "reason",
-)
-GROUP_HELD_BACK = gauge(
-    "sharecore_share_group_fetches_held_back",
-    "Fetches that wait for share.records.per.second (rate), or as their member holds "
-    "share.member.max.record.locks (member).",
-    "group",
-    "reason",
-)
-GROUP_KEYS = gauge(
-    "sharecore_share_group_keys",
-    "Keys with records that were read and are not settled, over a topic's partitions (share.ordering=key).",
-    *_TOPIC,
-)
-GROUP_HOTTEST_KEY = gauge(
-    "sharecore_share_group_hottest_key_records",
-    "Records of the key that has the most that are read and not settled in a partition (share.ordering=key).",
-    *_TOPIC,
-)
-GROUP_WINDOW_FULL = gauge(
-    "sharecore_share_group_window_full",
-    "Share partitions that take no new records because of those that wait (share.partition.max.waiting).",
-    *_TOPIC,
-)
-GROUP_EXPIRED = counter(
-    "sharecore_share_group_expired", "Records given up because their time to live was over.", *_TOPIC
-)
-GROUP_UNREADABLE_HEADERS = counter(
-    "sharecore_share_group_unreadable_headers",
-    "Headers with a delivery time or a time to live that are no number and count as none.",
-    *_TOPIC,
-)
-GROUP_UNREADABLE_BATCHES = counter(
-    "sharecore_share_group_unreadable_batches",
-    "Record batches that cannot be expanded to read headers and keys; their records are delivered without "
-    "times and without an order.",
-    *_TOPIC,
-)
 GROUP_OLDEST = gauge(
     "sharecore_share_group_oldest_lease_age_seconds",
     "Age of the oldest lease of a topic's records that was not renewed since; 0 without one.",
@@ -465,7 +421,10 @@ LOOP_DELAY = histogram(
 )
 SCRAPE_TIME = summary("sharecore_scrape_seconds", "CPU that earlier scrapes took.")
 
-FAMILIES: tuple[Family, ...] = tuple(each for each in list(globals().values()) if isinstance(each, Family))
+FAMILIES: tuple[Family, ...] = (
+    *(each for each in list(globals().values()) if isinstance(each, Family)),
+    *QUEUES,
+)
 """All of them, in the order of the page."""
 
 _REQUEST = "kafka.network:type=RequestMetrics,name="

@@ -49,14 +49,15 @@ class SharePartition(Leader):
         office: writes dead letters; without one there are none.
         stateless: called when the persister has no state of it.
         repaired: called with the number of state batches that could not be as they were.
+        is_connected: whether a member of a group has a share session here.
         when_configured: calls back once the configuration is what was set last, wherever that was; one that
             has changed meanwhile was told by `configure`.
     """
 
     __slots__ = (
-        "_call_later", "_clock", "_closed", "_fenced", "_load_began_ms", "_loading", "_loads", "_office",
-        "_on_loaded", "_on_read", "_outbox", "_paused", "_persister", "_repaired", "_rests", "_stateless",
-        "_switches", "_when_configured", "key", "wall_ms",
+        "_call_later", "_clock", "_closed", "_fenced", "_is_connected", "_load_began_ms", "_loading",
+        "_loads", "_office", "_on_loaded", "_on_read", "_outbox", "_paused", "_persister", "_repaired",
+        "_rests", "_stateless", "_switches", "_when_configured", "key", "wall_ms",
     )  # fmt: skip
 
     log: Log
@@ -78,6 +79,7 @@ class SharePartition(Leader):
         loads: Spans | None = None,
         stateless: Callable[[SharePartitionKey], None] = lambda key: None,
         repaired: Callable[[int], None] = lambda batches: None,
+        is_connected: Callable[[str, str], bool] = lambda group_id, member_id: False,
         when_configured: Callable[[Done], object] = lambda done: done(None),
     ) -> None:
         self.key = key
@@ -94,6 +96,7 @@ class SharePartition(Leader):
         self._fenced = fenced
         self._stateless = stateless
         self._repaired = repaired
+        self._is_connected = is_connected
         self._when_configured = when_configured
         self._office = office
         self._outbox: Outbox | None = None
@@ -399,9 +402,19 @@ class SharePartition(Leader):
         engine = self.engine
         if engine is None:
             return
-        self._persist(self._tell(engine.advance, self._clock.monotonic_ms(), self._clock.now_ms()))
+        now_ms = self._clock.monotonic_ms()
+        if self.config.share_record_lock_keep != "none":
+            self._tell(self._keep_locks, engine, now_ms)
+        self._persist(self._tell(engine.advance, now_ms, self._clock.now_ms()))
         self._rearm()
         # free before that is written: who has waited longest comes before who asks meanwhile
         if self._interested:
             self.wake()
         self._freed()
+
+    def _keep_locks(self, engine: Partition, now_ms: int) -> None:
+        """Start the locks that have run out anew while their members are connected."""
+        group_id = self.key.group_id
+        connected = [member for member in engine.running_out(now_ms) if self._is_connected(group_id, member)]
+        if connected:
+            engine.keep_locks(now_ms, connected, self.config.share_record_lock_keep_max_ms)

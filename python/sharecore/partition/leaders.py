@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -21,6 +23,8 @@ from sharecore.waiting import CallLater, Done, Spans
 
 if TYPE_CHECKING:
     from sharecore.storage import Log
+
+logger = logging.getLogger(__name__)
 
 _IDLE_MS = 300_000
 _CONFIGS_MAX = 1_000
@@ -42,6 +46,7 @@ class SharePartitions(Leaders):
         office: writes dead letters; without one there are none.
         leader_epoch: of this broker as the leader of a topic's partition.
         stateless: called when the persister has no state of a share partition that is asked for.
+        is_connected: whether a member of a group has a share session here.
         when_configured: calls back once `group_config` tells all that was set by now, wherever that was.
     """
 
@@ -56,6 +61,7 @@ class SharePartitions(Leaders):
         office: DeadLetterOffice | None = None,
         leader_epoch: Callable[[UUID, int], int] = lambda topic_id, partition: 0,
         stateless: Callable[[SharePartitionKey], None] = lambda key: None,
+        is_connected: Callable[[str, str], bool] = lambda group_id, member_id: False,
         when_configured: Callable[[Done], object] = lambda done: done(None),
     ) -> None:
         self._find_log = find_log
@@ -66,9 +72,10 @@ class SharePartitions(Leaders):
         self._call_later = call_later
         self._office = office
         self._stateless = stateless
+        self._is_connected = is_connected
         self._when_configured = when_configured
         self._bounds: dict[str, GroupBounds] = {}
-        """Of groups with a rate, a bound of members or weights of topics."""
+        """Of groups with a rate, a bound of members, weights of topics or a breaker."""
         self._pauses = Pauses(clock, call_later, self._pause_ended)
         self._resting: dict[int, Which] = {}
         self._held: Counter[tuple[str, UUID | None]] = Counter()
@@ -117,6 +124,7 @@ class SharePartitions(Leaders):
             office=self._office,
             stateless=self._stateless,
             repaired=self._count_repaired,
+            is_connected=self._is_connected,
             when_configured=self._when_configured,
         )
         leader.rest(resting=any(which(topic_id, partition) for which in self._resting.values()))
@@ -192,13 +200,20 @@ class SharePartitions(Leaders):
             self._bound(group, self.config(group))
 
     def is_bounded(self, group_id: str) -> bool:
-        """Return whether a rate, a bound of members or weights of topics count for a group here."""
+        """Return whether a rate, a bound of members, weights or a breaker count for a group here."""
         return group_id in self._bounds
 
-    def held_back(self, group_id: str) -> tuple[int, int]:
-        """Count fetches of a group that wait for its rate, and for the bound of their member."""
+    def held_back(self, group_id: str) -> tuple[int, int, int]:
+        """Count fetches of a group that wait for its rate, for the bound of their member, for its breaker."""
         bounds = self._bounds.get(group_id)
-        return (0, 0) if bounds is None else bounds.held_back()
+        return (0, 0, 0) if bounds is None else bounds.held_back()
+
+    def breaker(self, group_id: str) -> tuple[int, int | None, int] | None:
+        """Return the state of a group's breaker (0: closed, 1: half open, 2: open), when an open one lets
+        records through again, and how often it has opened; None without a breaker.
+        """
+        bounds = self._bounds.get(group_id)
+        return None if bounds is None else bounds.breaker()
 
     def _bound(self, group_id: str, config: GroupConfig) -> None:
         """Bound what a group and its members may be given, or no longer."""
@@ -206,7 +221,8 @@ class SharePartitions(Leaders):
         if bounds is None:
             if not config.is_bounded:
                 return
-            bounds = GroupBounds(self._clock.monotonic_ms, self._call_later)
+            broken = partial(self._broken, group_id)
+            bounds = GroupBounds(self._clock.monotonic_ms, self._call_later, broken)
             self._bounds[group_id] = bounds
             for leader in self._all():
                 if leader.key.group_id == group_id:
@@ -218,7 +234,20 @@ class SharePartitions(Leaders):
                 if leader.key.group_id == group_id:
                     leader.bounds = None
         bounds.configure(
-            config.share_records_per_second, config.share_member_max_record_locks, config.topic_weights
+            config.share_records_per_second,
+            config.share_member_max_record_locks,
+            config.topic_weights,
+            config.breaker,
+        )
+
+    def _broken(self, group_id: str, given_up: int, ended: int) -> None:
+        logger.warning(
+            "share group %s: %d of %d records were given up, so it gets none for %d ms",
+            group_id,
+            given_up,
+            ended,
+            self.config(group_id).share_breaker_pause_ms,
+            extra={"group": group_id},
         )
 
     def _pause_ended(self, group_id: str) -> None:

@@ -92,8 +92,10 @@ class AdmittingPartition(ManagedPartition):
     def can_acquire(self) -> bool:
         if not self._rules.looks_at_records:
             return super().can_acquire
-        has_something = self.next_admission is not None or any(r.acquirable for _, r in self._window.all())
-        return self._leased < self._max_inflight and has_something
+        ready = any(record.acquirable for _, record in self._window.all())
+        if self._rules.ordering == "partition":
+            ready = ready and self._is_first_in_line(self._window.next_fetch_offset)
+        return self._leased < self._max_inflight and (ready or self.next_admission is not None)
 
     def admit(
         self,
@@ -184,4 +186,9 @@ class AdmittingPartition(ManagedPartition):
     def _limit(self, fetch_offset: int, wanted: int) -> tuple[int, int]:
         if not self._rules.looks_at_records:
             return super()._limit(fetch_offset, wanted)
-        return min(wanted, self._max_inflight - self._leased), self._window.end_offset
+        room, reach = min(wanted, self._max_inflight - self._leased), self._window.end_offset
+        if self._rules.ordering != "partition":
+            return room, reach
+        if not self._is_first_in_line(fetch_offset):
+            return 0, 0
+        return min(room, self._rules.run_max), min(reach, self._last_in_line)

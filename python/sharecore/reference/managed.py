@@ -143,7 +143,7 @@ class ManagedPartition(Partition):
     @property
     def _last_in_line(self) -> int:
         """The last offset before the first record that waits."""
-        waiting = (offset for offset, record in self._window.all() if record.waits_until_ms is not None)
+        waiting = (offset for offset, record in self._window.all() if record.is_free and record.waits)
         return min(waiting, default=sys.maxsize) - 1
 
     @property

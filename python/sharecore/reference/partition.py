@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import sys
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sharecore.errors import ErrorCode, KafkaError
@@ -215,6 +215,29 @@ class Partition:
         """
         return self._begin_write(self._expire_locks(now_ms), expiry=True)
 
+    def running_out(self, now_ms: int) -> list[str]:
+        """Return the members whose locks have run out."""
+        return sorted({record.member for _, record in self._running_out(now_ms)})
+
+    def keep_locks(self, now_ms: int, members: Collection[str], max_ms: int) -> None:
+        """Start the locks of members anew that have run out, until `max_ms` after they began."""
+        for offset, record in self._running_out(now_ms):
+            if record.member not in members or record.deadline_ms is None:
+                continue
+            if record.kept_since_ms is None:
+                record.kept_since_ms = record.deadline_ms - self._lock_ms
+            until_ms = record.kept_since_ms + max_ms
+            if now_ms < until_ms:
+                record.deadline_ms = min(until_ms, now_ms + self._lock_ms)
+                heapq.heappush(self._deadlines, (record.deadline_ms, offset))
+
+    def _running_out(self, now_ms: int) -> list[tuple[int, Record]]:
+        return [
+            (offset, record)
+            for offset, record in self._window.all()
+            if record.deadline_ms is not None and record.deadline_ms <= now_ms
+        ]
+
     def _expire_locks(self, now_ms: int) -> list[int]:
         """Free the records whose locks have run out, and return their offsets."""
         expired: list[int] = []
@@ -396,6 +419,7 @@ class Partition:
                 ErrorCode.INVALID_RECORD_STATE, "the group does not allow renewing acquisition locks"
             )
         record.deadline_ms = now_ms + self._lock_ms
+        record.kept_since_ms = None
         heapq.heappush(self._deadlines, (record.deadline_ms, offset))
 
     def _state_after(self, record: Record, kind: int) -> int:

@@ -23,6 +23,8 @@ class Record:
     delivery_count: int
     member: str = ""
     deadline_ms: int | None = None
+    kept_since_ms: int | None = None
+    """When its lock began that was started anew, as its member is connected."""
     lock_ran_out: bool = False
     """The deadline passed while a write of this record was open."""
     before: int | None = None
@@ -67,6 +69,7 @@ class Record:
         self.delivery_count += 1
         self.member = member
         self.deadline_ms = deadline_ms
+        self.kept_since_ms = None
         self.lock_ran_out = False
 
     def end_lock(self, state: int) -> None:

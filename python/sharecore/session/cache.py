@@ -115,6 +115,11 @@ class ShareSessionCache(Sessions):
                 f"a request acknowledges records of {self._partitions_max} partitions at most",
             )
 
+    def has(self, group_id: str, member_id: str) -> bool:
+        """Return whether a member has a session, and has not left its group."""
+        session = self._sessions.get((group_id, member_id))
+        return session is not None and session not in self._left
+
     def close(self, session: ShareSession) -> None:
         """End a session; do nothing for one that has ended."""
         if self._sessions.get(session.key) is not session:

@@ -27,8 +27,9 @@ A trace is a text file with one JSON object a line:
   {"op": "letters", "n": all}      the dead letters of the n oldest operations that made some due are written
   {"op": "reload"}                                                    a new partition from what was persisted
 
-Two operations more, which the oracle does not know:
+Three operations more, which the oracle does not know:
   {"op": "archive", "first": 0, "last": 9}                        offsets that hold no record for the group
+  {"op": "advance", "ms": 30000, "keep": ["m"], "keep_ms": 3600000}   locks of these members go on
   {"op": "configure", "max_delivery_count": 3, "max_inflight": 100, "lock_ms": 1000, "renew_enabled": false}
 
 One result line an operation in the format of tests/oracle, so that `diff` compares an engine with Apache's.

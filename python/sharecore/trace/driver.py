@@ -6,11 +6,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.trace import operation as ops
-from sharecore.trace.engines import Engine, Partition, StateBatch, Write
+from sharecore.trace.engines import Engine, LastingLocks, Partition, StateBatch, Write
 from sharecore.trace.operation import TraceError
 from sharecore.trace.persister import TracePersister
 
@@ -84,8 +84,8 @@ class Driver:
                 return self._persist(lambda: self.partition.acknowledge(self.now_ms, member, batches))
             case ops.Release(member):
                 return self._persist(lambda: self.partition.release(self.now_ms, member))
-            case ops.Advance(ms):
-                return self._advance(ms)
+            case ops.Advance():
+                return self._advance(operation)
             case ops.MoveLogStart(offset):
                 self.partition.move_log_start(self.now_ms, offset)
             case ops.Archive(first, last):
@@ -146,11 +146,17 @@ class Driver:
         count = sum(last - first + 1 for first, last, _ in acquired)
         return {"fetch_offset": fetch_offset, "count": count, "acquired": [list(lease) for lease in acquired]}
 
-    def _advance(self, ms: int) -> Result:
+    def _advance(self, operation: ops.Advance) -> Result:
         deadline_ms = self.partition.next_deadline_ms
-        self.now_ms += ms
-        self._persist(lambda: self.partition.advance(self.now_ms), awaited=False)
+        self.now_ms += operation.ms
+        if operation.kept:
+            lasting = cast(LastingLocks, self.partition)
+            lasting.keep_locks(self.now_ms, operation.kept, operation.kept_ms)
+        self._persist(self._end_locks, awaited=False)
         return {"fired": deadline_ms is not None and deadline_ms <= self.now_ms}
+
+    def _end_locks(self) -> Write | None:
+        return self.partition.advance(self.now_ms)
 
     def _complete(self, most: int | None, code: int) -> Result:
         completed: dict[str, str | None] = {}

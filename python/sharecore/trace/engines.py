@@ -18,6 +18,12 @@ class Write(Protocol):
     def batches(self) -> list[StateBatch]: ...
 
 
+class LastingLocks(Protocol):
+    """What an engine has beyond the C ABI."""
+
+    def keep_locks(self, now_ms: int, members: Sequence[str], max_ms: int) -> None: ...
+
+
 class Partition(Protocol):
     """The interface that both engines have; docs/architecture.md tells its meaning."""
 

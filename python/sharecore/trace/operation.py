@@ -13,6 +13,9 @@ class TraceError(Exception):
     """An operation that is none, or that cannot be applied; the text says why."""
 
 
+_KEPT_MS = 3_600_000
+
+
 @dataclass(frozen=True, slots=True)
 class Init:
     start_offset: int
@@ -50,6 +53,9 @@ class Release:
 @dataclass(frozen=True, slots=True)
 class Advance:
     ms: int
+    kept: tuple[str, ...] = ()
+    """Members whose locks go on where they run out."""
+    kept_ms: int = _KEPT_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,12 +186,17 @@ def _complete(line: Mapping[str, Any]) -> Complete:
     return Complete(int(line["n"]) if "n" in line else None, int(line.get("error_code", 0)))
 
 
+def _advance(line: Mapping[str, Any]) -> Advance:
+    kept = tuple(str(member) for member in line.get("keep", ()))
+    return Advance(int(line["ms"]), kept, int(line.get("keep_ms", _KEPT_MS)))
+
+
 _PARSERS: dict[Any, Callable[[Mapping[str, Any]], Operation]] = {
     "init": _init,
     "acquire": _acquire,
     "ack": _acknowledge,
     "release": lambda line: Release(str(line["member"])),
-    "advance": lambda line: Advance(int(line["ms"])),
+    "advance": _advance,
     "lso": lambda line: MoveLogStart(int(line["offset"])),
     "archive": lambda line: Archive(int(line["first"]), int(line["last"])),
     "configure": _configure,

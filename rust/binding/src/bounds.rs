@@ -6,13 +6,14 @@ use std::collections::VecDeque;
 
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit, intern};
-use sharecore_bounds::{Allowance, Bounds, Rate, Weights};
+use sharecore_bounds::{Allowance, Bounds, Breaker, BreakerRules, BreakerState, Rate, Weights};
 use sharecore_share::{Alarm, Limits, next_ready};
 
 use crate::completion::Named;
 use crate::gather::{Leaders, Order, PyPartitionFetch, gather};
 use crate::leader::PyLeader;
 use crate::python;
+use crate::state_write::PyWrite;
 use crate::waits::{PyWaitingShareFetch, ring};
 
 /// Up to so many leaders are kept without a look at which have ended.
@@ -24,6 +25,8 @@ pub(crate) struct PyGroupBounds {
     inner: Bounds,
     now_ms: Py<PyAny>,
     call_later: Py<PyAny>,
+    /// Called when the breaker opens.
+    broken: Py<PyAny>,
     leaders: Vec<Py<PyLeader>>,
     /// With so many leaders, those are looked for that have ended.
     leaders_max: usize,
@@ -63,8 +66,8 @@ impl PyGroupBounds {
         now_ms.call0(py)?.extract(py)
     }
 
-    /// How many records a member holds at this broker.
-    fn held(bounds: &Bound<'_, Self>, member: &str) -> PyResult<i64> {
+    /// How many records a member holds at this broker, or all members.
+    fn held(bounds: &Bound<'_, Self>, member: Option<&str>) -> PyResult<i64> {
         let py = bounds.py();
         let leaders: Vec<_> = {
             let held = bounds.borrow();
@@ -74,7 +77,10 @@ impl PyGroupBounds {
         let mut sum = 0;
         for leader in &leaders {
             if let Some(engine) = PyLeader::engine(leader) {
-                sum += engine.get().held_by(py, member)?;
+                sum += match member {
+                    Some(member) => engine.get().held_by(py, member)?,
+                    None => engine.get().leased(py)?,
+                };
             }
         }
         Ok(sum)
@@ -84,12 +90,19 @@ impl PyGroupBounds {
     fn allow(bounds: &Bound<'_, Self>, member: &str, wanted: i64) -> PyResult<Allowance> {
         let bounds_members = bounds.borrow().inner.member_max.is_some();
         let held = if bounds_members {
-            Self::held(bounds, member)?
+            Self::held(bounds, Some(member))?
         } else {
             0
         };
         let now_ms = Self::now_ms(bounds)?;
-        Ok(bounds.borrow_mut().inner.allow(now_ms, wanted, held))
+        let is_broken = bounds.borrow().inner.is_broken(now_ms);
+        let leased = if is_broken {
+            Self::held(bounds, None)?
+        } else {
+            0
+        };
+        let inner = &mut bounds.borrow_mut().inner;
+        Ok(inner.allow(now_ms, wanted, held, leased))
     }
 
     /// As `gather`, within the bounds of the group; None where the fetch has to wait until more is allowed.
@@ -195,7 +208,24 @@ impl PyGroupBounds {
         }
     }
 
-    /// Has the fetches that wait look again when the rate allows it.
+    /// A change is durable: the breaker counts what came to its end.
+    pub(crate) fn ended(bounds: &Bound<'_, Self>, write: &PyWrite, now_ms: i64) -> PyResult<()> {
+        let (counted, broken) = {
+            let mut held = bounds.borrow_mut();
+            let Some(breaker) = &mut held.inner.breaker else {
+                return Ok(());
+            };
+            let (ended, returned) = write.outcome();
+            let Some(counted) = breaker.ended(now_ms, ended, returned) else {
+                return Ok(());
+            };
+            (counted, held.broken.clone_ref(bounds.py()))
+        };
+        broken.call1(bounds.py(), (counted.given_up, counted.all()))?;
+        Self::arm(bounds)
+    }
+
+    /// Has the fetches that wait look again when the rate or the breaker allows it.
     fn arm(bounds: &Bound<'_, Self>) -> PyResult<()> {
         let py = bounds.py();
         let now_ms = Self::now_ms(bounds)?;
@@ -263,11 +293,12 @@ fn count(found: &[Py<PyPartitionFetch>]) -> i64 {
 #[pymethods]
 impl PyGroupBounds {
     #[new]
-    fn new(now_ms: Py<PyAny>, call_later: Py<PyAny>) -> Self {
+    fn new(now_ms: Py<PyAny>, call_later: Py<PyAny>, broken: Py<PyAny>) -> Self {
         Self {
             inner: Bounds::default(),
             now_ms,
             call_later,
+            broken,
             leaders: Vec::new(),
             leaders_max: LEADERS_MIN,
             waiting: VecDeque::new(),
@@ -281,6 +312,7 @@ impl PyGroupBounds {
         records_per_second: i64,
         member_max: i64,
         weights: Vec<(String, i64)>,
+        breaker: (i64, i64, i64, i64),
     ) -> PyResult<()> {
         let now_ms = Self::now_ms(bounds)?;
         {
@@ -292,6 +324,18 @@ impl PyGroupBounds {
             }
             inner.member_max = (member_max > 0).then_some(member_max);
             inner.weights = (!weights.is_empty()).then(|| Weights::new(weights));
+            let (percent, window_ms, min_records, pause_ms) = breaker;
+            let rules = BreakerRules {
+                percent,
+                window_ms,
+                min_records,
+                pause_ms,
+            };
+            match &mut inner.breaker {
+                _ if percent <= 0 => inner.breaker = None,
+                Some(breaker) => breaker.set(rules),
+                none => *none = Some(Breaker::new(rules)),
+            }
         }
         Self::more(bounds)
     }
@@ -305,15 +349,34 @@ impl PyGroupBounds {
         self.leaders.push(leader);
     }
 
-    /// How many fetches wait for the rate, and how many for the bound of their member.
-    fn held_back(bounds: &Bound<'_, Self>) -> PyResult<(usize, usize)> {
+    /// How many fetches wait for the rate, for the bound of their member, and for the breaker.
+    fn held_back(bounds: &Bound<'_, Self>) -> PyResult<(usize, usize, usize)> {
         let now_ms = Self::now_ms(bounds)?;
         let mut held = bounds.borrow_mut();
         let waiting = held.waiting.len();
-        Ok(match held.inner.due_ms(now_ms) {
-            Some(_) => (waiting, 0),
-            None => (0, waiting),
+        Ok(if held.inner.is_broken(now_ms) {
+            (0, 0, waiting)
+        } else if held.inner.due_ms(now_ms).is_some() {
+            (waiting, 0, 0)
+        } else {
+            (0, waiting, 0)
         })
+    }
+
+    /// The state of the breaker (0: closed, 1: half open, 2: open), when it lets records through again if it is open, and
+    /// how often it has opened; none without a breaker.
+    fn breaker(bounds: &Bound<'_, Self>) -> PyResult<Option<(u8, Option<i64>, u64)>> {
+        let now_ms = Self::now_ms(bounds)?;
+        let held = bounds.borrow();
+        let breaker = held.inner.breaker.as_ref();
+        Ok(breaker.map(|breaker| {
+            let state = match breaker.state(now_ms) {
+                BreakerState::Closed => 0,
+                BreakerState::HalfOpen => 1,
+                BreakerState::Open => 2,
+            };
+            (state, breaker.due_ms(now_ms), breaker.opened())
+        }))
     }
 
     /// Members may hold less than before, or the bounds are others: lets the fetches look again that wait.
@@ -355,6 +418,7 @@ impl PyGroupBounds {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.now_ms)?;
         visit.call(&self.call_later)?;
+        visit.call(&self.broken)?;
         self.leaders.iter().try_for_each(|each| visit.call(each))?;
         self.waiting.iter().try_for_each(|each| visit.call(each))?;
         visit.call(&self.timer)

@@ -18,9 +18,10 @@ use crate::completion::Completion;
 use crate::convert::acknowledgements;
 use crate::error::{kafka_error, kafka_error_in};
 use crate::log_offsets::{self, PyLogAccess};
-use crate::partition::{PyPartition, PyWrite};
+use crate::partition::PyPartition;
 use crate::python;
 use crate::state_slot::StateSlot;
+use crate::state_write::PyWrite;
 use crate::testing::calls_by_name;
 use crate::uuids::{PartitionId, partition_id};
 use crate::waits::ring;
@@ -78,7 +79,7 @@ pub(crate) struct PyLeader {
     is_waking: bool,
     /// What the group may be given; None without such bounds.
     #[pyo3(get, set)]
-    bounds: Option<Py<PyGroupBounds>>,
+    pub(crate) bounds: Option<Py<PyGroupBounds>>,
 }
 
 impl PyLeader {

@@ -71,6 +71,7 @@ mod staging;
 mod state;
 mod state_fold;
 mod state_slot;
+mod state_write;
 mod states;
 mod stop;
 mod store;
@@ -144,7 +145,7 @@ mod _core {
     #[pymodule_export]
     use crate::names::PyExpression;
     #[pymodule_export]
-    use crate::partition::{PyPartition, PyWrite};
+    use crate::partition::PyPartition;
     #[pymodule_export]
     use crate::produce::PyProduce;
     #[pymodule_export]
@@ -182,6 +183,8 @@ mod _core {
     use crate::state::combine_state_batches;
     #[pymodule_export]
     use crate::state_fold::{PyStateContent, PyStateFold};
+    #[pymodule_export]
+    use crate::state_write::PyWrite;
     #[pymodule_export]
     use crate::states::PyStates;
     #[pymodule_export]

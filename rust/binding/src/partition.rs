@@ -5,55 +5,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pyo3::exceptions::{PyAssertionError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
-use sharecore_engine::{
-    AckBatch, AcquireOptions, Config, DeadLetterCause, Engine, Entry, StateBatch, Write,
-};
+use sharecore_engine::{AckBatch, AcquireOptions, Config, DeadLetterCause, Engine, Entry};
 use sharecore_guard::Guarded;
 use sharecore_records::Cause;
-use smallvec::SmallVec;
 
-use crate::convert::{StateBatches, acknowledgements, ranges, span, tuple};
+use crate::convert::{StateBatches, acknowledgements, ranges, span};
 use crate::error::{failed, refused};
 use crate::reasons::PyWaitingReasons;
 use crate::rules::PyRules;
+use crate::state_write::PyWrite;
 use crate::tally::Tally;
-
-/// State that has begun to change and waits for the persister.
-#[pyclass(name = "Write", module = "sharecore._core", frozen)]
-pub(crate) struct PyWrite {
-    #[pyo3(get)]
-    pub(crate) id: u64,
-    #[pyo3(get)]
-    pub(crate) start_offset: i64,
-    #[pyo3(get)]
-    pub(crate) delivery_complete_count: i64,
-    /// Mostly one, which then needs no memory of its own.
-    pub(crate) batches: SmallVec<[StateBatch; 2]>,
-}
-
-impl PyWrite {
-    fn of(write: Write<'_>) -> Self {
-        Self {
-            id: write.id,
-            start_offset: write.start_offset,
-            delivery_complete_count: write.delivery_complete_count,
-            batches: SmallVec::from_slice(write.batches),
-        }
-    }
-}
-
-#[pymethods]
-impl PyWrite {
-    fn batches<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        PyList::new(py, self.batches.iter().map(tuple))
-    }
-
-    fn __repr__(&self) -> String {
-        let (id, start_offset) = (self.id, self.start_offset);
-        let batches = self.batches.len();
-        format!("<Write id={id} start_offset={start_offset} batches={batches}>")
-    }
-}
 
 /// From this many runs on, a call that may look at all of them lets other threads run Python meanwhile.
 const LONG_RUNS: usize = 4096;
@@ -213,6 +174,10 @@ impl PyPartition {
         self.with(py, |partition| partition.held_by(member))
     }
 
+    pub(crate) fn leased(&self, py: Python<'_>) -> PyResult<i64> {
+        self.with(py, |partition| partition.leased())
+    }
+
     fn observe(&self, py: Python<'_>) -> PyResult<Observed> {
         let standing = self.with(py, |partition| {
             (
@@ -227,6 +192,30 @@ impl PyPartition {
         Ok((standing, self.tally.by_type(), self.tally.deliveries()))
     }
 
+    fn running_out(&self, py: Python<'_>, now_ms: i64) -> PyResult<Vec<String>> {
+        let names = |engine: &mut Engine| {
+            let names = engine.running_out(now_ms).into_iter();
+            names.map(str::to_owned).collect()
+        };
+        self.with(py, names)
+    }
+
+    #[allow(
+        clippy::needless_pass_by_value,
+        reason = "pyo3 extracts owned arguments"
+    )]
+    fn keep_locks(
+        &self,
+        py: Python<'_>,
+        now_ms: i64,
+        members: Vec<String>,
+        max_ms: i64,
+    ) -> PyResult<()> {
+        self.sweep(py, |partition| {
+            partition.keep_locks(now_ms, &members, max_ms);
+        })
+    }
+
     fn release(&self, py: Python<'_>, now_ms: i64, member: &str) -> PyResult<Option<PyWrite>> {
         self.sweep(py, |partition| partition.release(member).map(PyWrite::of))
     }
@@ -234,7 +223,10 @@ impl PyPartition {
     #[pyo3(signature = (now_ms, wall_ms = 0))]
     fn advance(&self, py: Python<'_>, now_ms: i64, wall_ms: i64) -> PyResult<Option<PyWrite>> {
         self.sweep(py, |partition| {
-            partition.advance(now_ms, wall_ms).map(PyWrite::of)
+            let before = partition.expired();
+            let mut write = partition.advance(now_ms, wall_ms).map(PyWrite::of)?;
+            write.blameless = (partition.expired() - before) as i64;
+            Some(write)
         })
     }
 
@@ -326,7 +318,9 @@ impl PyPartition {
         last: i64,
     ) -> PyResult<Option<PyWrite>> {
         self.sweep(py, |partition| {
-            partition.finish_archiving(first, last).map(PyWrite::of)
+            let mut write = partition.finish_archiving(first, last).map(PyWrite::of)?;
+            write.blameless = i64::MAX;
+            Some(write)
         })
     }
 

@@ -8,8 +8,8 @@ use pyo3::prelude::*;
 use crate::completion::{Completion, Ended};
 use crate::error::kafka_error_in;
 use crate::leader::PyLeader;
-use crate::partition::PyWrite;
 use crate::python;
+use crate::state_write::PyWrite;
 use crate::testing::calls_by_name;
 use crate::written::{Change, PyWritten};
 

@@ -14,6 +14,7 @@ pub(crate) struct PyWaitingReasons {
     backoff_due_ms: Option<i64>,
     delivery_due_ms: Option<i64>,
     leased: i64,
+    kept: i64,
     is_full: bool,
     is_in_line: bool,
     keys: Option<Keys>,
@@ -28,6 +29,7 @@ impl PyWaitingReasons {
             backoff_due_ms: found.backoff_due_ms,
             delivery_due_ms: found.delivery_due_ms,
             leased: found.leased,
+            kept: found.kept,
             is_full: found.is_full,
             is_in_line: found.is_in_line,
             keys: found

@@ -9,8 +9,21 @@ use sharecore_engine::AckBatch;
 use crate::codes::INVALID_RECORD_STATE;
 use crate::error::{kafka_error, kafka_error_in};
 use crate::leader::PyLeader;
-use crate::partition::PyWrite;
 use crate::python;
+use crate::state_write::PyWrite;
+
+/// The acknowledge type of an offset without a record.
+const GAP: u8 = 0;
+
+/// How many offsets are acknowledged as gaps.
+fn gaps(batches: &[AckBatch<'_>]) -> i64 {
+    let is_gap = |kind: &&u8| **kind == GAP;
+    let each = batches.iter().map(|batch| match batch.types {
+        [GAP] => batch.last.saturating_sub(batch.first).saturating_add(1),
+        types => types.iter().filter(is_gap).count() as i64,
+    });
+    each.fold(0, i64::saturating_add)
+}
 
 impl PyLeader {
     /// Settles, gives back or renews what a member holds; returns the change that is to be persisted.
@@ -46,7 +59,14 @@ impl PyLeader {
             let first = first.fold(start_offset, i64::min);
             leader.borrow().check_passed_over(py, first, start_offset)?;
         }
-        write.map(|write| Py::new(py, write)).transpose()
+        let counts = leader.borrow().bounds.is_some();
+        let write = write.map(|mut write| {
+            if counts {
+                write.blameless = gaps(batches);
+            }
+            Py::new(py, write)
+        });
+        write.transpose()
     }
 
     /// Refuses what would be answered well without a write, though a write about it has failed: after a restart its

@@ -6,8 +6,8 @@ use pyo3::types::PyBytes;
 use sharecore_engine::state_batch;
 use sharecore_state::{Change, Content, Fold, Folded, Kind, RecordFault};
 
-use crate::partition::PyWrite;
 use crate::state::{malformed, packed};
+use crate::state_write::PyWrite;
 
 const UNINITIALIZED: i32 = -1;
 

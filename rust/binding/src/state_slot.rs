@@ -8,10 +8,10 @@ use pyo3::{PyTraverseError, PyVisit, intern};
 
 use crate::clock::Clock;
 use crate::completion::Completion;
-use crate::partition::PyWrite;
 use crate::python;
 use crate::staging::PyStaging;
 use crate::state_fold::PyStateContent;
+use crate::state_write::PyWrite;
 
 /// The state of a share partition, as long as its coordinator keeps it where it is.
 pub(crate) struct StateSlot {

@@ -12,11 +12,11 @@ use crate::clock::Clock;
 use crate::codes::INVALID_REQUEST;
 use crate::completion::Completion;
 use crate::error::kafka_error;
-use crate::partition::PyWrite;
 use crate::python;
 use crate::staging::PyStaging;
 use crate::state_fold::PyStateContent;
 use crate::state_slot::StateSlot;
+use crate::state_write::PyWrite;
 
 /// States of share partitions. `sharecore.sharestate.coordinator.ShareCoordinator` has them.
 #[pyclass(name = "States", module = "sharecore._core", subclass)]

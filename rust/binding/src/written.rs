@@ -6,11 +6,13 @@ use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit, intern};
 use sharecore_engine::RecordState;
 
+use crate::bounds::PyGroupBounds;
 use crate::completion::{Completion, Ended};
 use crate::gathering::Part;
 use crate::leader::PyLeader;
-use crate::partition::{PyPartition, PyWrite};
+use crate::partition::PyPartition;
 use crate::python;
+use crate::state_write::PyWrite;
 
 /// A change that becomes durable, or is lost.
 pub(crate) struct Change {
@@ -57,6 +59,9 @@ impl Change {
                 leader.borrow_mut().writes.succeed(write.start_offset);
                 let ended = engine.commit(py, write.id, now_ms);
                 PyLeader::told(leader, ended)?;
+                if let Some(bounds) = PyLeader::bounds(leader) {
+                    PyGroupBounds::ended(&bounds, write, now_ms)?;
+                }
                 None
             }
             Some(error) => {

@@ -1,12 +1,14 @@
 //! How many records a share group and its members may be given: a rate for the group, a bound for each member, weights
-//! for its topics.
+//! for its topics, and a breaker that pauses it.
 //!
 //! All of it is about one broker: the nodes of a tier count each for itself.
 #![forbid(unsafe_code)]
 
+mod breaker;
 mod rate;
 mod weights;
 
+pub use crate::breaker::{Breaker, BreakerRules, BreakerState, Ended};
 pub use crate::{rate::Rate, weights::Weights};
 
 /// The bounds of one share group.
@@ -18,6 +20,8 @@ pub struct Bounds {
     pub member_max: Option<i64>,
     /// Parts of a fetch by topic (`share.topic.weights`).
     pub weights: Option<Weights>,
+    /// Pauses the group when too much of what ends is given up (`share.breaker.percent`).
+    pub breaker: Option<Breaker>,
 }
 
 /// What a fetch may take.
@@ -30,11 +34,18 @@ pub struct Allowance {
 }
 
 impl Bounds {
-    /// How many of `wanted` records a fetch may take at `now_ms` whose member holds `held` records.
+    /// How many of `wanted` records a fetch may take at `now_ms` whose member holds `held` records; all members together
+    /// hold `leased`.
     ///
-    /// The rate may be overdrawn by a record batch, and is paid back by waiting; the bound of a member is exact.
-    pub fn allow(&mut self, now_ms: i64, wanted: i64, held: i64) -> Allowance {
+    /// The rate may be overdrawn by a record batch, and is paid back by waiting; the bounds of a member and of a breaker that
+    /// is half open are exact.
+    pub fn allow(&mut self, now_ms: i64, wanted: i64, held: i64, leased: i64) -> Allowance {
         let mut records = wanted;
+        let breaker = self.breaker.as_mut();
+        let trial = breaker.and_then(|breaker| breaker.ready(now_ms, leased));
+        if let Some(trial) = trial {
+            records = records.min(trial);
+        }
         if let Some(rate) = &mut self.rate {
             records = records.min(rate.ready(now_ms));
         }
@@ -43,7 +54,7 @@ impl Bounds {
         }
         Allowance {
             records,
-            exact: self.member_max.is_some(),
+            exact: self.member_max.is_some() || trial.is_some(),
         }
     }
 
@@ -52,10 +63,21 @@ impl Bounds {
         if let Some(rate) = &mut self.rate {
             rate.take(records);
         }
+        if let Some(breaker) = &mut self.breaker {
+            breaker.took(records);
+        }
     }
 
-    /// When a fetch that the rate keeps waiting may take records; none where it may now, or no rate is set.
+    /// When a fetch that the rate or an open breaker keeps waiting may take records; none where neither does.
     pub fn due_ms(&mut self, now_ms: i64) -> Option<i64> {
-        self.rate.as_mut().and_then(|rate| rate.due_ms(now_ms))
+        let breaker = self.breaker.as_ref();
+        let pause = breaker.and_then(|breaker| breaker.due_ms(now_ms));
+        pause.max(self.rate.as_mut().and_then(|rate| rate.due_ms(now_ms)))
+    }
+
+    /// Whether a breaker holds records back at `now_ms`.
+    pub fn is_broken(&self, now_ms: i64) -> bool {
+        let breaker = self.breaker.as_ref();
+        breaker.is_some_and(|breaker| breaker.state(now_ms) != BreakerState::Closed)
     }
 }

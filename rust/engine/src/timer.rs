@@ -222,6 +222,20 @@ impl<T> Timers<T> {
         Some(self.first().0).filter(|&deadline| deadline != STOPPED)
     }
 
+    /// The timers that have run out by tick `now`; they run on until [`pop`](Self::pop) takes them.
+    pub(crate) fn due(&self, now: u64) -> impl Iterator<Item = u32> + '_ {
+        let rings = (0..RINGS).filter(|&ring| self.entries.get(ring).is_some());
+        rings.flat_map(move |ring| {
+            let first = self.entries[ring].next;
+            std::iter::successors(Some(first), |&index| Some(self.entries[index].next)).take_while(
+                move |&index| {
+                    let deadline = u64::from(self.entries[index].deadline);
+                    deadline != STOPPED && deadline <= now
+                },
+            )
+        })
+    }
+
     /// The next timer that has run out by tick `now`, the earliest first; its value stays.
     pub fn pop(&mut self, now: u64) -> Option<u32> {
         let (deadline, index) = self.first();

@@ -20,6 +20,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
             .prop_map(|(member, batches)| Step::Acknowledge { member, batches }),
         1 => member.prop_map(|member| Step::Release { member }),
         2 => (0..2000_u16).prop_map(|ms| Step::Advance { ms }),
+        1 => (0..4_u8, 0..2000_u16, 0..5000_u16)
+            .prop_map(|(member, ms, max_ms)| Step::Keep { member, ms, max_ms }),
         1 => (0..20_u8).prop_map(|by| Step::LogStart { by }),
         1 => (0..40_u8, 0..9_u8).prop_map(|(at, length)| Step::Archive { at, length }),
         8 => (any::<u8>(), prop::bool::weighted(0.7)).prop_map(|(which, well)| Step::End { which, well }),

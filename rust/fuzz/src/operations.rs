@@ -31,7 +31,7 @@ fn run(u: &mut Unstructured<'_>) -> Result<()> {
 }
 
 fn step(u: &mut Unstructured<'_>) -> Result<Step> {
-    let kind: u8 = u.int_in_range(0..=16)?;
+    let kind: u8 = u.int_in_range(0..=17)?;
     Ok(match kind {
         0..=3 => Step::Acquire {
             member: u.int_in_range(0..=3)?,
@@ -69,6 +69,11 @@ fn step(u: &mut Unstructured<'_>) -> Result<Step> {
         14 => Step::Configure {
             max_delivery_count: u.int_in_range(1..=7)?,
             max_inflight: u.int_in_range(1..=80)?,
+        },
+        16 => Step::Keep {
+            member: u.int_in_range(0..=3)?,
+            ms: u.int_in_range(0..=2000)?,
+            max_ms: u.int_in_range(0..=5000)?,
         },
         15 => Step::Letters {
             most: u.int_in_range(0..=4)?,

@@ -17,31 +17,11 @@ from tests.unit.broker.share_member import ACCEPT, REJECT, RELEASE, RENEW, Membe
 
 from sharecore.broker.store_backend import StoreBackend
 from sharecore.metrics import protobuf
-from sharecore.metrics.families import (
-    FAMILIES,
-    GROUP_EXPIRED,
-    GROUP_HELD_BACK,
-    GROUP_HOTTEST_KEY,
-    GROUP_KEYS,
-    GROUP_UNREADABLE_BATCHES,
-    GROUP_UNREADABLE_HEADERS,
-    GROUP_WAITING,
-    GROUP_WINDOW_FULL,
-)
+from sharecore.metrics.families import FAMILIES
 from sharecore.metrics.family import Kind
+from sharecore.metrics.queue_families import GROUP_WAITING, GROUP_WINDOW_FULL, QUEUES
 from sharecore.protocol import ApiKey
 from sharecore.sharestate.keys import SharePartitionKey
-
-WITH_RULES = (
-    GROUP_WAITING,
-    GROUP_WINDOW_FULL,
-    GROUP_EXPIRED,
-    GROUP_UNREADABLE_HEADERS,
-    GROUP_UNREADABLE_BATCHES,
-    GROUP_KEYS,
-    GROUP_HOTTEST_KEY,
-    GROUP_HELD_BACK,
-)
 
 SETTINGS = {
     "sharecore.metrics.listener": "127.0.0.1:0",
@@ -255,7 +235,7 @@ def test_every_sample_is_declared_and_every_declared_metric_is_there(broker: Run
         name
         for name in declared
         if "dead_letter" in name
-        or name in ("sharecore_client_info", *(family.name for family in WITH_RULES))
+        or name in ("sharecore_client_info", *(family.name for family in QUEUES))
         or name.startswith("sharecore_tier_")
     }
     assert declared.keys() - ours - later == set()

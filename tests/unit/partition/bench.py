@@ -37,6 +37,7 @@ class Bench:
     """Share partitions of one topic, a clock, and fetches that are answered into a list.
 
     Attributes:
+        connected: members with a share session, as far as locks ask for it.
         unconfigured: who waits to hear that the configuration is known; None where it always is.
     """
 
@@ -49,6 +50,7 @@ class Bench:
         self.ends: list[KafkaError | None] = []
         self.answers: dict[str, list[PartitionFetch]] = {}
         self.stateless: list[SharePartitionKey] = []
+        self.connected: set[str] = set()
         self.unconfigured: list[Done] | None = None
         for number in range(partitions):
             self.persister.initialize(SharePartitionKey("g", TOPIC, number), 0, -1, lambda error: None)
@@ -62,6 +64,7 @@ class Bench:
             clock=self.world,
             call_later=self.world.call_later,
             stateless=self.stateless.append,
+            is_connected=lambda group_id, member_id: member_id in self.connected,
             when_configured=self._when_configured,
         )
 

@@ -37,6 +37,8 @@ pub struct Waiting {
     pub delivery_due_ms: Option<i64>,
     /// Records that members hold.
     pub leased: i64,
+    /// Those of them whose lock was started anew, as their member is connected.
+    pub kept: i64,
     /// No new records come into the window.
     pub is_full: bool,
     /// Whatever is not leased waits until all that is leased has come back.
@@ -315,6 +317,7 @@ impl Engine {
         let Self::Managed(managed) = self else {
             return Waiting {
                 leased,
+                kept: self.kept(),
                 is_full: !self.can_acquire(),
                 ..Waiting::default()
             };
@@ -337,6 +340,7 @@ impl Engine {
             backoff_due_ms: managed.times.next_ms(),
             delivery_due_ms: admission.and_then(|admission| admission.next_delivery_ms()),
             leased,
+            kept: managed.inner.kept(),
             is_full: !managed.may_admit(leased) || leased >= managed.inner.config().max_inflight,
             is_in_line: leased > 0 && managed.rules.order == Order::Partition,
             keys: managed.standing(limit),

@@ -4,7 +4,7 @@
 //! repeating owner and deadline, so splitting a run costs nothing here; a lease ends when no offset belongs to it any
 //! more.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::member::{MemberId, Members};
 use crate::inflight::{Cursor, LeaseId, RunMap};
@@ -33,6 +33,9 @@ const _: () = assert!(
 pub(crate) struct Leases {
     timers: Timers<Lease>,
     members: Members,
+    /// When locks began that were started anew as their members are connected, by lease. A lease has no room for this: few
+    /// groups have such locks.
+    kept: BTreeMap<u32, i64>,
 }
 
 impl Leases {
@@ -135,6 +138,7 @@ impl Leases {
             let member = std::mem::take(&mut lease.member);
             self.members.lease_ended(member);
             self.timers.remove(id.0);
+            self.keep_no_longer(id);
         }
     }
 
@@ -154,12 +158,47 @@ impl Leases {
         );
         if i64::from(lease.live) == piece.length() {
             self.timers.restart(id.0, tick(now_ms), tick(deadline_ms));
+            self.keep_no_longer(id);
             return id;
         }
         let renewed = self.open(lease.member, piece, now_ms, deadline_ms);
         self.settle(id, piece.length());
         debug_assert_ne!(renewed, id, "the rest keeps its lock");
         renewed
+    }
+
+    /// The leases whose locks have run out at `now_ms` and were not taken by [`pop_expired`](Self::pop_expired).
+    pub(super) fn running_out(&self, now_ms: i64) -> impl Iterator<Item = LeaseId> + '_ {
+        self.timers.due(tick(now_ms)).map(LeaseId)
+    }
+
+    /// Starts the lock of a lease anew, which has run out: for `lock_ms`, up to `max_ms` since the lock began first.
+    pub(super) fn keep(&mut self, id: LeaseId, now_ms: i64, lock_ms: i64, max_ms: i64) {
+        let Some(deadline_ms) = self.deadline_ms(id) else {
+            return;
+        };
+        let began_ms = self.kept.get(&id.0).copied();
+        let began_ms = began_ms.unwrap_or(deadline_ms - lock_ms);
+        let until_ms = began_ms.saturating_add(max_ms);
+        if now_ms < until_ms {
+            let deadline_ms = until_ms.min(now_ms.saturating_add(lock_ms));
+            self.timers.restart(id.0, tick(now_ms), tick(deadline_ms));
+            self.kept.insert(id.0, began_ms);
+        }
+    }
+
+    /// The lease has ended, or its member has renewed it.
+    #[inline]
+    fn keep_no_longer(&mut self, id: LeaseId) {
+        if !self.kept.is_empty() {
+            self.kept.remove(&id.0);
+        }
+    }
+
+    /// How many offsets belong to leases whose locks were started anew.
+    pub(super) fn kept(&self) -> i64 {
+        let kept = self.kept.keys();
+        kept.map(|&id| i64::from(self.timers[id].live)).sum()
     }
 
     /// The leases of a member, in no order. Looks at those of others too: a session ends seldom, and to keep lists for that
@@ -194,7 +233,8 @@ impl Leases {
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.timers.memory_bytes() + self.members.memory_bytes()
+        let kept = self.kept.len() * size_of::<(u32, i64)>();
+        self.timers.memory_bytes() + self.members.memory_bytes() + kept
     }
 
     /// Checks the leases against the number of offsets that belong to each.
@@ -206,6 +246,11 @@ impl Leases {
                     "lease {id} counts {live} offsets, {counted} lean on it"
                 ));
             }
+        }
+        if let Some(id) = self.kept.keys().find(|id| !leaning.contains_key(id)) {
+            return Err(format!(
+                "the lock of lease {id} is kept, and nothing leans on it"
+            ));
         }
         let held: u64 = self
             .members

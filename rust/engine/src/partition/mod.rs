@@ -6,6 +6,7 @@ mod check;
 mod dead_letter;
 mod expiry;
 mod fresh;
+mod keep;
 mod lease;
 mod load;
 mod log_start;

@@ -301,7 +301,7 @@ impl Partition {
     }
 
     /// How many offsets are leased, those whose settlement is being written included. Looks at all leases.
-    pub(crate) fn leased(&self) -> i64 {
+    pub fn leased(&self) -> i64 {
         self.leases.count()
     }
 

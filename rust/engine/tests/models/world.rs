@@ -27,6 +27,12 @@ pub(crate) enum Step {
     Advance {
         ms: u16,
     },
+    /// As `Advance`, while a member is connected, whose locks go on for so long.
+    Keep {
+        member: u8,
+        ms: u16,
+        max_ms: u16,
+    },
     LogStart {
         by: u8,
     },
@@ -102,13 +108,14 @@ impl World {
             Step::Release { member } => self.partition.release(&format!("m{member}")).map(told),
             Step::Advance { ms } => {
                 self.now_ms += i64::from(*ms);
-                let write = self.partition.advance(self.now_ms).map(told);
-                assert!(
-                    self.partition
-                        .next_deadline_ms()
-                        .is_none_or(|deadline| deadline > self.now_ms)
-                );
-                write
+                self.advance()
+            }
+            Step::Keep { member, ms, max_ms } => {
+                self.now_ms += i64::from(*ms);
+                let members = [format!("m{member}")];
+                self.partition
+                    .keep_locks(self.now_ms, &members, i64::from(*max_ms));
+                self.advance()
             }
             Step::LogStart { by } => {
                 self.partition.move_log_start(before.0 + i64::from(*by));
@@ -172,6 +179,13 @@ impl World {
                 "{offset} waited for its dead letter and is {state_now:?}"
             );
         }
+    }
+
+    fn advance(&mut self) -> Option<(u64, i64)> {
+        let write = self.partition.advance(self.now_ms).map(told);
+        let next = self.partition.next_deadline_ms();
+        assert!(next.is_none_or(|deadline| deadline > self.now_ms));
+        write
     }
 
     fn acquire(

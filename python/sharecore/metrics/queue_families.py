@@ -1,0 +1,69 @@
+"""Metrics of share groups with settings that Kafka does not have (docs/queues.md)."""
+
+from __future__ import annotations
+
+from sharecore.metrics.family import Family, counter, gauge
+
+_TOPIC = ("group", "topic")
+
+GROUP_WAITING = gauge(
+    "sharecore_share_group_records_waiting",
+    "Records that wait: backoff, before they are delivered again (share.retry.backoff.ms); delivery, for "
+    "their delivery time; unread, until their headers or keys have been read; order, for others of their "
+    "key or partition (share.ordering).",
+    "group",
+    "topic",
+    "reason",
+)
+GROUP_HELD_BACK = gauge(
+    "sharecore_share_group_fetches_held_back",
+    "Fetches that wait for share.records.per.second (rate), or as their member holds "
+    "share.member.max.record.locks (member), or for the breaker, share.breaker.percent (breaker).",
+    "group",
+    "reason",
+)
+GROUP_BREAKER = gauge(
+    "sharecore_share_group_breaker_state",
+    "Whether too much of what ended was given up (share.breaker.percent): 0, the group gets records; 1, 10 "
+    "at a time; 2, none.",
+    "group",
+)
+GROUP_BREAKER_OPENED = counter(
+    "sharecore_share_group_breaker_opened", "How often that has stopped a group's records.", "group"
+)
+GROUP_KEPT = gauge(
+    "sharecore_share_group_records_kept",
+    "Records that members hold longer than a lock lasts, as they are connected (share.record.lock.keep).",
+    *_TOPIC,
+)
+GROUP_KEYS = gauge(
+    "sharecore_share_group_keys",
+    "Keys with records that were read and are not settled, over a topic's partitions (share.ordering=key).",
+    *_TOPIC,
+)
+GROUP_HOTTEST_KEY = gauge(
+    "sharecore_share_group_hottest_key_records",
+    "Records of the key that has the most that are read and not settled in a partition (share.ordering=key).",
+    *_TOPIC,
+)
+GROUP_WINDOW_FULL = gauge(
+    "sharecore_share_group_window_full",
+    "Share partitions that take no new records because of those that wait (share.partition.max.waiting).",
+    *_TOPIC,
+)
+GROUP_EXPIRED = counter(
+    "sharecore_share_group_expired", "Records given up because their time to live was over.", *_TOPIC
+)
+GROUP_UNREADABLE_HEADERS = counter(
+    "sharecore_share_group_unreadable_headers",
+    "Headers with a delivery time or a time to live that are no number and count as none.",
+    *_TOPIC,
+)
+GROUP_UNREADABLE_BATCHES = counter(
+    "sharecore_share_group_unreadable_batches",
+    "Record batches that cannot be expanded to read headers and keys; their records are delivered without "
+    "times and without an order.",
+    *_TOPIC,
+)
+QUEUES: tuple[Family, ...] = tuple(each for each in list(globals().values()) if isinstance(each, Family))
+"""All of them, in the order of the page."""
