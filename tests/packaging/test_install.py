@@ -13,7 +13,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import click
@@ -31,6 +31,7 @@ ROOT = Path(__file__).resolve().parents[2]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 MARK = "in an empty environment"
 """On the line before a block of commands: they run here, each block on a broker of its own."""
+ANY_ORDER = f"{MARK}, lines in any order"
 PYTHON = os.environ.get("INSTALL_PYTHON", sys.executable)
 ALL_COMMANDS = (
     "from sharecore.cli.app import _COMMANDS, _load\nfor name in _COMMANDS: _load(name); print(name)"
@@ -87,16 +88,17 @@ class Environment:
         return ended.stdout
 
 
-@pytest.fixture(scope="module")
-def wheel() -> Path:
+def wheel_with(extras: str) -> str:
+    """Return the requirement of the wheel that was built, with the extras that `sharecore[...]` names."""
     (wheel,) = (ROOT / "dist").glob("sharecore-*.whl")
-    return wheel
+    named = re.search(r"sharecore(\[[\w,]+\])", extras)
+    return f"sharecore{named[1] if named else ''} @ {wheel.as_uri()}"
 
 
 @pytest.fixture(scope="module")
-def empty(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Environment:
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     environment = Environment(tmp_path_factory.mktemp("install"))
-    environment.install(str(wheel), "pytest")
+    environment.install(wheel_with("sharecore"), "pytest")
     return environment
 
 
@@ -179,6 +181,15 @@ def test_the_examples_of_the_pages_print_what_the_pages_show(empty: Environment,
     assert examples.program("administer") == shown("administer")
 
 
+def test_the_program_of_the_schedules_page_runs(empty: Environment, broker: str) -> None:
+    create_topic(broker, "schedules")
+    (program,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/schedules.md").read_text(), re.DOTALL)
+    empty.run("python", "-c", program.replace("localhost:9092", broker))
+    listed = empty.run("sharecore", "schedules", "list", "-b", broker)
+    assert "reminder-7" in listed
+    assert "tick" not in listed
+
+
 @pytest.mark.parametrize("name", ["worker_confluent.py", "worker_sharecore.py"])
 def test_a_worker_of_the_clients_page_gets_the_jobs(empty: Environment, broker: str, name: str) -> None:
     create_topic(broker, "jobs")
@@ -208,15 +219,26 @@ def test_the_readmes_worker_prints_what_the_readme_shows(empty: Environment, bro
 
 
 @pytest.mark.parametrize(
-    "block", [each for each in blocks() if each.mark == MARK], ids=lambda each: each.page
+    "block", [each for each in blocks() if each.mark in (MARK, ANY_ORDER)], ids=lambda each: each.page
 )
 def test_marked_commands_print_what_the_page_shows(empty: Environment, broker: str, block: Block) -> None:
     for each in blocks():
         if each.page == block.page and each.mark.startswith("file: "):
             (empty.home / each.mark.removeprefix("file: ")).write_text(each.text)
-    for step in steps_in(block.text):
-        ended = empty.ended("bash", "-c", step.command, SHARECORE_BOOTSTRAP_SERVER=broker)
-        assert step.is_what_was_printed(ended.stdout + ended.stderr), f"{step.command}\n{ended}"
+    with ExitStack() as background:
+        for step in steps_in(block.text):
+            if step.command.endswith(" &"):
+                command = step.command.removesuffix(" &").split()
+                background.enter_context(empty.started(*command, SHARECORE_BOOTSTRAP_SERVER=broker))
+            elif step.command.startswith("cat "):
+                (empty.home / step.command.removeprefix("cat ")).write_text(step.shown)
+            elif step.command.startswith("pip install "):
+                empty.install(wheel_with(step.command))
+            else:
+                ended = empty.ended("bash", "-c", step.command, SHARECORE_BOOTSTRAP_SERVER=broker)
+                printed = ended.stdout + ended.stderr
+                same = step.is_what_was_printed(printed, any_order=block.mark == ANY_ORDER)
+                assert same, f"{step.command}\n{ended}"
 
 
 def test_commands_of_the_pages_work_in_an_empty_environment(empty: Environment, broker: str) -> None:
@@ -254,8 +276,8 @@ def test_a_worker_shows_its_health(empty: Environment, broker: str) -> None:
 
 
 @pytest.mark.long
-def test_extras_bring_what_their_commands_need(empty: Environment, wheel: Path) -> None:
-    empty.install(f"sharecore[broker,page] @ {wheel.as_uri()}")
+def test_extras_bring_what_their_commands_need(empty: Environment) -> None:
+    empty.install(wheel_with("sharecore[broker,page]"))
     empty.run("sharecore", "certs", "made")
     ended = empty.ended("sharecore", "dashboard", "-b", "localhost:1")
     assert "missing" not in ended.stderr

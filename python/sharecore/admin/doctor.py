@@ -16,7 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from sharecore.admin.data_dir import share_state
-from sharecore.admin.overview import in_words, look_at_groups
+from sharecore.admin.overview import look_at_groups
 from sharecore.client.configs import ResourceKind, describe_configs
 from sharecore.client.settings import read_connection_settings
 from sharecore.client.wire.transport import Transport
@@ -31,6 +31,7 @@ from sharecore.config import (
     unknown_names,
 )
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
+from sharecore.plural import counted
 from sharecore.sharestate.keys import STATE_TOPIC
 from sharecore.storage import Storage, StorageOptions, store_logs
 from sharecore.storage.identity import FILE_NAME, judge, repeated_by
@@ -153,7 +154,8 @@ def data_directory(directory: Path) -> list[Finding]:
         partitions = sum(len(topic.partitions) for topic in topics)
         size = sum(log.size_bytes for topic in topics for log in topic.partitions)
         found += _damage(storage, size)
-        text = f"{len(topics)} topics with {partitions} partitions, {size / 1e6:.1f} MB of record batches"
+        what = f"{counted(len(topics), 'topic')} with {counted(partitions, 'partition')}"
+        text = f"{what}, {size / 1e6:.1f} MB of record batches"
         found.append(Finding(about, "good", text))
     finally:
         storage.close()
@@ -214,7 +216,7 @@ async def cluster(settings: Mapping[str, str]) -> list[Finding]:
         troubles = {group.group_id: await _letters_trouble(transport, group.group_id) for group in groups}
     finally:
         await transport.close()
-    found = [Finding(about, "good", f"answers, {in_words(len(groups))}, in {took_ms:.0f} ms")]
+    found = [Finding(about, "good", f"answers, {counted(len(groups), 'share group')}, in {took_ms:.0f} ms")]
     if not groups:
         found.append(
             Finding(about, "doubt", "no share group is there, or none that this client may DESCRIBE")

@@ -73,11 +73,6 @@ class GroupOverview:
         return sum(known) if known and len(known) == len(lags) else None
 
 
-def in_words(groups: int) -> str:
-    """So many share groups, for people."""
-    return "1 share group" if groups == 1 else f"{groups} share groups"
-
-
 async def look_at_groups(transport: Transport) -> list[GroupOverview]:
     """Every share group, by name; a broker is asked for all that it coordinates at once.
 

@@ -12,6 +12,7 @@ from sharecore.client.configs import ResourceKind
 from sharecore.client.wire.cluster import TopicPartition
 from sharecore.client.wire.transport import Transport
 from sharecore.errors import KafkaError
+from sharecore.plural import counted
 from sharecore.protocol import ApiKey
 
 _WAITING = "sharecore.waiting."
@@ -68,7 +69,7 @@ def reason_lines(waiting: Waiting) -> list[str]:
 
 def describe_reason(reason: Reason) -> str:
     """Return a reason in a few words."""
-    records = _count(reason.get("records", 0), "record")
+    records = counted(reason.get("records", 0), "record")
     due = f" until {time_text(reason['dueMs'])}" if reason.get("dueMs") is not None else ""
     match reason["reason"]:
         case "backoff":
@@ -91,11 +92,5 @@ def describe_reason(reason: Reason) -> str:
             open_ = f"open{due}" if due else "half open, 10 records at a time"
             return f"the breaker of {reason['setting']} is {open_}"
         case "rate" | "member":
-            return f"{_count(reason['fetches'], 'fetch')} held back by {reason['setting']}"
+            return f"{counted(reason['fetches'], 'fetch')} held back by {reason['setting']}"
     return str(reason["reason"])
-
-
-def _count(number: int, noun: str) -> str:
-    if number == 1:
-        return f"1 {noun}"
-    return f"{number} {noun}{'es' if noun.endswith('h') else 's'}"

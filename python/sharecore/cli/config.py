@@ -11,6 +11,7 @@ import typer
 from sharecore.cli.clients import CommandFailed, failures_in_one_line
 from sharecore.cli.serve import EXIT_USAGE, Assignments, gather
 from sharecore.cli.typers import commands
+from sharecore.plural import counted
 
 config = commands(
     "Settings of the broker: an example file, a check, explanations.",
@@ -74,8 +75,8 @@ def check(
         for line in str(error).splitlines():
             typer.echo(f"refused: {line}", err=True)
         raise typer.Exit(EXIT_USAGE) from None
-    count = len(found.explicit)
-    typer.echo(f"{count} setting{'' if count == 1 else 's'} with an effect; a broker would start with them")
+    what = counted(len(found.explicit), "setting")
+    typer.echo(f"{what} with an effect; a broker would start with them")
 
 
 @config.command("explain", short_help="Say what a setting does.")

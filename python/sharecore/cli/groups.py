@@ -28,6 +28,7 @@ from sharecore.cli.peek import peek
 from sharecore.cli.tables import Output, known, print_json, show, show_list
 from sharecore.cli.times import FORMAT, Local, Time, read_time, show_time
 from sharecore.cli.typers import commands
+from sharecore.plural import counted
 
 if TYPE_CHECKING:
     from sharecore.admin import (
@@ -329,7 +330,7 @@ def _delete(admin: BlockingAdmin, name: str, types: list[str], *, force: bool) -
         else:
             return True, f"deleted{removed}"
         members = admin.group_members(name, kind)
-        who = f"{len(members)} {'member' if len(members) == 1 else 'members'}: {', '.join(map(str, members))}"
+        who = f"{counted(len(members), 'member')}: {', '.join(map(str, members))}"
         if not force:
             return False, f"NON_EMPTY_GROUP: {who}; stop them first, or --force removes them"
         admin.remove_members(name, kind, members)

@@ -24,6 +24,7 @@ from sharecore.cli.clients import (
 )
 from sharecore.cli.inputs import SIZE, Input, lines, of_json, opened
 from sharecore.cli.times import FORMAT, read_duration_ms, read_time
+from sharecore.plural import counted
 
 if TYPE_CHECKING:
     from sharecore.cli.producing import Records
@@ -214,7 +215,7 @@ def _send(
 
 
 def _written(count: int) -> str:
-    return f"{count} {'record' if count == 1 else 'records'} written"
+    return f"{counted(count, 'record')} written"
 
 
 def _read(file: Path | None, as_json: bool, usual: Input, settings: Mapping[str, Any]) -> Iterator[Input]:

@@ -16,8 +16,9 @@ from sharecore.cli.admin import Cluster, Settings, SettingsFile, Timeout, conflu
 from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, UsageFailed, failures_in_one_line
 from sharecore.cli.printable import shortened
 from sharecore.cli.tables import Output, print_json, show
-from sharecore.cli.times import FORMAT, read_duration_ms, read_time, show_time
+from sharecore.cli.times import FORMAT, read_duration_ms, read_time, show_duration, show_time
 from sharecore.cli.typers import commands
+from sharecore.plural import counted
 
 _WIDTH = 60
 _SECONDS = 30
@@ -57,7 +58,7 @@ def run(
             scheduler.run()
         except KafkaException as error:
             raise CommandFailed(error.args[0].str()) from None
-        logging.getLogger(__name__).info("stopped; %d records written", scheduler.written)
+        logging.getLogger(__name__).info("stopped; %s written", counted(scheduler.written, "record"))
 
 
 @schedules.command("add", short_help="Add a schedule, or replace the one with this key.")
@@ -195,7 +196,7 @@ def _again(entry: Any) -> str:
     schedule = entry.schedule
     if schedule.cron:
         return f"{schedule.cron} {schedule.zone}"
-    return "-" if schedule.every_ms is None else f"every {schedule.every_ms / 1000:g} s"
+    return "-" if schedule.every_ms is None else f"every {show_duration(schedule.every_ms)}"
 
 
 def _fields(entry: Any) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import typer
 from sharecore.cli.clients import CommandFailed
 from sharecore.cli.tables import Output, show
 from sharecore.cli.typers import commands
+from sharecore.plural import counted
 
 if TYPE_CHECKING:
     from sharecore.storage.damage import Damage, Part, Progress
@@ -62,7 +63,7 @@ def check(directory: Directory, output: Output = "table", as_json: AsJson = Fals
     else:
         tell(damage)
         if damage.is_whole:
-            typer.echo(f"{directory} is whole: {_count(len(damage.kept), 'partition')}")
+            typer.echo(f"{directory} is whole: {counted(len(damage.kept), 'partition')}")
         else:
             typer.echo(f"\nsharecore store salvage {directory} --to NEWDIR keeps what is whole")
     if not damage.is_whole:
@@ -119,7 +120,7 @@ def salvage(
     else:
         tell(damage)
         kept = sum(kept.bytes for kept in damage.kept)
-        typer.echo(f"{target} has {_count(len(damage.kept), 'partition')}, {kept / 1e6:.1f} MB of records")
+        typer.echo(f"{target} has {counted(len(damage.kept), 'partition')}, {kept / 1e6:.1f} MB of records")
         if in_place:
             typer.echo(f"the damaged directory is {old}")
         typer.echo(f"sharecore serve --data-dir {target} serves it")
@@ -210,7 +211,3 @@ def print_json(damage: Damage, target: Path | None) -> None:
 
 def _named(part: Part) -> dict[str, object]:
     return {"topic": part.topic, "partition": part.partition}
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"

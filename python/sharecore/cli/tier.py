@@ -20,6 +20,7 @@ from sharecore.cli.tables import Output, known, print_json, show
 from sharecore.cli.typers import commands
 from sharecore.config.tier import UPSTREAM_PREFIX
 from sharecore.errors import ConfigError, KafkaError
+from sharecore.plural import counted
 
 if TYPE_CHECKING:
     from sharecore.admin.handing_over import HandedOver
@@ -269,7 +270,9 @@ def repair(
             typer.echo(_told(finding))
         records = sum(each.records for each in findings)
         if not damaged and whole:
-            typer.echo(f"{operator.topic} is whole: {len(findings)} slots, {records} records")
+            typer.echo(
+                f"{operator.topic} is whole: {counted(len(findings), 'slot')}, {counted(records, 'record')}"
+            )
             return True
         if not yes:
             typer.echo("sharecore tier repair --yes puts that right, once the nodes are stopped")
@@ -425,10 +428,10 @@ def _list(slots: list[int]) -> str:
 
 def _show(status: Status, *, slots: bool) -> None:
     records = sum(each.end - each.start for each in status.slots)
-    noun = "broker" if status.brokers == 1 else "brokers"
     typer.echo(
-        f"{status.topic} at cluster {status.cluster_id} ({status.brokers} {noun}): "
-        f"{len(status.slots)} slots, {records} records, the nodes' group is {status.state}"
+        f"{status.topic} at cluster {status.cluster_id} ({counted(status.brokers, 'broker')}): "
+        f"{counted(len(status.slots), 'slot')}, {counted(records, 'record')}, "
+        f"the nodes' group is {status.state}"
     )
     if status.nodes:
         rows = [

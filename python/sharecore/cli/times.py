@@ -31,6 +31,12 @@ def read_duration_ms(text: str, option: str) -> int:
     return duration_ms
 
 
+def show_duration(milliseconds: int) -> str:
+    """Return a duration as `read_duration_ms` reads it, in the largest unit that it is a whole number of."""
+    name, unit = next(each for each in reversed(_UNIT_MS.items()) if milliseconds % each[1] == 0)
+    return f"{milliseconds // unit}{name}"
+
+
 def read_time(text: str, option: str) -> datetime:
     """Return the time that a text means; without a zone it is UTC, as for Kafka's tools.
 

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from sharecore.cli.clients import UsageFailed
-from sharecore.cli.times import read_time, show_time
+from sharecore.cli.times import read_duration_ms, read_time, show_duration, show_time
 
 
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Kolkata"])
@@ -49,3 +49,8 @@ def test_a_time_may_be_shown_in_this_machines_zone(monkeypatch: pytest.MonkeyPat
     finally:
         monkeypatch.undo()
         time.tzset()
+
+
+@pytest.mark.parametrize("text", ["1ms", "1500ms", "90s", "10m", "2h", "1d", "3650d"])
+def test_a_duration_is_shown_as_it_is_read(text: str) -> None:
+    assert show_duration(read_duration_ms(text, "--every")) == text

@@ -44,6 +44,7 @@ from sharecore.cli.tables import Output, print_json, show_list
 from sharecore.cli.tables import show as show_table
 from sharecore.cli.times import Local, show_time
 from sharecore.cli.typers import commands
+from sharecore.plural import counted
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer
@@ -249,7 +250,7 @@ def redrive(
                     done.save(now=True)
     verb = "would be produced" if dry_run else "produced"
     for target, count in sorted(moving.moved.items()):
-        typer.echo(f"{count} {'record' if count == 1 else 'records'} {verb} to {target}")
+        typer.echo(f"{counted(count, 'record')} {verb} to {target}")
     gone = f"{moving.gone} {'is in its' if moving.gone == 1 else 'are in their'} topic no more"
     typer.echo(f"{gone}, {passed} {'was' if passed == 1 else 'were'} passed over")
     if moving.younger:

@@ -8,7 +8,6 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import DataTable, Footer, Input, Static
 
-from sharecore.admin.overview import in_words
 from sharecore.admin.watch import Look, Watch
 from sharecore.cli.top.rows import (
     GROUP_COLUMNS,
@@ -21,6 +20,7 @@ from sharecore.cli.top.rows import (
     shown,
 )
 from sharecore.errors import KafkaError
+from sharecore.plural import counted
 
 _LAG = GROUP_COLUMNS.index("LAG")
 
@@ -121,7 +121,7 @@ class Top(App[None]):
 
     def _head(self) -> str:
         groups = self._now.groups if self._now else {}
-        what = f"group {self._group}" if self._group else in_words(len(groups))
+        what = f"group {self._group}" if self._group else counted(len(groups), "share group")
         text = f"{self._address}   {what}   every {self._interval_s:g} s"
         if self._wanted:
             text += f"   filter: {self._wanted}"
