@@ -36,7 +36,7 @@ def _line(case: Case, cost: Cost) -> str:
     )
 
 
-def _attack(chosen: list[Case], wait_s: float, program: str, log: Path | None) -> int:
+def _attack(chosen: list[Case], wait_s: float, program: str, log: Path | None, upstream: str) -> int:
     failed = 0
     print(_HEAD, flush=True)
     for number, (_, together) in enumerate(groupby(chosen, key=lambda each: each.subject)):
@@ -46,7 +46,9 @@ def _attack(chosen: list[Case], wait_s: float, program: str, log: Path | None) -
             for case in ours:
                 if subject is None or not subject.is_running():
                     directory = Path(home) / case.name
-                    subject = Subject(directory, case.settings, secure=case.secure, program=program)
+                    subject = Subject(
+                        directory, case.settings, secure=case.secure, program=program, upstream=upstream
+                    )
                     stack.callback(subject.stop)
                     subject.start()
                 cost = judge(case, subject, wait_s)
@@ -84,6 +86,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1, help="what the bytes that lie are drawn from")
     parser.add_argument("--program", default=SHARECORE, help="the sharecore to attack")
     parser.add_argument("--logs", type=Path, help="a directory for the logs of the brokers")
+    parser.add_argument(
+        "--upstream",
+        default="",
+        metavar="HOST:PORT,...",
+        help="attack nodes of a tier in front of this cluster, which is left full of topics",
+    )
     arguments = parser.parse_args()
     os.environ["ABUSE_SEED"] = str(arguments.seed)
     chosen = [each for each in cases() if each.quick or not arguments.quick]
@@ -98,7 +106,7 @@ def main() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 65536)), hard))
     print(f"seed {arguments.seed}", flush=True)
-    failed = _attack(chosen, arguments.wait, arguments.program, arguments.logs)
+    failed = _attack(chosen, arguments.wait, arguments.program, arguments.logs, arguments.upstream)
     print(f"{len(chosen)} cases, {failed} failed")
     sys.stdout.flush()
     os._exit(1 if failed else 0)  # threads of attacks that hang do not keep the process

@@ -8,9 +8,11 @@ import time
 import urllib.request
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from uuid import uuid4
 
 from tests.abuse.peer import Peer
 from tests.harness.broker import SHARECORE, Broker, free_port
+from tests.harness.tier import ONE_COPY
 
 PASSWORD = "secret"
 ADMIN, NOBODY, READER = "admin", "mallory", "eve"
@@ -40,6 +42,7 @@ class Subject:
         settings: more server properties.
         secure: whether there are users and rights, and a listener with SASL.
         program: the `sharecore` to attack.
+        upstream: bootstrap servers of a cluster; the subject is a node of a tier in front of it.
     """
 
     def __init__(
@@ -49,6 +52,7 @@ class Subject:
         *,
         secure: bool = True,
         program: str = SHARECORE,
+        upstream: str = "",
     ) -> None:
         self.secure = secure
         self.sasl_port, self.metrics_port, self.page_port = free_port(), free_port(), free_port()
@@ -58,12 +62,17 @@ class Subject:
             **(_SECURITY if secure else {}),
             **(settings or {}),
         }
+        arguments: tuple[str, ...] = ()
+        if upstream:
+            properties |= ONE_COPY | {"sharecore.tier.state.topic": f"__abused-{uuid4()}"}
+            arguments = ("--upstream", upstream)
         self._broker = Broker(home, "sharecore", properties, program=program)
         if secure:
             listeners = (
                 f"listeners=PLAINTEXT://127.0.0.1:{self.port},SASL_PLAINTEXT://127.0.0.1:{self.sasl_port}"
             )
-            self._broker.arguments = ("--set", listeners)
+            arguments += ("--set", listeners)
+        self._broker.arguments = arguments
 
     @property
     def port(self) -> int:

@@ -32,6 +32,16 @@ Result = dict[str, Any] | ShareAnswer | Awaitable[dict[str, Any] | ShareAnswer |
 """What a handler returns (see `sharecore.broker.handlers`)."""
 
 
+def refusal(resource_type: int, *, said: bool = False) -> KafkaError:
+    """Return the error of a client that may not do something with a resource.
+
+    Args:
+        said: whether Kafka says so in words too, where it refuses this.
+    """
+    code = REFUSALS[resource_type]
+    return KafkaError(code, DENIED[code] if said else "")
+
+
 class RequestContext(NamedTuple):
     """One request's surroundings."""
 
@@ -119,8 +129,7 @@ class RequestContext(NamedTuple):
             said: whether Kafka says so in words too, where it refuses this.
         """
         if not self.may(operation, resource_type, name):
-            code = REFUSALS[resource_type]
-            raise KafkaError(code, DENIED[code] if said else "")
+            raise refusal(resource_type, said=said)
 
     def may_some(self, operation: int, resource_type: int) -> bool:
         """Whether the client may do something with at least one resource of a type."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from importlib import import_module
 from typing import Any
 
@@ -14,6 +14,7 @@ from sharecore.errors import ErrorCode
 from sharecore.protocol import ApiKey
 from sharecore.tier.forward.forwarder import RequestForwarder
 from sharecore.tier.forward.shapes import Keys
+from sharecore.waiting import Steps
 
 Handle = Callable[[RequestForwarder, RequestContext, Any], Awaitable[dict[str, Any] | None]]
 """Answers a request by the cluster; None where the client wants no answer."""
@@ -31,6 +32,16 @@ async def own_answer(context: RequestContext, request: Any) -> dict[str, Any]:
 
 def _is_ours(context: RequestContext, group_id: str) -> bool:
     return isinstance(context.broker.groups.registry.get(group_id), ShareGroup)
+
+
+def _owners(context: RequestContext, group_ids: Iterable[str]) -> Steps[tuple[list[str], list[str]]]:
+    """Return the groups of the tier, and those of the cluster."""
+    ours: list[str] = []
+    theirs: list[str] = []
+    for group_id in group_ids:
+        (ours if _is_ours(context, group_id) else theirs).append(group_id)
+        yield
+    return ours, theirs
 
 
 def about_one(route: Handle) -> Handle:
@@ -51,19 +62,17 @@ def about_many(route: Handle, keys: Keys) -> Handle:
     async def handle(
         forwarder: RequestForwarder, context: RequestContext, request: Any
     ) -> dict[str, Any] | None:
-        named = keys.read(request)
-        ours = [group_id for group_id in named if _is_ours(context, group_id)]
+        ours, theirs = await context.finish(_owners(context, keys.read(request)))
         if not ours:
             return await route(forwarder, context, request)
-        own = await own_answer(context, keys.select(request, ours))
-        own_ids = set(ours)
-        theirs = [group_id for group_id in named if group_id not in own_ids]
+        own = await own_answer(context, await context.finish(keys.select(request, ours)))
         if not theirs:
             return own
-        told = await route(forwarder, context, keys.select(request, theirs))
+        told = await route(forwarder, context, await context.finish(keys.select(request, theirs)))
         assert told is not None
-        answers = keys.answers(told) | keys.answers(own)
-        return {**told, **keys.join(keys.named(request), answers, ErrorCode.UNKNOWN_SERVER_ERROR)}
+        answers = await context.finish(keys.answers(told)) | await context.finish(keys.answers(own))
+        missing = ErrorCode.UNKNOWN_SERVER_ERROR
+        return {**told, **await context.finish(keys.join(keys.named(request), answers, missing))}
 
     return handle
 

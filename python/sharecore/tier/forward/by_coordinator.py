@@ -12,6 +12,7 @@ from sharecore.tier.forward.coordinators import MOVED
 from sharecore.tier.forward.forwarder import RequestForwarder, code_of
 from sharecore.tier.forward.shapes import Key, Place, Places, renamed
 from sharecore.upstream.cluster import GROUP
+from sharecore.waiting import Steps
 
 Check = Callable[[RequestForwarder, RequestContext, Any], None]
 """Raises KafkaError unless the client may do what a request asks for."""
@@ -44,7 +45,7 @@ class ByCoordinator:
     writes: bool = False
     whole: bool = False
     all_or_none: bool = False
-    tell: Callable[[RequestForwarder, RequestContext, Any, Any], Any] | None = None
+    tell: Callable[[RequestForwarder, RequestContext, Any, Any], Steps[Any]] | None = None
     refuse: Callable[[RequestContext, Any, ErrorCode], dict[str, Any]] | None = None
 
     async def handle(
@@ -54,12 +55,14 @@ class ByCoordinator:
         key = getattr(request, self.key)
         try:
             self.check(forwarder, context, request)
-            refused = self._refused(forwarder, context, request)
+            refused = await context.finish(self._refused(forwarder, context, request))
             if refused and self.all_or_none:
                 untried = ErrorCode.OPERATION_NOT_ATTEMPTED
-                missing = self._missing(context, request)
-                return self._join(context, request, missing | refused, untried)
-            message = self._allowed(context, request, refused) if refused else request
+                missing = await context.finish(self._missing(context, request))
+                return await context.finish(self._join(context, request, missing | refused, untried))
+            message = request
+            if refused:
+                message = await context.finish(self._allowed(context, request, refused))
             response = await self._ask(forwarder, context, key, message)
         except KafkaError as error:
             code = code_of(error, unsent=ErrorCode.NOT_COORDINATOR, sent=ErrorCode.NOT_COORDINATOR)
@@ -67,15 +70,16 @@ class ByCoordinator:
                 return self.refuse(context, request, code)
             if self.places is None or self.whole:
                 raise KafkaError(code, error.message) from error
-            return self.places.refuse(request, context.api_version, code)
-        if any(code in MOVED for code in self._codes(context, response)):
+            return await context.finish(self.places.refuse(request, context.api_version, code))
+        if await context.finish(self._has_moved(context, response)):
             forwarder.coordinators.forget(self.kind, key)
         if self.tell is not None:
-            response = self.tell(forwarder, context, request, response)
+            response = await context.finish(self.tell(forwarder, context, request, response))
         told: dict[str, Any] = response._asdict()
         if refused and self.places is not None and not told.get("error_code"):
-            answers = self.places.answers(response, context.api_version) | refused
-            told |= self._join(context, request, answers, ErrorCode.UNKNOWN_SERVER_ERROR)
+            answers = await context.finish(self._answers(context, response))
+            missing_code = ErrorCode.UNKNOWN_SERVER_ERROR
+            told |= await context.finish(self._join(context, request, answers | refused, missing_code))
         return told
 
     async def _ask(
@@ -100,52 +104,69 @@ class ByCoordinator:
 
     def _refused(
         self, forwarder: RequestForwarder, context: RequestContext, request: Any
-    ) -> dict[Place, Any]:
+    ) -> Steps[dict[Place, Any]]:
         """Partitions of topics that the client may not use so, or must not reach."""
         refused: dict[Place, Any] = {}
         if self.places is None:
             return refused
+        keys = (key for key, _ in self.places.read(request, context.api_version))
+        allowed = yield from forwarder.allowed_topics(context, keys, self.right)
         for key, parts in self.places.read(request, context.api_version):
+            yield
             try:
-                forwarder.topic(context, key, self.right, writes=self.writes, must_exist=False)
-            except KafkaError as error:  # noqa: PERF203
+                forwarder.topic(context, key, allowed, writes=self.writes, must_exist=False)
+            except KafkaError as error:
                 for index, _ in parts:
                     refused[key, index] = self.places.refused(index, error.code)
+                    yield
         return refused
 
-    def _missing(self, context: RequestContext, request: Any) -> dict[Place, Any]:
+    def _missing(self, context: RequestContext, request: Any) -> Steps[dict[Place, Any]]:
         """Partitions that do not exist."""
         assert self.places is not None
         topics, code = context.broker.topics, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return {
-            (key, index): self.places.refused(index, code)
-            for key, parts in self.places.read(request, context.api_version)
-            for index, _ in parts
-            if isinstance(key, str) and topics.log(key, index) is None
-        }
+        missing: dict[Place, Any] = {}
+        for key, parts in self.places.read(request, context.api_version):
+            for index, _ in parts:
+                if isinstance(key, str) and topics.log(key, index) is None:
+                    missing[key, index] = self.places.refused(index, code)
+                yield
+        return missing
 
-    def _allowed(self, context: RequestContext, request: Any, refused: dict[Place, Any]) -> Any:
+    def _allowed(self, context: RequestContext, request: Any, refused: dict[Place, Any]) -> Steps[Any]:
         assert self.places is not None
         chosen: dict[Key, list[Any]] = {}
         for key, parts in self.places.read(request, context.api_version):
+            yield
             allowed = [part for index, part in parts if (key, index) not in refused]
             if allowed:
                 chosen.setdefault(key, []).extend(allowed)
-        return self.places.select(request, context.api_version, chosen)
+        return (yield from self.places.select(request, context.api_version, chosen))
 
     def _join(
         self, context: RequestContext, request: Any, answers: dict[Place, Any], missing: int
-    ) -> dict[str, Any]:
+    ) -> Steps[dict[str, Any]]:
         assert self.places is not None
         return self.places.join(request, context.api_version, answers, missing)
 
-    def _codes(self, context: RequestContext, response: Any) -> list[int]:
+    def _answers(self, context: RequestContext, response: Any) -> Steps[dict[Place, Any]]:
+        assert self.places is not None
+        answers: dict[Place, Any] = {}
+        for place, part in self.places.answers(response, context.api_version):
+            answers[place] = part
+            yield
+        return answers
+
+    def _has_moved(self, context: RequestContext, response: Any) -> Steps[bool]:
+        """Whether an answer says that another broker coordinates."""
         if hasattr(response, "error_code"):
-            return [response.error_code]
-        if self.places is None:
-            return []
-        answers = self.places.answers(response, context.api_version)
-        return [getattr(part, self.places.error) for part in answers.values()]
+            return response.error_code in MOVED
+        if self.places is not None:
+            for _, part in self.places.answers(response, context.api_version):
+                if getattr(part, self.places.error) in MOVED:
+                    return True
+                yield
+        return False
 
 
 def group(right: int, field: str = "group_id") -> Check:

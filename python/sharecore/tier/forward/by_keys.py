@@ -7,15 +7,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sharecore.broker.context import RequestContext
+from sharecore.broker.context import REFUSALS, RequestContext
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.security.acl import ResourceType
 from sharecore.tier.forward.coordinators import MOVED
 from sharecore.tier.forward.forwarder import RequestForwarder, code_of, throttle_of
 from sharecore.tier.forward.shapes import Keys, renamed
+from sharecore.upstream.cluster import GROUP
+from sharecore.waiting import Steps
 
-CheckKey = Callable[[RequestForwarder, RequestContext, str], None]
-"""Raises KafkaError unless the client may ask for a key."""
-Tell = Callable[[RequestForwarder, RequestContext, Any, Any], Any]
+_FOUND_AT_ONCE = 256
+"""Coordinators that are looked up together."""
+Tell = Callable[[RequestForwarder, RequestContext, Any, Any], Steps[Any]]
 """Makes of what was asked of a key, and of the coordinator's answer, what the client is told."""
 
 
@@ -26,32 +29,27 @@ class ByKeys:
     Args:
         kind: `GROUP` or `TRANSACTION`.
         keys: how requests and answers name them.
-        check: whether the client may.
+        right: what the client must be allowed to do with each.
         tell: changes what a coordinator says of a key.
     """
 
     kind: int
     keys: Keys
-    check: CheckKey
+    right: int
     tell: Tell | None = None
 
     async def handle(
         self, forwarder: RequestForwarder, context: RequestContext, request: Any
     ) -> dict[str, Any]:
         """Forward a request."""
-        entries = self.keys.entries(request)
-        keys = list(entries)
+        entries = await context.finish(self.keys.entries(request))
         answers: dict[str, list[Any]] = {}
-        by_node = await self._split(forwarder, context, keys, answers)
-        sent = [
-            (
-                node,
-                some,
-                forwarder.send(context, node, renamed(self.keys.select(request, some), forwarder.own.shown)),
-            )
-            for node, some in by_node.items()
-        ]
-        throttle_ms = 0
+        by_node = await self._split(forwarder, context, list(entries), answers)
+        sent = []
+        for node, some in by_node.items():
+            part = await context.finish(self.keys.select(request, some))
+            sent.append((node, some, forwarder.send(context, node, renamed(part, forwarder.own.shown))))
+        throttle_ms, pace = 0, context.broker.turns.pace()
         for _, some, answer in sent:
             try:
                 response = renamed(await answer, forwarder.own.named)
@@ -59,20 +57,22 @@ class ByKeys:
                 forwarder.upstream.stale()
                 for key in some:
                     self._failed(forwarder, key, error, answers)
+                    await pace.step()
                 continue
             throttle_ms = max(throttle_ms, throttle_of(response))
-            for key, told in self.keys.answers(response).items():
+            for key, told in (await context.finish(self.keys.answers(response))).items():
+                await pace.step()
                 if any(getattr(each, self.keys.error) in MOVED for each in told):
                     forwarder.coordinators.forget(self.kind, key)
                 if self.tell is not None:
                     asked = entries.get(key, [None])
-                    told = [
-                        self.tell(forwarder, context, asked[min(number, len(asked) - 1)], each)
-                        for number, each in enumerate(told)
-                    ]
+                    for number, each in enumerate(told):
+                        steps = self.tell(forwarder, context, asked[min(number, len(asked) - 1)], each)
+                        told[number] = await context.finish(steps)
                 answers[key] = told
         missing = ErrorCode.UNKNOWN_SERVER_ERROR
-        return self.keys.join(self.keys.named(request), answers, missing) | {"throttle_time_ms": throttle_ms}
+        whole = await context.finish(self.keys.join(self.keys.named(request), answers, missing))
+        return whole | {"throttle_time_ms": throttle_ms}
 
     async def _split(
         self,
@@ -82,24 +82,42 @@ class ByKeys:
         answers: dict[str, list[Any]],
     ) -> dict[int, list[str]]:
         """Find the coordinators of what the client may ask for."""
-        allowed: list[str] = []
-        for key in keys:
-            try:
-                self.check(forwarder, context, key)
-                allowed.append(key)
-            except KafkaError as error:  # noqa: PERF203
-                answers[key] = [self.keys.refused(key, error.code)]
-        finding = (forwarder.coordinators.find(self.kind, key) for key in allowed)
-        found = await asyncio.gather(*finding, return_exceptions=True)
+        allowed = await context.finish(self._allowed(forwarder, context, keys, answers))
         by_node: dict[int, list[str]] = {}
-        for key, node in zip(allowed, found, strict=True):
-            if isinstance(node, KafkaError):
-                self._failed(forwarder, key, node, answers)
-            elif isinstance(node, BaseException):
-                raise node
-            else:
-                by_node.setdefault(node, []).append(key)
+        for first in range(0, len(allowed), _FOUND_AT_ONCE):
+            some = allowed[first : first + _FOUND_AT_ONCE]
+            finding = (forwarder.coordinators.find(self.kind, key) for key in some)
+            found = await asyncio.gather(*finding, return_exceptions=True)
+            for key, node in zip(some, found, strict=True):
+                if isinstance(node, KafkaError):
+                    self._failed(forwarder, key, node, answers)
+                elif isinstance(node, BaseException):
+                    raise node
+                else:
+                    by_node.setdefault(node, []).append(key)
         return by_node
+
+    def _allowed(
+        self,
+        forwarder: RequestForwarder,
+        context: RequestContext,
+        keys: Sequence[str],
+        answers: dict[str, list[Any]],
+    ) -> Steps[list[str]]:
+        """Return what the client may ask for, and answer the rest."""
+        kind = ResourceType.GROUP if self.kind == GROUP else ResourceType.TRANSACTIONAL_ID
+        allowed = yield from context.may_each(self.right, kind, keys)
+        asked: list[str] = []
+        for key in keys:
+            is_own = (
+                key in forwarder.own.groups if self.kind == GROUP else forwarder.own.is_transactional_id(key)
+            )
+            if is_own or key not in allowed:
+                answers[key] = [self.keys.refused(key, REFUSALS[kind])]
+            else:
+                asked.append(key)
+            yield
+        return asked
 
     def _failed(
         self, forwarder: RequestForwarder, key: str, error: KafkaError, answers: dict[str, list[Any]]

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from typing import Any
 
-from sharecore.broker.context import RequestContext
+from sharecore.broker.context import EVERY_NAME, RequestContext
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import ResourceType
 from sharecore.tier.forward.consumer_fields import as_consumer
 from sharecore.tier.forward.forwarder import RequestForwarder, code_of, throttle_of
 from sharecore.tier.forward.shapes import Key, Place, Places
+from sharecore.waiting import Steps
 
 _UNKNOWN = frozenset(
     {
@@ -78,28 +79,22 @@ class ByLeader:
         self, forwarder: RequestForwarder, context: RequestContext, request: Any
     ) -> dict[str, Any]:
         """Forward a request; the answer is whole when the slowest broker has answered."""
-        split = self.split(forwarder, context, request)
-        return await self.end(
-            forwarder, context, request, split, self.send(forwarder, context, request, split)
-        )
+        split = await context.finish(self.split(forwarder, context, request))
+        sent = await context.finish(self.send(forwarder, context, request, split))
+        return await self.end(forwarder, context, request, split, sent)
 
-    def send(self, forwarder: RequestForwarder, context: RequestContext, request: Any, split: Split) -> Sent:
+    def send(
+        self, forwarder: RequestForwarder, context: RequestContext, request: Any, split: Split
+    ) -> Steps[Sent]:
         """Send to each leader its part."""
         places, version = self.places, context.api_version
         wait_ms = getattr(request, self.wait) if self.wait else 0
         request = as_consumer(request)
-        return [
-            (
-                chosen,
-                forwarder.send(
-                    context,
-                    node,
-                    places.select(request, version, chosen, forwarder.own.shown),
-                    wait_ms=wait_ms,
-                ),
-            )
-            for node, chosen in split.chosen.items()
-        ]
+        sent: Sent = []
+        for node, chosen in split.chosen.items():
+            part = yield from places.select(request, version, chosen, forwarder.own.shown)
+            sent.append((chosen, forwarder.send(context, node, part, wait_ms=wait_ms)))
+        return sent
 
     async def end(
         self, forwarder: RequestForwarder, context: RequestContext, request: Any, split: Split, sent: Sent
@@ -110,23 +105,32 @@ class ByLeader:
             try:
                 response = await answer
             except KafkaError as error:
-                self.lose(forwarder, split, chosen, error)
+                await context.finish(self.lose(forwarder, split, chosen, error))
                 continue
             throttle_ms = max(throttle_ms, throttle_of(response))
-            self.take(forwarder, context, split, response)
-        return self.answer(context, request, split) | {"throttle_time_ms": throttle_ms}
+            await context.finish(self.take(forwarder, context, split, response))
+        whole = await context.finish(self.answer(context, request, split))
+        return whole | {"throttle_time_ms": throttle_ms}
 
-    def split(self, forwarder: RequestForwarder, context: RequestContext, request: Any) -> Split:
+    def split(self, forwarder: RequestForwarder, context: RequestContext, request: Any) -> Steps[Split]:
         """Find the leaders."""
-        split, shown, right = Split(), forwarder.own.shown, self._right(context)
-        asked_for = self.places.read(request, context.api_version)
-        times = Counter((key, index) for key, parts in asked_for for index, _ in parts)
-        for key, parts in asked_for:
+        split, shown, right, version = Split(), forwarder.own.shown, self._right(context), context.api_version
+        allowed: Container[str] = EVERY_NAME
+        if right is not None:
+            keys = (key for key, _ in self.places.read(request, version) if self._refusal(key) is None)
+            allowed = yield from forwarder.allowed_topics(context, keys, right)
+        times: Counter[Place] = Counter()
+        if self.repeated is not None:
+            for key, parts in self.places.read(request, version):
+                times.update((key, index) for index, _ in parts)
+                yield
+        for key, parts in self.places.read(request, version):
+            yield
             try:
-                if self.check is not None:
-                    self.check(key)
+                if (wrong := self._refusal(key)) is not None:
+                    raise wrong
                 said = bool(self.places.text)
-                name = forwarder.topic(context, key, right, writes=self.writes, said=said)
+                name = forwarder.topic(context, key, allowed, writes=self.writes, said=said)
             except KafkaError as error:
                 denied = error.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
                 for index, _ in parts:
@@ -134,9 +138,11 @@ class ByLeader:
                     if self.repeated is not None and not denied and times[key, index] > 1:
                         refused = self.places.refused(index, self.repeated)
                     split.refuse((key, index), refused, error.code)
+                    yield
                 continue
             asked = name if key in shown else key
             for index, part in parts:
+                yield
                 if self.repeated is not None and times[key, index] > 1:
                     split.answers[key, index] = self.places.refused(index, self.repeated)
                     continue
@@ -148,6 +154,15 @@ class ByLeader:
                 chosen = split.chosen.setdefault(node, {}).setdefault(asked, [])
                 chosen.append(part if self.ask is None else self.ask(part))
         return split
+
+    def _refusal(self, key: Key) -> KafkaError | None:
+        """Return why no topic can have a name."""
+        try:
+            if self.check is not None:
+                self.check(key)
+        except KafkaError as error:
+            return error
+        return None
 
     def _right(self, context: RequestContext) -> int | None:
         """Return the operation that the client must be allowed on each topic; None where it needs none."""
@@ -162,10 +177,13 @@ class ByLeader:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return forwarder.leader(name, index)
 
-    def take(self, forwarder: RequestForwarder, context: RequestContext, split: Split, response: Any) -> None:
+    def take(
+        self, forwarder: RequestForwarder, context: RequestContext, split: Split, response: Any
+    ) -> Steps[None]:
         """Take in what a broker has answered."""
         names = forwarder.own.named
-        for (key, index), part in self.places.answers(response, context.api_version).items():
+        for (key, index), part in self.places.answers(response, context.api_version):
+            yield
             code = getattr(part, self.places.error)
             if code:
                 forwarder.noticed(code)
@@ -174,7 +192,7 @@ class ByLeader:
 
     def lose(
         self, forwarder: RequestForwarder, split: Split, chosen: dict[Key, list[Any]], error: KafkaError
-    ) -> None:
+    ) -> Steps[None]:
         """A broker did not answer."""
         forwarder.upstream.stale()
         code = code_of(error, unsent=ErrorCode.NOT_LEADER_OR_FOLLOWER, sent=self.after_loss)
@@ -184,8 +202,9 @@ class ByLeader:
             for part in parts:
                 index = getattr(part, self.places.index) if self.places.index else part
                 split.answers[known, index] = self.places.refused(index, code)
+                yield
 
-    def answer(self, context: RequestContext, request: Any, split: Split) -> dict[str, Any]:
+    def answer(self, context: RequestContext, request: Any, split: Split) -> Steps[dict[str, Any]]:
         """Return the answer to the whole request."""
         missing = ErrorCode.UNKNOWN_SERVER_ERROR
         return self.places.join(request, context.api_version, split.answers, missing)

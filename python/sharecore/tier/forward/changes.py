@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
-from sharecore.broker.context import RequestContext
+from sharecore.broker.context import EVERY_NAME, RequestContext
 from sharecore.broker.handlers.delete_topics import judge_deletions
 from sharecore.config import check_topic_config
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
@@ -26,6 +26,7 @@ _CREATED = Keys(
 )
 _GROWN = Keys("topics", "results", "name", "name", failed={"error_message": None})
 _BY_ID_SINCE = 6
+_SETTINGS_SINCE = 5
 _SEEN_S, _LOOK_S = 5.0, 0.05
 """How long the metadata may take to show a change, and how often it is looked at."""
 
@@ -34,15 +35,22 @@ async def create_topics(forwarder: RequestForwarder, context: RequestContext, re
     """Create topics; settings that the cluster does not know are kept by the tier."""
     answers: dict[Any, Any] = {}
     allowed, ours = [], {}
-    times = Counter(topic.name for topic in request.topics)
+    times, pace = Counter(topic.name for topic in request.topics), context.broker.turns.pace()
+    creatable: Container[str] = EVERY_NAME
+    if not context.may(Operation.CREATE, ResourceType.CLUSTER, quiet=True):
+        once = (name for name, count in times.items() if count == 1)
+        creatable = await context.finish(context.may_each(Operation.CREATE, ResourceType.TOPIC, once))
     for topic in request.topics:
+        await pace.step()
         try:
             if times[topic.name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-            _check_creation(forwarder, context, topic.name)
+            if topic.name not in creatable:
+                raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
+            _check_creation(forwarder, topic.name)
             own = {each.name: each.value for each in topic.configs if each.name in OWN_SETTINGS}
             check_topic_config(own, context.broker.config)
-        except ConfigError as error:  # noqa: PERF203
+        except ConfigError as error:
             answers[topic.name] = _refused(_CREATED, topic.name, ErrorCode.INVALID_CONFIG, error.answer)
         except KafkaError as error:
             answers[topic.name] = _refused(_CREATED, topic.name, error.code, error.message)
@@ -57,8 +65,13 @@ async def create_topics(forwarder: RequestForwarder, context: RequestContext, re
             if ours[name]:
                 await context.broker.configs.replace(Resource.TOPIC, name, ours[name])
         await _seen(forwarder, made, lambda name: _is_led(forwarder, name))
+    described: Container[str] = EVERY_NAME
+    if context.api_version >= _SETTINGS_SINCE:
+        rights = context.may_each(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, made)
+        described = await context.finish(rights)
     for name in made:
-        if not context.may(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name) and context.api_version >= 5:
+        await pace.step()
+        if name not in described:
             answers[name] = {
                 **answers[name]._asdict(),
                 "num_partitions": -1,
@@ -66,15 +79,17 @@ async def create_topics(forwarder: RequestForwarder, context: RequestContext, re
                 "configs": None,
                 "topic_config_error_code": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
             }
+    return await _join(context, _CREATED, request, answers) | {"throttle_time_ms": throttle_ms}
+
+
+async def _join(
+    context: RequestContext, keys: Keys, request: Any, answers: Mapping[Any, Any]
+) -> dict[str, Any]:
     missing = ErrorCode.UNKNOWN_SERVER_ERROR
-    return _CREATED.join(_CREATED.read(request), _each(answers), missing) | {"throttle_time_ms": throttle_ms}
+    return await context.finish(keys.join(keys.read(request), _each(answers), missing))
 
 
-def _check_creation(forwarder: RequestForwarder, context: RequestContext, name: str) -> None:
-    if not context.may(Operation.CREATE, ResourceType.CLUSTER) and not context.may(
-        Operation.CREATE, ResourceType.TOPIC, name
-    ):
-        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
+def _check_creation(forwarder: RequestForwarder, name: str) -> None:
     if name.startswith(INTERNAL_PREFIX) or forwarder.own.hides(name):
         text = f"{name}: topics of the tier or that begin with {INTERNAL_PREFIX} are made on the cluster."
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
@@ -86,14 +101,17 @@ async def create_partitions(
     """Has topics grow."""
     answers: dict[Any, Any] = {}
     allowed = []
-    times = Counter(topic.name for topic in request.topics)
+    times, pace = Counter(topic.name for topic in request.topics), context.broker.turns.pace()
+    once = (name for name, count in times.items() if count == 1)
+    alterable = await context.finish(forwarder.allowed_topics(context, once, Operation.ALTER))
     for topic in request.topics:
+        await pace.step()
         try:
             if times[topic.name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-            forwarder.topic(context, topic.name, Operation.ALTER, writes=True)
+            forwarder.topic(context, topic.name, alterable, writes=True)
             allowed.append(topic)
-        except KafkaError as error:  # noqa: PERF203
+        except KafkaError as error:
             # Apache Kafka has no words for this one here
             text = "" if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else error.message
             answers[topic.name] = _refused(_GROWN, topic.name, error.code, text)
@@ -101,19 +119,19 @@ async def create_partitions(
     counts = {topic.name: topic.count for topic in allowed if not _code(answers.get(topic.name))}
     if not request.validate_only:
         await _seen(forwarder, counts, lambda name: _is_led(forwarder, name, counts[name]))
-    missing = ErrorCode.UNKNOWN_SERVER_ERROR
-    return _GROWN.join(_GROWN.read(request), _each(answers), missing) | {"throttle_time_ms": throttle_ms}
+    return await _join(context, _GROWN, request, answers) | {"throttle_time_ms": throttle_ms}
 
 
 async def delete_topics(forwarder: RequestForwarder, context: RequestContext, request: Any) -> dict[str, Any]:
     """Delete topics, with their share state."""
-    judged = await judge_deletions(context, request)
+    judged, pace = await judge_deletions(context, request), context.broker.turns.pace()
     for number, (answer, topic) in enumerate(judged):
+        await pace.step()
         if answer.get("error_code") in MOVED:
             forwarder.upstream.stale()  # it may be new
         if topic is not None:
             try:
-                forwarder.topic(context, topic.name, None, writes=True)
+                forwarder.topic(context, topic.name, EVERY_NAME, writes=True)
             except KafkaError as error:
                 answer.update(error_code=error.code, error_message=error.message or None)
                 judged[number] = answer, None
@@ -170,9 +188,11 @@ async def _change(
         code = forwarder.unchanged(error)
         answers |= {topic.name: keys.refused(topic.name, code) for topic in topics}
         return 0
-    answers |= {name: told for name, (told, *_) in keys.answers(response).items()}
-    for answer in answers.values():
-        forwarder.noticed(_code(answer))
+    pace = context.broker.turns.pace()
+    for name, (told, *_) in (await context.finish(keys.answers(response))).items():
+        answers[name] = told
+        forwarder.noticed(_code(told))
+        await pace.step()
     return throttle_of(response)
 
 

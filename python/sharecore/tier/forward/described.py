@@ -11,10 +11,14 @@ from sharecore.errors import ErrorCode
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.tier.forward.forwarder import RequestForwarder
 from sharecore.tier.forward.subscriptions import Subscription
+from sharecore.waiting import Steps
 
 
-def tell_classic_group(forwarder: RequestForwarder, context: RequestContext, asked: Any, answer: Any) -> Any:
+def tell_classic_group(
+    forwarder: RequestForwarder, context: RequestContext, asked: Any, answer: Any
+) -> Steps[Any]:
     """Return a description with the operations of this client, not those of the node upstream."""
+    yield
     if "authorized_operations" not in answer._fields or answer.authorized_operations == NOT_REQUESTED:
         return answer
     return answer._replace(authorized_operations=context.operations(ResourceType.GROUP, answer.group_id))
@@ -26,40 +30,44 @@ def tell_consumer_group(
     context: RequestContext,
     asked: Any,
     answer: Any,
-) -> Any:
+) -> Steps[Any]:
     """Return the description of a consumer group, or a refusal where its members have a topic that the client
     may not describe.
 
     Args:
         subscription_of: by group and member the subscriptions that this node resolves.
     """
-    members = [
-        _member(forwarder, member, subscription_of(answer.group_id, member.member_id))
-        for member in answer.members
-    ]
-    names = {
-        topic.topic_name
-        for member in members
-        for assignment in (member.assignment, member.target_assignment)
-        for topic in assignment.topic_partitions
-    }
-    if not all(context.may(Operation.DESCRIBE, ResourceType.TOPIC, name) for name in names):
+    members: list[Any] = []
+    names: set[str] = set()
+    for each in answer.members:
+        member = _member(forwarder, each, subscription_of(answer.group_id, each.member_id))
+        members.append(member)
+        for assignment in (member.assignment, member.target_assignment):
+            names.update(topic.topic_name for topic in assignment.topic_partitions)
+        yield
+    seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.TOPIC, names)
+    if not all(name in seen for name in names):
         return {
             "group_id": answer.group_id,
             "error_code": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
             "error_message": HIDDEN_TOPICS,
         }
-    return tell_classic_group(forwarder, context, asked, answer._replace(members=members))
+    return (yield from tell_classic_group(forwarder, context, asked, answer._replace(members=members)))
 
 
-def tell_transaction(forwarder: RequestForwarder, context: RequestContext, asked: Any, answer: Any) -> Any:
+def tell_transaction(
+    forwarder: RequestForwarder, context: RequestContext, asked: Any, answer: Any
+) -> Steps[Any]:
     """Return the description of a transaction with those of its topics that the client may see."""
-    topics = [
-        topic._replace(topic=name)
-        for topic in answer.topics
-        if (name := _shown(forwarder, topic.topic)) is not None
-        and context.may(Operation.DESCRIBE, ResourceType.TOPIC, name)
-    ]
+    shown = (_shown(forwarder, topic.topic) for topic in answer.topics)
+    names = (name for name in shown if name is not None)
+    seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.TOPIC, names)
+    topics = []
+    for topic in answer.topics:
+        name = _shown(forwarder, topic.topic)
+        if name is not None and name in seen:
+            topics.append(topic._replace(topic=name))
+        yield
     return answer._replace(topics=topics)
 
 

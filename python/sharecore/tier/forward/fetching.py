@@ -18,6 +18,7 @@ from sharecore.tier.forward.consumer_fields import as_consumer
 from sharecore.tier.forward.forwarder import RequestForwarder, throttle_of
 from sharecore.tier.forward.lines import Lines
 from sharecore.tier.forward.shapes import Key
+from sharecore.waiting import Steps
 
 _ANSWER_BYTES_MIN = 64 << 10
 """Asked for even where answers that nobody reads fill the memory: the request is under way already."""
@@ -89,7 +90,7 @@ class Fetching:
         """Forward a fetch."""
         if getattr(request, "session_epoch", FINAL_EPOCH) not in (INITIAL_EPOCH, FINAL_EPOCH):
             return {"error_code": ErrorCode.FETCH_SESSION_ID_NOT_FOUND, "responses": []}
-        split = self._by_leader.split(forwarder, context, request)
+        split = await context.finish(self._by_leader.split(forwarder, context, request))
         waiting = self._of(forwarder, context)
         loop = asyncio.get_running_loop()
         # what is refused here is told at once
@@ -99,13 +100,13 @@ class Fetching:
         parts: dict[int, _Part] = {}
         for node, chosen in split.chosen.items():
             part = _Part(chosen, request, until)
-            parts[node] = self._begin(forwarder, context, waiting, node, part, brokers)
+            parts[node] = await self._begin(forwarder, context, waiting, node, part, brokers)
         while True:
             for node, part in parts.items():
                 if part.ended_early(until):
-                    del waiting.parts[node]
+                    waiting.parts.pop(node, None)
                     part = _Part(part.chosen, request, until)
-                    parts[node] = self._begin(forwarder, context, waiting, node, part, brokers)
+                    parts[node] = await self._begin(forwarder, context, waiting, node, part, brokers)
             sizes = [part.size() for part in parts.values() if part.answer.done()]
             pending = [part.answer for part in parts.values() if not part.answer.done()]
             left_s = until + _GRACE_S - loop.time()
@@ -118,8 +119,9 @@ class Fetching:
             )
         throttle_ms = 0
         for node, part in parts.items():
-            throttle_ms = max(throttle_ms, self._take(forwarder, context, split, waiting, node, part))
-        return {**self._answer(context, request, split, waiting), "throttle_time_ms": throttle_ms}
+            throttle_ms = max(throttle_ms, await self._take(forwarder, context, split, waiting, node, part))
+        answer = await context.finish(self._answer(context, request, split, waiting))
+        return {**answer, "throttle_time_ms": throttle_ms}
 
     def _of(self, forwarder: RequestForwarder, context: RequestContext) -> _Waiting:
         lines = forwarder.lines(context.connection, context.client_id)
@@ -131,7 +133,7 @@ class Fetching:
     def _forget(self, lines: Lines) -> None:
         self._clients.pop(lines, None)
 
-    def _begin(
+    async def _begin(
         self,
         forwarder: RequestForwarder,
         context: RequestContext,
@@ -159,14 +161,16 @@ class Fetching:
         known = {name: value for name, value in changes.items() if name in request._fields}
         places = self._by_leader.places
         asked = as_consumer(request)._replace(**known)
-        message = places.select(asked, context.api_version, part.chosen, forwarder.own.shown)
+        message = await context.finish(
+            places.select(asked, context.api_version, part.chosen, forwarder.own.shown)
+        )
         busy = before is not None and not before.answer.done() and before.purpose == _PURPOSES[0]
         part.purpose = _PURPOSES[busy]
         part.answer = forwarder.send(context, node, message, wait_ms=wait_ms, purpose=part.purpose)
         waiting.parts[node] = part
         return part
 
-    def _take(
+    async def _take(
         self,
         forwarder: RequestForwarder,
         context: RequestContext,
@@ -185,17 +189,20 @@ class Fetching:
             if getattr(response, "error_code", 0):
                 raise KafkaError(response.error_code)
         except KafkaError as error:
-            self._by_leader.lose(forwarder, split, part.chosen, error)
+            await context.finish(self._by_leader.lose(forwarder, split, part.chosen, error))
             return 0
-        self._by_leader.take(forwarder, context, split, response)
+        await context.finish(self._by_leader.take(forwarder, context, split, response))
         return throttle_of(response)
 
-    def _answer(self, context: RequestContext, request: Any, split: Any, waiting: _Waiting) -> dict[str, Any]:
+    def _answer(
+        self, context: RequestContext, request: Any, split: Any, waiting: _Waiting
+    ) -> Steps[dict[str, Any]]:
         """Return the answer: what is not there yet has no records, and the ends that were told last."""
         places, version = self._by_leader.places, context.api_version
         marks: dict[tuple[Key, int], tuple[int, int, int]] = {}
         for key, parts in places.read(request, version):
             for index, _ in parts:
+                yield
                 place = key, index
                 found = split.answers.get(place)
                 if found is None:
@@ -210,7 +217,7 @@ class Fetching:
                 elif not isinstance(found, dict):
                     marks[place] = _marks_in(found)
         waiting.marks = marks
-        return places.join(request, version, split.answers, ErrorCode.NONE)
+        return (yield from places.join(request, version, split.answers, ErrorCode.NONE))
 
 
 def _marks_in(part: Any) -> tuple[int, int, int]:

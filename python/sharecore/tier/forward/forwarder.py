@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from sharecore.broker.context import RequestContext
+from sharecore.broker.context import RequestContext, refusal
 from sharecore.errors import NO_SUCH_PARTITION, NO_SUCH_TOPIC_ID, ErrorCode, KafkaError
 from sharecore.network import Connection
 from sharecore.protocol import ApiKey
@@ -16,6 +16,7 @@ from sharecore.tier.forward.lines import Lines, Lost
 from sharecore.tier.forward.shapes import Key
 from sharecore.tier.topics import INTERNAL_PREFIX
 from sharecore.upstream import Upstream
+from sharecore.waiting import Steps
 
 MOVED = frozenset(
     {
@@ -148,7 +149,7 @@ class RequestForwarder:
         self,
         context: RequestContext,
         key: Key,
-        right: int | None,
+        allowed: Container[str],
         *,
         writes: bool = False,
         must_exist: bool = True,
@@ -158,7 +159,7 @@ class RequestForwarder:
 
         Args:
             key: its name or its id, as the client has it.
-            right: the operation that the client must be allowed; None where it needs none.
+            allowed: the names, as the client has them, that it may use so (see `allowed_topics`).
             writes: it is to be changed.
             must_exist: whether this node must know the topic. Without it the cluster judges a name that this
                 node does not know. An id must be known in any case: rights are on names.
@@ -174,8 +175,8 @@ class RequestForwarder:
         else:
             topic = None if key is None else topics.by_id(key)
             name = None if topic is None else topic.name
-        if right is not None and name is not None:
-            context.require(right, ResourceType.TOPIC, name, said=said)
+        if name is not None and name not in allowed:
+            raise refusal(ResourceType.TOPIC, said=said)
         if topic is not None and self.own.hides(topic.name) and topic.name not in self.own.closed:
             topic = None
         if topic is None and isinstance(key, str) and not must_exist and not self.own.hides(key):
@@ -194,6 +195,21 @@ class RequestForwarder:
             text = f"{topic.name} is written by the tier alone."
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
         return self.own.shown.get(topic.name, topic.name)
+
+    def allowed_topics(
+        self, context: RequestContext, keys: Iterable[Key], right: int
+    ) -> Steps[Container[str]]:
+        """Return the names of those topics with which the client may do something."""
+        topics = context.broker.topics
+
+        def names() -> Iterator[str]:
+            for key in keys:
+                if isinstance(key, str):
+                    yield key
+                elif key is not None and (topic := topics.by_id(key)) is not None:
+                    yield topic.name
+
+        return (yield from context.may_each(right, ResourceType.TOPIC, names()))
 
     def check_group(self, context: RequestContext, group_id: str, right: int) -> None:
         """Raise KafkaError unless the client may do something with a group of the cluster."""

@@ -6,6 +6,7 @@ clients must not reach has no offsets, as one that does not exist.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 from sharecore.broker.context import RequestContext
@@ -13,16 +14,16 @@ from sharecore.errors import ErrorCode
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.tier.forward.forwarder import RequestForwarder
 from sharecore.tier.forward.shapes import Keys
+from sharecore.waiting import Steps
 
 _GROUP_ERROR_SINCE = 2
 KEYS = Keys("groups", "groups", "group_id", "group_id", failed={"topics": []})
 
 
-def tell_group(forwarder: RequestForwarder, context: RequestContext, request: Any, answer: Any) -> Any:
+def tell_group(forwarder: RequestForwarder, context: RequestContext, request: Any, answer: Any) -> Steps[Any]:
     """Return the answer about one group, as versions before 8 have it."""
-    return answer._replace(
-        topics=_topics(forwarder, context, answer.topics, everything=request.topics is None)
-    )
+    topics = yield from _topics(forwarder, context, answer.topics, everything=request.topics is None)
+    return answer._replace(topics=topics)
 
 
 def refuse_group(context: RequestContext, request: Any, code: ErrorCode) -> dict[str, Any]:
@@ -41,35 +42,49 @@ def refuse_group(context: RequestContext, request: Any, code: ErrorCode) -> dict
     }
 
 
-def tell_groups_own(forwarder: RequestForwarder, context: RequestContext, asked: Any, answer: Any) -> Any:
+def tell_groups_own(
+    forwarder: RequestForwarder, context: RequestContext, asked: Any, answer: Any
+) -> Steps[Any]:
     """Return the part of an answer that is about one group."""
     everything = asked is None or asked.topics is None
-    return answer._replace(topics=_topics(forwarder, context, answer.topics, everything=everything))
+    topics = yield from _topics(forwarder, context, answer.topics, everything=everything)
+    return answer._replace(topics=topics)
 
 
 def _topics(
     forwarder: RequestForwarder, context: RequestContext, topics: Any, *, everything: bool
-) -> list[Any]:
+) -> Steps[list[Any]]:
     """Return the topics that are told; the unseen are left out where nobody asked for them by name."""
+    names = (name for topic in topics if (name := _name(context, topic)) is not None)
+    seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.TOPIC, names)
     told = []
     for topic in topics:
-        code = _refusal(forwarder, context, topic)
+        yield
+        code = _refusal(forwarder, _name(context, topic), seen)
         if code is not None and everything:
             continue
-        parts = [_part(part, code) for part in topic.partitions]
+        parts = []
+        for part in topic.partitions:
+            parts.append(_part(part, code))
+            yield
         told.append(topic._replace(partitions=parts))
     return told
 
 
-def _refusal(forwarder: RequestForwarder, context: RequestContext, topic: Any) -> ErrorCode | None:
+def _name(context: RequestContext, topic: Any) -> str | None:
+    """Return the name of a topic that an answer names or identifies; None of one that is not there."""
+    name: str | None = getattr(topic, "name", None)
+    if name is not None or topic.topic_id is None:
+        return name
+    found = context.broker.topics.by_id(topic.topic_id)
+    return None if found is None else found.name
+
+
+def _refusal(forwarder: RequestForwarder, name: str | None, seen: Container[str]) -> ErrorCode | None:
     """Return the error of a topic whose offsets the client is not told; None where it is told them."""
-    name = getattr(topic, "name", None)
     if name is None:
-        found = None if topic.topic_id is None else context.broker.topics.by_id(topic.topic_id)
-        if found is None:
-            return ErrorCode.UNKNOWN_TOPIC_ID
-        name = found.name
-    if not context.may(Operation.DESCRIBE, ResourceType.TOPIC, name):
+        return ErrorCode.UNKNOWN_TOPIC_ID
+    if name not in seen:
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return ErrorCode.NONE if forwarder.own.hides(name) or name in forwarder.own.closed else None
 

@@ -130,7 +130,11 @@ async def _change(
         unknown: what is said of a topic that clients do not reach.
     """
     topics = getattr(request, places.topics)
-    chosen = [topic for topic in topics if _is_open(forwarder, getattr(topic, places.name))]
+    chosen, pace = [], context.broker.turns.pace()
+    for topic in topics:
+        await pace.step()
+        if _is_open(forwarder, getattr(topic, places.name)):
+            chosen.append(topic)
     answer: dict[str, Any] = {}
     told: list[Any] = []
     code: int = ErrorCode.UNKNOWN_SERVER_ERROR
@@ -148,13 +152,16 @@ async def _change(
             forwarder.noticed(code)
             told = answer[places.answered_topics]
     # the controller tells of topics as they are named, those among them that are named twice
-    answers = iter(told if len(told) == len(chosen) else [_refused(places, each, code) for each in chosen])
-    merged = [
-        next(answers)
-        if _is_open(forwarder, name := getattr(topic, places.name))
-        else _refused(places, topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, unknown.format(name))
-        for topic in topics
-    ]
+    answers = iter(told if len(told) == len(chosen) else (_refused(places, each, code) for each in chosen))
+    merged = []
+    for topic in topics:
+        await pace.step()
+        name = getattr(topic, places.name)
+        if _is_open(forwarder, name):
+            merged.append(next(answers))
+        else:
+            text = unknown.format(name)
+            merged.append(_refused(places, topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text))
     return answer | {places.answered_topics: merged}
 
 

@@ -12,11 +12,14 @@ from sharecore.errors import ErrorCode
 from sharecore.network import Disconnect
 from sharecore.tier.forward.by_leader import ByLeader, Split
 from sharecore.tier.forward.forwarder import RequestForwarder
+from sharecore.waiting import exhaust
 
 _NO_ACKNOWLEDGEMENT, _BY_THE_LEADER = 0, 1
 _ATTRIBUTES_LOW = 22
 _TRANSACTIONAL = 0x10
 """Where a batch says that it is of a transaction."""
+_ENTRIES_AT_ONCE = 200
+"""More topics and partitions are looked at in turns of the event loop, and what comes behind waits."""
 _UNKNOWN_S = 1.0
 """How long a batch waits for its partition to be known here: a topic that another node has made is, soon."""
 
@@ -49,7 +52,9 @@ class Producing:
         """Forward a request; no answer where the client wants none."""
         refused = self._refusal(forwarder, context, request)
         if refused is not None:
-            message = self._by_leader.places.join(request, context.api_version, {}, refused)
+            message = await context.finish(
+                self._by_leader.places.join(request, context.api_version, {}, refused)
+            )
         elif request.acks == _NO_ACKNOWLEDGEMENT:
             message = await self._forward(forwarder, context, request._replace(acks=_BY_THE_LEADER))
         else:
@@ -75,18 +80,18 @@ class Producing:
         """
         by_leader, connection = self._by_leader, context.connection
         turn = self._turns.get(connection.id)
-        split = by_leader.split(forwarder, context, request)
-        if turn is None and not split.unknown:
-            return await by_leader.end(
-                forwarder, context, request, split, by_leader.send(forwarder, context, request, split)
-            )
+        if turn is None and _entries(request) <= _ENTRIES_AT_ONCE:
+            split = exhaust(by_leader.split(forwarder, context, request))
+            if not split.unknown:
+                sent = exhaust(by_leader.send(forwarder, context, request, split))
+                return await by_leader.end(forwarder, context, request, split, sent)
         if turn is None:
             turn = self._turns[connection.id] = _Turn()
         turn.waiting += 1
         try:
             async with turn.lock:
                 split = await self._known(forwarder, context, request)
-                sent = by_leader.send(forwarder, context, request, split)
+                sent = await context.finish(by_leader.send(forwarder, context, request, split))
         finally:
             turn.waiting -= 1
             if not turn.waiting:
@@ -95,10 +100,12 @@ class Producing:
 
     async def _known(self, forwarder: RequestForwarder, context: RequestContext, request: Any) -> Split:
         """Return the request by its leaders, once they are known; or as it is when that has taken long."""
+        split = await context.finish(self._by_leader.split(forwarder, context, request))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(min(request.timeout_ms / 1000, _UNKNOWN_S)):
-                while (split := self._by_leader.split(forwarder, context, request)).unknown:
+                while split.unknown:
                     await forwarder.upstream.refreshed()
+                    split = await context.finish(self._by_leader.split(forwarder, context, request))
         return split
 
     def _refusal(
@@ -109,6 +116,10 @@ class Producing:
         if own or (_is_transactional(request) and not may_begin(context, name)):
             return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         return None
+
+
+def _entries(request: Any) -> int:
+    return len(request.topic_data) + sum(len(topic.partition_data) for topic in request.topic_data)
 
 
 def _is_transactional(request: Any) -> bool:

@@ -38,18 +38,6 @@ _TRANSACTED = Places(ids_since=6, repeated=Repeated.MERGED)
 _PLACES = Places(repeated=Repeated.MERGED)
 
 
-def _describe_group(forwarder: RequestForwarder, context: RequestContext, group_id: str) -> None:
-    forwarder.check_group(context, group_id, Operation.DESCRIBE)
-
-
-def _describe_transaction(forwarder: RequestForwarder, context: RequestContext, name: str) -> None:
-    forwarder.check_transactional_id(context, name, Operation.DESCRIBE)
-
-
-def _delete_group(forwarder: RequestForwarder, context: RequestContext, group_id: str) -> None:
-    forwarder.check_group(context, group_id, Operation.DELETE)
-
-
 def _check_producer(forwarder: RequestForwarder, context: RequestContext, request: Any) -> None:
     code = producer_refusal(context, request)
     if code is not None:
@@ -125,15 +113,15 @@ BY_COORDINATOR: dict[ApiKey, ByCoordinator] = {
 
 BY_KEYS: dict[ApiKey, ByKeys] = {
     ApiKey.DESCRIBE_GROUPS: ByKeys(
-        GROUP, Keys("groups", "groups", "group_id"), _describe_group, tell_classic_group
+        GROUP, Keys("groups", "groups", "group_id"), Operation.DESCRIBE, tell_classic_group
     ),
     ApiKey.DELETE_GROUPS: ByKeys(
-        GROUP, Keys("groups_names", "results", "group_id", once=True), _delete_group
+        GROUP, Keys("groups_names", "results", "group_id", once=True), Operation.DELETE
     ),
     ApiKey.DESCRIBE_TRANSACTIONS: ByKeys(
         TRANSACTION,
         Keys("transactional_ids", "transaction_states", "transactional_id"),
-        _describe_transaction,
+        Operation.DESCRIBE,
         tell_transaction,
     ),
 }
@@ -142,7 +130,7 @@ BY_KEYS: dict[ApiKey, ByKeys] = {
 OFFSET_FETCH_OF_ONE = ByCoordinator(
     GROUP, "group_id", group(Operation.DESCRIBE), tell=tell_group, refuse=refuse_group
 )
-OFFSET_FETCH = ByKeys(GROUP, OFFSETS_OF_GROUPS, _describe_group, tell_groups_own)
+OFFSET_FETCH = ByKeys(GROUP, OFFSETS_OF_GROUPS, Operation.DESCRIBE, tell_groups_own)
 _GROUPS_SINCE = 8
 
 _LED: dict[ApiKey, ByLeader] = {
@@ -225,7 +213,7 @@ def routes() -> dict[ApiKey, Handle]:
     described = ByKeys(
         GROUP,
         Keys("group_ids", "groups", "group_id"),
-        _describe_group,
+        Operation.DESCRIBE,
         partial(tell_consumer_group, heartbeats.get),
     )
     return found | {

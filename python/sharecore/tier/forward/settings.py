@@ -6,7 +6,7 @@ from collections import Counter, defaultdict, deque
 from typing import Any
 
 from sharecore.broker.config_rights import config_rights
-from sharecore.broker.context import RequestContext
+from sharecore.broker.context import EVERY_NAME, RequestContext
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 from sharecore.security.acl import Operation
@@ -65,7 +65,9 @@ async def alter_configs(forwarder: RequestForwarder, context: RequestContext, re
     ]
     times = Counter(name for _, name in named)
     rights = await context.finish(config_rights(context, Operation.ALTER_CONFIGS, named))
+    pace = context.broker.turns.pace()
     for resource in request.resources:
+        await pace.step()
         if resource.resource_type != ResourceType.TOPIC:
             ours.append(resource)
             continue
@@ -77,7 +79,7 @@ async def alter_configs(forwarder: RequestForwarder, context: RequestContext, re
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
             rights.require(ResourceType.TOPIC, name)
             if context.broker.topics.get(name) is not None:
-                forwarder.topic(context, name, Operation.ALTER_CONFIGS, writes=True)
+                forwarder.topic(context, name, EVERY_NAME, writes=True)
             elif forwarder.own.hides(name):
                 text = f"The topic '{name}' does not exist."
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)

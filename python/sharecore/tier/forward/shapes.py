@@ -1,14 +1,20 @@
-"""How requests and answers name what they are about: enough to take them apart and to put them together."""
+"""How requests and answers name what they are about: enough to take them apart and to put them together.
+
+A request may name 100,000 of them, so most of this is steps of generators, as `sharecore.waiting.Turns` runs
+them.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from types import MappingProxyType
 from typing import Any
 from uuid import UUID
+
+from sharecore.waiting import Steps
 
 Key = str | UUID | None
 """A topic as a request names it: by its name, or from some version on by its id."""
@@ -62,19 +68,15 @@ class Places:
         """Return the field that names a topic."""
         return "topic_id" if version >= self.ids_since else self.name
 
-    def read(self, request: Any, version: int) -> list[tuple[Key, list[tuple[int, Any]]]]:
-        """Topics in the order of the request, each with its partitions: number, and what is said of it."""
+    def read(self, request: Any, version: int) -> Iterator[tuple[Key, list[tuple[int, Any]]]]:
+        """Yield topics as they are named, each with its partitions: number, and what is said of it."""
         key = self.key(version)
-        return [
-            (
-                getattr(topic, key),
-                [
-                    (getattr(part, self.index) if self.index else part, part)
-                    for part in getattr(topic, self.partitions)
-                ],
-            )
-            for topic in getattr(request, self.topics)
-        ]
+        for topic in getattr(request, self.topics):
+            parts = [
+                (getattr(part, self.index) if self.index else part, part)
+                for part in getattr(topic, self.partitions)
+            ]
+            yield getattr(topic, key), parts
 
     def select(
         self,
@@ -82,7 +84,7 @@ class Places:
         version: int,
         chosen: Mapping[Key, Sequence[Any]],
         names: Mapping[Any, Any] = NOTHING,
-    ) -> Any:
+    ) -> Steps[Any]:
         """Return the request for some of its partitions.
 
         Args:
@@ -93,32 +95,33 @@ class Places:
         for topic in getattr(request, self.topics):
             name = getattr(topic, key)
             name = names.get(name, name)
+            yield
             if name in chosen and name not in seen:
                 seen.add(name)
                 topics.append(topic._replace(**{key: name, self.partitions: chosen[name]}))
         return request._replace(**{self.topics: topics})
 
-    def answers(self, response: Any, version: int) -> dict[Place, Any]:
-        """Return what an answer says of each partition."""
+    def answers(self, response: Any, version: int) -> Iterator[tuple[Place, Any]]:
+        """Yield what an answer says of each partition."""
         key = self.key(version)
-        return {
-            (getattr(topic, key), getattr(part, self.answered_index)): part
-            for topic in getattr(response, self.answered_topics)
-            for part in getattr(topic, self.answered_partitions)
-        }
+        for topic in getattr(response, self.answered_topics):
+            for part in getattr(topic, self.answered_partitions):
+                yield (getattr(topic, key), getattr(part, self.answered_index)), part
 
     def refused(self, index: int, code: int, text: str = "") -> dict[str, Any]:
         """Return the answer for a partition that cannot be served."""
         said = {self.text: text} if self.text and text else {}
         return {self.answered_index: index, self.error: code, **self.failed, **said}
 
-    def refuse(self, request: Any, version: int, code: int) -> dict[str, Any]:
+    def refuse(self, request: Any, version: int, code: int) -> Steps[dict[str, Any]]:
         """Return the answer to a request of which nothing is done: it tells of all as the request names
         it.
         """
         return replace(self, repeated=Repeated.AS_NAMED).join(request, version, {}, code)
 
-    def join(self, request: Any, version: int, answers: Mapping[Place, Any], missing: int) -> dict[str, Any]:
+    def join(
+        self, request: Any, version: int, answers: Mapping[Place, Any], missing: int
+    ) -> Steps[dict[str, Any]]:
         """Return the answer to the whole request, in its order.
 
         Args:
@@ -132,7 +135,10 @@ class Places:
         for topic, parts in self.read(request, version):
             if not parts and not self.empty:
                 continue
-            found = [answers.get((topic, index)) or self.refused(index, missing) for index, _ in parts]
+            found = []
+            for index, _ in parts:
+                found.append(answers.get((topic, index)) or self.refused(index, missing))
+                yield
             is_as_named = self.as_named and all(field_of(each, self.error) == self.as_named for each in found)
             if self.repeated is Repeated.AS_NAMED or is_as_named:
                 told.append({key: topic, self.answered_partitions: found})
@@ -145,6 +151,7 @@ class Places:
                     continue
                 seen.add((topic, index))
                 merged[topic].append(each)
+                yield
         return {self.answered_topics: told}
 
 
@@ -179,23 +186,24 @@ class Keys:
         """Return the keys, each once."""
         return list(dict.fromkeys(self.named(request)))
 
-    def select(self, request: Any, chosen: Collection[Any]) -> Any:
+    def select(self, request: Any, chosen: Iterable[Any]) -> Steps[Any]:
         """Return the request for some of its keys."""
-        some = [
-            each
-            for each in getattr(request, self.asked)
-            if (getattr(each, self.name) if self.name else each) in chosen
-        ]
+        known, some = frozenset(chosen), []
+        for each in getattr(request, self.asked):
+            if (getattr(each, self.name) if self.name else each) in known:
+                some.append(each)
+            yield
         return request._replace(**{self.asked: some})
 
-    def entries(self, request: Any) -> dict[Any, list[Any]]:
+    def entries(self, request: Any) -> Steps[dict[Any, list[Any]]]:
         """Each key with what is asked of it; several entries of a key that is named several times."""
         found: dict[Any, list[Any]] = {}
-        for key, each in zip(self._keys(request), getattr(request, self.asked), strict=True):
-            found.setdefault(key, []).append(each)
+        for each in getattr(request, self.asked):
+            found.setdefault(getattr(each, self.name) if self.name else each, []).append(each)
+            yield
         return found
 
-    def answers(self, response: Any) -> dict[Any, list[Any]]:
+    def answers(self, response: Any) -> Steps[dict[Any, list[Any]]]:
         """Return what an answer, as read or as a dict, say of each key, once for each time that it was
         named.
         """
@@ -203,13 +211,16 @@ class Keys:
         found: dict[Any, list[Any]] = {}
         for each in some:
             found.setdefault(field_of(each, self.answered_name), []).append(each)
+            yield
         return found
 
     def refused(self, key: Any, code: int) -> dict[str, Any]:
         """Return the answer for a key that cannot be served."""
         return {self.answered_name: key, self.error: code, **self.failed}
 
-    def join(self, keys: Iterable[Any], answers: Mapping[Any, Sequence[Any]], missing: int) -> dict[str, Any]:
+    def join(
+        self, keys: Iterable[Any], answers: Mapping[Any, Sequence[Any]], missing: int
+    ) -> Steps[dict[str, Any]]:
         """Return the answer to the whole request.
 
         Args:
@@ -223,6 +234,7 @@ class Keys:
             some = answers.get(key)
             told.append(some[min(times[key], len(some) - 1)] if some else self.refused(key, missing))
             times[key] += 1
+            yield
         return {self.answered: told}
 
 

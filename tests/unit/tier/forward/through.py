@@ -37,6 +37,7 @@ class Client:
         self.id = number
         self.listener, self.principal, self.peer_host = "PLAINTEXT", SimpleNamespace(name="me"), "here"
         self._hooks: list[Callable[[], object]] = []
+        self.held = 0
 
     def on_close(self, hook: Callable[[], object]) -> None:
         self._hooks.append(hook)
@@ -44,6 +45,14 @@ class Client:
     def answer_room(self) -> int:
         """Memory is free for answers of any size."""
         return 1 << 31
+
+    def hold(self) -> None:
+        """A large request is under way."""
+        self.held += 1
+
+    def go_on(self) -> None:
+        """It has ended."""
+        self.held -= 1
 
     def go(self) -> None:
         """The client vanishes."""
