@@ -89,6 +89,23 @@ class KeyedEngines(TimedEngines):
         batches = [[offset, offset + 3] for offset in range(first, first + 40, 4)]
         self.apply({"op": "acquire", "member": member, "batches": batches, "max_fetch_records": wanted})
 
+    @rule(
+        at=st.integers(0, 5),
+        kind=st.sampled_from([1, 2, 3]),
+        ending=st.sampled_from(["well", "held", "failed"]),
+    )
+    def settle(self, at: int, kind: int, ending: str) -> None:
+        """Acknowledge records that are held; the write of it ends well, later, or not."""
+        partition: Any = self.reference.partition
+        leases = partition.leases()
+        if not leases:
+            return
+        first, _, member, _ = leases[at % len(leases)]
+        hold, fail = ending == "held", int(ending == "failed")
+        self.apply({"op": "writes", "hold": hold, "fail_next": fail, "error_code": 16})
+        batch = {"first": first, "last": first, "types": [kind]}
+        self.apply({"op": "ack", "member": member, "batches": [batch]})
+
     @rule(chosen=st.sampled_from(["", "", "other"]).flatmap(keyed_rules))
     def change_rules(self, chosen: _core.Rules) -> None:
         ours: Any = self.rust.partition

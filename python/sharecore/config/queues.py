@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from sharecore.config.dead_letters import LEGAL_NAME
@@ -305,6 +306,13 @@ class QueueSettings:
             or self.share_topic_weights
             or self.share_breaker_percent
         )
+
+    @cached_property
+    def lock_timeout_ms(self) -> int:
+        """How long members are told that a lock lasts. Clients give records up by themselves after it."""
+        if self.share_record_lock_keep == "connected":
+            return self.share_record_lock_keep_max_ms
+        return self.share_record_lock_duration_ms
 
     @property
     def breaker(self) -> tuple[int, int, int, int]:

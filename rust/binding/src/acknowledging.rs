@@ -356,7 +356,7 @@ impl PyShareAcknowledge {
             sessions.call_method1(intern!(py, python::CLOSE), (session,))?;
         }
         let lock_ms = PyLeaders::config(share.leaders.bind(py), &group_id)?
-            .getattr(intern!(py, python::SHARE_RECORD_LOCK_DURATION_MS))?
+            .getattr(intern!(py, python::LOCK_TIMEOUT_MS))?
             .extract()?;
         let cluster = share.cluster.clone_ref(py);
         let listener = asked

@@ -116,7 +116,7 @@ impl PyShareFetching {
         };
         let group_id = session.borrow().group_id.bind(py).clone();
         let lock_ms = PyLeaders::config(&leaders, &group_id)?
-            .getattr(intern!(py, python::SHARE_RECORD_LOCK_DURATION_MS))?
+            .getattr(intern!(py, python::LOCK_TIMEOUT_MS))?
             .extract()?;
         let check_leader = if fetching.borrow().checks_leaders {
             Some(

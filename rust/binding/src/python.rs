@@ -65,6 +65,7 @@ pub(crate) const LIMITS: &str = "limits";
 pub(crate) const LINGERS: &str = "lingers";
 pub(crate) const LISTENER: &str = "listener";
 pub(crate) const LOAD: &str = "load";
+pub(crate) const LOCK_TIMEOUT_MS: &str = "lock_timeout_ms";
 pub(crate) const LOG: &str = "log";
 pub(crate) const MESSAGE: &str = "message";
 pub(crate) const NAME: &str = "name";

@@ -19,7 +19,14 @@ from sharecore.broker.store_backend import StoreBackend
 from sharecore.metrics import protobuf
 from sharecore.metrics.families import FAMILIES
 from sharecore.metrics.family import Kind
-from sharecore.metrics.queue_families import GROUP_WAITING, GROUP_WINDOW_FULL, QUEUES
+from sharecore.metrics.queue_families import (
+    GROUP_BREAKER,
+    GROUP_BREAKER_OPENED,
+    GROUP_KEPT,
+    GROUP_WAITING,
+    GROUP_WINDOW_FULL,
+    QUEUES,
+)
 from sharecore.protocol import ApiKey
 from sharecore.sharestate.keys import SharePartitionKey
 
@@ -102,6 +109,9 @@ def test_records_that_wait_are_counted_and_a_paused_group_is_shown(
     member.fetch(0)
     for name, value, before in (
         ("share.retry.backoff.ms", "60000", {}),
+        ("share.record.lock.keep", "connected", {}),
+        ("share.breaker.min.records", "1", {}),
+        ("share.breaker.percent", "50", {}),
         ("share.paused", "true", {"sharecore_share_group_paused": 0}),
     ):
         samples = scrape(broker)
@@ -109,9 +119,14 @@ def test_records_that_wait_are_counted_and_a_paused_group_is_shown(
         setting = {"name": name, "config_operation": 0, "value": value}
         resource = {"resource_type": 32, "resource_name": group, "configs": [setting]}
         broker.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=[resource])
-    member.acknowledge({0: [(0, 1, RELEASE)]})
+    assert of(scrape(broker), GROUP_BREAKER.name, group) == 0
+    told = member.acknowledge({0: [(0, 1, RELEASE), (2, 2, REJECT)]})
+    assert told.acquisition_lock_timeout_ms == 3_600_000, "clients give records up by themselves then"
     samples = scrape(broker)
     assert of(samples, GROUP_WAITING.name, group, topic, "backoff") == 2
+    assert of(samples, GROUP_BREAKER.name, group) == 2
+    assert of(samples, f"{GROUP_BREAKER_OPENED.name}_total", group) == 1
+    assert of(samples, GROUP_KEPT.name, group, topic) == 0
     assert of(samples, GROUP_WINDOW_FULL.name, group, topic) == 0
     assert of(samples, "sharecore_share_group_paused", group) == 1
 
