@@ -6,9 +6,9 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
-use pyo3::{PyTraverseError, PyVisit, intern};
 use sharecore_engine::AckBatch;
 use sharecore_share::{
     Claim, FINAL_EPOCH, INITIAL_EPOCH, Refused, batches_of, last_of_each, refusal,
@@ -22,6 +22,7 @@ use crate::codes::{
     INVALID_REQUEST, INVALID_SHARE_SESSION_EPOCH, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
 };
+use crate::collected::collected;
 use crate::completion::Completion;
 use crate::convert::{acknowledgements, tuples};
 use crate::error::{kafka_error, kafka_error_in};
@@ -247,6 +248,8 @@ impl LateAcknowledgement {
     }
 }
 
+collected!(LateAcknowledgement { leader, part } cut { part });
+
 /// Begins the acknowledgements of one request; their errors are the outcomes of `gather`.
 ///
 /// As with Kafka, those without batches are among the outcomes where something is acknowledged.
@@ -380,10 +383,6 @@ impl PyShareAcknowledge {
     fn new(check: Py<PyAny>, may_read: Py<PyAny>) -> Self {
         Self { check, may_read }
     }
-
-    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.check)?;
-        visit.call(&self.may_read)
-    }
 }
+
+collected!(PyShareAcknowledge { check, may_read });

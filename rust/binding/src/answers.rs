@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::{PyTraverseError, PyVisit, intern};
 use sharecore_wire::Unread;
 
+use crate::collected::collected;
 use crate::exchange::PyExchange;
 use crate::python;
 use crate::slices::reading_bytes;
@@ -99,18 +100,9 @@ impl PyAnswerBudget {
     fn _wake(budget: &Bound<'_, Self>) -> PyResult<()> {
         Self::wake(budget)
     }
-
-    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.waiting
-            .iter()
-            .try_for_each(|(_, room)| visit.call(room))
-    }
-
-    fn __clear__(&mut self) {
-        self.waiting.clear();
-    }
 }
+
+collected!(PyAnswerBudget { waiting } cut { waiting });
 
 /// What of its answers a connection keeps in memory.
 #[derive(Debug, Default)]

@@ -4,11 +4,12 @@
 
 use std::collections::VecDeque;
 
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::{PyTraverseError, PyVisit, intern};
 use sharecore_bounds::{Allowance, Bounds, Breaker, BreakerRules, BreakerState, Rate, Weights};
 use sharecore_share::{Alarm, Limits, next_ready};
 
+use crate::collected::collected;
 use crate::completion::Named;
 use crate::gather::{Leaders, Order, PyPartitionFetch, gather};
 use crate::leader::PyLeader;
@@ -413,20 +414,6 @@ impl PyGroupBounds {
         }
         Self::arm(bounds)
     }
-
-    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.now_ms)?;
-        visit.call(&self.call_later)?;
-        visit.call(&self.broken)?;
-        self.leaders.iter().try_for_each(|each| visit.call(each))?;
-        self.waiting.iter().try_for_each(|each| visit.call(each))?;
-        visit.call(&self.timer)
-    }
-
-    fn __clear__(&mut self) {
-        self.leaders.clear();
-        self.waiting.clear();
-        self.timer = None;
-    }
 }
+
+collected!(PyGroupBounds { now_ms, call_later, broken, leaders, waiting, timer } cut { leaders, waiting, timer });

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::{PyTraverseError, PyVisit};
 use sharecore_wire::Room;
 
+use crate::collected::collected;
 use crate::exchange::PyExchange;
 
 /// Bytes that all connections hold together, and the connections that wait for more.
@@ -130,13 +130,6 @@ impl PyMemoryBudget {
             .map(|each| (each.owner.to_string(), each.bytes, each.for_own))
             .collect()
     }
-
-    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.waiting.values().try_for_each(|each| visit.call(each))
-    }
-
-    fn __clear__(&mut self) {
-        self.waiting.clear();
-    }
 }
+
+collected!(PyMemoryBudget { waiting } cut { waiting });

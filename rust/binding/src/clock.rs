@@ -2,6 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::collected::Refers;
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -83,11 +84,13 @@ impl Clock {
             Clock::Python(clock) => Clock::Python(clock.clone_ref(py)),
         }
     }
+}
 
-    pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+impl Refers for Clock {
+    fn show(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         match self {
             Clock::Wall | Clock::Monotonic => Ok(()),
-            Clock::Python(clock) => visit.call(clock),
+            Clock::Python(clock) => clock.show(visit),
         }
     }
 }

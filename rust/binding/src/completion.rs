@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use pyo3::{PyTraverseError, PyVisit, intern};
 
+use crate::collected::Refers;
 use crate::fetching::PyShareFetching;
 use crate::gathering::{Part, PyPart};
 use crate::produced::PyProduced;
@@ -143,18 +144,19 @@ impl Completion {
         };
         self.end(py, ended).or_else(|error| name.failed(py, error))
     }
+}
 
-    /// Shows what it holds to the collector.
-    pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+impl Refers for Completion {
+    fn show(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         match self {
-            Completion::Call(call) => visit.call(call),
-            Completion::Part(part) => part.visit(visit),
-            Completion::Change(change) => change.visit(visit),
-            Completion::Append(batch) => visit.call(batch),
-            Completion::Ticket(ticket) => visit.call(ticket),
-            Completion::Batch(produced, _) => visit.call(produced),
-            Completion::Slot(slot) => visit.call(slot),
-            Completion::Fetch(fetching) => visit.call(fetching),
+            Completion::Call(call) => call.show(visit),
+            Completion::Part(part) => part.show(visit),
+            Completion::Change(change) => change.show(visit),
+            Completion::Append(batch) => batch.show(visit),
+            Completion::Ticket(ticket) => ticket.show(visit),
+            Completion::Batch(produced, _) => produced.show(visit),
+            Completion::Slot(slot) => slot.show(visit),
+            Completion::Fetch(fetching) => fetching.show(visit),
         }
     }
 }

@@ -15,6 +15,7 @@ use sharecore_wire::{Header, Input, read_header};
 
 use crate::asked::Asked;
 use crate::checks::PyChecks;
+use crate::collected::{Refers, collected};
 use crate::finishing::Finishing;
 use crate::large::PyWritten;
 use crate::layout::PyLayout;
@@ -38,6 +39,14 @@ pub(crate) struct Route {
     /// The codec, for those parts of Python that write an answer themselves.
     messages: Py<PyAny>,
     handle: Handle,
+}
+
+/// An answer on its way has the route as well, but not another reference to what it names.
+impl Refers for Route {
+    fn show(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.messages.show(visit)?;
+        self.handle.show(visit)
+    }
 }
 
 /// Reads requests, has them handled and writes their answers.
@@ -344,23 +353,6 @@ impl PyDispatch {
             Answer::Finishing | Answer::Close(_) => Ok(None),
         }
     }
-
-    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.broker)?;
-        if let Some(share) = &self.share {
-            share.visit(&visit)?;
-        }
-        for route in self.routes.values() {
-            // an answer on its way has the route as well, but not another reference to what it names
-            visit.call(&route.messages)?;
-            route.handle.visit(&visit)?;
-        }
-        Ok(())
-    }
-
-    fn __clear__(&mut self) {
-        self.routes.clear();
-        self.share = None;
-    }
 }
+
+collected!(PyDispatch { broker, share, routes } cut { routes, share });

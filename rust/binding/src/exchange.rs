@@ -5,12 +5,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
-use pyo3::{PyTraverseError, PyVisit, intern};
 
 use crate::answers::{Outgoing, PyAnswerBudget};
 use crate::budget::PyMemoryBudget;
+use crate::collected::collected;
 use crate::dispatch::PyDispatch;
 use crate::intake::Intake;
 use crate::pipeline::charged;
@@ -472,22 +473,6 @@ impl PyExchange {
         }
         exchange.call_method0(python::OWN_WAIT_FOR_ROOM).map(|_| ())
     }
-
-    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.on_frame)?;
-        visit.call(&self.dispatch)?;
-        visit.call(&self.share_session)?;
-        visit.call(&self.transport)?;
-        visit.call(&self.budget)?;
-        visit.call(&self.answers)?;
-        visit.call(&self.now)?;
-        self.slots.iter().try_for_each(|slot| visit.call(slot))
-    }
-
-    fn __clear__(&mut self) {
-        self.transport = None;
-        self.share_session = None;
-        self.slots.clear();
-    }
 }
+
+collected!(PyExchange { on_frame, dispatch, share_session, transport, budget, answers, now, slots } cut { transport, share_session, slots });

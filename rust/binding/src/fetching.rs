@@ -3,10 +3,11 @@
 //! Acknowledgements begin first; the fetch goes on while they become durable, and the answer leaves when both have ended.
 //! No borrow of an object is held while Python runs, which may come back to the same object.
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use pyo3::{PyTraverseError, PyVisit, intern};
 
+use crate::collected::collected;
 use crate::gather::PyPartitionFetch;
 use crate::gathering::{Part, PyGather};
 use crate::leader::PyLeader;
@@ -237,24 +238,6 @@ impl PyShareFetching {
         }
         Ok(())
     }
-
-    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.cluster)?;
-        visit.call(&self.listener)?;
-        visit.call(&self.leaders)?;
-        visit.call(&self.session)?;
-        visit.call(&self.gather)?;
-        visit.call(&self.refused)?;
-        self.fetched.iter().try_for_each(|each| visit.call(each))?;
-        visit.call(&self.fetch)?;
-        self.part.as_ref().map_or(Ok(()), |part| part.visit(&visit))
-    }
-
-    fn __clear__(&mut self) {
-        self.fetched.clear();
-        self.fetch = None;
-        self.part = None;
-        self.refused = None;
-    }
 }
+
+collected!(PyShareFetching { cluster, listener, leaders, session, gather, refused, fetched, fetch, part } cut { fetched, fetch, part, refused });

@@ -10,6 +10,7 @@ use pyo3::{PyTraverseError, PyVisit};
 use sharecore_wire::Header;
 
 use crate::asked::{LaterContext, context_of};
+use crate::collected::{Refers, collected};
 use crate::dispatch::{Ending, PyDispatch, Route};
 use crate::python;
 use crate::waiting::PyLater;
@@ -80,14 +81,16 @@ impl Finishing {
             _ => Ok(None),
         }
     }
+}
 
-    pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.dispatch)?;
+impl Refers for Finishing {
+    fn show(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.dispatch.show(visit)?;
         match &self.context {
-            LaterContext::Made(context) => visit.call(context)?,
-            LaterContext::Of { connection, .. } => visit.call(connection)?,
+            LaterContext::Made(context) => context.show(visit)?,
+            LaterContext::Of { connection, .. } => connection.show(visit)?,
         }
-        visit.call(&self.meter)
+        self.meter.show(visit)
     }
 }
 
@@ -106,9 +109,6 @@ impl PyFinish {
     fn __call__<'py>(&self, done: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyList>>> {
         self.0.frame(done)
     }
-
-    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.0.visit(&visit)
-    }
 }
+
+collected!(PyFinish { 0 });

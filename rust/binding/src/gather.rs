@@ -1,13 +1,14 @@
 //! `PartitionFetch`, and what a share fetch gets out of the partitions that it looks at.
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
-use pyo3::{PyTraverseError, PyVisit, intern};
 use sharecore_engine::Acquired;
 use sharecore_lease::Wish;
 use sharecore_share::{Given, Limits, Partitions, Ration, Readiness};
 
 use crate::codes::OFFSET_OUT_OF_RANGE;
+use crate::collected::collected;
 use crate::convert::span;
 use crate::error::kafka_error_in;
 use crate::leader::PyLeader;
@@ -51,13 +52,9 @@ impl PyPartitionFetch {
     fn acquired<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         PyList::new(py, self.acquired.iter().map(span))
     }
-
-    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.partition)?;
-        visit.call(&self.error)
-    }
 }
+
+collected!(PyPartitionFetch { partition, error });
 
 /// Leaders, in the order of a session, and what a fetch gets out of them.
 pub(crate) struct Leaders<'l, 'py, L> {

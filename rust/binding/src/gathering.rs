@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use pyo3::{PyTraverseError, PyVisit, intern};
 
+use crate::collected::{Refers, collected};
 use crate::error::{drop_traceback, kafka_error_in};
 use crate::fetching::PyShareFetching;
 use crate::python;
@@ -37,12 +38,14 @@ impl Answerer {
             }
         }
     }
+}
 
-    fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+impl Refers for Answerer {
+    fn show(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         match self {
-            Answerer::Call(call) => visit.call(call),
-            Answerer::Acknowledged(answer) => visit.call(answer),
-            Answerer::Fetched(fetching) => visit.call(fetching),
+            Answerer::Call(call) => call.show(visit),
+            Answerer::Acknowledged(answer) => answer.show(visit),
+            Answerer::Fetched(fetching) => fetching.show(visit),
         }
     }
 }
@@ -51,6 +54,18 @@ impl Answerer {
 enum Then {
     Call(Py<PyAny>),
     Answer(Py<PyLater>, Answerer),
+}
+
+impl Refers for Then {
+    fn show(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match self {
+            Then::Call(call) => call.show(visit),
+            Then::Answer(later, answerer) => {
+                later.show(visit)?;
+                answerer.show(visit)
+            }
+        }
+    }
 }
 
 impl Then {
@@ -109,9 +124,11 @@ impl Part {
         let outcome = outcome.unwrap_or_else(|| py.None());
         PyGather::end(self.gather.bind(py), self.place, outcome)
     }
+}
 
-    pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.gather)
+impl Refers for Part {
+    fn show(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.gather.show(visit)
     }
 }
 
@@ -254,30 +271,9 @@ impl PyGather {
     fn promise(gather: &Bound<'_, Self>, later: Py<PyLater>, answer: Py<PyAny>) -> PyResult<()> {
         Self::answer(gather, later, Answerer::Call(answer))
     }
-
-    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        for (name, outcome) in &self.outcomes {
-            visit.call(name)?;
-            visit.call(outcome)?;
-        }
-        match &self.then {
-            Some(Then::Call(call)) => visit.call(call)?,
-            Some(Then::Answer(later, answerer)) => {
-                visit.call(later)?;
-                answerer.visit(&visit)?;
-            }
-            None => {}
-        }
-        visit.call(&self.lingering)
-    }
-
-    fn __clear__(&mut self) {
-        self.outcomes.clear();
-        self.then = None;
-        self.lingering = None;
-    }
 }
+
+collected!(PyGather { outcomes, then, lingering } cut { outcomes, then, lingering });
 
 /// What an operation of Python's calls when it ends; later calls are passed over.
 #[pyclass(name = "Part", module = "sharecore._core")]
@@ -290,13 +286,6 @@ impl PyPart {
         let taken = part.borrow_mut().0.take();
         taken.map_or(Ok(()), |taken| taken.end(part.py(), outcome))
     }
-
-    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.0.as_ref().map_or(Ok(()), |part| part.visit(&visit))
-    }
-
-    fn __clear__(&mut self) {
-        self.0 = None;
-    }
 }
+
+collected!(PyPart { 0 } cut { 0 });

@@ -2,9 +2,9 @@
 
 use pyo3::prelude::*;
 use pyo3::types::PyList;
-use pyo3::{PyTraverseError, PyVisit};
 use sharecore_wire::{Input, Malformed, count_entries};
 
+use crate::collected::collected;
 use crate::layout::PyLayout;
 
 /// A smaller request has few entries.
@@ -56,10 +56,6 @@ impl PyWritten {
     fn new(message: Py<PyAny>, parts: Py<PyList>) -> Self {
         Self { message, parts }
     }
-
-    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.message)?;
-        visit.call(&self.parts)
-    }
 }
+
+collected!(PyWritten { message, parts });

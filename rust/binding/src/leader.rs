@@ -5,15 +5,16 @@
 use std::sync::Arc;
 
 use pyo3::exceptions::PyAttributeError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PySet, PyTuple};
-use pyo3::{PyTraverseError, PyVisit, intern};
 use sharecore_lease::Admitted;
 use sharecore_share::{Alarm, Writes};
 
 use crate::bounds::PyGroupBounds;
 use crate::clock::Clock;
 use crate::codes::NOT_LEADER_OR_FOLLOWER;
+use crate::collected::collected;
 use crate::completion::Completion;
 use crate::convert::acknowledgements;
 use crate::error::{kafka_error, kafka_error_in};
@@ -444,32 +445,6 @@ impl PyLeader {
     pub(crate) fn _freed(leader: &Bound<'_, Self>) -> PyResult<()> {
         Self::bounds(leader).map_or(Ok(()), |bounds| PyGroupBounds::more(&bounds))
     }
-
-    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.engine)?;
-        visit.call(&self.bounds)?;
-        visit.call(&self.error)?;
-        visit.call(&self.timer)?;
-        visit.call(&self.log)?;
-        visit.call(&self.leasing)?;
-        visit.call(&self.config)?;
-        if let Some(clock) = &self.clock {
-            clock.visit(&visit)?;
-        }
-        if let Some(slot) = &self.slot {
-            slot.visit(&visit)?;
-        }
-        visit.call(&self.interested)?;
-        visit.call(&self.holders)
-    }
-
-    fn __clear__(&mut self) {
-        self.engine = None;
-        self.error = None;
-        self.timer = None;
-        self.log = None;
-        self.leasing = None;
-        self.slot = None;
-    }
 }
+
+collected!(PyLeader { engine, bounds, error, timer, log, leasing, config, clock, slot, interested, holders } cut { engine, error, timer, log, leasing, slot });

@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
-use pyo3::{PyTraverseError, PyVisit, intern};
 use smallvec::SmallVec;
 
 use crate::codes::{INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_NOT_FOUND};
+use crate::collected::collected;
 use crate::error::kafka_error;
 use crate::leader::PyLeader;
 use crate::python;
@@ -131,19 +132,9 @@ impl PyLeaders {
     ) -> PyResult<Option<Bound<'py, PyLeader>>> {
         Self::found(leaders, group_id, topic_id, partition)
     }
-
-    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        let mut recent = self.recent.values().flatten();
-        recent.try_for_each(|(_, leader)| visit.call(leader))?;
-        visit.call(&self.leaders)?;
-        visit.call(&self.configs)
-    }
-
-    fn __clear__(&mut self) {
-        self.recent.clear();
-    }
 }
+
+collected!(PyLeaders { recent, leaders, configs } cut { recent });
 
 /// Share sessions. `sharecore.session.ShareSessionCache` has them.
 #[pyclass(name = "Sessions", module = "sharecore._core", subclass)]
@@ -207,12 +198,9 @@ impl PySessions {
         Self::go_on(&session, epoch)?;
         Ok(session)
     }
-
-    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.sessions)
-    }
 }
+
+collected!(PySessions { sessions });
 
 /// The epoch that follows.
 #[pyfunction]

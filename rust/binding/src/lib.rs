@@ -11,6 +11,7 @@ mod checks;
 mod cleaner;
 mod clock;
 mod codes;
+mod collected;
 mod columns;
 mod combine;
 mod completion;

@@ -1,9 +1,10 @@
 //! `LogOffsets` and `LogAccess`: where a log begins and ends, and how a share partition reads it.
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use pyo3::{PyTraverseError, PyVisit, intern};
 
+use crate::collected::collected;
 use crate::python;
 use crate::tickets::PyStoredLog;
 
@@ -92,9 +93,6 @@ impl PyLogAccess {
     fn new(_args: &Bound<'_, PyTuple>, _rest: Option<&Bound<'_, PyDict>>) -> Self {
         Self::default()
     }
-
-    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.stored)
-    }
 }
+
+collected!(PyLogAccess { stored });

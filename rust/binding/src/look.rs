@@ -4,11 +4,12 @@
 
 use std::collections::HashSet;
 
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::{PyTraverseError, PyVisit, intern};
 use sharecore_share::{Limits, Look, Seen, Walk};
 
 use crate::bounds::PyGroupBounds;
+use crate::collected::collected;
 use crate::error::kafka_error_in;
 use crate::exchange::PyExchange;
 use crate::gather::{Order, PyPartitionFetch, gather};
@@ -391,13 +392,12 @@ impl PyShareLook {
         let is_late = look.borrow().inner.is_late_at_once(max_wait_ms);
         Self::look(look, is_late)
     }
-
-    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.session)?;
-        visit.call(&self.exchange)?;
-        visit.call(&self.bounded_by)?;
-        let mut leaders = self.found.iter().chain(&self.failed);
-        leaders.try_for_each(|leader| visit.call(leader))
-    }
 }
+
+collected!(PyShareLook {
+    session,
+    exchange,
+    bounded_by,
+    found,
+    failed
+});

@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use pyo3::{PyTraverseError, PyVisit};
 use sharecore_produce::{
     Refused, TopicName, any_transactional, each_once, has_zstd, is_transactional, topics,
 };
 use sharecore_wire::typed::produce::ProduceRequest;
 
 use crate::asked::Asked;
+use crate::collected::collected;
 use crate::exchange::PyExchange;
 use crate::produce_append::{ProducedBatch, Target, Transaction};
 use crate::produce_check::check_apart;
@@ -340,20 +340,6 @@ impl PyProduce {
         };
         drop(known); // objects of Python, whose end may come back here
     }
-
-    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        let asked = [&self.now_ms, &self.places, &self.in_turns];
-        for each in asked.into_iter().chain([&self.admit, &self.may_begin]) {
-            visit.call(each)?;
-        }
-        for target in self.known.values().flat_map(HashMap::values) {
-            visit.call(&target.log)?;
-        }
-        Ok(())
-    }
-
-    fn __clear__(&mut self) {
-        self.known.clear();
-    }
 }
+
+collected!(PyProduce { now_ms, places, in_turns, admit, may_begin, known } cut { known });

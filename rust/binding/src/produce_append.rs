@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use pyo3::{PyTraverseError, PyVisit, intern};
 use sharecore_produce::{Appended, Refused};
 use sharecore_store::{Incoming, Refusal};
 
+use crate::collected::Refers;
 use crate::completion::Completion;
 use crate::error::kafka_error_in;
 use crate::log_offsets;
@@ -20,6 +21,12 @@ use crate::tickets::PyStoredLog;
 pub(crate) struct Target {
     pub(crate) log: Py<PyAny>,
     pub(crate) stored: Py<PyStoredLog>,
+}
+
+impl Refers for Target {
+    fn show(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.log.show(visit)
+    }
 }
 
 impl Target {

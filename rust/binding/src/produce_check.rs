@@ -5,9 +5,9 @@ use std::mem;
 use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
-use pyo3::{PyTraverseError, PyVisit};
 use sharecore_store::{Incoming, Refusal};
 
+use crate::collected::collected;
 use crate::exchange::{CHECK, PyExchange};
 use crate::produce_append::ProducedBatch;
 use crate::produce_refused::failure;
@@ -167,17 +167,6 @@ impl PyChecked {
         }
         Ok(())
     }
-
-    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.admit)?;
-        visit.call(&self.produced)?;
-        visit.call(&self.later)?;
-        visit.call(&self.exchange)
-    }
-
-    fn __clear__(&mut self) {
-        self.exchange = None;
-        self.batches.clear();
-    }
 }
+
+collected!(PyChecked { admit, produced, later, exchange } cut { exchange, batches });

@@ -6,14 +6,15 @@ use std::mem;
 use std::ops::Range;
 
 use pyo3::exceptions::{PyIndexError, PyRuntimeError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use pyo3::{PyTraverseError, PyVisit, intern};
 use sharecore_produce::{Batches, TopicName, any_transactional, each_once, has_zstd, topics};
 use sharecore_wire::typed::Message;
 use sharecore_wire::typed::produce::ProduceRequest;
 use sharecore_wire::{Input, Malformed};
 
+use crate::collected::collected;
 use crate::exchange::PyExchange;
 use crate::produce::{Appender, One, PyProduce, Terms};
 use crate::produce_places::{Places, named};
@@ -271,16 +272,6 @@ impl PyProduceWork {
             .appender
             .answer(py, remaining.contents.acks, exchange)
     }
-
-    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.produce)?;
-        visit.call(&self.context)?;
-        visit.call(&self.exchange)
-    }
-
-    fn __clear__(&mut self) {
-        self.remaining = None;
-        self.exchange = None;
-    }
 }
+
+collected!(PyProduceWork { produce, context, exchange } cut { remaining, exchange });

@@ -10,6 +10,7 @@ use sharecore_wire::typed::share_acknowledge::ShareAcknowledgeRequest;
 use sharecore_wire::typed::share_fetch::ShareFetchRequest;
 
 use crate::acknowledging::PyShareAcknowledge;
+use crate::collected::Refers;
 use crate::large::entries_of_large;
 use crate::layout::PyLayout;
 use crate::produce::PyProduce;
@@ -55,13 +56,15 @@ impl Handle {
             Handle::ShareFetch(_) | Handle::ShareAcknowledge(_) => None,
         }
     }
+}
 
-    pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+impl Refers for Handle {
+    fn show(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         match self {
-            Handle::Python(handle) => visit.call(handle),
-            Handle::Produce(handle) => visit.call(handle),
-            Handle::ShareFetch(handle) => visit.call(handle),
-            Handle::ShareAcknowledge(handle) => visit.call(handle),
+            Handle::Python(handle) => handle.show(visit),
+            Handle::Produce(handle) => handle.show(visit),
+            Handle::ShareFetch(handle) => handle.show(visit),
+            Handle::ShareAcknowledge(handle) => handle.show(visit),
         }
     }
 }

@@ -4,11 +4,12 @@
 
 use std::collections::HashMap;
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PySet, PyString, PyTuple};
-use pyo3::{PyTraverseError, PyVisit, intern};
 use sharecore_share::{Session, Walk};
 
+use crate::collected::collected;
 use crate::leader::PyLeader;
 use crate::python;
 use crate::uuids::{PartitionId, partition_id, partition_tuple};
@@ -306,19 +307,6 @@ impl PyShareSession {
         }
         Ok(())
     }
-
-    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.connection)?;
-        visit.call(&self.fetches)?;
-        self.offered.iter().try_for_each(|each| visit.call(each))?;
-        let mut leaders = self.inner.leaders().chain(self.known.values());
-        leaders.try_for_each(|leader| visit.call(leader))
-    }
-
-    fn __clear__(&mut self) {
-        self.inner = Session::default();
-        self.known.clear();
-        self.offered.clear();
-    }
 }
+
+collected!(PyShareSession { connection, fetches, offered, inner, known } cut { inner, known, offered });

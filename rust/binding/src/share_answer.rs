@@ -3,14 +3,15 @@
 //! No borrow of an object is held while Python runs, which may come back to the same object.
 
 use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
-use pyo3::{PyTraverseError, PyVisit, intern};
 use sharecore_share::{Answer, Node, Refusal, is_unwritten, redirects};
 use sharecore_wire::Sink;
 use sharecore_wire::typed::Message;
 use sharecore_wire::typed::share_fetch::AcquiredRecords;
 
+use crate::collected::collected;
 use crate::error::kafka_error_in;
 use crate::gather::PyPartitionFetch;
 use crate::gathering::PyGather;
@@ -302,9 +303,6 @@ impl PyShareAnswer {
         answer.borrow_mut().told.throttle_time_ms = throttle_time_ms;
         answer.clone().unbind()
     }
-
-    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.cluster)
-    }
 }
+
+collected!(PyShareAnswer { cluster });

@@ -6,9 +6,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use pyo3::{PyTraverseError, PyVisit, intern};
 use sharecore_share::{Claim, Invalid, Wanted};
 use sharecore_wire::typed::share_fetch::ShareFetchRequest;
 
@@ -16,6 +16,7 @@ use crate::acknowledging::acknowledge;
 use crate::asked;
 use crate::checks::{FEATURES, LEADERS, RIGHTS};
 use crate::codes::INVALID_REQUEST;
+use crate::collected::collected;
 use crate::completion::Completion;
 use crate::error::{kafka_error, kafka_error_in};
 use crate::fetching::PyShareFetching;
@@ -313,10 +314,6 @@ impl PyShareFetch {
     fn new(check: Py<PyAny>, may_read: Py<PyAny>, _args: &Bound<'_, PyTuple>) -> Self {
         Self { check, may_read }
     }
-
-    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.check)?;
-        visit.call(&self.may_read)
-    }
 }
+
+collected!(PyShareFetch { check, may_read });

@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 use pyo3::{PyTraverseError, PyVisit, intern};
 
+use crate::collected::Refers;
 use crate::exchange::PyExchange;
 use crate::leaders::{PyLeaders, PySessions};
 use crate::python;
@@ -62,12 +63,14 @@ impl ShareServices {
         }
         Ok(session)
     }
+}
 
-    pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.share)?;
-        visit.call(&self.leaders)?;
-        visit.call(&self.sessions)?;
-        visit.call(&self.timeouts)?;
-        visit.call(&self.cluster)
+impl Refers for ShareServices {
+    fn show(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.share.show(visit)?;
+        self.leaders.show(visit)?;
+        self.sessions.show(visit)?;
+        self.timeouts.show(visit)?;
+        self.cluster.show(visit)
     }
 }

@@ -6,6 +6,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyList;
 use pyo3::{PyTraverseError, PyVisit};
 
+use crate::collected::{Refers, collected};
 use crate::exchange::PyExchange;
 use crate::finishing::{Finishing, PyFinish};
 use crate::python;
@@ -50,11 +51,13 @@ impl Finish {
             Finish::Frame(finishing) => Ok(finishing.frame(future)?.map(Bound::unbind)),
         }
     }
+}
 
-    pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+impl Refers for Finish {
+    fn show(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         match self {
-            Finish::Call(call) => visit.call(call),
-            Finish::Frame(finishing) => finishing.visit(visit),
+            Finish::Call(call) => call.show(visit),
+            Finish::Frame(finishing) => finishing.show(visit),
         }
     }
 }
@@ -100,18 +103,9 @@ impl PyPending {
         self.finish = Some(Finish::Call(call.clone_ref(py)));
         Ok(call)
     }
-
-    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.future)?;
-        let finish = self.finish.as_ref();
-        finish.map_or(Ok(()), |finish| finish.visit(&visit))
-    }
-
-    fn __clear__(&mut self) {
-        self.finish = None;
-    }
 }
+
+collected!(PyPending { future, finish } cut { finish });
 
 /// What a request is answered with.
 pub(crate) enum Answer {
@@ -123,6 +117,24 @@ pub(crate) enum Answer {
     Ready(Option<Py<PyList>>),
     /// The connection closes here.
     Close(String),
+}
+
+impl Default for Answer {
+    fn default() -> Self {
+        Self::Ready(None)
+    }
+}
+
+impl Refers for Answer {
+    fn show(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match self {
+            Answer::Pending(future, finish) => {
+                future.show(visit)?;
+                finish.show(visit)
+            }
+            Answer::Finishing | Answer::Ready(_) | Answer::Close(_) => Ok(()),
+        }
+    }
 }
 
 impl Answer {
@@ -197,18 +209,6 @@ impl PySlot {
     fn __call__(slot: &Bound<'_, Self>, future: &Bound<'_, PyAny>) -> PyResult<()> {
         Self::ended(slot, future)
     }
-
-    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.exchange)?;
-        if let Answer::Pending(future, finish) = &self.answer {
-            visit.call(future)?;
-            finish.visit(&visit)?;
-        }
-        Ok(())
-    }
-
-    fn __clear__(&mut self) {
-        self.answer = Answer::Ready(None);
-    }
 }
+
+collected!(PySlot { exchange, answer } cut { answer });

@@ -1,9 +1,10 @@
 //! `StagedBatch`: records that go into a coordinator's topic together.
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
-use pyo3::{PyTraverseError, PyVisit, intern};
 
+use crate::collected::collected;
 use crate::completion::Completion;
 use crate::python;
 use crate::staging::PyStaging;
@@ -69,23 +70,6 @@ impl PyStagedBatch {
             .extract()?;
         Self::append_ended(batch, error, 1)
     }
-
-    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.staging)?;
-        visit.call(&self.producer)?;
-        visit.call(&self.records)?;
-        let mut called = self.waiting.iter().chain(&self.ended);
-        called.try_for_each(|each| each.visit(&visit))?;
-        let mut placed = self.placed.iter();
-        placed.try_for_each(|(_, call)| visit.call(call))?;
-        visit.call(&self.error)
-    }
-
-    fn __clear__(&mut self) {
-        self.waiting.clear();
-        self.ended.clear();
-        self.placed.clear();
-        self.error = None;
-    }
 }
+
+collected!(PyStagedBatch { staging, producer, records, waiting, ended, placed, error } cut { waiting, ended, placed, error });

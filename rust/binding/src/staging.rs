@@ -5,11 +5,12 @@
 
 use std::collections::VecDeque;
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
-use pyo3::{PyTraverseError, PyVisit, intern};
 
 use crate::clock::Clock;
+use crate::collected::collected;
 use crate::completion::{Completion, Ended, settle_all};
 use crate::python;
 use crate::staged_batch::PyStagedBatch;
@@ -444,25 +445,6 @@ impl PyStaging {
         writes.call_method(py, intern!(py, python::ADD), asked, Some(&how))?;
         settle_all(py, waiting, Ended::Write(error))
     }
-
-    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.log)?;
-        visit.call(&self.timers)?;
-        self.clock.visit(&visit)?;
-        visit.call(&self.tell_sent)?;
-        visit.call(&self.writes)?;
-        let batches = self.staged.iter().chain(&self.sent).chain(&self.lost);
-        let mut batches = batches.chain(&self.unanswered);
-        batches.try_for_each(|batch| visit.call(batch))?;
-        visit.call(&self.error)
-    }
-
-    fn __clear__(&mut self) {
-        self.staged.clear();
-        self.sent.clear();
-        self.lost.clear();
-        self.unanswered.clear();
-        self.error = None;
-    }
 }
+
+collected!(PyStaging { log, timers, clock, tell_sent, writes, staged, sent, lost, unanswered, error } cut { staged, sent, lost, unanswered, error });

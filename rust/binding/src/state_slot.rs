@@ -7,6 +7,7 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 use pyo3::{PyTraverseError, PyVisit, intern};
 
 use crate::clock::Clock;
+use crate::collected::Refers;
 use crate::completion::Completion;
 use crate::python;
 use crate::staging::PyStaging;
@@ -74,15 +75,17 @@ impl StateSlot {
         self.shard.call_method(py, append, asked, Some(&how))?;
         Ok(())
     }
+}
 
-    pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.shard)?;
-        visit.call(&self.state)?;
-        visit.call(&self.content)?;
-        visit.call(&self.staging)?;
+impl Refers for StateSlot {
+    fn show(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.shard.show(visit)?;
+        self.state.show(visit)?;
+        self.content.show(visit)?;
+        self.staging.show(visit)?;
         if let Some((check, _)) = &self.owner_check {
-            visit.call(check)?;
+            check.show(visit)?;
         }
-        self.clock.visit(visit)
+        self.clock.show(visit)
     }
 }

@@ -4,12 +4,13 @@
 
 use std::sync::Arc;
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use pyo3::{PyTraverseError, PyVisit, intern};
 
 use crate::clock::Clock;
 use crate::codes::INVALID_REQUEST;
+use crate::collected::collected;
 use crate::completion::Completion;
 use crate::error::kafka_error;
 use crate::python;
@@ -135,9 +136,6 @@ impl PyStates {
         }
         slot.write(py, write.get(), done)
     }
-
-    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.routes)
-    }
 }
+
+collected!(PyStates { routes });

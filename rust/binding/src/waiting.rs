@@ -4,8 +4,8 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
-use pyo3::{PyTraverseError, PyVisit};
 
+use crate::collected::collected;
 use crate::completion::{Completion, Ended, call_logged, settle_all};
 use crate::python;
 
@@ -121,22 +121,9 @@ impl PyLater {
     fn add_done_callback(later: &Bound<'_, Self>, callback: Py<PyAny>) -> PyResult<()> {
         Self::when_done(later, Completion::Call(callback))
     }
-
-    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.callbacks
-            .iter()
-            .try_for_each(|each| each.visit(&visit))?;
-        visit.call(&self.error)?;
-        visit.call(&self.value)
-    }
-
-    fn __clear__(&mut self) {
-        self.callbacks.clear();
-        self.error = None;
-        self.value = None;
-    }
 }
+
+collected!(PyLater { callbacks, error, value } cut { callbacks, error, value });
 
 /// A write on its way to the disk.
 #[pyclass(name = "Ticket", module = "sharecore._core", subclass)]
@@ -201,17 +188,6 @@ impl PyTicket {
         };
         settle_all(ticket.py(), callbacks, Ended::Ticket(ticket))
     }
-
-    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.callbacks
-            .iter()
-            .try_for_each(|each| each.visit(&visit))?;
-        visit.call(&self.error)
-    }
-
-    fn __clear__(&mut self) {
-        self.callbacks.clear();
-        self.error = None;
-    }
 }
+
+collected!(PyTicket { callbacks, error } cut { callbacks, error });

@@ -2,10 +2,11 @@
 //!
 //! No borrow of an object is held while Python runs, which may come back to the same object.
 
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::{PyTraverseError, PyVisit, intern};
 use sharecore_share::{Deadlines, Due};
 
+use crate::collected::collected;
 use crate::completion::Named;
 use crate::fetching::PyShareFetching;
 use crate::leader::PyLeader;
@@ -113,21 +114,9 @@ impl PyTimeouts {
         }
         Ok(())
     }
-
-    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.now_ms)?;
-        visit.call(&self.call_later)?;
-        visit.call(&self.timer)?;
-        let mut fetches = self.fetches.iter();
-        fetches.try_for_each(|fetch| visit.call(fetch))
-    }
-
-    fn __clear__(&mut self) {
-        self.fetches.clear();
-        self.timer = None;
-    }
 }
+
+collected!(PyTimeouts { now_ms, call_later, timer, fetches } cut { fetches, timer });
 
 /// Gathers records for one member once there are enough.
 #[pyclass(name = "WaitingShareFetch", module = "sharecore._core")]
@@ -298,11 +287,10 @@ impl PyWaitingShareFetch {
         fetch.borrow_mut().has_loaded = false;
         Self::again(fetch).map(|_| ())
     }
-
-    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.look)?;
-        visit.call(&self.timeouts)?;
-        visit.call(&self.ended)
-    }
 }
+
+collected!(PyWaitingShareFetch {
+    look,
+    timeouts,
+    ended
+});

@@ -7,6 +7,7 @@ use pyo3::{PyTraverseError, PyVisit, intern};
 use sharecore_engine::RecordState;
 
 use crate::bounds::PyGroupBounds;
+use crate::collected::{Refers, collected};
 use crate::completion::{Completion, Ended};
 use crate::gathering::Part;
 use crate::leader::PyLeader;
@@ -84,11 +85,13 @@ impl Change {
         PyLeader::wake_interested(leader)?;
         PyLeader::_freed(leader)
     }
+}
 
-    pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.leader)?;
-        visit.call(&self.engine)?;
-        self.done.as_ref().map_or(Ok(()), |done| done.visit(visit))
+impl Refers for Change {
+    fn show(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.leader.show(visit)?;
+        self.engine.show(visit)?;
+        self.done.as_ref().map_or(Ok(()), |done| done.show(visit))
     }
 }
 
@@ -120,17 +123,9 @@ impl PyWritten {
     fn __call__<'py>(written: &Bound<'py, Self>, error: Option<Bound<'py, PyAny>>) -> PyResult<()> {
         Self::end(written, error)
     }
-
-    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        let change = self.0.as_ref();
-        change.map_or(Ok(()), |change| change.visit(&visit))
-    }
-
-    fn __clear__(&mut self) {
-        self.0 = None;
-    }
 }
+
+collected!(PyWritten { 0 } cut { 0 });
 
 /// Whether none of those that are notified when a write has ended needs it soon; `log` hurries when one does, later.
 pub(crate) fn lingers(waiting: &[Completion], log: &Bound<'_, PyAny>) -> PyResult<bool> {

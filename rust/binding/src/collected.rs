@@ -1,0 +1,136 @@
+//! What Python's collector of cycles is told of objects that refer to others: `collected!` names the fields that do.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::hash::BuildHasher;
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::{PyTraverseError, PyVisit};
+use sharecore_share::{Deadlines, Session};
+use smallvec::{Array, SmallVec};
+
+use crate::leader::PyLeader;
+use crate::uuids::PartitionId;
+
+/// What may refer to Python's objects.
+pub(crate) trait Refers {
+    /// Shows the collector each reference that this has.
+    fn show(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError>;
+}
+
+impl<T> Refers for Py<T> {
+    fn show(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(self)
+    }
+}
+
+/// What stands beside a reference and is none.
+macro_rules! plain {
+    ($($number:ty),*) => {
+        $(impl Refers for $number {
+            fn show(&self, _visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+                Ok(())
+            }
+        })*
+    };
+}
+
+plain!(usize, u64, str);
+
+impl<T: Refers + ?Sized> Refers for Box<T> {
+    fn show(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        (**self).show(visit)
+    }
+}
+
+/// The one holder that is asked has it to itself, as far as the collector knows.
+impl<T: Refers + ?Sized> Refers for Arc<T> {
+    fn show(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        (**self).show(visit)
+    }
+}
+
+impl<A: Refers, B: Refers> Refers for (A, B) {
+    fn show(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.0.show(visit)?;
+        self.1.show(visit)
+    }
+}
+
+impl<T: Refers> Refers for Option<T> {
+    fn show(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.iter().try_for_each(|each| each.show(visit))
+    }
+}
+
+impl<T: Refers> Refers for Vec<T> {
+    fn show(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.iter().try_for_each(|each| each.show(visit))
+    }
+}
+
+impl<A: Array> Refers for SmallVec<A>
+where
+    A::Item: Refers,
+{
+    fn show(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.iter().try_for_each(|each| each.show(visit))
+    }
+}
+
+impl<T: Refers> Refers for VecDeque<T> {
+    fn show(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.iter().try_for_each(|each| each.show(visit))
+    }
+}
+
+impl<K, V: Refers, S: BuildHasher> Refers for HashMap<K, V, S> {
+    fn show(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.values().try_for_each(|each| each.show(visit))
+    }
+}
+
+impl<K, V: Refers> Refers for BTreeMap<K, V> {
+    fn show(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.values().try_for_each(|each| each.show(visit))
+    }
+}
+
+impl<T: Refers> Refers for Deadlines<T> {
+    fn show(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.iter().try_for_each(|each| each.show(visit))
+    }
+}
+
+impl Refers for Session<PartitionId, Py<PyLeader>> {
+    fn show(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.leaders().try_for_each(|leader| leader.show(visit))
+    }
+}
+
+/// Has the collector ask objects of a class for what their fields refer to, and break cycles at those that are `cut`: they
+/// are as new then.
+macro_rules! collected {
+    ($class:ty { $($field:tt),* $(,)? }) => {
+        #[pyo3::pymethods]
+        impl $class {
+            #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
+            fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
+                $($crate::collected::Refers::show(&self.$field, &visit)?;)*
+                Ok(())
+            }
+        }
+    };
+    ($class:ty { $($field:tt),* $(,)? } cut { $($cut:tt),* $(,)? }) => {
+        $crate::collected::collected!($class { $($field),* });
+
+        #[pyo3::pymethods]
+        impl $class {
+            fn __clear__(&mut self) {
+                $(self.$cut = Default::default();)*
+            }
+        }
+    };
+}
+
+pub(crate) use collected;
