@@ -459,14 +459,15 @@ class Leader:
         """Changes that are not durable yet."""
 
     @property
-    def _interested(self) -> dict[ShareSession, None]:
-        """Who is told, once, when there may be something to acquire, longest waiting first; or when the
-        leader has ended.
-        """
+    def _interested(self) -> list[ShareSession]:
+        """Who is told, once, when there may be something to acquire, longest waiting first."""
 
     @property
-    def _holders(self) -> set[ShareSession]:
-        """Who is told when the leader has ended."""
+    def _told(self) -> list[ShareSession]:
+        """Who is told when the leader has ended: those who wait, and others behind them."""
+
+    def _take_told(self) -> list[ShareSession]:
+        """Take out and return who is told when the leader has ended."""
 
     def wake(self) -> None:
         """Tells those who want to know, longest waiting first, until nothing is left to acquire."""
@@ -1032,9 +1033,6 @@ class StagedBatch:
         """Of the transaction that they are part of."""
     @property
     def records(self) -> list[tuple[bytes, bytes | None]]: ...
-    @property
-    def due_ms(self) -> int:
-        """When whoever waits is answered at the latest."""
     def wait(self, done: Callable[..., object]) -> None:
         """Has somebody told how it ends."""
     def __call__(self, ticket: Any) -> None:
@@ -1076,6 +1074,8 @@ class Staging:
     @property
     def _oldest(self) -> StagedBatch | None:
         """The first of those that are not answered."""
+    def _overdue(self, now_ms: int) -> StagedBatch | None:
+        """Return the first of those that are not answered, where its time is over."""
     def append(
         self,
         records: Iterable[tuple[bytes, bytes | None]],

@@ -173,7 +173,7 @@ class StagedLog(Staging):
 
     def _time_is_over(self) -> None:
         now_ms = self._monotonic_ms()
-        while (batch := self._oldest) is not None and batch.due_ms <= now_ms:
+        while (batch := self._overdue(now_ms)) is not None:
             logger.error("%s: a write has taken longer than %.1f s", self.name, self._timeout_ms / 1000)
             self._settle(batch, KafkaError(ErrorCode.REQUEST_TIMED_OUT))
         self._arm(now_ms)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sharecore._core import Leader, Partition, Rules
@@ -272,10 +271,7 @@ class SharePartition(Leader):
             self._timer = None
         if self._outbox is not None:
             self._outbox.close()
-        told = [*self._interested, *self._holders]
-        self._interested.clear()
-        self._holders.clear()
-        for each in told:
+        for each in self._take_told():
             each.failed(self)
         self._freed()
 
@@ -292,7 +288,7 @@ class SharePartition(Leader):
     @property
     def busy(self) -> bool:
         """Whether it holds something, or a fetch waits for it."""
-        return self.holds or any(each.waiting for each in chain(self._interested, self._holders))
+        return self.holds or any(each.waiting for each in self._told)
 
     # an engine that has failed is of no more use: this leader ends, and the next request loads the state anew
 

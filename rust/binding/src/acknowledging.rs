@@ -2,26 +2,20 @@
 //!
 //! No borrow of an object is held while Python runs, which may come back to the same object.
 
-use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyDict, PyList, PyString};
 use sharecore_engine::AckBatch;
-use sharecore_share::{
-    Claim, FINAL_EPOCH, INITIAL_EPOCH, Refused, batches_of, last_of_each, refusal,
-};
+use sharecore_share::{Claim, FINAL_EPOCH, INITIAL_EPOCH, Places, batches_of, walk};
 use sharecore_wire::typed::share_acknowledge::ShareAcknowledgeRequest;
 use smallvec::SmallVec;
 
 use crate::asked;
 use crate::checks::{FEATURES, RIGHTS};
-use crate::codes::{
-    INVALID_REQUEST, INVALID_SHARE_SESSION_EPOCH, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_ID,
-    UNKNOWN_TOPIC_OR_PARTITION,
-};
+use crate::codes::{INVALID_SHARE_SESSION_EPOCH, UNKNOWN_TOPIC_OR_PARTITION};
 use crate::collected::collected;
 use crate::completion::Completion;
 use crate::convert::{acknowledgements, tuples};
@@ -34,47 +28,12 @@ use crate::session::PyShareSession;
 use crate::share_answer::PyShareAnswer;
 use crate::share_services::ShareServices;
 use crate::testing::calls_by_name;
-use crate::uuids::partition_tuple;
+use crate::uuids::{PartitionId, partition_tuple};
 use crate::waiting::PyLater;
 
 /// A request with more partitions may name more of them than a session has.
 const FEW: usize = 1000;
 const NOT_HOSTED: &str = "This server does not host this topic-partition.";
-
-/// What is acknowledged of one partition.
-struct Asked<'m, 'a, 'py> {
-    claim: Claim<'m, 'a>,
-    /// Topic id and partition, as Python has them.
-    name: Bound<'py, PyTuple>,
-}
-
-impl<'m, 'a, 'py> Asked<'m, 'a, 'py> {
-    fn of(
-        py: Python<'py>,
-        claim: Claim<'m, 'a>,
-        leader: Option<&Bound<'py, PyLeader>>,
-    ) -> PyResult<Self> {
-        let known = leader.and_then(|leader| leader.borrow().id(py));
-        let name = match known {
-            Some(name) => name.into_bound(py),
-            None => partition_tuple(py, claim.id)?,
-        };
-        Ok(Self { claim, name })
-    }
-
-    fn topic_id(&self) -> PyResult<Bound<'py, PyAny>> {
-        self.name.get_item(0)
-    }
-}
-
-fn code_of(refused: Refused) -> i16 {
-    match refused {
-        Refused::UnknownTopicId => UNKNOWN_TOPIC_ID,
-        Refused::InvalidRequest => INVALID_REQUEST,
-        Refused::TopicAuthorizationFailed => TOPIC_AUTHORIZATION_FAILED,
-        Refused::UnknownTopicOrPartition => UNKNOWN_TOPIC_OR_PARTITION,
-    }
-}
 
 /// Where acknowledgements go, and for whom.
 struct Begin<'a, 'f, 'py> {
@@ -84,15 +43,39 @@ struct Begin<'a, 'f, 'py> {
     leaders: Bound<'py, PyLeaders>,
     /// Whether everybody may do everything.
     is_open: bool,
-    /// What was decided about topics.
-    readable: RefCell<HashMap<[u8; 16], bool>>,
-    /// How many partitions the topic has that was last looked for.
-    counted: Cell<Option<([u8; 16], Option<i64>)>>,
-    /// One error for all that are refused alike.
-    errors: RefCell<HashMap<i16, Py<PyAny>>>,
-    may_renew: bool,
     group: Bound<'py, PyString>,
     member: Bound<'py, PyString>,
+}
+
+impl<'py> Places for Begin<'_, '_, 'py> {
+    type Leader = Bound<'py, PyLeader>;
+    type Error = PyErr;
+
+    fn leader(&mut self, id: PartitionId) -> PyResult<Option<Bound<'py, PyLeader>>> {
+        PyLeaders::find(&self.leaders, &self.group, id)
+    }
+
+    fn partitions(&mut self, topic: [u8; 16]) -> PyResult<Option<i64>> {
+        let py = self.request.py();
+        let known = (topic_id(py, topic)?,);
+        let share = self.share.share.bind(py);
+        let count = share.call_method1(intern!(py, python::PARTITION_COUNT), known)?;
+        count.extract()
+    }
+
+    fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    fn may_read(&mut self, topic: [u8; 16]) -> PyResult<bool> {
+        let asked = (self.request.context()?, topic_id(self.request.py(), topic)?);
+        self.may_read.call1(asked)?.is_truthy()
+    }
+}
+
+/// A topic's id, as Python has it.
+fn topic_id(py: Python<'_>, topic: [u8; 16]) -> PyResult<Bound<'_, PyAny>> {
+    partition_tuple(py, (topic, 0))?.get_item(0)
 }
 
 impl<'a, 'f, 'py> Begin<'a, 'f, 'py> {
@@ -100,7 +83,6 @@ impl<'a, 'f, 'py> Begin<'a, 'f, 'py> {
         request: &'a asked::Asked<'f, 'py>,
         may_read: &'a Bound<'py, PyAny>,
         session: &Bound<'py, PyShareSession>,
-        may_renew: bool,
     ) -> PyResult<Self> {
         let py = request.py();
         let share = request.share()?;
@@ -110,66 +92,16 @@ impl<'a, 'f, 'py> Begin<'a, 'f, 'py> {
             leaders: share.leaders.bind(py).clone(),
             share,
             is_open: request.is_open()?,
-            readable: RefCell::default(),
-            counted: Cell::default(),
-            errors: RefCell::default(),
-            may_renew,
             group: session.borrow().group_id.bind(py).clone(),
             member: session.borrow().member_id.bind(py).clone(),
         })
-    }
-
-    /// Why acknowledgements of a partition do not get as far as its leader, who may be known.
-    fn refusal(&self, asked: &Asked<'_, '_, 'py>, is_led: bool) -> PyResult<Option<i16>> {
-        let partitions = if is_led {
-            Some(i64::from(asked.claim.id.1) + 1)
-        } else {
-            self.partition_count(asked)?
-        };
-        let may_read = || Ok::<_, PyErr>(self.is_open || self.may_read(asked)?);
-        let refused = refusal(&asked.claim, self.may_renew, partitions, may_read)?;
-        Ok(refused.map(code_of))
-    }
-
-    fn partition_count(&self, asked: &Asked<'_, '_, 'py>) -> PyResult<Option<i64>> {
-        let py = self.request.py();
-        let id = asked.claim.id.0;
-        if let Some((_, count)) = self.counted.get().filter(|(known, _)| *known == id) {
-            return Ok(count);
-        }
-        let known = (asked.topic_id()?,);
-        let share = self.share.share.bind(py);
-        let count = share.call_method1(intern!(py, python::PARTITION_COUNT), known)?;
-        let count = count.extract()?;
-        self.counted.set(Some((id, count)));
-        Ok(count)
-    }
-
-    fn error(&self, code: i16) -> Py<PyAny> {
-        let py = self.request.py();
-        let mut errors = self.errors.borrow_mut();
-        let made = || kafka_error(py, code, "").into_value(py).into_any();
-        errors.entry(code).or_insert_with(made).clone_ref(py)
-    }
-
-    /// Whether the client may read a topic, decided once for all of its partitions.
-    fn may_read(&self, asked: &Asked<'_, '_, 'py>) -> PyResult<bool> {
-        let id = asked.claim.id.0;
-        if let Some(known) = self.readable.borrow().get(&id) {
-            return Ok(*known);
-        }
-        let asked = (self.request.context()?, asked.topic_id()?);
-        let may = self.may_read.call1(asked)?;
-        let may = may.is_truthy()?;
-        self.readable.borrow_mut().insert(id, may);
-        Ok(may)
     }
 
     /// Hands acknowledgements to the leader, who ends `part`.
     fn hand_on(
         &self,
         leader: Option<Bound<'py, PyLeader>>,
-        asked: &Asked<'_, '_, 'py>,
+        claim: &Claim<'_, '_>,
         part: Part,
     ) -> PyResult<()> {
         let py = self.request.py();
@@ -178,7 +110,7 @@ impl<'a, 'f, 'py> Begin<'a, 'f, 'py> {
             let error = kafka_error(py, UNKNOWN_TOPIC_OR_PARTITION, NOT_HOSTED);
             return part.end(py, Some(error.into_value(py).into_any()));
         };
-        let batches: SmallVec<[AckBatch<'_>; 8]> = batches_of(asked.claim.batches).collect();
+        let batches: SmallVec<[AckBatch<'_>; 8]> = batches_of(claim.batches).collect();
         if leader.borrow().engine.is_some() {
             return settle(&leader, &self.member, &batches, part);
         }
@@ -251,8 +183,6 @@ impl LateAcknowledgement {
 collected!(LateAcknowledgement { leader, part } cut { part });
 
 /// Begins the acknowledgements of one request; their errors are the outcomes of `gather`.
-///
-/// As with Kafka, those without batches are among the outcomes where something is acknowledged.
 pub(crate) fn acknowledge<'py, 'm, 'a: 'm>(
     request: &asked::Asked<'_, 'py>,
     may_read: &Bound<'py, PyAny>,
@@ -262,29 +192,29 @@ pub(crate) fn acknowledge<'py, 'm, 'a: 'm>(
     gather: &Bound<'py, PyGather>,
 ) -> PyResult<()> {
     let py = request.py();
-    let begin = Begin::of(request, may_read, session, may_renew)?;
+    let mut begin = Begin::of(request, may_read, session)?;
     begin.leaders.borrow_mut().acknowledgements += 1;
-    let (mut some, mut nothing) = (Vec::new(), Vec::new());
-    for claim in last_of_each(claims) {
-        let leader = PyLeaders::find(&begin.leaders, &begin.group, claim.id)?;
-        let asked = Asked::of(py, claim, leader.as_ref())?;
-        if let Some(code) = begin.refusal(&asked, leader.is_some())? {
-            let name = asked.name.into_any().unbind();
-            gather.borrow_mut().put(name, begin.error(code));
-        } else if claim.batches.is_empty() {
-            nothing.push(asked.name);
-        } else {
-            some.push((asked, leader));
-        }
+    let walked = walk(&mut begin, claims, may_renew)?;
+    let mut errors: HashMap<i16, Py<PyAny>> = HashMap::new();
+    for (id, refused) in walked.refused {
+        // one error for all that are refused alike
+        let code = refused.code();
+        let error = errors.entry(code);
+        let error = error.or_insert_with(|| kafka_error(py, code, "").into_value(py).into_any());
+        let name = partition_tuple(py, id)?.into_any().unbind();
+        gather.borrow_mut().put(name, error.clone_ref(py));
     }
-    let any = !some.is_empty();
-    for (asked, leader) in some {
-        let name = asked.name.clone().into_any().unbind();
+    for (claim, leader) in walked.led {
+        let known = leader.as_ref().and_then(|leader| leader.borrow().id(py));
+        let name = match known {
+            Some(name) => name.into_any(),
+            None => partition_tuple(py, claim.id)?.into_any().unbind(),
+        };
         let part = PyGather::begin(gather, name);
-        begin.hand_on(leader, &asked, part)?;
+        begin.hand_on(leader, &claim, part)?;
     }
-    for name in nothing.into_iter().filter(|_| any) {
-        let name = name.into_any().unbind();
+    for id in walked.beside {
+        let name = partition_tuple(py, id)?.into_any().unbind();
         gather.borrow_mut().put(name, py.None());
     }
     Ok(())

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
-use sharecore_share::{Deadlines, Session};
+use sharecore_share::{Deadlines, Session, Staging};
 use smallvec::{Array, SmallVec};
 
+use crate::interest::Interest;
 use crate::leader::PyLeader;
 use crate::uuids::PartitionId;
 
@@ -102,9 +103,21 @@ impl<T: Refers> Refers for Deadlines<T> {
     }
 }
 
+impl<T: Refers> Refers for Staging<T> {
+    fn show(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.all().try_for_each(|each| each.show(visit))
+    }
+}
+
 impl Refers for Session<PartitionId, Py<PyLeader>> {
     fn show(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.leaders().try_for_each(|leader| leader.show(visit))
+    }
+}
+
+impl Refers for Interest {
+    fn show(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.all().try_for_each(|session| session.show(visit))
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use pyo3::exceptions::PyAttributeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PySet, PyTuple};
+use pyo3::types::{PyDict, PyTuple};
 use sharecore_lease::Admitted;
 use sharecore_share::{Alarm, Writes};
 
@@ -18,9 +18,11 @@ use crate::collected::collected;
 use crate::completion::Completion;
 use crate::convert::acknowledgements;
 use crate::error::{kafka_error, kafka_error_in};
+use crate::interest::Interest;
 use crate::log_offsets::{self, PyLogAccess};
 use crate::partition::PyPartition;
 use crate::python;
+use crate::session::PyShareSession;
 use crate::state_slot::StateSlot;
 use crate::state_write::PyWrite;
 use crate::testing::calls_by_name;
@@ -70,13 +72,8 @@ pub(crate) struct PyLeader {
     lock_ms: i64,
     /// Where the state lies, once it was written.
     pub(crate) slot: Option<Arc<StateSlot>>,
-    /// Sessions that are told, once, when there may be something to acquire, longest waiting first; or that the leader
-    /// has ended.
-    #[pyo3(get, name = "_interested")]
-    pub(crate) interested: Py<PyDict>,
-    /// Sessions that are told when the leader has ended.
-    #[pyo3(get, name = "_holders")]
-    pub(crate) holders: Py<PySet>,
+    /// Sessions that are told when there may be something to acquire, or that the leader has ended.
+    pub(crate) interest: Interest,
     is_waking: bool,
     /// What the group may be given; None without such bounds.
     #[pyo3(get, set)]
@@ -223,9 +220,9 @@ impl PyLeader {
 #[pymethods]
 impl PyLeader {
     #[new]
-    #[pyo3(signature = (*args, **_rest))]
-    fn new(args: &Bound<'_, PyTuple>, _rest: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        Ok(Self {
+    #[pyo3(signature = (*_args, **_rest))]
+    fn new(_args: &Bound<'_, PyTuple>, _rest: Option<&Bound<'_, PyDict>>) -> Self {
+        Self {
             engine: None,
             id: None,
             name: PartitionId::default(),
@@ -243,11 +240,32 @@ impl PyLeader {
             config: None,
             lock_ms: 0,
             slot: None,
-            interested: PyDict::new(args.py()).unbind(),
-            holders: PySet::empty(args.py())?.unbind(),
+            interest: Interest::default(),
             is_waking: false,
             bounds: None,
-        })
+        }
+    }
+
+    /// Sessions that are told when there may be something to acquire, longest waiting first.
+    #[getter]
+    fn _interested(&self, py: Python<'_>) -> Vec<Py<PyShareSession>> {
+        let waiters = self.interest.waiters();
+        waiters.map(|session| session.clone_ref(py)).collect()
+    }
+
+    /// All sessions that are told that the leader has ended.
+    #[getter]
+    fn _told(&self, py: Python<'_>) -> Vec<Py<PyShareSession>> {
+        let all = self.interest.all();
+        all.map(|session| session.clone_ref(py)).collect()
+    }
+
+    /// Takes out all sessions that are told that the leader has ended.
+    fn _take_told(leader: &Bound<'_, Self>) -> Vec<Py<PyShareSession>> {
+        let told = std::mem::take(&mut leader.borrow_mut().interest);
+        told.all()
+            .map(|session| session.clone_ref(leader.py()))
+            .collect()
     }
 
     #[getter]
@@ -447,4 +465,4 @@ impl PyLeader {
     }
 }
 
-collected!(PyLeader { engine, bounds, error, timer, log, leasing, config, clock, slot, interested, holders } cut { engine, error, timer, log, leasing, slot });
+collected!(PyLeader { engine, bounds, error, timer, log, leasing, config, clock, slot, interest } cut { engine, error, timer, log, leasing, slot, interest });

@@ -55,7 +55,8 @@ impl<'py> Order<'py> for Looking<'_, 'py> {
     }
 
     fn empty(&mut self, partition: &Bound<'py, PyLeader>) -> PyResult<()> {
-        PyShareSession::empty(self.session, partition)
+        PyShareSession::empty(self.session, partition);
+        Ok(())
     }
 
     fn failed(&mut self, partition: Bound<'py, PyLeader>) {
@@ -176,7 +177,7 @@ impl PyShareLook {
     }
 
     /// Puts those leaders into the session that have loaded.
-    fn take_in(look: &Bound<'_, Self>) -> PyResult<()> {
+    fn take_in(look: &Bound<'_, Self>) {
         let py = look.py();
         let found = std::mem::take(&mut look.borrow_mut().found);
         for leader in found {
@@ -185,14 +186,13 @@ impl PyShareLook {
                 (held.engine.is_some(), held.error.is_some())
             };
             if has_engine {
-                PyShareSession::put(&Self::session(look), leader.bind(py))?;
+                PyShareSession::put(&Self::session(look), leader.bind(py));
             } else if has_error {
                 look.borrow_mut().failed.push(leader);
             } else {
                 look.borrow_mut().found.push(leader);
             }
         }
-        Ok(())
     }
 
     /// Whether the partitions have so many bytes together.
@@ -257,7 +257,7 @@ impl PyShareLook {
     /// being read.
     pub(crate) fn look(look: &Bound<'_, Self>, late: bool) -> PyResult<Option<Fetched>> {
         if !look.borrow().found.is_empty() {
-            Self::take_in(look)?;
+            Self::take_in(look);
         }
         if !Self::has_room(look) {
             return Ok(None);
@@ -313,9 +313,10 @@ impl PyShareLook {
             asked.extend(Self::bound(py, &held.found));
             asked.extend(Self::bound(py, &held.failed));
         }
-        asked
-            .iter()
-            .try_for_each(|each| PyShareSession::ask(&session, each))
+        for leader in &asked {
+            PyShareSession::ask(&session, leader);
+        }
+        Ok(())
     }
 
     pub(crate) fn unwatch(look: &Bound<'_, Self>, fetch: &Bound<'_, PyWaitingShareFetch>) {

@@ -38,14 +38,14 @@ impl PyStaging {
         batch: &Bound<'_, PyStagedBatch>,
     ) -> PyResult<()> {
         let py = staging.py();
+        let number = batch.borrow().number;
         let log = {
             let mut held = staging.borrow_mut();
-            held.sent.push(batch.clone().unbind());
+            held.inner.send(number);
             held.log.clone_ref(py).into_bound(py)
         };
         let (records, placed) = {
-            let mut held = batch.borrow_mut();
-            held.attempts += 1;
+            let held = batch.borrow();
             let placed = held.placed.iter();
             let placed = placed.map(|(number, call)| (*number, call.clone_ref(py)));
             let placed = placed.collect::<Vec<_>>();
@@ -58,11 +58,11 @@ impl PyStaging {
             pieces.try_iter()?.collect::<PyResult<Vec<_>>>()?
         };
         let lingers = Self::lingers(batch, &log)?;
-        {
-            let mut held = batch.borrow_mut();
-            held.open = pieces.len();
-            held.error = None;
-        }
+        batch.borrow_mut().error = None;
+        staging
+            .borrow_mut()
+            .inner
+            .begin_appends(number, pieces.len());
         if let [piece] = &pieces[..]
             && placed.is_empty()
             && let Some(stored) = Self::stored(&log)?

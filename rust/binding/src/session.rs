@@ -60,21 +60,17 @@ impl PyShareSession {
     }
 
     /// Takes partitions out; their leaders need not tell any more.
-    pub(crate) fn forget_all(
-        session: &Bound<'_, Self>,
-        partitions: &[PartitionId],
-    ) -> PyResult<()> {
+    pub(crate) fn forget_all(session: &Bound<'_, Self>, partitions: &[PartitionId]) {
         for partition in partitions {
             let leader = session.borrow_mut().inner.forget(partition);
             if let Some(leader) = leader {
-                Self::let_go(session, leader.bind(session.py()))?;
+                Self::let_go(session, leader.bind(session.py()));
             }
         }
-        Ok(())
     }
 
     /// A leader is loaded, or may have something.
-    pub(crate) fn put(session: &Bound<'_, Self>, leader: &Bound<'_, PyLeader>) -> PyResult<()> {
+    pub(crate) fn put(session: &Bound<'_, Self>, leader: &Bound<'_, PyLeader>) {
         let id = leader.borrow().name;
         let is_here = {
             let mut held = session.borrow_mut();
@@ -82,23 +78,22 @@ impl PyShareSession {
         };
         if is_here {
             Self::know(session, leader);
-            PyLeader::tell_end(leader, session)?;
+            PyLeader::tell_end(leader, session);
         }
-        Ok(())
     }
 
     /// A fetch has found nothing in a partition.
-    pub(crate) fn empty(session: &Bound<'_, Self>, leader: &Bound<'_, PyLeader>) -> PyResult<()> {
+    pub(crate) fn empty(session: &Bound<'_, Self>, leader: &Bound<'_, PyLeader>) {
         let id = leader.borrow().name;
         let before = session.borrow_mut().inner.take_out(&id);
         drop(before);
-        Self::ask(session, leader)
+        Self::ask(session, leader);
     }
 
     /// Has a leader tell when it may have something.
-    pub(crate) fn ask(session: &Bound<'_, Self>, leader: &Bound<'_, PyLeader>) -> PyResult<()> {
+    pub(crate) fn ask(session: &Bound<'_, Self>, leader: &Bound<'_, PyLeader>) {
         Self::know(session, leader);
-        PyLeader::tell(leader, session)
+        PyLeader::tell(leader, session);
     }
 
     /// The next leader of a walk.
@@ -118,13 +113,13 @@ impl PyShareSession {
         known.or_insert_with(|| leader.clone().unbind());
     }
 
-    fn let_go(session: &Bound<'_, Self>, leader: &Bound<'_, PyLeader>) -> PyResult<()> {
+    fn let_go(session: &Bound<'_, Self>, leader: &Bound<'_, PyLeader>) {
         let known = session
             .borrow_mut()
             .known
             .remove(&(leader.as_ptr() as usize));
         drop(known);
-        PyLeader::tell_no_more(leader, session)
+        PyLeader::tell_no_more(leader, session);
     }
 
     /// The fetches that wait, as they are now.
@@ -150,14 +145,15 @@ impl PyShareSession {
         let id = leader.borrow().name;
         let is_here = || session.borrow().inner.contains(&id);
         if !is_here() {
-            return Self::let_go(session, leader);
+            Self::let_go(session, leader);
+            return Ok(());
         }
-        Self::put(session, leader)?;
+        Self::put(session, leader);
         for fetch in Self::offered(session) {
             PyWaitingShareFetch::offer(&fetch, leader)?;
         }
         if session.borrow().waiting() && is_here() {
-            Self::ask(session, leader)?;
+            Self::ask(session, leader);
         }
         Ok(())
     }
@@ -236,7 +232,8 @@ impl PyShareSession {
     }
 
     fn forget(session: &Bound<'_, Self>, partitions: &Bound<'_, PyAny>) -> PyResult<()> {
-        Self::forget_all(session, &ids(partitions)?)
+        Self::forget_all(session, &ids(partitions)?);
+        Ok(())
     }
 
     fn rotation(&self) -> u64 {
@@ -303,7 +300,7 @@ impl PyShareSession {
         }
         let known = std::mem::take(&mut session.borrow_mut().known);
         for leader in known.into_values() {
-            PyLeader::tell_no_more(leader.bind(py), session)?;
+            PyLeader::tell_no_more(leader.bind(py), session);
         }
         Ok(())
     }

@@ -55,9 +55,8 @@ impl PyLeader {
         let passes_over = write.is_none() && leader.borrow().writes.has_failed();
         if passes_over {
             let start_offset: i64 = engine.get().start_offset(py)?;
-            let first = batches.iter().map(|batch| batch.first);
-            let first = first.fold(start_offset, i64::min);
-            leader.borrow().check_passed_over(py, first, start_offset)?;
+            let passed = leader.borrow().writes.pass_over(batches, start_offset);
+            passed.map_err(|why| kafka_error(py, INVALID_RECORD_STATE, &why.to_string()))?;
         }
         let counts = leader.borrow().bounds.is_some();
         let write = write.map(|mut write| {
@@ -67,17 +66,5 @@ impl PyLeader {
             Py::new(py, write)
         });
         write.transpose()
-    }
-
-    /// Refuses what would be answered well without a write, though a write about it has failed: after a restart its
-    /// records come again.
-    fn check_passed_over(&self, py: Python<'_>, first: i64, start_offset: i64) -> PyResult<()> {
-        if self.writes.may_pass_over(first, start_offset) {
-            return Ok(());
-        }
-        let text = format!(
-            "offset {first} is not acquired any more, and what became of it is not written yet"
-        );
-        Err(kafka_error(py, INVALID_RECORD_STATE, &text))
     }
 }

@@ -72,7 +72,7 @@ impl<'m, 'a> Request<'m, 'a> {
         for topic in &self.message.forgotten_topics_data {
             let gone = topic.partitions.iter();
             let gone: Vec<_> = gone.map(|index| (topic.topic_id, *index)).collect();
-            PyShareSession::forget_all(session, &gone)?;
+            PyShareSession::forget_all(session, &gone);
         }
         Ok(())
     }
@@ -207,18 +207,14 @@ impl<'py> Asked<'_, '_, '_, '_, 'py> {
             refused,
             hidden,
         } = self.sifted(session, first)?;
-        let waits = partitions > refused.as_ref().map_or(0, PyDictMethods::len);
+        let refusals = refused.as_ref().map_or(0, PyDictMethods::len);
         fetching.borrow_mut().refused = refused.map(Bound::unbind);
         let limits = self.request.wanted.limits(self.room()?);
         let session = session.clone().unbind();
         let exchange = self.surroundings.exchange().map(Bound::unbind);
         let look = PyShareLook::of(session, limits, first, found, hidden, exchange);
         let look = Bound::new(py, look)?;
-        let max_wait_ms = if waits {
-            self.request.wanted.max_wait_ms
-        } else {
-            0
-        };
+        let max_wait_ms = self.request.wanted.wait_ms(partitions, refusals);
         if let Some(fetched) = PyShareLook::begin(&look, max_wait_ms)? {
             return PyShareFetching::end(fetching, fetched);
         }

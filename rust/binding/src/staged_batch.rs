@@ -3,6 +3,7 @@
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
+use sharecore_share::Number;
 
 use crate::collected::collected;
 use crate::completion::Completion;
@@ -13,6 +14,8 @@ use crate::staging::PyStaging;
 #[pyclass(name = "StagedBatch", module = "sharecore._core")]
 pub(crate) struct PyStagedBatch {
     pub(crate) staging: Py<PyStaging>,
+    /// As its staging knows it.
+    pub(crate) number: Number,
     #[pyo3(get)]
     pub(crate) producer: Option<Py<PyAny>>,
     #[pyo3(get)]
@@ -24,13 +27,6 @@ pub(crate) struct PyStagedBatch {
     pub(crate) placed: Vec<(usize, Py<PyAny>)>,
     pub(crate) now_ms: i64,
     pub(crate) began_ms: i64,
-    pub(crate) attempts: u32,
-    /// When whoever waits is answered at the latest.
-    #[pyo3(get)]
-    pub(crate) due_ms: i64,
-    pub(crate) answered: bool,
-    /// Appends of it whose end is not known.
-    pub(crate) open: usize,
     pub(crate) error: Option<Py<PyAny>>,
 }
 
@@ -41,18 +37,18 @@ impl PyStagedBatch {
         pieces: usize,
     ) -> PyResult<()> {
         let py = batch.py();
-        let (staging, error) = {
+        let (staging, number) = {
             let mut held = batch.borrow_mut();
-            held.open -= pieces;
             if held.error.is_none() {
                 held.error = error;
             }
-            if held.open > 0 {
-                return Ok(());
-            }
-            (held.staging.clone_ref(py), held.error.take())
+            (held.staging.clone_ref(py).into_bound(py), held.number)
         };
-        PyStaging::ended(staging.bind(py), batch, error)
+        if !staging.borrow_mut().inner.end_appends(number, pieces) {
+            return Ok(());
+        }
+        let error = batch.borrow_mut().error.take();
+        PyStaging::ended(&staging, batch, error)
     }
 }
 

@@ -3,11 +3,10 @@
 //! Python decides what becomes of a batch that was not written. No borrow of an object is held while Python runs, which may
 //! come back to the same object.
 
-use std::collections::VecDeque;
-
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
+use sharecore_share::{Number, Staging};
 
 use crate::clock::Clock;
 use crate::collected::collected;
@@ -15,38 +14,26 @@ use crate::completion::{Completion, Ended, settle_all};
 use crate::python;
 use crate::staged_batch::PyStagedBatch;
 
-type Batches = Vec<Py<PyStagedBatch>>;
-
 /// Joins the records of one turn of the event loop into one batch.
 #[pyclass(name = "Staging", module = "sharecore._core", subclass)]
 pub(crate) struct PyStaging {
     #[pyo3(get)]
     pub(crate) log: Py<PyAny>,
     timers: Py<PyAny>,
-    timeout_ms: i64,
     clock: Clock,
     /// Called when what was staged has been handed to the log.
     tell_sent: Py<PyAny>,
     writes: Py<PyAny>,
-    /// Whether memory is ahead of the log.
-    #[pyo3(get)]
-    stale: bool,
-    /// How often what is in memory was read anew, or moved.
-    moves: u64,
-    staged: Batches,
-    pub(crate) sent: Batches,
-    lost: Batches,
-    unanswered: VecDeque<Py<PyStagedBatch>>,
-    /// When `_time_is_over` is called.
-    timer_due_ms: Option<i64>,
-    is_resending: bool,
-    /// A batch was written behind one that was lost.
-    is_overtaken: bool,
+    pub(crate) inner: Staging<Py<PyStagedBatch>>,
+    /// Why a batch was lost.
     error: Option<Py<PyAny>>,
 }
 
-fn refs(py: Python<'_>, batches: &[Py<PyStagedBatch>]) -> Batches {
-    batches.iter().map(|batch| batch.clone_ref(py)).collect()
+fn refs<'a>(
+    py: Python<'_>,
+    batches: impl Iterator<Item = &'a Py<PyStagedBatch>>,
+) -> Vec<Py<PyStagedBatch>> {
+    batches.map(|batch| batch.clone_ref(py)).collect()
 }
 
 impl PyStaging {
@@ -66,7 +53,7 @@ impl PyStaging {
         producer: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Option<Bound<'py, PyStagedBatch>>> {
         let py = staging.py();
-        let last = staging.borrow().staged.last().map(|it| it.clone_ref(py));
+        let last = staging.borrow().inner.last().map(|it| it.clone_ref(py));
         let Some(last) = last.map(|last| last.into_bound(py)) else {
             return Ok(None);
         };
@@ -86,6 +73,7 @@ impl PyStaging {
         let py = staging.py();
         let batch = PyStagedBatch {
             staging: staging.clone().unbind(),
+            number: 0,
             producer: producer.map(|producer| producer.clone().unbind()),
             records: PyList::empty(py).unbind(),
             waiting: Vec::new(),
@@ -93,15 +81,13 @@ impl PyStaging {
             placed: Vec::new(),
             now_ms: 0,
             began_ms: Self::monotonic_ms(staging)?,
-            attempts: 0,
-            due_ms: 0,
-            answered: false,
-            open: 0,
             error: None,
         };
         let batch = Bound::new(py, batch)?;
         let kept = batch.clone().unbind();
-        staging.borrow_mut().staged.push(kept);
+        let is_plain = producer.is_none();
+        let number = staging.borrow_mut().inner.stage(is_plain, kept);
+        batch.borrow_mut().number = number;
         Ok(batch)
     }
 
@@ -111,8 +97,8 @@ impl PyStaging {
         producer: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyStagedBatch>> {
         let py = staging.py();
-        let begins = staging.borrow().staged.is_empty();
-        if begins {
+        let begins_turn = staging.borrow().inner.begins_turn();
+        if begins_turn {
             let flush = staging.getattr(intern!(py, python::FLUSH))?;
             Self::timers(staging).call_method1(intern!(py, python::CALL_SOON), (flush,))?;
         }
@@ -139,30 +125,14 @@ impl PyStaging {
         all.append(record)
     }
 
-    /// How often what is in memory was read anew, or moved.
-    pub(crate) fn moves(&self) -> u64 {
-        self.moves
-    }
-
-    /// Whether memory is not ahead of the log, and nothing in it has moved since.
-    pub(crate) fn is_at(&self, moves: u64) -> bool {
-        !self.stale && self.moves == moves
-    }
-
-    /// Has a batch answered in time. One timer serves all of them: most are answered long before.
-    fn limit(staging: &Bound<'_, Self>, batch: &Bound<'_, PyStagedBatch>) -> PyResult<()> {
+    /// Has a batch answered in time.
+    fn limit(staging: &Bound<'_, Self>, number: Number) -> PyResult<()> {
         let now_ms = Self::monotonic_ms(staging)?;
-        let is_timed = {
-            let mut held = staging.borrow_mut();
-            batch.borrow_mut().due_ms = now_ms + held.timeout_ms;
-            held.unanswered.push_back(batch.clone().unbind());
-            held.timer_due_ms.is_some()
-        };
-        if is_timed {
-            Ok(())
-        } else {
-            Self::_arm(staging, now_ms)
+        let is_to_ring = staging.borrow_mut().inner.limit(number, now_ms);
+        if is_to_ring {
+            Self::_arm(staging, now_ms)?;
         }
+        Ok(())
     }
 
     pub(crate) fn ended(
@@ -170,19 +140,15 @@ impl PyStaging {
         batch: &Bound<'_, PyStagedBatch>,
         error: Option<Py<PyAny>>,
     ) -> PyResult<()> {
-        let is_lost = {
+        let is_lost = error.is_some();
+        {
+            let number = batch.borrow().number;
             let mut held = staging.borrow_mut();
-            held.sent.retain(|each| !each.is(batch));
-            if error.is_some() {
-                held.lost.push(batch.clone().unbind());
+            held.inner.ended(number, is_lost);
+            if is_lost {
                 held.error = error;
-                true
-            } else {
-                // one before it was lost: written now, that one would come behind what followed it
-                held.is_overtaken = !held.lost.is_empty();
-                false
             }
-        };
+        }
         if !is_lost {
             Self::_end(staging, batch, None)?;
         }
@@ -192,15 +158,14 @@ impl PyStaging {
     /// Once nothing is under way, has what was lost tried again, or given up.
     fn mend(staging: &Bound<'_, Self>) -> PyResult<()> {
         let py = staging.py();
-        let (error, attempts, is_overtaken) = {
+        let (mend, error) = {
             let mut held = staging.borrow_mut();
-            if held.error.is_none() || !held.sent.is_empty() || held.is_resending {
+            let Some(mend) = held.inner.mend() else {
                 return Ok(());
-            }
-            let attempts = held.lost.first().map_or(0, |lost| lost.borrow(py).attempts);
-            (held.error.take(), attempts, held.is_overtaken)
+            };
+            (mend, held.error.take())
         };
-        let asked = (error, attempts, is_overtaken);
+        let asked = (error, mend.attempts, mend.is_overtaken);
         staging
             .call_method1(intern!(py, python::OWN_MEND), asked)
             .map(|_| ())
@@ -223,53 +188,55 @@ impl PyStaging {
         Ok(Self {
             log,
             timers,
-            timeout_ms: write_timeout_ms,
             clock: Clock::of(monotonic_ms)?,
             tell_sent: sent,
             writes,
-            stale: true,
-            moves: 0,
-            staged: Vec::new(),
-            sent: Vec::new(),
-            lost: Vec::new(),
-            unanswered: VecDeque::new(),
-            timer_due_ms: None,
-            is_resending: false,
-            is_overtaken: false,
+            inner: Staging::new(write_timeout_ms),
             error: None,
         })
     }
 
+    /// Whether memory is ahead of the log.
+    #[getter]
+    fn stale(&self) -> bool {
+        self.inner.is_stale()
+    }
+
     #[setter]
     fn set_stale(&mut self, stale: bool) {
-        self.stale = stale;
-        self.moves += 1;
+        self.inner.set_stale(stale);
     }
 
     /// Notes that something in memory is gone, or lies elsewhere: leaders look for their state again.
     fn note_move(&mut self) {
-        self.moves += 1;
+        self.inner.note_move();
     }
 
     #[getter]
-    fn _staged(&self, py: Python<'_>) -> Batches {
-        refs(py, &self.staged)
+    fn _staged(&self, py: Python<'_>) -> Vec<Py<PyStagedBatch>> {
+        refs(py, self.inner.staged())
     }
 
     #[getter]
-    fn _sent(&self, py: Python<'_>) -> Batches {
-        refs(py, &self.sent)
+    fn _sent(&self, py: Python<'_>) -> Vec<Py<PyStagedBatch>> {
+        refs(py, self.inner.sent())
     }
 
     #[getter]
-    fn _lost(&self, py: Python<'_>) -> Batches {
-        refs(py, &self.lost)
+    fn _lost(&self, py: Python<'_>) -> Vec<Py<PyStagedBatch>> {
+        refs(py, self.inner.lost())
     }
 
     /// The first of those that are not answered.
     #[getter]
     fn _oldest(&self, py: Python<'_>) -> Option<Py<PyStagedBatch>> {
-        self.unanswered.front().map(|batch| batch.clone_ref(py))
+        self.inner.oldest().map(|batch| batch.clone_ref(py))
+    }
+
+    /// The same, where its time is over.
+    fn _overdue(&self, py: Python<'_>, now_ms: i64) -> Option<Py<PyStagedBatch>> {
+        let batch = self.inner.overdue(now_ms);
+        batch.map(|batch| batch.clone_ref(py))
     }
 
     #[pyo3(signature = (records, now_ms, done = None, *, ended = None, placed = None, producer = None))]
@@ -300,30 +267,25 @@ impl PyStaging {
 
     fn flush(staging: &Bound<'_, Self>) -> PyResult<()> {
         let py = staging.py();
-        let count = {
-            let held = staging.borrow();
-            if held.lost.is_empty() {
-                held.staged.len()
-            } else {
-                0
-            }
-        };
+        let count = staging.borrow().inner.to_flush();
         if count == 0 {
             return Ok(());
         }
         for _ in 0..count {
-            let batch = {
+            let next = {
                 let mut held = staging.borrow_mut();
-                if !held.lost.is_empty() || held.staged.is_empty() {
-                    break;
-                }
-                held.staged.remove(0).into_bound(py)
+                let next = held.inner.take();
+                next.map(|(number, batch)| (number, batch.clone_ref(py)))
             };
+            let Some((number, batch)) = next else {
+                break;
+            };
+            let batch = batch.into_bound(py);
             let is_empty = batch.borrow().records.bind(py).is_empty();
             if is_empty {
                 Self::_end(staging, &batch, None)?;
             } else {
-                Self::limit(staging, &batch)?;
+                Self::limit(staging, number)?;
                 Self::send(staging, &batch)?;
             }
         }
@@ -333,46 +295,32 @@ impl PyStaging {
 
     /// Sends what was lost once more, in its order.
     fn _try_again(staging: &Bound<'_, Self>) -> PyResult<()> {
-        let lost = {
-            let mut held = staging.borrow_mut();
-            held.is_resending = true; // until all are sent: none is mended before
-            std::mem::take(&mut held.lost)
-        };
-        for batch in lost {
-            let waits = !staging.borrow().lost.is_empty();
-            if waits {
-                staging.borrow_mut().lost.push(batch);
-            } else {
-                Self::send(staging, batch.bind(staging.py()))?;
+        let py = staging.py();
+        let lost = staging.borrow_mut().inner.begin_again();
+        for number in lost {
+            let next = {
+                let mut held = staging.borrow_mut();
+                held.inner.again(number).map(|batch| batch.clone_ref(py))
+            };
+            if let Some(batch) = next {
+                Self::send(staging, batch.bind(py))?;
             }
         }
-        staging.borrow_mut().is_resending = false;
+        staging.borrow_mut().inner.end_again();
         Self::mend(staging)?;
         Self::flush(staging)
     }
 
     /// Takes out what is lost, and what was staged on top of it: none of it is written any more.
-    fn _abandon(&mut self) -> Batches {
-        self.is_overtaken = false;
-        self.set_stale(true);
-        let mut lost = std::mem::take(&mut self.lost);
-        lost.append(&mut self.staged);
-        lost
+    fn _abandon(&mut self, py: Python<'_>) -> Vec<Py<PyStagedBatch>> {
+        let gone = self.inner.abandon();
+        refs(py, gone.iter().filter_map(|number| self.inner.get(*number)))
     }
 
     /// Takes out batches of transactions that are lost, or wait behind what is lost.
-    fn _abandon_transactions(&mut self, py: Python<'_>) -> Batches {
-        let mut taken = Vec::new();
-        for batches in [&mut self.lost, &mut self.staged] {
-            let mut kept = Vec::new();
-            for batch in batches.drain(..) {
-                let is_plain = batch.borrow(py).producer.is_none();
-                (if is_plain { &mut kept } else { &mut taken }).push(batch);
-            }
-            *batches = kept;
-        }
-        self.is_overtaken &= !self.lost.is_empty();
-        taken
+    fn _abandon_transactions(&mut self, py: Python<'_>) -> Vec<Py<PyStagedBatch>> {
+        let gone = self.inner.abandon_transactions();
+        refs(py, gone.iter().filter_map(|number| self.inner.get(*number)))
     }
 
     /// A batch was written, or never will be: calls those who follow its end, then those who wait for an answer.
@@ -390,17 +338,12 @@ impl PyStaging {
     /// Has `_time_is_over` called when the oldest is to be answered at the latest.
     fn _arm(staging: &Bound<'_, Self>, now_ms: i64) -> PyResult<()> {
         let py = staging.py();
-        let delay_ms = {
-            let mut held = staging.borrow_mut();
-            let due_ms = held.unanswered.front().map(|first| first.borrow(py).due_ms);
-            held.timer_due_ms = due_ms;
-            due_ms.map(|due_ms| i32::try_from(due_ms - now_ms).unwrap_or(i32::MAX))
-        };
+        let delay_ms = staging.borrow_mut().inner.arm(now_ms);
         let Some(delay_ms) = delay_ms else {
             return Ok(());
         };
         let asked = (
-            f64::from(delay_ms) / 1000.0,
+            f64::from(i32::try_from(delay_ms).unwrap_or(i32::MAX)) / 1000.0,
             staging.getattr(intern!(py, python::OWN_TIME_IS_OVER))?,
         );
         let timers = Self::timers(staging);
@@ -417,23 +360,12 @@ impl PyStaging {
         error: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let py = staging.py();
-        let (waiting, began_ms) = {
+        let (waiting, began_ms, number) = {
             let mut held = batch.borrow_mut();
-            held.answered = true;
-            (std::mem::take(&mut held.waiting), held.began_ms)
+            let waiting = std::mem::take(&mut held.waiting);
+            (waiting, held.began_ms, held.number)
         };
-        let mut answered = Vec::new();
-        {
-            let mut held = staging.borrow_mut();
-            while let Some(first) = held.unanswered.pop_front() {
-                if !first.borrow(py).answered {
-                    held.unanswered.push_front(first);
-                    break;
-                }
-                answered.push(first);
-            }
-        }
-        drop(answered);
+        staging.borrow_mut().inner.answer(number);
         if waiting.is_empty() {
             return Ok(());
         }
@@ -447,4 +379,4 @@ impl PyStaging {
     }
 }
 
-collected!(PyStaging { log, timers, clock, tell_sent, writes, staged, sent, lost, unanswered, error } cut { staged, sent, lost, unanswered, error });
+collected!(PyStaging { log, timers, clock, tell_sent, writes, inner, error } cut { inner, error });

@@ -42,7 +42,7 @@ impl StateSlot {
         if let Some((check, index)) = &self.owner_check {
             check.call1(py, (index,))?;
         }
-        Ok(self.staging.borrow(py).is_at(self.moves)
+        Ok(self.staging.borrow(py).inner.is_at(self.moves)
             && state_epoch >= 0
             && leader_epoch >= 0
             && !self

@@ -115,7 +115,7 @@ impl PyStates {
         };
         let staging = shard.getattr(intern!(py, python::OWN_STAGED))?;
         let staging = staging.cast_into::<PyStaging>()?;
-        let moves = staging.borrow().moves();
+        let moves = staging.borrow().inner.moves();
         let slot = StateSlot {
             shard: shard.unbind(),
             content: content.cast_into::<PyStateContent>()?.unbind(),

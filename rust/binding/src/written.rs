@@ -4,7 +4,7 @@
 
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit, intern};
-use sharecore_engine::RecordState;
+use sharecore_share::settles_for_good;
 
 use crate::bounds::PyGroupBounds;
 use crate::collected::{Refers, collected};
@@ -38,12 +38,9 @@ impl Change {
         if !self.part().is_some_and(|part| part.is_outlasted(py)) {
             return Ok(false);
         }
-        let batches = self.write.get().batches.iter();
         if PyLeader::bounds(self.leader.bind(py)).is_some()
             || self.engine.get().is_ordered(py)?
-            || !batches
-                .map(|batch| batch.state)
-                .all(|state| state == RecordState::Acknowledged)
+            || !settles_for_good(&self.write.get().batches)
         {
             return Ok(false);
         }

@@ -16,6 +16,11 @@ const _: () = assert!(
     "a number of the protocol's, which the engine knows, too"
 );
 
+const UNKNOWN_TOPIC_OR_PARTITION: i16 = 3;
+const TOPIC_AUTHORIZATION_FAILED: i16 = 29;
+const INVALID_REQUEST: i16 = 42;
+const UNKNOWN_TOPIC_ID: i16 = 100;
+
 /// What is acknowledged of one partition.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Claim<'m, 'a> {
@@ -38,11 +43,21 @@ pub enum Refused {
     UnknownTopicOrPartition,
 }
 
+impl Refused {
+    /// Kafka's number.
+    pub fn code(self) -> i16 {
+        match self {
+            Self::UnknownTopicId => UNKNOWN_TOPIC_ID,
+            Self::InvalidRequest => INVALID_REQUEST,
+            Self::TopicAuthorizationFailed => TOPIC_AUTHORIZATION_FAILED,
+            Self::UnknownTopicOrPartition => UNKNOWN_TOPIC_OR_PARTITION,
+        }
+    }
+}
+
 /// Those of a request whose partitions are named once each: where one is named twice, its last batches count, at the
 /// place of its first.
-pub fn last_of_each<'m, 'a: 'm>(
-    claims: impl IntoIterator<Item = Claim<'m, 'a>>,
-) -> Vec<Claim<'m, 'a>> {
+fn last_of_each<'m, 'a: 'm>(claims: impl IntoIterator<Item = Claim<'m, 'a>>) -> Vec<Claim<'m, 'a>> {
     let mut kept: Vec<Claim<'m, 'a>> = claims.into_iter().collect();
     if kept.len() < 2 {
         return kept;
@@ -91,7 +106,7 @@ pub fn are_sound(batches: &[AcknowledgementBatch<'_>], may_renew: bool) -> bool 
 ///
 /// `partitions`: how many the topic has, `None` where there is no such topic; `may_read`: whether the client may read it,
 /// asked where that matters.
-pub fn refusal<E>(
+fn refusal<E>(
     claim: &Claim<'_, '_>,
     may_renew: bool,
     partitions: Option<i64>,
@@ -110,6 +125,86 @@ pub fn refusal<E>(
     Ok((!is_there).then_some(Refused::UnknownTopicOrPartition))
 }
 
+/// What acknowledgements are held against, and who gets them.
+pub trait Places {
+    /// The leader of a share partition.
+    type Leader;
+    /// What ends the whole walk.
+    type Error;
+
+    /// The leader of a share partition, if it has one.
+    fn leader(&mut self, id: PartitionId) -> Result<Option<Self::Leader>, Self::Error>;
+
+    /// How many partitions a topic has; `None` where there is no such topic.
+    fn partitions(&mut self, topic: [u8; 16]) -> Result<Option<i64>, Self::Error>;
+
+    /// Whether the client may read all topics.
+    fn is_open(&self) -> bool;
+
+    /// Whether the client may read a topic.
+    fn may_read(&mut self, topic: [u8; 16]) -> Result<bool, Self::Error>;
+}
+
+/// What becomes of the acknowledgements of a request.
+#[derive(Debug)]
+pub struct Walked<'m, 'a, L> {
+    /// Those that get no further, and why.
+    pub refused: Vec<(PartitionId, Refused)>,
+    /// Those that leaders get; where there is none, nothing of the partition is leased.
+    pub led: Vec<(Claim<'m, 'a>, Option<L>)>,
+    /// Partitions of which nothing is acknowledged, where something is of others: the answer names them as well, as with
+    /// Kafka.
+    pub beside: Vec<PartitionId>,
+}
+
+/// Walks through what a request acknowledges; each topic is looked at once, however many partitions of it are named.
+pub fn walk<'m, 'a: 'm, P: Places>(
+    places: &mut P,
+    claims: impl IntoIterator<Item = Claim<'m, 'a>>,
+    may_renew: bool,
+) -> Result<Walked<'m, 'a, P::Leader>, P::Error> {
+    let (mut readable, mut counted) = (HashMap::new(), None);
+    let mut walked = Walked {
+        refused: Vec::new(),
+        led: Vec::new(),
+        beside: Vec::new(),
+    };
+    for claim in last_of_each(claims) {
+        let (id, topic) = (claim.id, claim.id.0);
+        let leader = places.leader(id)?;
+        let partitions = match (&leader, counted) {
+            // who leads a partition knows that it is there
+            (Some(_), _) => Some(i64::from(id.1) + 1),
+            (None, Some((known, count))) if known == topic => count,
+            (None, _) => {
+                let count = places.partitions(topic)?;
+                counted = Some((topic, count));
+                count
+            }
+        };
+        let may_read = || -> Result<bool, P::Error> {
+            if places.is_open() {
+                return Ok(true);
+            }
+            match readable.entry(topic) {
+                Entry::Occupied(known) => Ok(*known.get()),
+                Entry::Vacant(new) => Ok(*new.insert(places.may_read(topic)?)),
+            }
+        };
+        if let Some(refused) = refusal(&claim, may_renew, partitions, may_read)? {
+            walked.refused.push((id, refused));
+        } else if claim.batches.is_empty() {
+            walked.beside.push(id);
+        } else {
+            walked.led.push((claim, leader));
+        }
+    }
+    if walked.led.is_empty() {
+        walked.beside.clear();
+    }
+    Ok(walked)
+}
+
 /// The batches as the engine takes them.
 pub fn batches_of<'a>(batches: &[AcknowledgementBatch<'a>]) -> impl Iterator<Item = AckBatch<'a>> {
     debug_assert!(are_sound(batches, true), "who is refused gets no further");
@@ -121,144 +216,4 @@ pub fn batches_of<'a>(batches: &[AcknowledgementBatch<'a>]) -> impl Iterator<Ite
 }
 
 #[cfg(test)]
-mod tests {
-    use std::convert::Infallible;
-
-    use proptest::collection::vec;
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn batch(first_offset: i64, last_offset: i64, types: &[u8]) -> AcknowledgementBatch<'_> {
-        AcknowledgementBatch {
-            first_offset,
-            last_offset,
-            acknowledge_types: types,
-        }
-    }
-
-    fn id(topic: u8, index: i32) -> PartitionId {
-        ([topic; 16], index)
-    }
-
-    #[test]
-    fn batches_that_may_stand() {
-        for (batches, with_renewals) in [
-            (vec![], true),
-            (vec![batch(0, 0, &[1])], true),
-            (vec![batch(0, 9, &[1])], true),
-            (vec![batch(0, 2, &[0, 2, 3])], true),
-            (vec![batch(0, 1, &[1]), batch(2, 2, &[3])], true),
-            (vec![batch(5, 5, &[1]), batch(5, 6, &[1])], true),
-            (vec![batch(i64::MAX, i64::MAX, &[1])], true),
-            (vec![batch(0, 0, &[4])], false),
-            (vec![batch(0, 2, &[1, 4, 1])], false),
-        ] {
-            assert!(are_sound(&batches, true), "{batches:?}");
-            assert_eq!(are_sound(&batches, false), with_renewals, "{batches:?}");
-        }
-    }
-
-    #[test]
-    fn batches_that_may_not_stand() {
-        for batches in [
-            vec![batch(0, 0, &[])],
-            vec![batch(0, 0, &[5])],
-            vec![batch(0, 0, &[255])],
-            vec![batch(0, 2, &[1, 1])],
-            vec![batch(0, 0, &[1, 1])],
-            vec![batch(1, 0, &[1])],
-            vec![batch(-2, 0, &[1])],
-            vec![batch(3, 4, &[1]), batch(2, 5, &[1])],
-            vec![batch(i64::MIN, i64::MAX, &[1, 1])],
-        ] {
-            assert!(!are_sound(&batches, true), "{batches:?}");
-        }
-    }
-
-    #[test]
-    fn a_refusal_says_what_is_wrong_first() {
-        let good = [batch(0, 0, &[1])];
-        let bad = [batch(1, 0, &[1])];
-        let told = |batches, index, partitions, may_read| {
-            let claim = Claim {
-                id: id(1, index),
-                batches,
-            };
-            let Ok(told) = refusal::<Infallible>(&claim, false, partitions, || Ok(may_read));
-            told
-        };
-        assert_eq!(told(&good, 1, Some(2), true), None);
-        assert_eq!(told(&[], 0, Some(1), true), None);
-        let unknown_id = Some(Refused::UnknownTopicId);
-        assert_eq!(told(&bad, 9, None, false), unknown_id);
-        let invalid = Some(Refused::InvalidRequest);
-        assert_eq!(told(&bad, 9, Some(2), false), invalid);
-        let forbidden = Some(Refused::TopicAuthorizationFailed);
-        assert_eq!(told(&good, 9, Some(2), false), forbidden);
-        for index in [-1, 2, i32::MAX] {
-            let unknown = Some(Refused::UnknownTopicOrPartition);
-            assert_eq!(told(&good, index, Some(2), true), unknown);
-        }
-    }
-
-    #[test]
-    fn rights_are_not_asked_for_where_something_else_is_wrong() {
-        let never = || -> Result<bool, &str> { Err("asked") };
-        let bad = [batch(1, 0, &[1])];
-        let claim = Claim {
-            id: id(1, 0),
-            batches: &bad,
-        };
-        assert!(refusal(&claim, false, None, never).is_ok());
-        assert!(refusal(&claim, false, Some(1), never).is_ok());
-        let good = Claim {
-            batches: &[],
-            ..claim
-        };
-        assert_eq!(refusal(&good, false, Some(1), never), Err("asked"));
-    }
-
-    proptest! {
-        #[test]
-        fn each_partition_keeps_its_first_place_and_its_last_batches(
-            named in vec((0_u8..3, 0_i32..3, 0_i64..1000), 0..12),
-        ) {
-            let batches: Vec<_> = named.iter().map(|(_, _, offset)| [batch(*offset, *offset, &[1])]).collect();
-            let claims = named.iter().zip(&batches).map(|((topic, index, _), batches)| Claim {
-                id: id(*topic, *index),
-                batches,
-            });
-            let mut expected: Vec<Claim<'_, '_>> = Vec::new();
-            for claim in claims.clone() {
-                match expected.iter_mut().find(|each| each.id == claim.id) {
-                    Some(each) => *each = claim,
-                    None => expected.push(claim),
-                }
-            }
-            prop_assert_eq!(last_of_each(claims), expected);
-        }
-
-        #[test]
-        fn sound_batches_cover_what_they_say(
-            spans in vec((0_i64..20, -2_i64..5, 0_usize..5, 0_u8..6), 0..5),
-            may_renew: bool,
-        ) {
-            let types = [[0; 5], [1; 5], [2; 5], [3; 5], [4; 5], [5; 5]];
-            let batches: Vec<_> = spans
-                .iter()
-                .map(|(first, length, count, kind)| batch(*first, first + length, &types[usize::from(*kind)][..*count]))
-                .collect();
-            if are_sound(&batches, may_renew) {
-                for batch in &batches {
-                    let offsets = batch.last_offset - batch.first_offset + 1;
-                    let types = batch.acknowledge_types;
-                    prop_assert!(offsets > 0);
-                    prop_assert!(types.len() == 1 || types.len() as i64 == offsets);
-                    prop_assert!(types.iter().all(|each| *each < 4 || (*each == 4 && may_renew)));
-                }
-                prop_assert!(batches.windows(2).all(|pair| pair[0].last_offset <= pair[1].first_offset));
-            }
-        }
-    }
-}
+mod tests;

@@ -121,6 +121,16 @@ impl Wanted {
         self.limits.max_records != 0 && self.limits.max_bytes > 0 && !self.is_last()
     }
 
+    /// How long it waits for records, where so many partitions of its session are refused: not at all where all are.
+    pub fn wait_ms(&self, partitions: usize, refused: usize) -> i64 {
+        debug_assert!(refused <= partitions, "others are refused");
+        if partitions > refused {
+            self.max_wait_ms
+        } else {
+            0
+        }
+    }
+
     /// Whether it asks for less than nothing.
     pub fn refuses_all(&self) -> bool {
         self.limits.max_bytes < 0 && self.limits.max_records != 0
@@ -255,6 +265,14 @@ mod tests {
         assert_eq!(told(-1, 10, 3), (true, false, true));
         assert_eq!(told(-1, 0, 3), (true, false, false));
         assert_eq!(told(1000, 10, FINAL_EPOCH), (false, false, false));
+    }
+
+    #[test]
+    fn nobody_waits_for_partitions_that_are_refused() {
+        let wanted = Wanted::of(&request()).expect("a request");
+        assert_eq!(wanted.wait_ms(2, 1), 500);
+        assert_eq!(wanted.wait_ms(2, 2), 0);
+        assert_eq!(wanted.wait_ms(0, 0), 0);
     }
 
     #[test]

@@ -9,21 +9,25 @@ mod answer;
 mod epoch;
 mod fetch;
 mod gather;
+mod interest;
 mod look;
 mod rations;
 mod session;
+mod staging;
 mod writes;
 
-pub use acknowledgements::{Claim, Refused, are_sound, batches_of, last_of_each, refusal};
+pub use acknowledgements::{Claim, Places, Refused, Walked, are_sound, batches_of, walk};
 pub use alarm::{Alarm, Deadlines, Due};
 pub use answer::{Answer, Node, Refusal, is_unwritten, redirects};
 pub use epoch::{FINAL_EPOCH, INITIAL_EPOCH, Unexpected, next_epoch};
 pub use fetch::{Invalid, Limits, Wanted};
 pub use gather::{Given, Partitions, Readiness, gather, next_ready};
+pub use interest::Interest;
 pub use look::{Look, Seen};
 pub use rations::{Ration, Rations};
 pub use session::{Place, Session, Walk};
-pub use writes::Writes;
+pub use staging::{Mend, Number, Staging};
+pub use writes::{Unwritten, Writes, settles_for_good};
 
 /// Topic id and partition.
 pub type PartitionId = ([u8; 16], i32);

@@ -1,5 +1,34 @@
 //! What a share partition's leader knows of its writes: how many are under way, and what became of those that have ended.
 
+use std::fmt;
+
+use sharecore_engine::{AckBatch, RecordState, StateBatch};
+
+/// A record is not acquired any more, and what became of it is not written yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unwritten {
+    /// Its offset.
+    pub offset: i64,
+}
+
+impl fmt::Display for Unwritten {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let offset = self.offset;
+        write!(
+            out,
+            "offset {offset} is not acquired any more, and what became of it is not written yet"
+        )
+    }
+}
+
+impl std::error::Error for Unwritten {}
+
+/// Whether a change gives nobody anything: it settles records for good.
+pub fn settles_for_good(batches: &[StateBatch]) -> bool {
+    let mut states = batches.iter().map(|batch| batch.state);
+    states.all(|state| state == RecordState::Acknowledged)
+}
+
 /// Writes of one leader's state.
 #[derive(Debug)]
 pub struct Writes {
@@ -71,6 +100,18 @@ impl Writes {
         first >= start_offset.min(self.unwritten_below)
     }
 
+    /// Refuses acknowledgements that would be answered well without a write, though a write about one of them has failed:
+    /// after a restart its records come again.
+    pub fn pass_over(&self, batches: &[AckBatch<'_>], start_offset: i64) -> Result<(), Unwritten> {
+        let first = batches.iter().map(|batch| batch.first);
+        let offset = first.fold(start_offset, i64::min);
+        if self.may_pass_over(offset, start_offset) {
+            return Ok(());
+        }
+        debug_assert!(self.has_failed(), "nothing was lost");
+        Err(Unwritten { offset })
+    }
+
     /// Whether [`may_pass_over`](Self::may_pass_over) refuses anything.
     pub fn has_failed(&self) -> bool {
         self.unwritten_below > 0
@@ -104,6 +145,42 @@ mod tests {
         writes.begin();
         writes.succeed(8);
         assert!(writes.may_pass_over(0, 10) && !writes.has_failed());
+    }
+
+    #[test]
+    fn acknowledgements_of_what_was_not_written_are_refused() {
+        let batch = |first| AckBatch {
+            first,
+            last: first,
+            types: &[1],
+        };
+        let mut writes = Writes::default();
+        assert_eq!(writes.pass_over(&[batch(3)], 10), Ok(()));
+        writes.begin();
+        writes.fail(Some(7));
+        assert_eq!(writes.pass_over(&[batch(9), batch(8)], 10), Ok(()));
+        let refused = writes.pass_over(&[batch(9), batch(4)], 10);
+        assert_eq!(refused, Err(Unwritten { offset: 4 }));
+        assert_eq!(writes.pass_over(&[], 10), Ok(()));
+    }
+
+    #[test]
+    fn only_what_is_acknowledged_is_settled_for_good() {
+        let batch = |state| StateBatch {
+            first: 0,
+            last: 1,
+            state,
+            delivery_count: 1,
+        };
+        let good = batch(RecordState::Acknowledged);
+        assert!(settles_for_good(&[good, good]));
+        for other in [
+            RecordState::Available,
+            RecordState::Archived,
+            RecordState::Archiving,
+        ] {
+            assert!(!settles_for_good(&[good, batch(other)]));
+        }
     }
 
     #[test]

@@ -1,0 +1,198 @@
+//! Who is told of a share partition: sessions that wait for something to acquire, and those that hold to its leader.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
+
+/// Where a session stands: those that hold alone come behind all that wait.
+type Place = (bool, u64);
+
+const WAITS: bool = false;
+const HOLDS: bool = true;
+
+/// Sessions that are told, once, when there may be something to acquire, longest waiting first; and sessions that are told
+/// alone when the leader has ended, as all are.
+///
+/// `K` names a session, `S` is how it is told.
+#[derive(Debug)]
+pub struct Interest<K, S> {
+    known: HashMap<K, (Place, S)>,
+    /// In the order in which they came.
+    order: BTreeMap<Place, K>,
+    waiting: usize,
+    next: u64,
+}
+
+impl<K, S> Default for Interest<K, S> {
+    fn default() -> Self {
+        Self {
+            known: HashMap::new(),
+            order: BTreeMap::new(),
+            waiting: 0,
+            next: 0,
+        }
+    }
+}
+
+impl<K: Copy + Eq + Hash, S> Interest<K, S> {
+    /// Has a session told, once, when there may be something to acquire, or when the leader has ended. One that waits
+    /// already keeps its place.
+    pub fn tell(&mut self, key: K, session: S) {
+        if self
+            .known
+            .get(&key)
+            .is_some_and(|((kind, _), _)| *kind == WAITS)
+        {
+            return;
+        }
+        self.take(key);
+        self.put(WAITS, key, session);
+        self.waiting += 1;
+        self.assert_whole();
+    }
+
+    /// Has a session told when the leader has ended.
+    pub fn tell_end(&mut self, key: K, session: S) {
+        if !self.known.contains_key(&key) {
+            self.put(HOLDS, key, session);
+        }
+        self.assert_whole();
+    }
+
+    /// Takes that back; returns the session where it would have been told.
+    pub fn tell_no_more(&mut self, key: K) -> Option<S> {
+        let session = self.take(key);
+        self.assert_whole();
+        session
+    }
+
+    /// The one that has waited longest, which is told now, and knows of nothing more.
+    pub fn take_next(&mut self) -> Option<S> {
+        let (_, key) = self
+            .order
+            .first_key_value()
+            .filter(|((kind, _), _)| *kind == WAITS)?;
+        self.tell_no_more(*key)
+    }
+
+    /// How many wait.
+    pub fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// Those that wait, longest first.
+    pub fn waiters(&self) -> impl Iterator<Item = &S> {
+        self.all().take(self.waiting)
+    }
+
+    /// Those that wait, and those that hold behind them.
+    pub fn all(&self) -> impl Iterator<Item = &S> {
+        let order = self.order.values();
+        order
+            .filter_map(|key| self.known.get(key))
+            .map(|(_, session)| session)
+    }
+
+    fn put(&mut self, kind: bool, key: K, session: S) {
+        let place = (kind, self.next);
+        self.next += 1;
+        self.order.insert(place, key);
+        let before = self.known.insert(key, (place, session));
+        debug_assert!(before.is_none(), "a session stands in two places");
+    }
+
+    fn take(&mut self, key: K) -> Option<S> {
+        let (place, session) = self.known.remove(&key)?;
+        self.order.remove(&place);
+        self.waiting -= usize::from(place.0 == WAITS);
+        Some(session)
+    }
+
+    fn assert_whole(&self) {
+        debug_assert_eq!(self.known.len(), self.order.len(), "each has one place");
+        debug_assert!(
+            self.waiting <= self.order.len()
+                && self
+                    .order
+                    .first_key_value()
+                    .is_some_and(|((kind, _), _)| *kind == WAITS)
+                    == (self.waiting > 0),
+            "who waits comes first"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn told(interest: &mut Interest<u8, u8>) -> Vec<u8> {
+        std::iter::from_fn(|| interest.take_next()).collect()
+    }
+
+    #[test]
+    fn who_has_waited_longest_is_told_first_and_once() {
+        let mut interest = Interest::default();
+        for session in [3, 1, 2, 3] {
+            interest.tell(session, session);
+        }
+        assert_eq!(interest.waiting(), 3);
+        assert_eq!(told(&mut interest), [3, 1, 2]);
+        assert_eq!(interest.all().count(), 0);
+    }
+
+    #[test]
+    fn who_holds_waits_behind_those_who_wait_and_is_not_told_of_records() {
+        let mut interest = Interest::default();
+        interest.tell_end(7, 7);
+        interest.tell(1, 1);
+        interest.tell_end(1, 1);
+        assert_eq!(interest.all().copied().collect::<Vec<_>>(), [1, 7]);
+        assert_eq!(interest.waiters().copied().collect::<Vec<_>>(), [1]);
+        assert_eq!(told(&mut interest), [1]);
+        interest.tell(7, 7);
+        assert_eq!(told(&mut interest), [7]);
+        assert_eq!(interest.tell_no_more(7), None);
+    }
+
+    proptest! {
+        /// Against a list of those that wait and one of those that hold.
+        #[test]
+        fn agrees_with_two_lists(steps in vec((0_u8..4, 0_u8..6), 0..60)) {
+            let mut interest = Interest::default();
+            let (mut waiting, mut holding): (Vec<u8>, Vec<u8>) = (Vec::new(), Vec::new());
+            for (step, session) in steps {
+                match step {
+                    0 => {
+                        interest.tell(session, session);
+                        holding.retain(|each| *each != session);
+                        if !waiting.contains(&session) {
+                            waiting.push(session);
+                        }
+                    }
+                    1 => {
+                        interest.tell_end(session, session);
+                        if !waiting.contains(&session) && !holding.contains(&session) {
+                            holding.push(session);
+                        }
+                    }
+                    2 => {
+                        let known = waiting.contains(&session) || holding.contains(&session);
+                        prop_assert_eq!(interest.tell_no_more(session), known.then_some(session));
+                        waiting.retain(|each| *each != session);
+                        holding.retain(|each| *each != session);
+                    }
+                    _ => {
+                        let first = (!waiting.is_empty()).then(|| waiting.remove(0));
+                        prop_assert_eq!(interest.take_next(), first);
+                    }
+                }
+                prop_assert_eq!(interest.waiting(), waiting.len());
+                let all: Vec<u8> = interest.all().copied().collect();
+                prop_assert_eq!(all, [&waiting[..], &holding[..]].concat());
+            }
+        }
+    }
+}
