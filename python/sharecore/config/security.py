@@ -98,7 +98,9 @@ class AuditSettings:
         low=0,
     )
     sharecore_audit_log: str | None = setting(
-        Kind.STRING, None, "File of the audit, a line of JSON a decision; the log of the broker when not set."
+        Kind.STRING,
+        None,
+        "Regular file of the audit, a line of JSON a decision; the log of the broker when not set.",
     )
     sharecore_audit_allowed: bool = setting(
         Kind.BOOLEAN, False, "Whether the file also has what was allowed."
