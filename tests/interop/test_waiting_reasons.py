@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Producer
 from tests.harness.aio import in_loop
 from tests.harness.broker import Broker
-from tests.harness.clients import QUIET, RELEASE, commit, configure_group, produce, share_consumer
+from tests.harness.clients import QUIET, REJECT, RELEASE, commit, configure_group, produce, share_consumer
 from tests.interop.conftest import KIND
 from tests.interop.test_admin import sharecore
 
@@ -136,6 +136,27 @@ def test_a_fetch_that_the_rate_holds_back_says_so(broker: Broker, topic: str, gr
     finally:
         done.set()
         consuming.join()
+
+
+@ours
+def test_an_open_breaker_says_so_and_when_it_lets_records_through(
+    broker: Broker, topic: str, group: str
+) -> None:
+    begin(
+        broker, group, share_breaker_percent=50, share_breaker_min_records=1, share_breaker_pause_ms=600_000
+    )
+    produce(broker.bootstrap, topic, [b"x"])
+    with share_consumer(broker.bootstrap, group, [topic]) as consumer:
+        (record,) = polled(consumer, 1)
+        consumer.acknowledge(record, REJECT)
+        commit(consumer)
+        produce(broker.bootstrap, topic, [b"y"])
+        assert held_back(broker, group) == [("breaker", "share.breaker.percent")]
+        assert not consumer.poll(0.5)
+    (told,) = asked(broker, group).fetches
+    assert told["dueMs"] > time.time() * 1000
+    shown = sharecore(broker, "describe", group)[1]
+    assert "\nthe breaker of share.breaker.percent is open until 20" in shown
 
 
 @ours
