@@ -14,18 +14,19 @@ from unittest import mock
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
+from tests.differential.step import Operation
 from tests.differential.test_backoff import ManagedEngines
-from tests.differential.test_delivery_times import TimedEngines
+from tests.differential.test_delivery_times import TimedEngines, timed_drivers
 from tests.differential.test_machine import PartedError
 from tests.differential.test_order import KeyedEngines
 
-from sharecore import reference
+from sharecore import _core, reference
 from sharecore.reference.record import ARCHIVING, Record
 
 Keyed = reference.KeyedPartition
 Admitting = reference.AdmittingPartition
 Managed = reference.ManagedPartition
-EXAMPLES = 400
+EXAMPLES = 2000
 
 
 def _instead(target: Any, name: str, new: Any) -> Callable[[], Any]:
@@ -169,7 +170,6 @@ PLANTED: dict[str, tuple[type[RuleBasedStateMachine], Callable[[], Any]]] = {
     ),
     "a released record goes to the end of its key": (KeyedEngines, _instead(Keyed, "_reorder", _at_the_end)),
     "loaded records are not read before": (KeyedEngines, _instead(Admitting, "_look_anew", _read_already)),
-    "a rollback after the lock ran out leaves the key free": (KeyedEngines, _free_after_rollback),
     "the log start leaves a chain behind": (
         KeyedEngines,
         _instead(Keyed, "move_log_start", _chain_left_behind),
@@ -217,3 +217,30 @@ def test_a_planted_bug_is_found(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in PLANTED if name not in QUICK])
 def test_each_planted_bug_is_found(name: str) -> None:
     look_for(name)
+
+
+def _roll_back_late() -> None:
+    """Two records of a key: a write about the first one fails after its lock ran out."""
+    engines = KeyedEngines()
+    rules = _core.Rules(ordering="key", run_max=1)
+    engines.rust, engines.reference = timed_drivers(rules, Keyed)
+    entries = [(0, None, None, 1), (1, None, None, 1)]
+    ack = {"first": 0, "last": 0, "types": [1]}
+    operations: list[Operation] = [
+        {"op": "init", "start_offset": 0, "state_batches": [], "lock_ms": 1000},
+        {"op": "admit", "args": [0, [(0, 1)], entries, 500]},
+        {"op": "acquire", "member": "m", "batches": [[0, 1]]},
+        {"op": "writes", "hold": True},
+        {"op": "ack", "member": "m", "batches": [ack]},
+        {"op": "advance", "ms": 2000},
+        {"op": "complete", "error_code": 16},
+        {"op": "acquire", "member": "n", "batches": [[0, 1]]},
+    ]
+    for operation in operations:
+        engines.apply(operation)
+
+
+def test_a_rollback_after_the_lock_ran_out_keeps_the_key_and_one_that_does_not_is_found() -> None:
+    _roll_back_late()
+    with _free_after_rollback(), pytest.raises((PartedError, AssertionError)):
+        _roll_back_late()
