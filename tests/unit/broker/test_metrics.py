@@ -232,7 +232,12 @@ def test_series_are_bounded_and_those_there_were_stay(broker: RunningBroker) -> 
     assert of(samples, "sharecore_share_partitions_without_series") >= 7
 
 
-def test_every_sample_is_declared_and_every_declared_metric_is_there(broker: RunningBroker) -> None:
+def test_every_sample_is_declared_and_every_declared_metric_is_there(
+    broker: RunningBroker, member: Member, topic: str
+) -> None:
+    produce(broker, topic, 2)
+    member.fetch(0)
+    member.acknowledge({0: [(0, 0, ACCEPT)]})
     status, text = get(broker, "/metrics")
     assert status == 200
     kinds = {family.name: family.type for family in text_string_to_metric_families(text)}
@@ -270,6 +275,7 @@ def test_requests_are_counted_by_api_and_version(broker: RunningBroker) -> None:
 
 def test_times_of_requests_are_native_histograms_for_who_takes_them(broker: RunningBroker) -> None:
     """tests/unit/metrics/test_protobuf.py reads such messages."""
+    broker.ask(ApiKey.LIST_GROUPS, 5)
     url = f"http://127.0.0.1:{broker.broker.metrics_port}/metrics"
     asked = urllib.request.Request(url, headers={"Accept": f"{protobuf.CONTENT_TYPE};q=0.6,text/plain;q=0.3"})
     with urllib.request.urlopen(asked, timeout=20) as page:
