@@ -36,6 +36,11 @@ pub(crate) type Keys = (i64, usize, Vec<(u64, i64, i64)>);
 type Observed = (Standing, (u64, u64, u64, u64, u64), Vec<u64>);
 
 impl PyPartition {
+    /// How many records its members hold.
+    pub(crate) fn leased(&self, py: Python<'_>) -> PyResult<i64> {
+        self.with(py, |partition| partition.leased())
+    }
+
     /// No Python runs and the interpreter is not waited for while the lock is held.
     fn with<R>(&self, py: Python<'_>, work: impl FnOnce(&mut Engine) -> R) -> PyResult<R> {
         self.inner.with(work).map_err(|error| failed(py, &error))
@@ -172,10 +177,6 @@ impl PyPartition {
 
     pub(crate) fn held_by(&self, py: Python<'_>, member: &str) -> PyResult<i64> {
         self.with(py, |partition| partition.held_by(member))
-    }
-
-    pub(crate) fn leased(&self, py: Python<'_>) -> PyResult<i64> {
-        self.with(py, |partition| partition.leased())
     }
 
     fn observe(&self, py: Python<'_>) -> PyResult<Observed> {
