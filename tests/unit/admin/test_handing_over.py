@@ -229,13 +229,22 @@ def test_who_may_not_read_state_is_told_which_right_it_takes(
         "operation": 9,
         "permission_type": 2,
     }
-    assert brokers[0].ask(ApiKey.CREATE_ACLS, 3, creations=[denial]).results[0].error_code == 0
-    with pytest.raises(
-        KafkaError, match="the right CLUSTER_ACTION on the cluster is missing on A"
-    ) as refused:
-        move(brokers)
-    assert "--offsets-only" in str(refused.value)
-    move(brokers, offsets_only=True)
+    # all else on the cluster stays allowed, so that both entries can be taken away
+    allowance = denial | {"operation": 2, "permission_type": 3}
+    created = brokers[0].ask(ApiKey.CREATE_ACLS, 3, creations=[allowance, denial])
+    assert [each.error_code for each in created.results] == [0, 0]
+    try:
+        with pytest.raises(
+            KafkaError, match="the right CLUSTER_ACTION on the cluster is missing on A"
+        ) as refused:
+            move(brokers)
+        assert "--offsets-only" in str(refused.value)
+        move(brokers, offsets_only=True)
+    finally:
+        names = dict.fromkeys(("resource_name_filter", "principal_filter", "host_filter"))
+        kinds = {"resource_type_filter": 4, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
+        deleted = brokers[0].ask(ApiKey.DELETE_ACLS, 3, filters=[names | kinds])
+        assert len(deleted.filter_results[0].matching_acls) == 2
     assert states_of(brokers[1]) == {
         place: PartitionState(state.start_offset, 0) for place, state in STATES.items()
     }
