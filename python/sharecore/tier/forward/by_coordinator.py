@@ -8,6 +8,7 @@ from typing import Any
 
 from sharecore.broker.context import RequestContext
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.security.acl import ResourceType
 from sharecore.tier.forward.coordinators import MOVED
 from sharecore.tier.forward.forwarder import RequestForwarder, code_of
 from sharecore.tier.forward.shapes import Key, Place, Places, renamed
@@ -171,13 +172,17 @@ class ByCoordinator:
 
 def group(right: int, field: str = "group_id") -> Check:
     """Check the right on a group."""
-    return lambda forwarder, context, request: forwarder.check_group(context, getattr(request, field), right)
+    return _named(right, ResourceType.GROUP, field)
 
 
 def transactional_id(right: int, field: str = "transactional_id") -> Check:
     """Check the right on a transactional id."""
-    return lambda forwarder, context, request: forwarder.check_transactional_id(
-        context, getattr(request, field), right
+    return _named(right, ResourceType.TRANSACTIONAL_ID, field)
+
+
+def _named(right: int, resource_type: int, field: str) -> Check:
+    return lambda forwarder, context, request: forwarder.check(
+        context, right, resource_type, getattr(request, field)
     )
 
 

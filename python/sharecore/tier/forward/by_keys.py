@@ -109,10 +109,7 @@ class ByKeys:
         allowed = yield from context.may_each(self.right, kind, keys)
         asked: list[str] = []
         for key in keys:
-            is_own = (
-                key in forwarder.own.groups if self.kind == GROUP else forwarder.own.is_transactional_id(key)
-            )
-            if is_own or key not in allowed:
+            if key not in allowed or forwarder.own.has(kind, key):
                 answers[key] = [self.keys.refused(key, REFUSALS[kind])]
             else:
                 asked.append(key)

@@ -51,6 +51,12 @@ class Own(NamedTuple):
     closed: Collection[str] = ()
     topics: Collection[str] = ()
 
+    def has(self, resource_type: int, name: str) -> bool:
+        """Whether a group or a transactional id belongs to the tier."""
+        if resource_type == ResourceType.GROUP:
+            return name in self.groups
+        return self.is_transactional_id(name)
+
     @property
     def named(self) -> dict[str, str]:
         """By the cluster's names the ones that clients see."""
@@ -211,17 +217,11 @@ class RequestForwarder:
 
         return (yield from context.may_each(right, ResourceType.TOPIC, names()))
 
-    def check_group(self, context: RequestContext, group_id: str, right: int) -> None:
-        """Raise KafkaError unless the client may do something with a group of the cluster."""
-        context.require(right, ResourceType.GROUP, group_id)
-        if group_id in self.own.groups:
-            raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-
-    def check_transactional_id(self, context: RequestContext, name: str, right: int) -> None:
-        """Raise KafkaError unless the client may do something with a transactional id."""
-        context.require(right, ResourceType.TRANSACTIONAL_ID, name)
-        if self.own.is_transactional_id(name):
-            raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    def check(self, context: RequestContext, right: int, resource_type: int, name: str) -> None:
+        """Raise KafkaError unless the client may do something with a group or a transactional id."""
+        context.require(right, resource_type, name)
+        if self.own.has(resource_type, name):
+            raise refusal(resource_type)
 
 
 def throttle_of(response: Any) -> int:

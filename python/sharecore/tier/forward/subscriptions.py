@@ -60,7 +60,7 @@ class Heartbeats:
         self, forwarder: RequestForwarder, context: RequestContext, request: Any
     ) -> dict[str, Any]:
         """Forward a heartbeat."""
-        forwarder.check_group(context, request.group_id, Operation.READ)
+        forwarder.check(context, Operation.READ, ResourceType.GROUP, request.group_id)
         for name in request.subscribed_topic_names or ():
             context.require(Operation.DESCRIBE, ResourceType.TOPIC, name)
         key = request.group_id, request.member_id
