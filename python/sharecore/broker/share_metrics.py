@@ -193,13 +193,15 @@ class ShareMetrics:
                 continue
             engines.append(engine)
             log_ends.append(end_of_log)
-            if leader.config.share_record_lock_keep != "none":
-                with suppress(KafkaError):
-                    total.kept = (total.kept or 0) + engine.waiting_reasons(0).kept
-            if engine.has_rules:
-                with suppress(KafkaError):  # it has failed, and loads again when it is wanted
-                    total.has_rules = True
+            keeps, has_rules = leader.config.share_record_lock_keep != "none", engine.has_rules
+            total.has_rules |= has_rules
+            # an engine that has failed loads again when it is wanted
+            with suppress(KafkaError):
+                if keeps or has_rules:
                     reasons = engine.waiting_reasons(1)
+                if keeps:
+                    total.kept = (total.kept or 0) + reasons.kept
+                if has_rules:
                     total.full += reasons.is_full
                     for at, records in enumerate((reasons.backoff, reasons.delivery, reasons.unread)):
                         total.waiting[at] += records

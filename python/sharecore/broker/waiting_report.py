@@ -29,10 +29,9 @@ def waiting_text(broker: Services, leader: SharePartition) -> str | None:
         behind = max(0, leader.log.high_watermark - engine.next_fetch_offset)
     except KafkaError:
         return None  # it loads again when it is wanted
-    ahead_ms = broker.clock.now_ms() - broker.clock.monotonic_ms()
     reasons: list[Reason] = []
     if found.backoff:
-        due_ms = None if found.backoff_due_ms is None else found.backoff_due_ms + ahead_ms
+        due_ms = _wall_time(broker, found.backoff_due_ms)
         reasons.append({"reason": "backoff", "records": found.backoff, "dueMs": due_ms})
     if found.delivery:
         reasons.append({"reason": "delivery", "records": found.delivery, "dueMs": found.delivery_due_ms})
@@ -64,10 +63,15 @@ def held_back_text(broker: Services, group_id: str) -> str:
     found = [each for each in reasons if each["fetches"]]
     breaker = broker.share.partitions.breaker(group_id)
     if breaker is not None and breaker[0]:
-        due_ms = breaker[1]
-        if due_ms is not None:
-            due_ms += broker.clock.now_ms() - broker.clock.monotonic_ms()
+        due_ms = _wall_time(broker, breaker[1])
         found.append(
             {"reason": "breaker", "fetches": by_breaker, "setting": "share.breaker.percent", "dueMs": due_ms}
         )
     return json.dumps(found)
+
+
+def _wall_time(broker: Services, monotonic_ms: int | None) -> int | None:
+    """Return a time of the monotonic clock in milliseconds since the epoch."""
+    if monotonic_ms is None:
+        return None
+    return monotonic_ms + broker.clock.now_ms() - broker.clock.monotonic_ms()

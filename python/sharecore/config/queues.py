@@ -309,7 +309,7 @@ class QueueSettings:
 
     @cached_property
     def lock_timeout_ms(self) -> int:
-        """How long members are told that a lock lasts. Clients give records up by themselves after it."""
+        """The duration of locks that the broker tells members; clients give up records once it is over."""
         if self.share_record_lock_keep == "connected":
             return self.share_record_lock_keep_max_ms
         return self.share_record_lock_duration_ms

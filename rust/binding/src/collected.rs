@@ -1,4 +1,4 @@
-//! What Python's collector of cycles is told of objects that refer to others: `collected!` names the fields that do.
+//! Lets Python's cycle collector follow references: `collected!` names the fields of a class that hold some.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::BuildHasher;

@@ -72,7 +72,7 @@ pub(crate) struct PyLeader {
     lock_ms: i64,
     /// Where the state lies, once it was written.
     pub(crate) slot: Option<Arc<StateSlot>>,
-    /// Sessions that are told when there may be something to acquire, or that the leader has ended.
+    /// Sessions to wake when records may be ready, or when the leader has ended.
     pub(crate) interest: Interest,
     is_waking: bool,
     /// What the group may be given; None without such bounds.
@@ -246,7 +246,7 @@ impl PyLeader {
         }
     }
 
-    /// Sessions that are told when there may be something to acquire, longest waiting first.
+    /// Sessions to wake when records may be ready, the longest waiting first.
     #[getter]
     fn _interested(&self, py: Python<'_>) -> Vec<Py<PyShareSession>> {
         let waiters = self.interest.waiters();

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, cast
 
 from tests.unit.partition.logs import TOPIC, MemoryLog, World
 
-from sharecore._core import PartitionFetch, ShareLook, ShareSession, Timeouts, WaitingShareFetch
+from sharecore._core import Partition, PartitionFetch, ShareLook, ShareSession, Timeouts, WaitingShareFetch
 from sharecore.config import GroupConfig
 from sharecore.errors import KafkaError
 from sharecore.partition import SharePartition, SharePartitions
@@ -76,6 +76,12 @@ class Bench:
 
     def leader(self, index: int = 0) -> SharePartition:
         return self.leaders.get("g", TOPIC, index)
+
+    def engine(self, index: int = 0) -> Partition:
+        """Return the state of a share partition whose leader is ready."""
+        engine = self.leader(index).engine
+        assert engine is not None
+        return engine
 
     def begin(
         self,

@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 from tests.unit.partition.bench import ACCEPT, EARLIEST, LIMITS, REJECT, RELEASE, Bench
 
-from sharecore._core import Partition
-
 BACKOFF = replace(
     EARLIEST, share_retry_backoff_ms=1000, share_retry_backoff_max_ms=3000, share_retry_backoff_jitter=0.0
 )
@@ -19,12 +17,6 @@ LONG = LIMITS._replace(max_wait_ms=600_000)
 def change(bench: Bench, **settings: Any) -> None:
     bench.config = replace(bench.config, **settings)
     bench.leaders.reconfigure("g")
-
-
-def engine(bench: Bench) -> Partition:
-    found = bench.leader().engine
-    assert found is not None
-    return found
 
 
 def test_a_fetch_that_waits_gets_a_released_record_when_it_has_waited_long_enough() -> None:
@@ -39,7 +31,7 @@ def test_a_fetch_that_waits_gets_a_released_record_when_it_has_waited_long_enoug
         bench.world.run(1)
         assert bench.answers.pop("m")[0].acquired == [(0, 0, delivery)]
     bench.settle("m", (0, 0, RELEASE))
-    assert engine(bench).start_offset == 1, "at its delivery limit it is given up at once"
+    assert bench.engine().start_offset == 1, "at its delivery limit it is given up at once"
 
 
 def test_new_records_and_others_pass_what_waits() -> None:
@@ -120,7 +112,7 @@ def test_locks_are_counted_and_not_the_window_and_what_waits_is_bounded() -> Non
         assert bench.take("n") == []
         bench.settle("m", (number * 100, number * 100 + 99, RELEASE))
     assert bench.take("m") == [], "a thousand records wait"
-    assert engine(bench).waiting() == (1000, True)
+    assert bench.engine().waiting() == (1000, True)
     bench.world.run(1000)
     assert bench.take("m", LIMITS._replace(record_limit=True)) == [(0, 99, 2)]
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.unit.partition.bench import ACCEPT, EARLIEST, LIMITS, RELEASE, Bench
 
-from sharecore._core import Partition, encode_records
+from sharecore._core import encode_records
 
 TIMED = replace(EARLIEST, share_deliver_at_header="at", share_record_ttl_header="ttl")
 LONG = LIMITS._replace(max_wait_ms=600_000)
@@ -18,12 +18,6 @@ LONG = LIMITS._replace(max_wait_ms=600_000)
 def change(bench: Bench, **settings: Any) -> None:
     bench.config = replace(bench.config, **settings)
     bench.leaders.reconfigure("g")
-
-
-def engine(bench: Bench) -> Partition:
-    found = bench.leader().engine
-    assert found is not None
-    return found
 
 
 def at(bench: Bench, ahead_ms: int) -> dict[str, str]:
@@ -42,7 +36,7 @@ def test_a_fetch_that_waits_gets_a_record_at_its_time_and_others_pass_it() -> No
         bench.world.run(1)
         assert bench.answers.pop("m")[0].acquired == [(offset, offset, 1)]
     bench.settle("m", (0, 2, ACCEPT))
-    assert engine(bench).start_offset == 3
+    assert bench.engine().start_offset == 3
 
 
 def test_after_a_restart_no_record_comes_before_its_time() -> None:
@@ -90,11 +84,11 @@ def test_a_record_is_not_delivered_after_its_time_to_live(ttl: str) -> None:
     assert bench.take("m", LIMITS._replace(max_records=1)) == [(0, 0, 1)]
     bench.world.run(5000)
     assert bench.take("m") == []
-    assert engine(bench).inflight() == [(0, 0, 1, 1), (1, 1, 4, 0)]
+    assert bench.engine().inflight() == [(0, 0, 1, 1), (1, 1, 4, 0)]
     bench.settle("m", (0, 0, RELEASE))
     bench.world.run(1)
-    assert engine(bench).start_offset == 2, "its time was over while it was held"
-    assert engine(bench).looked_at() == (2, 0, 0)
+    assert bench.engine().start_offset == 2, "its time was over while it was held"
+    assert bench.engine().looked_at() == (2, 0, 0)
     bench.logs[0].produce_records(headers, now_ms=bench.world.now_ms() - 5000)
     if ttl != "header":
         assert bench.take("m") == []
@@ -113,9 +107,9 @@ def test_time_to_live_counts_from_the_delivery_time_and_the_shorter_one_counts()
     assert bench.take("m") == [(0, 0, 1)]
     bench.settle("m", (0, 0, RELEASE))
     bench.world.run(999)
-    assert engine(bench).start_offset == 0
+    assert bench.engine().start_offset == 0
     bench.world.run(1)
-    assert engine(bench).start_offset == 2
+    assert bench.engine().start_offset == 2
 
 
 @pytest.mark.parametrize("text", ["soon", "", "-5", "1e3", "1" * 20, "\u0661", " 7"])
@@ -123,7 +117,7 @@ def test_a_header_that_is_no_number_counts_as_none_and_is_counted(text: str) -> 
     bench = Bench(TIMED)
     bench.logs[0].produce_records({"at": text}, {"ttl": text})
     assert bench.take("m") == [(0, 1, 1)]
-    assert engine(bench).looked_at() == (0, 2, 0)
+    assert bench.engine().looked_at() == (0, 2, 0)
 
 
 def test_a_batch_that_cannot_be_expanded_is_delivered_as_if_its_records_had_no_times() -> None:
@@ -133,7 +127,7 @@ def test_a_batch_that_cannot_be_expanded_is_delivered_as_if_its_records_had_no_t
     damaged = bytes(batch[:61]) + gzip.compress(b"")[:-3]
     bench.logs[0].append_batch((len(damaged) - 12).to_bytes(4, "big").join([damaged[:8], damaged[12:]]), 1)
     assert bench.take("m") == [(0, 0, 1)]
-    assert engine(bench).looked_at() == (0, 0, 1)
+    assert bench.engine().looked_at() == (0, 0, 1)
 
 
 def test_a_wall_clock_that_is_set_forward_is_noticed_within_a_minute() -> None:
@@ -167,7 +161,7 @@ def test_what_waits_is_bounded_and_what_is_due_is_delivered_all_the_same() -> No
     assert bench.answers == {}, "a thousand records wait"
     bench.world.run(999)
     assert bench.answers == {}
-    assert engine(bench).waiting() == (1000, True)
+    assert bench.engine().waiting() == (1000, True)
     bench.world.run(1)
     assert bench.answers.pop("m")[0].acquired == [(0, 99, 1)]
     bench.settle("m", (0, 99, ACCEPT))
@@ -205,12 +199,12 @@ def test_expired_records_get_a_dead_letter_where_the_group_wants_it(letters: boo
     bench = Bench(replace(TIMED, share_record_ttl_dead_letter=letters))
     bench.logs[0].produce_records({"ttl": "1000"}, now_ms=bench.world.now_ms())
     bench.take("m", LIMITS._replace(max_records=0))
-    engine(bench).configure(dead_letters=True)
+    bench.engine().configure(dead_letters=True)
     assert bench.take("m") == [(0, 0, 1)]
     bench.settle("m", (0, 0, RELEASE))
-    write = engine(bench).advance(bench.world.monotonic_ms(), bench.world.now_ms() + 1000)
+    write = bench.engine().advance(bench.world.monotonic_ms(), bench.world.now_ms() + 1000)
     assert write is not None
     assert write.batches() == [(0, 0, 3 if letters else 4, 1)]
-    engine(bench).commit(write.id, bench.world.monotonic_ms())
+    bench.engine().commit(write.id, bench.world.monotonic_ms())
     expired = 2
-    assert engine(bench).take_dead_letters() == ([(0, 0, 1, expired)] if letters else [])
+    assert bench.engine().take_dead_letters() == ([(0, 0, 1, expired)] if letters else [])

@@ -116,6 +116,5 @@ def test_what_somebody_holds_of_an_aborted_transaction_is_taken_away_when_it_is_
         bench.settle("m", (6, 9, ACCEPT))
     assert refused.value.code is ErrorCode.INVALID_RECORD_STATE
     bench.settle("n", (0, 4, ACCEPT))
-    engine = bench.leader().engine
-    assert engine is not None
+    engine = bench.engine()
     assert engine.start_offset == 10

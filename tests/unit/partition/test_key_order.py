@@ -25,12 +25,6 @@ def change(bench: Bench, **settings: Any) -> None:
     bench.leaders.reconfigure("g")
 
 
-def engine(bench: Bench) -> Partition:
-    found = bench.leader().engine
-    assert found is not None
-    return found
-
-
 def offsets(taken: list[tuple[int, int, int]]) -> list[int]:
     return [offset for first, last, _ in taken for offset in range(first, last + 1)]
 
@@ -101,7 +95,7 @@ def test_keys_go_across_record_batches_and_the_window_takes_in_more_while_one_ke
     while more := offsets(bench.take("m")):
         taken += more
     assert taken == [0, *range(2, 90, 3)]
-    standing = engine(bench).keys(1)
+    standing = bench.engine().keys(1)
     assert standing is not None
     behind, keys, largest = standing
     assert (behind, keys, [(records, first) for _, records, first in largest]) == (59, 31, [(60, 0)])
@@ -115,14 +109,14 @@ def test_a_window_that_is_full_takes_nothing_more_and_gives_out_what_is_in_it() 
     assert offsets(bench.take("m"))[:2] == [0, 1]
     while bench.take("m"):
         pass
-    full = engine(bench).waiting()[1]
+    full = bench.engine().waiting()[1]
     assert full
-    assert engine(bench).end_offset < 1600
+    assert bench.engine().end_offset < 1600
     for number in range(0, 1600, 2):
         bench.settle("m", (number, number, ACCEPT), (number + 1, number + 1, ACCEPT))
         while bench.take("m"):
             pass
-    assert engine(bench).end_offset >= 1600
+    assert bench.engine().end_offset >= 1600
 
 
 def test_neighbors_of_one_key_are_one_unit_of_the_window() -> None:
@@ -178,7 +172,7 @@ def test_records_of_a_batch_that_cannot_be_read_come_without_an_order(
     bench.logs[0].produce_keyed(b"a", b"a", b"a", damaged=True)
     bench.logs[0].produce_keyed(b"a")
     assert offsets(bench.take("m")) == [0, 2, 3, 4]
-    assert engine(bench).looked_at()[2] == 1
+    assert bench.engine().looked_at()[2] == 1
     assert "1 record batches cannot be expanded" in caplog.text
 
 

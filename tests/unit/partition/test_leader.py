@@ -65,8 +65,7 @@ def test_a_fetch_waits_for_as_many_bytes_as_it_asks_for() -> None:
     bench.logs[0].produce(1)
     bench.logs[1].produce(1)
     assert bench.answers == {}
-    engine = bench.leader().engine
-    assert engine is not None
+    engine = bench.engine()
     assert engine.next_deadline_ms is None, "nothing is leased while the fetch waits"
     bench.logs[0].produce(1)
     assert [len(result.records) for result in bench.answers["m"]] == [200, 100]
@@ -189,8 +188,7 @@ def test_a_log_that_cannot_be_read_is_told_and_leases_nothing() -> None:
     cast(Any, bench.logs[0]).aborted = _unreadable
     bench.fetch("m", LIMITS._replace(max_wait_ms=0))
     assert [each.error and each.error.code for each in bench.answers["m"]] == [ErrorCode.KAFKA_STORAGE_ERROR]
-    engine = bench.leader().engine
-    assert engine is not None
+    engine = bench.engine()
     assert engine.next_deadline_ms is None, "a lease that nobody knows of would run until its lock ends"
 
 
@@ -226,8 +224,7 @@ def test_an_acknowledgement_is_answered_when_it_is_durable() -> None:
     bench.persister.hold = True
     bench.settle("m", (0, 9, ACCEPT))
     assert bench.ends == []
-    engine = bench.leader().engine
-    assert engine is not None
+    engine = bench.engine()
     assert engine.start_offset == 0
     bench.persister.held.pop()()
     assert bench.ends == [None]
@@ -336,8 +333,7 @@ def test_a_hole_that_compaction_left_in_front_of_a_full_window_is_passed() -> No
     del log._batches[:2]
     assert bench.take("n", LIMITS._replace(max_records=20)) == [(100, 119, 1)]
     bench.settle("n", (100, 119, ACCEPT))
-    engine = bench.leader().engine
-    assert engine is not None
+    engine = bench.engine()
     assert engine.start_offset == 120
 
 
@@ -357,8 +353,7 @@ def test_deleted_records_are_passed_over() -> None:
     bench.logs[0].produce(10, 10)
     bench.take("m", LIMITS._replace(max_records=10))
     bench.logs[0].delete_records(10)
-    engine = bench.leader().engine
-    assert engine is not None
+    engine = bench.engine()
     assert engine.start_offset == 10
     assert bench.take("n") == [(10, 19, 1)]
 
@@ -428,8 +423,7 @@ def test_records_of_aborted_transactions_are_delivered_to_nobody() -> None:
     log.last_stable_offset = 16
     assert bench.take("n") == [(11, 15, 1)]
     bench.settle("m", (0, 4, ACCEPT), (10, 10, 0))
-    engine = bench.leader().engine
-    assert engine is not None
+    engine = bench.engine()
     assert engine.start_offset == 11
     assert bench.ends == [None]
 

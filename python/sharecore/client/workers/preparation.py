@@ -72,7 +72,7 @@ class GroupLimits:
         delivery_limit: None if the worker may not read it.
         window: records in flight that a share partition may have.
         waits: a record that is released comes back after the group's back-off.
-        order: None if there is none, or the worker may not read it.
+        order: how the group orders its records; None if it does not, or if the worker may not read that.
     """
 
     delivery_limit: int | None
