@@ -1,0 +1,101 @@
+//! Names of objects, relative to the prefix of the bucket's URL.
+//!
+//! Numbers are 16 hexadecimal digits and epochs 8, so that the order of names is the order of numbers.
+
+/// Says whose home the bucket is: format and cluster id. Created once, never changed.
+pub const FORMAT: &str = "format";
+/// Names of journal objects begin with this.
+pub const JOURNAL: &str = "journal/";
+/// Names of parts of sealed segments begin with this.
+pub const SEGMENTS: &str = "segments/";
+/// Names of checkpoints begin with this.
+pub const CHECKPOINTS: &str = "checkpoints/";
+/// Names of the objects in which brokers describe themselves begin with this; the only ones that are overwritten.
+pub const NODES: &str = "nodes/";
+/// Names of checkpoints that an operator keeps begin with this.
+pub const PINS: &str = "pins/";
+/// Names of objects that a probe makes, and deletes, begin with this.
+pub const PROBE: &str = "probe/";
+
+/// Return the name of the journal object at a place.
+pub fn journal(place: u64) -> String {
+    format!("{JOURNAL}{place:016x}")
+}
+
+/// Return the name of the checkpoint of the state before a place, made in an epoch.
+pub fn checkpoint(place: u64, epoch: u32) -> String {
+    format!("{CHECKPOINTS}{place:016x}-{epoch:08x}")
+}
+
+/// Return the name in which a broker describes itself.
+pub fn node(id: i32) -> String {
+    format!("{NODES}{id}")
+}
+
+/// Return the name of a checkpoint that is kept under a name of an operator's choice.
+pub fn pin(name: &str) -> String {
+    format!("{PINS}{name}")
+}
+
+/// Return the name of an object for a probe, from a random number.
+pub fn probe(random: u128) -> String {
+    format!("{PROBE}{random:032x}")
+}
+
+/// Return the place in the name of a journal object, or None for any other name.
+pub fn parse_journal(name: &str) -> Option<u64> {
+    number(name.strip_prefix(JOURNAL)?, 16)
+}
+
+/// Return place and epoch in the name of a checkpoint, or None for any other name.
+pub fn parse_checkpoint(name: &str) -> Option<(u64, u32)> {
+    let (place, epoch) = name.strip_prefix(CHECKPOINTS)?.split_once('-')?;
+    Some((number(place, 16)?, number(epoch, 8)? as u32))
+}
+
+/// Hexadecimal digits as this module writes them: lower case, and exactly so many.
+pub(crate) fn number(digits: &str, count: usize) -> Option<u64> {
+    let well_formed = digits.len() == count
+        && digits
+            .bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    u64::from_str_radix(digits, 16).ok().filter(|_| well_formed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_sort_as_their_numbers_do() {
+        let places = [1, 2, 15, 16, 255, 4096, u64::MAX];
+        assert!(places.map(journal).is_sorted());
+        assert!(places.map(|place| checkpoint(place, 3)).is_sorted());
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        for place in [0, 1, 0xabc, u64::MAX] {
+            assert_eq!(parse_journal(&journal(place)), Some(place));
+            let name = checkpoint(place, 0xdead_beef);
+            assert_eq!(parse_checkpoint(&name), Some((place, 0xdead_beef)));
+        }
+    }
+
+    #[test]
+    fn other_names_are_no_objects_of_ours() {
+        for name in [
+            "journal/1",
+            "journal/000000000000000A",
+            "journal/+00000000000000a",
+            "journal/00000000000000001",
+            "checkpoints/0000000000000001",
+            "checkpoints/0000000000000001-1",
+            "elsewhere/0000000000000001",
+            "",
+        ] {
+            assert_eq!(parse_journal(name), None, "{name}");
+            assert_eq!(parse_checkpoint(name), None, "{name}");
+        }
+    }
+}
