@@ -7,7 +7,7 @@ pub type Body = Arc<Vec<u8>>;
 
 /// A request that a transport carries out. The transport never retries it: who made the call decides what follows an
 /// [`Answer::Unknown`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Call {
     /// Names the call in its answer; unique within one life of a store.
     pub id: u64,
@@ -17,7 +17,7 @@ pub struct Call {
 
 /// What a call does. Names are relative to the prefix of the bucket's URL: the transport puts that in front of them, and
 /// takes it off again from the names that a list returns.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum What {
     /// Create an object only if the name is free (`If-None-Match: *`). `Done`, `Exists` or `Unknown`.
     Create {
@@ -80,7 +80,7 @@ impl What {
 }
 
 /// The result of a call.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Answer {
     /// The object was created, written or deleted.
     Done,

@@ -3,11 +3,32 @@
 //! Everything here is sans-I/O: it takes answers and the time, and returns calls for a transport to carry out. The one
 //! operation that safety rests on is creating an object whose name is free ([`What::Create`]). Nothing here reads a
 //! clock, opens a connection or starts a thread.
+//!
+//! The journal is a sequence of places. A place is created once, by one writer: [`Walk`] tells how they follow each
+//! other, [`Claiming`] how a process becomes the writer, [`Shipper`] how the writer writes.
 #![forbid(unsafe_code)]
 
 mod call;
+mod checkpoint;
+mod claim;
+mod fields;
 mod memory;
+#[cfg(feature = "mistakes")]
+pub mod mistakes;
+#[cfg(not(feature = "mistakes"))]
+#[allow(dead_code, unreachable_pub)]
+mod mistakes;
 pub mod names;
+mod object;
+mod retry;
+mod shipper;
+mod walk;
 
 pub use call::{Answer, Body, Bucket, Call, What};
+pub use checkpoint::{Checkpoint, Folded, Manifest, Segment, home, kept, may_be_swept, read_home};
+pub use claim::{Claimant, Claimed, Claiming};
 pub use memory::MemoryBucket;
+pub use object::{Claim, Frames, HEADER, Header, Kind, Object, Writer, read};
+pub use retry::Retried;
+pub use shipper::{Fenced, Shipped, Shipper};
+pub use walk::{Step, Walk};

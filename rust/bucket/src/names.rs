@@ -2,6 +2,11 @@
 //!
 //! Numbers are 16 hexadecimal digits and epochs 8, so that the order of names is the order of numbers.
 
+use crate::checkpoint::Segment;
+
+const COMPACT: &str = "compact";
+const WRITTEN: &str = "journal";
+
 /// Says whose home the bucket is: format and cluster id. Created once, never changed.
 pub const FORMAT: &str = "format";
 /// Names of journal objects begin with this.
@@ -25,6 +30,38 @@ pub fn journal(place: u64) -> String {
 /// Return the name of the checkpoint of the state before a place, made in an epoch.
 pub fn checkpoint(place: u64, epoch: u32) -> String {
     format!("{CHECKPOINTS}{place:016x}-{epoch:08x}")
+}
+
+/// Return the name of the manifest of a sealed segment.
+pub fn manifest(segment: Segment) -> String {
+    let kind = if segment.is_compact { COMPACT } else { WRITTEN };
+    format!("{SEGMENTS}{:016x}-{:08x}.{kind}", segment.id, segment.epoch)
+}
+
+/// Return the name of a part of a sealed segment.
+pub fn part(segment: Segment, part: u32) -> String {
+    format!("{}.{part:06x}", manifest(segment))
+}
+
+/// Return the segment in the name of a manifest or a part, with the number of the part; None for any other name.
+pub fn parse_segment(name: &str) -> Option<(Segment, Option<u32>)> {
+    let (id, rest) = name.strip_prefix(SEGMENTS)?.split_once('-')?;
+    let (epoch, rest) = rest.split_once('.')?;
+    let (kind, part) = match rest.split_once('.') {
+        Some((kind, part)) => (kind, Some(number(part, 6)? as u32)),
+        None => (rest, None),
+    };
+    let is_compact = match kind {
+        COMPACT => true,
+        WRITTEN => false,
+        _ => return None,
+    };
+    let segment = Segment {
+        id: number(id, 16)?,
+        epoch: number(epoch, 8)? as u32,
+        is_compact,
+    };
+    Some((segment, part))
 }
 
 /// Return the name in which a broker describes itself.
@@ -79,6 +116,15 @@ mod tests {
             assert_eq!(parse_journal(&journal(place)), Some(place));
             let name = checkpoint(place, 0xdead_beef);
             assert_eq!(parse_checkpoint(&name), Some((place, 0xdead_beef)));
+            for is_compact in [false, true] {
+                let segment = Segment {
+                    id: place,
+                    epoch: 7,
+                    is_compact,
+                };
+                assert_eq!(parse_segment(&manifest(segment)), Some((segment, None)));
+                assert_eq!(parse_segment(&part(segment, 3)), Some((segment, Some(3))));
+            }
         }
     }
 

@@ -6,6 +6,7 @@
 
 #[path = "../../wire/tests/models/agree.rs"]
 mod agree;
+mod bucket;
 #[path = "../../engine/tests/models/combined.rs"]
 mod combined;
 mod combiner;
@@ -19,6 +20,7 @@ mod typed;
 #[path = "../../engine/tests/models/world.rs"]
 mod world;
 
+pub use bucket::bucket;
 pub use combiner::combiner;
 pub use messages::messages;
 pub use numbers::numbers;

@@ -1,7 +1,7 @@
 //! Each target on random bytes, the same ones every time, so that what a change broke shows before `make fuzz`.
 
 use sharecore_fuzz::{
-    combiner, messages, numbers, operations, records, recovery, share_state, typed,
+    bucket, combiner, messages, numbers, operations, records, recovery, share_state, typed,
 };
 
 /// xorshift64*: bytes that are the same everywhere.
@@ -87,4 +87,9 @@ fn any_messages() {
 #[test]
 fn any_typed_messages() {
     run(typed, 20_000, 200);
+}
+
+#[test]
+fn any_objects_of_a_bucket() {
+    run(bucket, 20_000, 400);
 }
