@@ -56,7 +56,7 @@ docs: .venv-docs/.created ## the documentation as a site, into build/site; a bro
 	@echo "build/site/index.html"
 
 clean: ## remove what was built (data/ and Cargo's target directory stay)
-	rm -rf .venv .venv-test .venv-spark .venv-page .venv-adapters .venv-release .venv-docs .venv-tools .venv-audit build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks
+	rm -rf .venv .venv-test .venv-spark .venv-page .venv-adapters .venv-bucket .venv-release .venv-docs .venv-tools .venv-audit build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks
 
 include mk/build.mk mk/jars.mk mk/test.mk mk/docs.mk mk/compare.mk mk/prove.mk mk/bench.mk mk/release.mk
 

@@ -17,6 +17,27 @@ build/wheel: $(SOURCES) build/sources | .venv/.created
 	.venv/bin/maturin build --release --locked --features testing --interpreter .venv/bin/python --out dist
 	@echo dist/sharecore-*.whl > $@
 
+# the wheel with S3 as a bucket, which takes twice as long to build: `make test` does without
+build/bucket/wheel: $(SOURCES) build/sources | .venv/.created
+	@.ci/need cargo
+	rm -rf $(@D) && mkdir -p $(@D)
+	.venv/bin/maturin build --release --locked --features testing,bucket --interpreter .venv/bin/python --out $(@D)
+	@echo $(@D)/sharecore-*.whl > $@
+
+.venv-bucket/.installed: build/bucket/wheel build/requirements.txt
+	@.ci/need python
+	$(PYTHON) -m venv .venv-bucket
+	.venv-bucket/bin/pip install -q --upgrade 'pip>=25.1'
+	.venv-bucket/bin/pip install -q --group test -r build/requirements.txt 'moto[server]>=5.2,<6'
+	.venv-bucket/bin/pip install -q --force-reinstall --no-deps "$$(cat $<)"
+	@touch $@
+
+VERSITYGW := github.com/versity/versitygw/cmd/versitygw@v1.8.0
+build/go/versitygw: mk/build.mk
+	@.ci/need go
+	GOBIN=$(CURDIR)/build/go go install $(VERSITYGW)
+	@touch $@
+
 # what the wheel needs, so that it is installed while the wheel is still compiled
 build/requirements.txt: pyproject.toml
 	@mkdir -p $(@D)

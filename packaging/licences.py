@@ -21,8 +21,8 @@ TARGETS = ("x86_64-unknown-linux-gnu", "x86_64-unknown-linux-musl", "aarch64-app
 """For what wheels are published."""
 
 
-def linked() -> dict[str, str]:
-    """Crates of others that the compiled module holds, name to version; what only builds it is not there."""
+def linked() -> set[tuple[str, str]]:
+    """Others' crates that the compiled module holds, and versions; what only builds it is not there."""
     targets = [word for target in TARGETS for word in ("--target", target)]
     shown = subprocess.run(
         [
@@ -31,6 +31,8 @@ def linked() -> dict[str, str]:
             "--locked",
             "-p",
             "sharecore-binding",
+            "--features",
+            "bucket",
             "-e",
             "normal,no-proc-macro",
             "--prefix",
@@ -43,13 +45,15 @@ def linked() -> dict[str, str]:
         text=True,
     ).stdout
     crates = (line.split()[:2] for line in shown.splitlines() if line)
-    return {name: version.removeprefix("v") for name, version in crates if not name.startswith("sharecore-")}
+    return {
+        (name, version.removeprefix("v")) for name, version in crates if not name.startswith("sharecore-")
+    }
 
 
 def packages() -> dict[tuple[str, str], dict[str, Any]]:
     """What cargo knows of each package, by name and version."""
     shown = subprocess.run(
-        ["cargo", "metadata", "--locked", "--format-version", "1"],
+        ["cargo", "metadata", "--locked", "--all-features", "--format-version", "1"],
         cwd=ROOT,
         check=True,
         capture_output=True,
@@ -73,7 +77,7 @@ def render() -> str:
     """The document."""
     known = packages()
     rows, texts = [], defaultdict(list)
-    for name, version in sorted(linked().items()):
+    for name, version in sorted(linked()):
         package = known[name, version]
         rows.append(f"| {name} | {version} | {package['license']} | {package['repository'] or ''} |")
         text = licence_text(Path(package["manifest_path"]).parent)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from types import GenericAlias
-from typing import Any, Generic, Self, final
+from typing import Any, Generic, Literal, Self, final
 from uuid import UUID
 
 from typing_extensions import TypeVar, disjoint_base
@@ -16,13 +16,14 @@ __all__ = [
     "Layout", "Leader", "Leaders", "LetterBatch", "LogAccess", "LogCleaner", "LogOffsets", "MemoryBudget",
     "MemoryDisk", "Partition", "PartitionFetch", "Pending", "Produce", "ProduceContents", "ProduceWork",
     "Produced", "Reading", "Record", "Rules", "Sessions", "ShareAcknowledge", "ShareAnswer", "ShareFetch",
-    "ShareFetching", "ShareLook", "ShareSession", "ShareStateFold", "StagedBatch", "Staging", "StateContent",
-    "StateFold", "States", "Store", "StoredLog", "Ticket", "Tickets", "Timeouts", "WaitingReasons",
-    "WaitingShareFetch", "Write", "WrittenAnswer", "bench_trace", "call_by_name", "combine",
-    "combine_state_batches", "crc32c", "damaged_batches", "decode_columns", "decode_records",
-    "decode_share_state", "decompress", "encode_batch", "encode_records", "monotonic_ms", "next_epoch",
-    "now_ms", "observe_partitions", "read_request_header", "settle", "skip_tagged_fields", "survey_store",
-    "use_one_heap", "whole_batches",
+    "ShareFetching", "ShareLook", "ShareSession", "ShareStateFold", "StagedBatch", "Staging",
+    "StateContent", "StateFold", "States", "Store", "StoredLog", "Ticket", "Tickets", "Timeouts",
+    "WaitingReasons", "WaitingShareFetch", "Write", "WrittenAnswer", "bench_trace", "bucket_url",
+    "call_by_name", "combine", "combine_state_batches", "crc32c", "damaged_batches", "decode_columns",
+    "decode_records", "decode_share_state", "decompress", "encode_batch", "encode_records",
+    "monotonic_ms", "next_epoch", "now_ms", "observe_partitions", "probe_bucket", "reaches_s3",
+    "read_request_header", "settle", "skip_tagged_fields", "survey_store", "use_one_heap",
+    "whole_batches",
 ]  # fmt: skip
 
 _Ticket = TypeVar("_Ticket", bound=Ticket)
@@ -2138,6 +2139,29 @@ def survey_store(
     but they tells of it); lost offsets (log, first, last); the catalogue; whether more may be missing that
     nothing tells of; file, byte and bytes of a write that was cut short. `progress` gets bytes done and to
     do. Raises OSError.
+    """
+
+def bucket_url(url: str) -> str:
+    """Return the URL of a bucket as it is written everywhere else.
+
+    Raises:
+        ValueError: it names no bucket; the text says what is allowed, and repeats no part that may be secret.
+    """
+
+def reaches_s3() -> bool:
+    """Whether this build reaches S3; every build has directories as buckets."""
+
+def probe_bucket(
+    url: str, endpoint: str | None, region: str | None, allow_http: bool, random: tuple[int, int]
+) -> tuple[
+    list[tuple[str, Literal["passed", "wrong", "unanswered"], str]],
+    Literal["fit", "grows", "unfit", "unknown"],
+    str,
+]:
+    """Try whether a bucket can be relied on. `random`: two numbers of 64 bits for the names of its objects.
+
+    Returns: the checks (name, outcome, why), the verdict and why. Raises ValueError for settings that cannot
+    be right.
     """
 
 def whole_batches(records: bytes) -> tuple[int, int | None]:

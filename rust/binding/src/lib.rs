@@ -6,6 +6,7 @@ mod asked;
 mod batches;
 mod bench;
 mod bounds;
+mod bucket;
 mod budget;
 mod checks;
 mod cleaner;
@@ -103,6 +104,8 @@ mod _core {
     use crate::bench::bench_trace;
     #[pymodule_export]
     use crate::bounds::PyGroupBounds;
+    #[pymodule_export]
+    use crate::bucket::{bucket_url, probe_bucket, reaches_s3};
     #[pymodule_export]
     use crate::budget::PyMemoryBudget;
     #[pymodule_export]

@@ -20,6 +20,7 @@ pub mod mistakes;
 mod mistakes;
 pub mod names;
 mod object;
+pub mod probe;
 mod retry;
 mod shipper;
 mod walk;

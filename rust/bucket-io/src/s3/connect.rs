@@ -1,0 +1,101 @@
+//! The client of `object_store`: endpoint, credentials, time-outs.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use object_store::ClientOptions;
+use object_store::RetryConfig;
+use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey, S3ConditionalPut};
+
+use super::refusal::NotingConnector;
+use crate::place::Settings;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Without a byte: a body may take as long as it comes.
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Return the client; nothing is sent yet.
+pub(super) fn open(settings: &Settings, bucket: &str) -> Result<AmazonS3, String> {
+    let mut builder = AmazonS3Builder::from_env()
+        .with_bucket_name(bucket)
+        // the environment may have turned it off, and everything rests on it
+        .with_conditional_put(S3ConditionalPut::ETagMatch)
+        // an object at a time: not every server has the call that deletes many
+        .with_disable_bulk_delete(true)
+        .with_retry(RetryConfig {
+            max_retries: 0,
+            ..RetryConfig::default()
+        })
+        .with_http_connector(NotingConnector::default());
+    if let Some(region) = &settings.region {
+        builder = builder.with_region(region);
+    }
+    let given = settings.endpoint.clone();
+    let endpoint = given
+        .or_else(|| builder.get_config_value(&AmazonS3ConfigKey::S3Endpoint))
+        .or_else(|| builder.get_config_value(&AmazonS3ConfigKey::Endpoint));
+    let mut options = ClientOptions::new()
+        .with_timeout_disabled()
+        .with_connect_timeout(CONNECT_TIMEOUT)
+        .with_read_timeout(READ_TIMEOUT);
+    if let Some(endpoint) = endpoint {
+        let allows_http = check_endpoint(&endpoint, settings.allow_http)?;
+        options = options.with_allow_http(allows_http);
+        builder = builder
+            .with_config(AmazonS3ConfigKey::S3Endpoint, endpoint.clone())
+            .with_endpoint(endpoint);
+    }
+    builder
+        .with_client_options(options)
+        .build()
+        .map_err(|error| format!("{}: {}", settings.place, innermost(&error)))
+}
+
+/// Return whether the endpoint is plain HTTP, or why it cannot be used.
+fn check_endpoint(endpoint: &str, allow_http: bool) -> Result<bool, String> {
+    let uri: http::Uri = endpoint
+        .parse()
+        .map_err(|_| "the bucket's endpoint is no URL; allowed: https://host[:port]".to_owned())?;
+    let host = uri.host().unwrap_or_default();
+    if uri.authority().is_some_and(|a| a.as_str().contains('@')) {
+        return Err("the bucket's endpoint contains a user name or password; credentials come from the environment".into());
+    }
+    match uri.scheme_str() {
+        _ if host.is_empty() => Err(format!(
+            "{endpoint}: the bucket's endpoint names no host; allowed: https://host[:port]"
+        )),
+        Some("https") => Ok(false),
+        Some("http") if allow_http || is_loopback(host) => Ok(true),
+        Some("http") => Err(format!(
+            "{endpoint}: without TLS everybody on the way reads the records. Use https, or allow it \
+             (sharecore.bucket.allow.http=true, --allow-http)"
+        )),
+        _ => Err(format!(
+            "{endpoint}: the bucket's endpoint is no URL; allowed: https://host[:port]"
+        )),
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || bare.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+/// Return the last cause of an error, which says what is wrong without what it was wrapped in.
+pub(super) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut last = error;
+    while let Some(source) = last.source() {
+        last = source;
+    }
+    last.to_string()
+}
+
+/// Install ring where rustls has no cryptography yet.
+pub(super) fn use_ring() {
+    // another one that is there already serves as well
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+/// The store as the transport uses it.
+pub(super) type Store = Arc<AmazonS3>;

@@ -1,0 +1,92 @@
+//! What a server said when it refused a request: seen below `object_store`, which keeps it as text only.
+
+use std::cell::RefCell;
+
+use async_trait::async_trait;
+use futures_util::StreamExt;
+use object_store::ClientOptions;
+use object_store::client::{
+    HttpClient, HttpConnector, HttpError, HttpRequest, HttpResponse, HttpService, ReqwestConnector,
+};
+
+/// Of an error document; a server that sends more is none that this code knows.
+const BODY_BYTES_MAX: usize = 16 << 10;
+const MESSAGE_CHARS_MAX: usize = 200;
+
+/// The last response of a request that was no success.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Refusal {
+    pub(super) status: u16,
+    /// Such as `NoSuchKey`; empty without an error document.
+    pub(super) code: String,
+    /// What the server says of it, shortened.
+    pub(super) message: String,
+}
+
+tokio::task_local! {
+    /// Of the request that the current task runs.
+    pub(super) static REFUSAL: RefCell<Option<Refusal>>;
+}
+
+/// Connects as `object_store` does, and notes refusals.
+#[derive(Debug, Default)]
+pub(super) struct NotingConnector(ReqwestConnector);
+
+impl HttpConnector for NotingConnector {
+    fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
+        Ok(HttpClient::new(Noting(self.0.connect(options)?)))
+    }
+}
+
+struct Noting(HttpClient);
+
+impl std::fmt::Debug for Noting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Noting")
+    }
+}
+
+#[async_trait]
+impl HttpService for Noting {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let response = self.0.execute(request).await?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        let (parts, body) = response.into_parts();
+        let mut bytes = Vec::new();
+        let mut chunks = body.bytes_stream();
+        while let Some(chunk) = chunks.next().await {
+            // a connection that breaks in a refusal's text leaves a refusal
+            let Ok(chunk) = chunk else { break };
+            let room = BODY_BYTES_MAX - bytes.len();
+            bytes.extend_from_slice(&chunk[..chunk.len().min(room)]);
+            if bytes.len() == BODY_BYTES_MAX {
+                break;
+            }
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        let refusal = Refusal {
+            status: status.as_u16(),
+            code: element(&text, "Code"),
+            message: element(&text, "Message"),
+        };
+        let _ = REFUSAL.try_with(|seen| *seen.borrow_mut() = Some(refusal));
+        Ok(HttpResponse::from_parts(parts, bytes.into()))
+    }
+}
+
+/// Return the text of the first element of a name, in one line of printable characters.
+fn element(document: &str, name: &str) -> String {
+    let (open, close) = (format!("<{name}>"), format!("</{name}>"));
+    let inner = document
+        .split_once(&open)
+        .and_then(|(_, rest)| rest.split_once(&close))
+        .map_or("", |(inner, _)| inner);
+    inner
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .take(MESSAGE_CHARS_MAX)
+        .collect()
+}

@@ -1,0 +1,100 @@
+//! What sends requests to a bucket, whatever kind it is of.
+
+use std::fmt;
+use std::sync::mpsc;
+
+use sharecore_bucket::{Answer, Bucket, Call, What};
+
+use crate::directory::Directory;
+use crate::place::{Place, Settings};
+#[cfg(feature = "s3")]
+use crate::s3::S3;
+
+/// What gets the answer to a call.
+pub(crate) type Done = Box<dyn FnOnce(u64, Answer) + Send>;
+
+/// A call and what gets its answer.
+pub(crate) struct Request {
+    pub(crate) call: Call,
+    pub(crate) done: Done,
+}
+
+/// Threads that send requests to one bucket. They end when this is dropped; what is under way then gets no answer.
+pub struct Transport {
+    kind: Kind,
+    url: String,
+}
+
+enum Kind {
+    Directory(Directory),
+    #[cfg(feature = "s3")]
+    S3(S3),
+}
+
+impl fmt::Debug for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Transport({})", self.url)
+    }
+}
+
+impl Transport {
+    /// Start the threads. Nothing is sent before the first call; an error tells what is wrong with the settings.
+    pub fn start(settings: &Settings) -> Result<Self, String> {
+        let kind = match &settings.place {
+            Place::Directory(root) => Kind::Directory(Directory::start(root)?),
+            #[cfg(feature = "s3")]
+            Place::S3 { bucket, prefix } => Kind::S3(S3::start(settings, bucket, prefix)?),
+            #[cfg(not(feature = "s3"))]
+            Place::S3 { .. } => return Err(format!("{}: {WITHOUT_S3}", settings.place)),
+        };
+        Ok(Self {
+            kind,
+            url: settings.place.to_string(),
+        })
+    }
+
+    /// The bucket's URL.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Send a request. `done` gets the call's id and the answer, on a thread of the transport, which it must not block.
+    pub fn send(&self, call: Call, done: impl FnOnce(u64, Answer) + Send + 'static) {
+        let request = Request {
+            call,
+            done: Box::new(done),
+        };
+        let refused = match &self.kind {
+            Kind::Directory(directory) => directory.send(request),
+            #[cfg(feature = "s3")]
+            Kind::S3(s3) => s3.send(request),
+        };
+        if let Err(Request { call, done }) = refused {
+            done(call.id, ended());
+        }
+    }
+
+    /// Send a request and wait for its answer.
+    pub fn wait(&self, what: What) -> Answer {
+        let (sender, answer) = mpsc::sync_channel(1);
+        self.send(Call { id: 0, what }, move |_, answer| {
+            // nobody waits any more
+            let _ = sender.send(answer);
+        });
+        answer.recv().unwrap_or_else(|_| ended())
+    }
+}
+
+impl Bucket for Transport {
+    fn ask(&mut self, what: What) -> Answer {
+        self.wait(what)
+    }
+}
+
+fn ended() -> Answer {
+    Answer::Unknown("the thread that sends requests to the bucket has ended".into())
+}
+
+#[cfg(not(feature = "s3"))]
+const WITHOUT_S3: &str = "this build of sharecore cannot reach S3. Install the released wheel (pip install sharecore), \
+                          or build one: maturin build --release";

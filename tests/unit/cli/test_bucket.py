@@ -1,0 +1,55 @@
+"""`sharecore bucket` on directories, which every build has as buckets; tests/bucket has S3."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from sharecore.cli.app import app
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, ["bucket", *map(str, arguments)])
+
+
+def test_a_directory_can_be_used_and_nothing_is_left_in_it(tmp_path: Path) -> None:
+    result = run("check", f"file://{tmp_path}")
+    assert result.exit_code == 0, result.output
+    assert "16 times 8 creates at once    passed" in result.stdout
+    assert result.stdout.endswith(f"file://{tmp_path} can be used\n")
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_what_was_tried_as_json(tmp_path: Path) -> None:
+    found = json.loads(run("check", f"file://{tmp_path}", "--output", "json").stdout)
+    assert found["verdict"] == "fit"
+    assert {check["outcome"] for check in found["checks"]} == {"passed"}
+
+
+def test_a_directory_that_is_not_mounted(tmp_path: Path) -> None:
+    result = run("check", f"file://{tmp_path}/mount")
+    assert result.exit_code == 2
+    assert "Mount it, or create it" in result.stdout
+    assert "is not known to be usable" in result.stdout
+    assert not (tmp_path / "mount").exists()
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("backups", "no scheme"),
+        ("gs://backups", "gs:// is not supported"),
+        ("s3://Backups", "names no bucket"),
+        ("s3://key:hidden@backups", "credentials and options do not belong in it"),
+        ("file://mnt", "three slashes"),
+    ],
+)
+def test_a_url_that_names_no_bucket(url: str, says: str) -> None:
+    result = run("check", url)
+    assert result.exit_code == 2
+    assert says in result.stderr
+    assert "hidden" not in result.output
