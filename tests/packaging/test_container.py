@@ -133,6 +133,7 @@ def test_the_demo_ends_in_a_dead_letter(demo: Demo) -> None:
     demo.start(sys.executable, "jobs.py", demo.bootstrap)
     workers = [demo.start(SHARECORE, *command_of("worker")) for _ in range(COMPOSE.count(": *worker"))]
     assert len(workers) == 2
+    until = time.monotonic() + SECONDS_MAX
     letters = command_of("letters")
     assert letters[:2] == ["consume", "dlq.resizers"]
     while "poisoned" not in (shown := demo.run(SHARECORE, *letters, "--max", "1").stdout):

@@ -132,7 +132,8 @@ def expressions_that_take_long(subject: Subject) -> None:
 def a_broker_that_is_described_over_and_over(subject: Subject) -> None:
     resources = [{"resource_type": 4, "resource_name": "1", "configuration_keys": None}] * 20_000
     with subject.connect(timeout_s=60) as peer, contextlib.suppress(Closed):
-        peer.ask(
+        answer = peer.ask(
             "describe_configs", 4, include_synonyms=True, include_documentation=True, resources=resources
         )
-        raise AssertionError("it was answered")
+        # a node of a tier has another id, and refuses each
+        assert all(each.error_code for each in answer.results), "it was answered"
