@@ -7,7 +7,7 @@
 #[path = "../../wire/tests/models/agree.rs"]
 mod agree;
 mod bucket;
-#[path = "../../engine/tests/models/combined.rs"]
+#[path = "../../engine/tests/it/models/combined.rs"]
 mod combined;
 mod combiner;
 mod messages;
@@ -17,7 +17,7 @@ mod records;
 mod recovery;
 mod share_state;
 mod typed;
-#[path = "../../engine/tests/models/world.rs"]
+#[path = "../../engine/tests/it/models/world.rs"]
 mod world;
 
 pub use bucket::bucket;

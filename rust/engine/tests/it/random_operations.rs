@@ -1,11 +1,8 @@
 //! Random operations: after each, every invariant is checked, and so is its answer.
 
-#[path = "models/world.rs"]
-mod world;
-
+use crate::models::world::{Step, World};
 use proptest::prelude::*;
 use sharecore_engine::Config;
-use world::{Step, World};
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let member = 0..4_u8;

@@ -1,9 +1,6 @@
 //! The combiner against a model that knows each offset.
 
-#[path = "models/combined.rs"]
-mod combined;
-
-use combined::model;
+use crate::models::combined::model;
 use proptest::prelude::*;
 use sharecore_engine::{Combiner, RecordState, StateBatch};
 

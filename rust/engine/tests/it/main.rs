@@ -1,0 +1,13 @@
+//! The tests of the engine in one program: each of its own would be compiled and linked with the whole crate.
+
+mod backoff;
+mod combiner;
+mod expiry;
+mod keep;
+mod long_runs;
+mod models;
+mod open_writes;
+mod order;
+mod random_operations;
+mod timers;
+mod worked_examples;

@@ -1,0 +1,2 @@
+pub(crate) mod combined;
+pub(crate) mod world;
