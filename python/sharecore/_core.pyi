@@ -21,8 +21,8 @@ __all__ = [
     "WaitingReasons", "WaitingShareFetch", "Write", "WrittenAnswer", "bench_trace", "bucket_url",
     "call_by_name", "combine", "combine_state_batches", "crc32c", "damaged_batches", "decode_columns",
     "decode_records", "decode_share_state", "decompress", "encode_batch", "encode_records",
-    "monotonic_ms", "next_epoch", "now_ms", "observe_partitions", "probe_bucket", "reaches_s3",
-    "read_request_header", "settle", "skip_tagged_fields", "survey_store", "use_one_heap",
+    "monotonic_ms", "next_epoch", "now_ms", "observe_partitions", "plant_bug", "probe_bucket",
+    "reaches_s3", "read_request_header", "settle", "skip_tagged_fields", "survey_store", "use_one_heap",
     "whole_batches",
 ]  # fmt: skip
 
@@ -800,6 +800,14 @@ class ShareFetch:
 def call_by_name(on: bool) -> None:
     """Has methods of Python's classes looked up where the compiled part would call its own, or not any more:
     for tests that put others in their place. Published wheels do not have it.
+    """
+
+def plant_bug(name: str | None = None) -> None:
+    """Plant a bug in every share partition of this process, or take it away: for tests that have to find it.
+    Published wheels do not have it.
+
+    Raises:
+        ValueError: there is no such bug.
     """
 
 def next_epoch(epoch: int) -> int:

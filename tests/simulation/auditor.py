@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -13,6 +14,7 @@ from tests.simulation.leases import Claim, SharePartition
 from tests.simulation.ledger import Ledger
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.network import End
+from tests.simulation.queues.audit import Delivery, QueueAudit
 from tests.simulation.story import Story
 
 from sharecore.errors import ErrorCode
@@ -29,6 +31,7 @@ _WATCHED = {
     ApiKey.DELETE_SHARE_GROUP_OFFSETS,
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
     ApiKey.DELETE_GROUPS,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS,
 }
 _RESETS = {ApiKey.ALTER_SHARE_GROUP_OFFSETS, ApiKey.DELETE_SHARE_GROUP_OFFSETS, ApiKey.DELETE_GROUPS}
 _CERTAIN = {
@@ -80,6 +83,7 @@ class Auditor:
         sick: the disk fails: requests may take longer.
         salvaged: the disk was salvaged at some time: transactions may hang.
         lags: looks at the lags that are told.
+        queues: looks at what queue settings promise.
         losses: how often was lost what had been said to be held; nothing from before counts then.
     """
 
@@ -101,6 +105,7 @@ class Auditor:
         self._limit = limit
         self._extent = extent
         self.lags = Lags(self.shares, self.ledger, story, extent)
+        self.queues = QueueAudit(self.shares, self.ledger, story.broken)
         self._epochs: dict[tuple[str, str], int] = {}
         self._hidden: dict[str, int] = {}
         self._loop = loop
@@ -116,6 +121,7 @@ class Auditor:
             ApiKey.DELETE_SHARE_GROUP_OFFSETS: self._reset,
             ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: self._described,
             ApiKey.DELETE_GROUPS: self._groups_deleted,
+            ApiKey.INCREMENTAL_ALTER_CONFIGS: self._configured,
         }
 
     # what happens to the machine
@@ -125,6 +131,7 @@ class Auditor:
         for share in self.shares.values():
             share.loosen(restarted=True)
             share.suspended = 0
+        self.queues.restarted()
 
     def loaded(self, key: Key) -> None:
         """A share partition is led anew, from what was written: the leases are gone."""
@@ -137,6 +144,7 @@ class Auditor:
         if not self.ledger.harmed:
             self._story.tell("disk", "has lost what it had said it held")
         self.ledger.harmed = True
+        self.queues.lost(self._loop.now)
         self._forgive()
 
     def repaired(self, *, salvaged: bool) -> None:
@@ -242,7 +250,10 @@ class Auditor:
             lock_s = self.lock_s.get(group, 1.0)
             limits = self.limits.get(group, (self._limit, self._limit))
             hidden = self._hidden.get(group, 0)
-            found = self.shares[key] = SharePartition(where, lock_s, limits, hidden=hidden)
+            expired = partial(self.queues.may_have_expired, key)
+            found = self.shares[key] = SharePartition(
+                where, lock_s, limits, hidden=hidden, may_have_expired=expired
+            )
         return found
 
     def _untold(self, group: str) -> None:
@@ -267,7 +278,7 @@ class Auditor:
     def _asked(self, talk: _Conversation, asked: _Asked) -> None:
         request, now = asked.request, self._loop.now
         if asked.api is ApiKey.PRODUCE:
-            asked.known = self.ledger.asked(request)
+            asked.known = self.ledger.asked(request, now)
         elif asked.api in (ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE):
             self._acknowledges(asked, now)
             session, epoch = (request.group_id, request.member_id), request.share_session_epoch
@@ -292,6 +303,8 @@ class Auditor:
             self.ledger.deletes(request)
         elif asked.api is ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS:
             asked.known = self.lags.asked(request)
+        elif asked.api is ApiKey.INCREMENTAL_ALTER_CONFIGS:
+            asked.known = self.queues.asked(now, request)
 
     def _acknowledges(self, asked: _Asked, now: float) -> None:
         request = asked.request
@@ -299,9 +312,10 @@ class Auditor:
             for part in topic.partitions:
                 if part.acknowledgement_batches and topic.topic_id is not None:
                     key = request.group_id, topic.topic_id, part.partition_index
-                    asked.claims[key] = self.share(key).claims(
-                        now, request.member_id, part.acknowledgement_batches
-                    )
+                    share = self.share(key)
+                    claims = share.claims(now, request.member_id, part.acknowledgement_batches)
+                    self.queues.claimed(now, share, claims)
+                    asked.claims[key] = claims
 
     def _session_ended(self, group: str, member: str) -> None:
         for share in self._of(group):
@@ -342,17 +356,20 @@ class Auditor:
                 ranges = [tuple(each) for each in part.acquired_records]
                 since = now if asked.alone and not asked.claims else asked.at
                 self._story.tell(request.member_id, f"gets {share.where} {ranges}")
+                committed = request.group_id in self.committed
+                records = bytes(part.records or b"")
+                self.ledger.delivered(*key[1:], records, ranges, committed=committed)
+                offsets = [offset for first, last, _ in ranges for offset in range(first, last + 1)]
+                surely = share.loaded_at < asked.at
+                delivery = Delivery(
+                    key, share, request.member_id, offsets, since, now, committed=committed, surely=surely
+                )
+                self.queues.delivered(delivery)
                 self._report(share.deliver(now, since, request.member_id, ranges))
-                if share.loaded_at >= asked.at:
+                self.queues.holds(delivery)
+                if not surely:
                     # it may have been leased by the leader before
                     share.loosen(restarted=False)
-                self.ledger.delivered(
-                    topic.topic_id,
-                    part.partition_index,
-                    bytes(part.records or b""),
-                    ranges,
-                    committed=request.group_id in self.committed,
-                )
 
     def _acknowledged(self, asked: _Asked, answer: Any, field: str = "error_code") -> None:
         request, now = asked.request, self._loop.now
@@ -375,9 +392,11 @@ class Auditor:
             )
             if code == 0:
                 if not share.unsure:
+                    self.queues.settled(asked.at, share, claims)
                     self._report(share.answered(asked.at, now, request.member_id, claims))
             else:
                 share.refused(asked.at, claims, certain=code in _CERTAIN)
+                self.queues.not_settled(asked.at, key, share, claims)
 
     def _created(self, asked: _Asked, answer: Any) -> None:
         for topic in answer.topics:
@@ -426,6 +445,9 @@ class Auditor:
         if code == ErrorCode.KAFKA_STORAGE_ERROR and asked.api is not ApiKey.ALTER_SHARE_GROUP_OFFSETS:
             for share in self._of(group):
                 share.going = True
+
+    def _configured(self, asked: _Asked, answer: Any) -> None:
+        self.queues.answered(self._loop.now, asked.known, answer)
 
     def _described(self, asked: _Asked, answer: Any) -> None:
         for group in answer.groups:

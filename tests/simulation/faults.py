@@ -197,6 +197,5 @@ async def _standstill(world: World) -> None:
 async def _jump(world: World) -> None:
     chance = world.chance(f"jump {world.loop.events}")
     jump_ms = chance.choice([-3_600_000, -1_000, 1_000, 7_200_000])
-    world.clock.wall_ms += jump_ms
-    world.clock.jumped = True
+    world.clock.step(jump_ms)
     world.story.tell("fault", f"the wall clock jumps by {jump_ms} ms")

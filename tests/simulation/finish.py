@@ -12,6 +12,7 @@ from tests.simulation.actors.admins import describe
 from tests.simulation.actors.members import ACCEPT, Member
 from tests.simulation.actors.producers import code_of, produced
 from tests.simulation.ledger import transaction_of
+from tests.simulation.queues import scenes
 from tests.simulation.wire import Gone, Wire
 
 from sharecore import _core
@@ -35,6 +36,8 @@ async def run(world: World) -> None:
     try:
         await _read_logs(world, wire)
         groups = [group for group in world.groups if not _hangs(world, group)]
+        for group in world.groups:
+            await scenes.quieten(world, wire, group)
         for group in groups:
             await _drain(world, wire, group)
             if world.story.violations:
@@ -43,6 +46,7 @@ async def run(world: World) -> None:
         if letters.FEATURE in world.plan.features:
             await _letters(world, wire)
         for group in groups:
+            await scenes.run(world, wire, group)
             await _wake(world, wire, group)
         await asyncio.sleep(45.0)
         await _expired(world, wire)
@@ -79,6 +83,10 @@ def _all_given_back(world: World) -> None:
         for leader in leaders.values():
             if leader.engine is not None and leader.engine.next_deadline_ms is not None:
                 held[f"leases of {leader.key.coordinator_key()}"] = 1
+            if leader.engine is not None and leader.key.group_id in world.queue_settings:
+                where = leader.key.coordinator_key()
+                held[f"waiting records of {where}"] = leader.engine.waiting()[0]
+                held[f"keys of {where}"] = (leader.engine.keys(0) or (0, 0))[1]
     for what, count in held.items():
         if count > 0:
             world.story.broken("memory", f"{count} {what} are held by nobody")

@@ -6,7 +6,7 @@ knows from when on a record *may* be given to another, not from when on it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 RELEASE, RENEW = 2, 4
@@ -31,7 +31,10 @@ class Entry:
         unanswered: an acknowledgement has had no answer yet.
         doubtful: an acknowledgement failed, or had no answer until another delivery: it has not taken effect,
             but after a restart it may have, even if the record was delivered again meanwhile.
+        doubted_at: when that acknowledgement was sent.
         hidden: how many deliveries there were that nobody was told of.
+        leased_from: when the last delivery began, at the earliest.
+        causes: why it may come again, and `back_from`: since when it may wait for that.
     """
 
     member: str = ""
@@ -44,7 +47,11 @@ class Entry:
     perhaps: bool = False
     unanswered: bool = False
     doubtful: bool = False
+    doubted_at: float = 0.0
     hidden: int = 0
+    leased_from: float = 0.0
+    back_from: float = 0.0
+    causes: set[str] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -83,6 +90,7 @@ class SharePartition:
         set_to: where an administrator had it begin, as long as nothing was delivered since; else None.
         over_below: records below may have been settled, as far as is known.
         over: records that were settled, or may have been, before it was perhaps begun anew.
+        may_have_expired: whether a record may have been given up for its age.
     """
 
     where: str
@@ -102,6 +110,7 @@ class SharePartition:
     start_may_fall: bool = False
     set_to: int | None = None
     first: tuple[int, int] = (1, 1)
+    may_have_expired: Callable[[int], bool] = lambda offset: False
 
     @property
     def unsure(self) -> bool:
@@ -140,6 +149,7 @@ class SharePartition:
                 self.deliveries += 1
                 entry.member, entry.lease, entry.held = member, self.deliveries, True
                 entry.free_from = since + self.lock_s
+                entry.leased_from, entry.causes = since, {"timeout"}
                 entry.counts, entry.hidden = (count + 1, count + 1), self.hidden
                 # what was not answered was undone, or never heard of: after a restart it may show
                 entry.doubtful |= entry.unanswered
@@ -153,7 +163,7 @@ class SharePartition:
     def may_be_over(self, offset: int) -> bool:
         """Whether nobody needs to get a record any more."""
         entry = self.entries.get(offset)
-        if offset < self.over_below or offset in self.over:
+        if offset < self.over_below or offset in self.over or self.may_have_expired(offset):
             return True
         if entry is None:
             return self.hidden + self.first[1] > self.limits[0]
@@ -165,7 +175,11 @@ class SharePartition:
             if entry.settled == REJECTED:
                 yield offset, "was rejected"
             elif entry.counts[0] > self.limits[1] and not (
-                entry.settled or entry.perhaps or entry.doubtful or offset in self.over
+                entry.settled
+                or entry.perhaps
+                or entry.doubtful
+                or offset in self.over
+                or self.may_have_expired(offset)
             ):
                 yield offset, "was delivered as often as may be"
 
@@ -175,6 +189,7 @@ class SharePartition:
         """
         for offset, entry in self.entries.items():
             sure = not entry.doubtful and offset not in self.over and entry.counts[0] <= self.limits[0]
+            sure = sure and not self.may_have_expired(offset)
             if entry.settled == ACCEPTED and sure:
                 yield offset
 
@@ -270,18 +285,21 @@ class SharePartition:
             if entry is not None and entry.lease == claim.lease and claim.kind not in (RELEASE, RENEW):
                 entry.perhaps &= claim.perhaps or found
                 entry.unanswered &= claim.perhaps
-                entry.doubtful |= not certain
+                if not certain:
+                    entry.doubtful, entry.doubted_at = True, asked
 
     def let_go(self, now: float, member: str) -> None:
         """The member's session ended: what it holds may be free."""
         for entry in self.entries.values():
             if entry.held and entry.member == member:
                 entry.free_from = min(entry.free_from, now)
+                entry.causes |= {"session"}
 
     def loosen(self, *, restarted: bool) -> None:
         """Leases may be gone, and counts as they are on the disk."""
         for entry in self.entries.values():
             entry.free_from = 0.0
+            entry.causes = {"load"}
             entry.counts = min(entry.counts[0], entry.durable + 1), entry.counts[1]
             if restarted:
                 entry.held = False

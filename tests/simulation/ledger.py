@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
+from tests.simulation.queues.notes import Note, Notes
 from tests.simulation.story import Story
 
 from sharecore import _core
@@ -22,11 +23,13 @@ class Log:
         gone_below: records below may be gone: somebody asked for that.
         trimmed: what retention has deleted was looked at up to here.
         keys: of records that were answered and have one.
+        notes: what records say about order and times.
     """
 
     values: dict[int, bytes] = field(default_factory=dict)
     keys: dict[int, bytes] = field(default_factory=dict)
     answered: dict[int, float] = field(default_factory=dict)
+    notes: Notes = field(default_factory=Notes)
     gone_below: int = 0
     trimmed: int = 0
 
@@ -36,7 +39,21 @@ class Log:
         return max(self.values, default=-1) + 1
 
 
-Rows = Sequence[tuple[int, bytes | None, bytes]]
+class Row(NamedTuple):
+    """A record as it is sent, or was found."""
+
+    offset: int
+    key: bytes | None
+    value: bytes
+    note: Note
+
+
+Rows = Sequence[Row]
+
+
+def _row(record: Any, since: float) -> Row:
+    note = Note(record.key, dict(record.headers), record.timestamp, since)
+    return Row(record.offset, record.key, record.value or b"", note)
 
 
 def transaction_of(value: bytes) -> bytes | None:
@@ -87,6 +104,7 @@ class Ledger:
             log.values.clear()
             log.answered.clear()
             log.keys.clear()
+            log.notes = Notes()
         self.sure.clear()
 
     def lose_ends(self) -> None:
@@ -94,7 +112,7 @@ class Ledger:
         found = (transaction_of(value) for values in self.sent.values() for value in values)
         self.endless.update(tag for tag in found if tag is not None)
 
-    def asked(self, request: Any) -> dict[tuple[str, int], Rows]:
+    def asked(self, request: Any, now: float = 0.0) -> dict[tuple[str, int], Rows]:
         """Somebody produces; gives offset, key and value of what is to be where."""
         found: dict[tuple[str, int], Rows] = {}
         for topic in request.topic_data:
@@ -103,9 +121,9 @@ class Ledger:
                 last = int.from_bytes(records[23:27], "big")
                 rows = _core.decode_records(records, [(0, last, 1)], topic.name, part.index, None)[0]
                 place = topic.name, part.index
-                found[place] = [(row.offset, row.key, row.value or b"") for row in rows]
+                found[place] = [_row(row, now) for row in rows]
                 sent = self.sent.setdefault(place, set())
-                sent.update([row[2] for row in found[place]])
+                sent.update([row.value for row in found[place]])
         return found
 
     def produced(self, name: str, index: int, rows: Rows, base_offset: int, asked: float) -> None:
@@ -114,8 +132,9 @@ class Ledger:
         if topic_id is None:
             return
         log = self.log(topic_id, index)
-        for delta, key, value in rows:
+        for delta, key, value, note in rows:
             offset = base_offset + delta
+            log.notes.add(offset, note)
             self._is_at(log, name, index, offset, value)
             log.answered.setdefault(offset, asked)
             if key is not None:
@@ -141,7 +160,11 @@ class Ledger:
     ) -> None:
         """A share fetch brought records."""
         name = self.names.get(topic_id, "?")
-        found, _, missing, damaged = _core.decode_records(records, list(ranges), name, index, None)
+        try:
+            found, _, missing, damaged = _core.decode_records(records, list(ranges), name, index, None)
+        except ValueError as error:
+            self._story.broken("acquired ranges", f"{name}-{index}: {ranges}: {error}")
+            return
         if damaged and not self.harmed:
             self._story.broken("damaged batch", f"{name}-{index}: {damaged}")
         if missing and name not in self.compacted and not self.harmed:
@@ -153,6 +176,7 @@ class Ledger:
         for record in found:
             value = record.value or b""
             self._is_at(log, name, index, record.offset, value)
+            log.notes.add(record.offset, _row(record, 0.0).note)
             transaction = transaction_of(value)
             fate = "" if transaction is None else self.fates.get(transaction, "open")
             unknown = self.harmed or transaction in self.endless
@@ -198,7 +222,7 @@ class Ledger:
             )
         for offset, value in found.items():
             self._is_at(log, name, index, offset, value)
-        newest = {key: offset for offset, key in sorted(log.keys.items())}
+        newest = {key: offset for offset, key in sorted(log.keys.items()) if name in self.compacted}
         there = {key: offset for offset, key in sorted(keys.items())}
         for key, offset in newest.items():
             if there.get(key, -1) < offset:

@@ -301,6 +301,22 @@ class Clock:
         self._loop = loop
         self.wall_ms = 1_700_000_000_000
         self.jumped = False
+        self._steps = [(0.0, self.wall_ms)]
+
+    def step(self, by_ms: int) -> None:
+        """Sets the wall clock anew."""
+        self.wall_ms += by_ms
+        self.jumped = True
+        self._steps.append((self._loop.now, self.wall_ms))
+
+    def between(self, begin: float, end: float) -> tuple[int, int]:
+        """The earliest and the latest time that it showed."""
+        shown = []
+        for at, (since, wall_ms) in enumerate(self._steps):
+            until = self._steps[at + 1][0] if at + 1 < len(self._steps) else end
+            if since <= end and until >= begin:
+                shown += [wall_ms + int(max(since, begin) * 1000), wall_ms + int(min(until, end) * 1000)]
+        return min(shown), max(shown)
 
     def now_ms(self) -> int:
         return self.wall_ms + int(self._loop.now * 1000)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from tests.simulation.canaries import CANARIES, Canary
+from tests.simulation.queues.canaries import QUEUE_CANARIES
 from tests.simulation.swarm import Plan
 from tests.simulation.tier.canaries import TIER_CANARIES
 from tests.simulation.tier.plan import TierPlan
@@ -28,7 +29,7 @@ class Kind(NamedTuple):
 
 
 WORLDS = {
-    Plan.world: Kind(Plan, simulate, CANARIES, 8_000),
+    Plan.world: Kind(Plan, simulate, CANARIES | QUEUE_CANARIES, 8_000),
     TierPlan.world: Kind(TierPlan, simulate_tier, TIER_CANARIES, 20_000),
 }
 _CANARY_EVENTS = 1_000_000

@@ -9,6 +9,7 @@ from typing import ClassVar, Self
 
 from tests.simulation import letters
 from tests.simulation.network import Weather
+from tests.simulation.queues import settings as queues
 
 ACTORS = (
     "consumers",
@@ -57,6 +58,7 @@ class Plan:
 
     actors: ClassVar[tuple[str, ...]] = ACTORS
     faults: ClassVar[tuple[str, ...]] = FAULTS
+    queues: ClassVar[tuple[str, ...]] = queues.FEATURES
     world: ClassVar[str] = ""
 
     seed: int
@@ -75,12 +77,13 @@ class Plan:
             ValueError: there is no such fault or actor.
         """
         chance = random.Random(seed)
-        known = (*cls.actors, *cls.faults)
+        # what came later is drawn behind the rest, so that seeds of before keep their actors and faults
+        known = (*cls.actors, *cls.faults, *cls.queues)
         drawn = {each for each in known if chance.random() < 0.55}
         if faults == "all":
             drawn = set(known)
         elif faults == "none":
-            drawn = set(cls.actors)
+            drawn = {*cls.actors, *cls.queues}
         elif faults:
             drawn = {each.strip() for each in faults.split(",")}
             if unknown := drawn - set(known):

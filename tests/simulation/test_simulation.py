@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.simulation import run
 from tests.simulation.canaries import CANARIES, SALVAGES
+from tests.simulation.queues import settings as queues
 from tests.simulation.run import one, shrunk, story_of
 from tests.simulation.swarm import FAULTS, Plan
 from tests.simulation.world import simulate
@@ -40,7 +41,10 @@ QUICK = [
     ],
 )
 def test_promises_are_kept(seed: int, events: int, faults: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert one(Plan.drawn(seed, events, faults), print), capsys.readouterr().out
+    plan = Plan.drawn(seed, events, faults)
+    # these seeds are of before groups had queue settings
+    plan = plan if faults == "all" else plan.without(queues.FEATURES)
+    assert one(plan, print), capsys.readouterr().out
 
 
 def test_a_seed_is_one_life_byte_for_byte() -> None:

@@ -25,6 +25,10 @@ from tests.simulation.loop import Clock, Process, SimulatedLoop
 from tests.simulation.machine import PORT, Machine, drawn_chance, in_simulation
 from tests.simulation.network import Network
 from tests.simulation.probe import Probe
+from tests.simulation.queues import actors as queue_actors
+from tests.simulation.queues import settings as queues
+from tests.simulation.queues.canaries import QUEUE_CANARIES
+from tests.simulation.queues.windows import small_windows
 from tests.simulation.story import Story, Violation
 from tests.simulation.swarm import Plan
 from tests.simulation.wire import Gone, Wire
@@ -57,6 +61,7 @@ class World:
         quiet: the actors have stopped, or are about to.
         topics: those to produce to, with their number of partitions.
         groups: share groups, with their isolation level.
+        queue_settings: those that groups have in the beginning, where a seed has any.
         bootstrap: where clients begin.
     """
 
@@ -81,6 +86,13 @@ class World:
             "share.coordinator.snapshot.update.records.per.snapshot": str(chance.choice([0, 5, 500])),
             "share.coordinator.append.linger.ms": str(chance.choice([-1, 0, 5])),
         }
+        self.queue_settings = {
+            group: queues.drawn(self.chance(f"queue {group}"), plan.features, 0)
+            for group in self.groups
+            if plan.features & set(queues.FEATURES)
+        }
+        for group in self.queue_settings:
+            self.auditor.queues.watch(group)
         slow_s = 0.02 if "slow disk" in plan.features else 0.002
         self.machine = Machine(
             loop,
@@ -91,6 +103,7 @@ class World:
             died=self.auditor.restarted,
             lied=self.auditor.harmed,
         )
+        self.auditor.queues.clock = self.machine.clock
         self.probe = Probe(self)
 
     def chance(self, name: str) -> random.Random:
@@ -188,6 +201,9 @@ class World:
             "workers": [clients.work],
             "offset administrators": [admins.offsets],
             "topic administrators": [admins.topics],
+            queues.ORDER: [queue_actors.keyed],
+            queues.WAITS: [queue_actors.keyed],
+            queues.CHANGES: [queue_actors.administer],
         }
         if not on & {"members", "consumers", "workers"}:
             kinds["plain"] = [members.member]
@@ -243,10 +259,12 @@ def _simulate(plan: Plan, directory: Path) -> Outcome:
         finally:
             life.cancel()
 
-    canary = CANARIES[plan.canary].plant() if plan.canary else contextlib.nullcontext()
+    known = CANARIES | QUEUE_CANARIES
+    canary = known[plan.canary].plant() if plan.canary else contextlib.nullcontext()
     with (
         canary,
         _loads_told(world.auditor),
+        small_windows() if world.queue_settings else contextlib.nullcontext(),
         in_simulation(world.machine, world.network),
         mock.patch.object(consumers, "SystemClock", return_value=world.clock),
     ):

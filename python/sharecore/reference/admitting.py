@@ -93,9 +93,12 @@ class AdmittingPartition(ManagedPartition):
         if not self._rules.looks_at_records:
             return super().can_acquire
         ready = any(record.acquirable for _, record in self._window.all())
+        more = self.next_admission is not None
         if self._rules.ordering == "partition":
             ready = ready and self._is_first_in_line(self._window.next_fetch_offset)
-        return self._leased < self._max_inflight and (ready or self.next_admission is not None)
+            # while the line stands still, reading on brings nothing
+            more = more and not self._leased and self._last_in_line + 1 >= self._scanned
+        return self._leased < self._max_inflight and (ready or more)
 
     def admit(
         self,

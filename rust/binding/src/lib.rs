@@ -199,7 +199,7 @@ mod _core {
     use crate::tally::observe_partitions;
     #[cfg(feature = "testing")]
     #[pymodule_export]
-    use crate::testing::call_by_name;
+    use crate::testing::{call_by_name, plant_bug};
     #[pymodule_export]
     use crate::tickets::{PyStoredLog, PyTickets};
     #[pymodule_export]

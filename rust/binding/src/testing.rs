@@ -4,6 +4,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 #[cfg(feature = "testing")]
+use pyo3::exceptions::PyValueError;
+#[cfg(feature = "testing")]
+use sharecore_engine::Bug;
+
+#[cfg(feature = "testing")]
 static BY_NAME: AtomicBool = AtomicBool::new(false);
 
 /// Whether methods of Python's classes are looked up where Rust would call its own, so that a test may plant others there.
@@ -16,6 +21,24 @@ pub(crate) fn calls_by_name() -> bool {
 #[cfg(not(feature = "testing"))]
 pub(crate) const fn calls_by_name() -> bool {
     false
+}
+
+/// Plants a bug in all share partitions of the process, or takes it away again.
+#[cfg(feature = "testing")]
+#[pyo3::pyfunction]
+#[pyo3(signature = (name = None))]
+pub(crate) fn plant_bug(name: Option<&str>) -> pyo3::PyResult<()> {
+    let bug = match name {
+        None => None,
+        Some(name) => {
+            let known = Bug::ALL.into_iter().find(|(known, _)| *known == name);
+            let known =
+                known.ok_or_else(|| PyValueError::new_err(format!("no such bug: {name}")))?;
+            Some(known.1)
+        }
+    };
+    sharecore_engine::plant(bug);
+    Ok(())
 }
 
 /// Has methods of Python's classes looked up, or not any more.

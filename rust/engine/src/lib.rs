@@ -17,7 +17,11 @@ mod unaligned;
 
 pub use combine::Combiner;
 pub use error::{Refusal, RefusalKind};
-pub use managed::{Backoff, Engine, Entry, Key, KeyStanding, Managed, Order, Rules, Spec, Waiting};
+#[cfg(feature = "planted")]
+pub use managed::plant;
+pub use managed::{
+    Backoff, Bug, Engine, Entry, Key, KeyStanding, Managed, Order, Rules, Spec, Waiting, is_planted,
+};
 pub use offset::{Offset, OffsetRange};
 pub use partition::{
     AckBatch, AcquireOptions, Acquired, Config, DeadLetter, DeadLetterCause, HeldRun, InFlightRun,

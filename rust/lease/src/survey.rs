@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 
-use sharecore_engine::{Entry, Key, Spec};
+use sharecore_engine::{Bug, Entry, Key, Spec, is_planted};
 use sharecore_records::{Batch, Batches, Fault, Record, TimestampType};
 
 /// A batch that expands further is taken for one whose records say nothing.
@@ -130,6 +130,7 @@ fn digest(record: &Record<'_>, spec: &Spec) -> Result<u64, Fault> {
         Some(Key::Own) => record.key,
         Some(Key::Header(name)) => record.headers.last_value(name)?.flatten(),
     };
+    let key = key.or(is_planted(Bug::NullIsEmpty).then_some(&[]));
     Ok(key.map_or(0, |key| DRAWN.hash_one(key).max(1)))
 }
 

@@ -45,6 +45,7 @@ async def set_up(world: World | TierWorld, wire: Wire, group: str, isolation: st
     if group == letters.GROUP and letters.FEATURE in world.plan.features:
         settings |= letters.GROUP_SETTINGS
         world.auditor.lags.lettered.add(group)
+    settings |= {name: str(value) for name, value in world.queue_settings.get(group, {}).items()}
     code = await configure(wire, group, settings)
     assert code == 0, (group, code)
 

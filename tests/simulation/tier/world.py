@@ -53,6 +53,7 @@ class TierWorld:
         quiet: the actors have stopped, or are about to.
         topics: those to produce to, with their number of partitions.
         groups: share groups, with their isolation level.
+        queue_settings: of those that have some.
         transactions: producers whose transaction somebody will end.
         nodes: of the tier.
     """
@@ -85,6 +86,7 @@ class TierWorld:
         self.auditor.settled = self.state.settled
         self.groups = {f"group-{i}": chance.choice(["read_committed", "read_uncommitted"]) for i in range(2)}
         self.topics = {"first": 2, "second": 1}
+        self.queue_settings: dict[str, dict[str, object]] = {}
         self.transactions: set[int] = set()
         settings = letters.BROKER_SETTINGS | {
             "group.share.record.lock.duration.ms": str(LOCK_MS),

@@ -125,3 +125,22 @@ def test_the_order_may_be_turned_on_and_off_while_records_are_out() -> None:
     bench.fetch("m", LONG)
     change(bench, share_ordering="none")
     assert bench.answers["m"][0].acquired == [(1, 1, 2), (2, 3, 1)]
+
+
+def test_nothing_is_read_ahead_while_a_member_holds_the_first_record_or_that_one_waits() -> None:
+    """Also where records are read before they are given out, as for a time to live."""
+    bench = Bench(
+        ordered(share_record_ttl_header="ttl", share_retry_backoff_ms=1000, share_retry_backoff_jitter=0.0)
+    )
+    bench.logs[0].produce(1, 1, 1)
+    leader = bench.leader()
+    assert bench.take("m") == [(0, 0, 1)]
+    assert not leader.fetchable, "a member holds the first record"
+    bench.settle("m", (0, 0, RELEASE))
+    assert not leader.fetchable, "the first record waits"
+    bench.world.run(1000)
+    assert leader.fetchable
+    assert bench.take("n") == [(0, 0, 2)]
+    bench.settle("n", (0, 0, ACCEPT))
+    assert leader.fetchable, "the next record has not been read"
+    assert bench.take("m") == [(1, 1, 1)]

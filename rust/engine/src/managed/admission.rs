@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use super::Managed;
 use super::rules::Spec;
 use super::times::Times;
+use super::{Bug, Managed, is_planted};
 use crate::offset::{Offset, OffsetRange};
 
 /// So many expiry times are kept before settled records are looked for among them.
@@ -162,13 +162,18 @@ impl Managed {
             admission.carry(range, due_ms);
         }
         let window = OffsetRange::new(start, self.inner.end_offset());
-        self.inner.wait(window);
+        if !is_planted(Bug::LoadedReady) {
+            self.inner.wait(window);
+        }
         admission.scanned = self.inner.unsettled_from(start);
         assert!(
             admission.scanned >= start,
             "offsets below are not looked at"
         );
-        debug_assert!(self.inner.first_ready().is_none(), "all is looked at anew");
+        debug_assert!(
+            self.inner.first_ready().is_none() || is_planted(Bug::LoadedReady),
+            "all is looked at anew"
+        );
         self.admission = Some(Box::new(admission));
         self.begin_keys();
     }
@@ -396,6 +401,11 @@ impl Managed {
             && let Some(range) = admission.deliveries.pop(wall_ms)
         {
             self.let_come(range, now_ms);
+            if is_planted(Bug::TimePasses) {
+                self.misplace(&[range], false);
+                self.inner.put_in_front(range);
+                continue;
+            }
             self.key_changed(&[range]);
         }
         while let Some(admission) = &mut self.admission

@@ -20,6 +20,17 @@ impl Line {
 }
 
 impl Managed {
+    /// Whether reading on brings nothing, as the line stands still: somebody holds records of it, or the first one is known
+    /// and waits.
+    pub(super) fn stands_still(&self, leased: i64) -> bool {
+        let scanned = self
+            .admission
+            .as_ref()
+            .map_or(0, |admission| admission.scanned());
+        self.rules.order == Order::Partition
+            && (leased > 0 || self.inner.last_in_line(1) < scanned - 1)
+    }
+
     /// What a fetch that has read from `from` on may have of the line; none while somebody holds records of it, where the first
     /// one waits, or where the fetch has passed over it.
     pub(super) fn in_line(&self, leased: i64, from: Offset) -> Option<Line> {

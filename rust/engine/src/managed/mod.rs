@@ -10,6 +10,7 @@ mod engine;
 mod in_line;
 mod keys;
 mod ordered;
+mod planted;
 mod rules;
 mod times;
 
@@ -20,6 +21,9 @@ pub use self::admission::Entry;
 pub use self::engine::{Engine, Waiting};
 pub use self::keys::KeyStanding;
 use self::keys::Keys;
+#[cfg(feature = "planted")]
+pub use self::planted::plant;
+pub use self::planted::{Bug, is_planted};
 pub use self::rules::{Backoff, Key, Order, Rules, Spec};
 use self::times::Times;
 use crate::error::Refusal;
@@ -61,7 +65,11 @@ impl Managed {
     /// How much is in the window that is neither leased nor settled.
     fn units(&self, leased: i64) -> i64 {
         let by_key = self.key_units(leased);
-        by_key.unwrap_or_else(|| self.inner.open_units(leased))
+        let units = by_key.unwrap_or_else(|| self.inner.open_units(leased));
+        if is_planted(Bug::ArchivingUncounted) {
+            return units - self.archiving();
+        }
+        units
     }
 
     fn set_rules(&mut self, rules: Rules) {
@@ -83,7 +91,8 @@ impl Managed {
             let room = leased < self.inner.config().max_inflight;
             let ready = self.inner.first_ready();
             let is_next = ready.is_some_and(|ready| self.in_line(leased, ready).is_some());
-            return room && (is_next || self.next_admission().is_some());
+            return room
+                && (is_next || !self.stands_still(leased) && self.next_admission().is_some());
         }
         leased < self.inner.config().max_inflight
             && self
@@ -154,6 +163,11 @@ impl Managed {
     fn wait_no_longer(&mut self, now_ms: i64, wall_ms: i64) {
         while let Some(range) = self.times.pop(now_ms) {
             self.inner.ready(range);
+            if is_planted(Bug::TimePasses) {
+                self.misplace(&[range], false);
+                self.inner.put_in_front(range);
+                continue;
+            }
             self.key_changed(&[range]);
         }
         self.come_up(now_ms, wall_ms);
@@ -207,6 +221,9 @@ impl Managed {
             Some(Cause::Done) => return Ok(()),
         };
         self.take_back(&freed, now_ms, waits);
+        if is_planted(Bug::ReleasedLast) {
+            self.misplace(&freed, true);
+        }
         self.key_changed(&changed);
         Ok(())
     }
@@ -216,6 +233,9 @@ impl Managed {
         self.inner.rollback(write_id, now_ms)?;
         if self.causes.remove(&write_id) != Some(Cause::Done) {
             self.take_back(&begun, now_ms, self.rules.backoff.on_timeout);
+        }
+        if is_planted(Bug::RollbackFrees) {
+            self.misplace(&begun, false);
         }
         self.key_changed(&begun);
         Ok(())

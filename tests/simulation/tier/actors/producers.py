@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from tests.harness.batches import batch
+from tests.simulation.ledger import Row
+from tests.simulation.queues.notes import Note
 from tests.simulation.tier.cluster import Place
 from tests.simulation.tier.log import marker
 
@@ -48,7 +50,8 @@ async def send(
 
     def done(code: ErrorCode, base: int) -> None:
         if not code and ledger.ids.get(place[0]) == topic_id:
-            ledger.produced(*place, [(at, None, value) for at, value in enumerate(values)], base, asked)
+            rows = [Row(at, None, value, Note(None, {}, times[at], asked)) for at, value in enumerate(values)]
+            ledger.produced(*place, rows, base, asked)
         if not ended.done():
             ended.set_result(code)
 
