@@ -73,7 +73,7 @@ memcheck: build/capi/.done ## the C example and the C ABI's tests under valgrind
 	$(MEMCHECK) build/capi/queue
 	host=$$(rustc -vV | sed -n 's/^host: //p' | tr a-z- A-Z_); \
 	export "CARGO_TARGET_$${host}_RUNNER=$(MEMCHECK)"; \
-	cargo test -q --locked -p sharecore-capi --lib --test abi
+	cargo test -q --locked -p sharecore-capi --lib --test abi --test managed
 
 FREETHREADED ?= python3.14t
 FREETHREADED_TESTS := tests/unit/test_partition_binding.py tests/unit/reference tests/unit/session tests/unit/storage \

@@ -158,6 +158,72 @@ typedef struct {
   bool can_acquire;
 } SharecoreState;
 
+// Which records come only after others, and when they come and come again.
+typedef struct {
+  // 0 none; 1 by key, as the entries of `sharecore_admit` say; 2 all records of the partition, one after the other.
+  uint8_t ordering;
+  // Whether records wait that a member releases.
+  bool on_release;
+  // Whether records wait whose lock ran out.
+  bool on_timeout;
+  // Whether expired records wait for a dead letter.
+  bool expired_letters;
+  // How many records of one order may be leased together, to one member; positive.
+  int64_t run_max;
+  // The wait before the second delivery, in milliseconds; 0: none.
+  int64_t backoff_ms;
+  // The longest wait.
+  int64_t backoff_max_ms;
+  // How much longer each wait is than the one before; 1 and up.
+  double multiplier;
+  // A wait is longer by up to this part of it; 0 to 1.
+  double jitter;
+  // How many records may be in the window that are neither leased nor settled; positive.
+  int64_t max_waiting;
+  // 0: records have no entries. Else any number; with another one the window is admitted anew, with other entries.
+  uint64_t looks_for;
+} SharecoreRules;
+
+// What of the log is to be read next.
+typedef struct {
+  // Where to read; -1: nothing can be acquired now.
+  int64_t offset;
+  // How many records at most, where they have to be admitted.
+  int64_t max_records;
+  // Whether they go to `sharecore_admit` before they can be acquired.
+  bool admits;
+} SharecoreWanted;
+
+// What a record says. It counts for the offsets up to the next entry, too.
+typedef struct {
+  // The record's offset.
+  int64_t offset;
+  // Not delivered before this time, in milliseconds since the epoch; INT64_MIN: at once.
+  int64_t not_before_ms;
+  // Given up at this time, in milliseconds since the epoch; INT64_MAX: never.
+  int64_t expires_ms;
+  // Stands for its key, a hash that strangers cannot aim at; 0: it has none, and no order.
+  uint64_t digest;
+} SharecoreEntry;
+
+// Why records of a share partition do not come.
+typedef struct {
+  // Records that wait for the end of their back-off.
+  int64_t backoff;
+  // Records whose delivery time has not come.
+  int64_t delivery;
+  // Records that come after others of their key.
+  int64_t behind;
+  // Records that members hold.
+  int64_t leased;
+  // Whether no new records come into the window.
+  bool is_full;
+  // When `sharecore_advance_at` has something to do by the monotonic clock; INT64_MAX: never.
+  int64_t next_time_ms;
+  // The same in milliseconds since the epoch.
+  int64_t next_wall_ms;
+} SharecoreWaiting;
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -267,7 +333,7 @@ SharecoreStatus sharecore_write_batches(SharecorePartition partition,
 
 // The write is durable: what it changed may change again, and the start offset moves over what is settled.
 //
-// INVALID_REQUEST: the write has ended, or never was.
+// INVALID_REQUEST: the write has ended, or never was. BAD_ARGUMENT: the partition has rules.
 SharecoreStatus sharecore_commit(SharecorePartition partition,
                                  uint64_t write_id);
 
@@ -276,7 +342,7 @@ SharecoreStatus sharecore_commit(SharecorePartition partition,
 // INVALID_REQUEST: the write has ended, or never was.
 SharecoreStatus sharecore_rollback(SharecorePartition partition, uint64_t write_id, int64_t now_ms);
 
-// Ends the acquisition locks that have run out.
+// Ends the acquisition locks that have run out. BAD_ARGUMENT: the partition has rules.
 //
 // # Safety
 // `write` must be null or writable.
@@ -352,6 +418,79 @@ SharecoreStatus sharecore_inflight(SharecorePartition partition,
 
 // Checks every invariant of the engine, for tests and simulation; BROKEN and the message tell which does not hold.
 SharecoreStatus sharecore_check(SharecorePartition partition);
+
+// Fills in rules that change nothing, with sharecore's defaults for the rest.
+//
+// # Safety
+// `rules` must be null or writable.
+SharecoreStatus sharecore_rules_default(SharecoreRules *rules);
+
+// As `sharecore_load`, with rules. Records that were delivered before wait as if they had been released now.
+//
+// # Safety
+// `config` and `rules` must be null or readable, `partition` null or writable, and `batches` point to `batch_count`
+// elements.
+SharecoreStatus sharecore_load_managed(const SharecoreConfig *config,
+                                       const SharecoreRules *rules,
+                                       int64_t now_ms,
+                                       int64_t start_offset,
+                                       const SharecoreStateBatch *batches,
+                                       size_t batch_count,
+                                       SharecorePartition *partition);
+
+// Gives a partition rules, other rules, or with null none. Times that run are kept; without rules nothing waits.
+//
+// # Safety
+// `rules` must be null or readable.
+SharecoreStatus sharecore_set_rules(SharecorePartition partition,
+                                    const SharecoreRules *rules);
+
+// Where to read for a member that wants records. Times that have come count from this call on.
+//
+// # Safety
+// `wanted` must be null or writable.
+SharecoreStatus sharecore_wanted(SharecorePartition partition,
+                                 int64_t now_ms,
+                                 int64_t wall_ms,
+                                 SharecoreWanted *wanted);
+
+// Takes in record batches that the log returned for a read from `fetch_offset` on, before they can be acquired.
+// `admitted`: they follow what was taken in before; if not, nothing has changed. BAD_ARGUMENT: `looks_for` is 0.
+//
+// # Safety
+// Each pointer must be null or point to as many elements as its count says; `admitted` must be null or writable.
+SharecoreStatus sharecore_admit(SharecorePartition partition,
+                                int64_t now_ms,
+                                int64_t wall_ms,
+                                int64_t fetch_offset,
+                                const SharecoreRange *batches,
+                                size_t batch_count,
+                                const SharecoreEntry *entries,
+                                size_t entry_count,
+                                int64_t batch_size,
+                                bool *admitted);
+
+// As `sharecore_advance`; times come by `now_ms` and `wall_ms`, milliseconds since the epoch, and records expire.
+//
+// # Safety
+// `write` must be null or writable.
+SharecoreStatus sharecore_advance_at(SharecorePartition partition,
+                                     int64_t now_ms,
+                                     int64_t wall_ms,
+                                     SharecoreWrite *write);
+
+// As `sharecore_commit`; what members have released waits from `now_ms` on.
+//
+// INVALID_REQUEST: the write has ended, or never was.
+SharecoreStatus sharecore_commit_at(SharecorePartition partition,
+                                    uint64_t write_id,
+                                    int64_t now_ms);
+
+// Why records do not come, and when that changes by itself.
+//
+// # Safety
+// `waiting` must be null or writable.
+SharecoreStatus sharecore_waiting(SharecorePartition partition, SharecoreWaiting *waiting);
 
 #ifdef __cplusplus
 }  // extern "C"

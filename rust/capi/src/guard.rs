@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use sharecore_engine::Partition;
+use sharecore_engine::Engine;
 use sharecore_guard::{Failed, said};
 
 use crate::handle::{self, SharecorePartition};
@@ -18,7 +18,7 @@ pub(crate) fn guarded(work: impl FnOnce() -> Result<(), Failure>) -> SharecoreSt
 /// Runs a call with its partition locked; a panic in it ends the partition, and every later call is told so.
 pub(crate) fn with(
     partition: SharecorePartition,
-    work: impl FnOnce(&mut Partition) -> Result<(), Failure>,
+    work: impl FnOnce(&mut Engine) -> Result<(), Failure>,
 ) -> SharecoreStatus {
     guarded(|| handle::find(partition)?.with(|engine| work(engine))?)
 }
@@ -31,7 +31,7 @@ impl From<Failed> for Failure {
 
 #[cfg(test)]
 mod tests {
-    use sharecore_engine::Config;
+    use sharecore_engine::{Config, Partition};
 
     use super::*;
     use crate::status::sharecore_last_error;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use sharecore_engine::Partition;
+use sharecore_engine::Engine;
 use sharecore_guard::Guarded;
 
 use crate::status::{Failure, SharecoreStatus};
@@ -43,7 +43,7 @@ fn unknown(number: SharecorePartition) -> Failure {
 }
 
 /// Gives a partition its number.
-pub(crate) fn insert(partition: Partition) -> Result<SharecorePartition, Failure> {
+pub(crate) fn insert(partition: impl Into<Engine>) -> Result<SharecorePartition, Failure> {
     let held = Some(Arc::new(Guarded::new(partition)));
     let mut table = TABLE.write().unwrap_or_else(PoisonError::into_inner);
     let index = if let Some(index) = table.free.pop() {

@@ -144,7 +144,7 @@ pub unsafe extern "C" fn sharecore_release(
 }
 
 /// Record batches as the engine takes them.
-fn ranges(batches: &[SharecoreRange]) -> Result<Vec<OffsetRange>, Failure> {
+pub(crate) fn ranges(batches: &[SharecoreRange]) -> Result<Vec<OffsetRange>, Failure> {
     let mut after = 0;
     batches
         .iter()

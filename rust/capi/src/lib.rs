@@ -14,6 +14,7 @@ mod handle;
 mod inspect;
 mod lease;
 mod life;
+mod managed;
 mod memory;
 mod status;
 mod types;
@@ -25,6 +26,11 @@ pub use inspect::{sharecore_check, sharecore_inflight, sharecore_inspect};
 pub use lease::{sharecore_acknowledge, sharecore_acquire, sharecore_acquired, sharecore_release};
 pub use life::{
     sharecore_config_default, sharecore_configure, sharecore_create, sharecore_free, sharecore_load,
+};
+pub use managed::{
+    SharecoreEntry, SharecoreRules, SharecoreWaiting, SharecoreWanted, sharecore_admit,
+    sharecore_advance_at, sharecore_commit_at, sharecore_load_managed, sharecore_rules_default,
+    sharecore_set_rules, sharecore_waiting, sharecore_wanted,
 };
 pub use status::{SharecoreStatus, sharecore_last_error};
 pub use types::{

@@ -4,6 +4,7 @@ use sharecore_engine::{Combiner, Write};
 
 use crate::guard::{guarded, with};
 use crate::handle::SharecorePartition;
+use crate::managed::plain;
 use crate::memory::{List, Place, array};
 use crate::status::SharecoreStatus;
 use crate::types::{SharecoreStateBatch, SharecoreWrite, state_batches};
@@ -42,14 +43,15 @@ pub unsafe extern "C" fn sharecore_write_batches(
 
 /// The write is durable: what it changed may change again, and the start offset moves over what is settled.
 ///
-/// INVALID_REQUEST: the write has ended, or never was.
+/// INVALID_REQUEST: the write has ended, or never was. BAD_ARGUMENT: the partition has rules.
 #[unsafe(no_mangle)]
 pub extern "C" fn sharecore_commit(
     partition: SharecorePartition,
     write_id: u64,
 ) -> SharecoreStatus {
     with(partition, |partition| {
-        partition.commit(write_id)?;
+        plain(partition, "sharecore_commit_at")?;
+        partition.commit(write_id, 0)?;
         Ok(())
     })
 }
@@ -69,7 +71,7 @@ pub extern "C" fn sharecore_rollback(
     })
 }
 
-/// Ends the acquisition locks that have run out.
+/// Ends the acquisition locks that have run out. BAD_ARGUMENT: the partition has rules.
 ///
 /// # Safety
 /// `write` must be null or writable.
@@ -82,7 +84,8 @@ pub unsafe extern "C" fn sharecore_advance(
     with(partition, |partition| {
         // SAFETY: promised by the caller
         let place = unsafe { Place::new(write, "write") }?;
-        let answer = partition.advance(now_ms);
+        plain(partition, "sharecore_advance_at")?;
+        let answer = partition.advance(now_ms, 0);
         place.put(told(answer));
         Ok(())
     })

@@ -18,6 +18,7 @@ fn the_header_is_up_to_date() {
         "write",
         "dead_letter",
         "inspect",
+        "managed",
     ] {
         builder = builder.with_src(root.join("src").join(file).with_extension("rs"));
     }

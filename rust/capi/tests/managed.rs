@@ -1,0 +1,266 @@
+//! Partitions with rules through the C functions: order by key, back-off, delivery times, and what is refused.
+
+use std::ptr::null;
+
+use sharecore::*;
+
+const EVERY: SharecoreFetch = SharecoreFetch {
+    fetch_offset: 0,
+    max_fetch_records: 500,
+    batch_size: 500,
+    record_limit: false,
+};
+const NOW: (i64, i64) = (1_000, 1_700_000_000_000);
+
+fn ok(status: SharecoreStatus) {
+    assert_eq!(status, SharecoreStatus::Ok);
+}
+
+fn rules(change: impl FnOnce(&mut SharecoreRules)) -> SharecoreRules {
+    let mut rules = std::mem::MaybeUninit::uninit();
+    ok(unsafe { sharecore_rules_default(rules.as_mut_ptr()) });
+    let mut rules = unsafe { rules.assume_init() };
+    change(&mut rules);
+    rules
+}
+
+fn config() -> SharecoreConfig {
+    let mut config = std::mem::MaybeUninit::uninit();
+    ok(unsafe { sharecore_config_default(config.as_mut_ptr()) });
+    unsafe { config.assume_init() }
+}
+
+fn load(rules: &SharecoreRules, state: &[SharecoreStateBatch]) -> SharecorePartition {
+    let mut partition = 0;
+    ok(unsafe {
+        sharecore_load_managed(
+            &config(),
+            rules,
+            NOW.0,
+            0,
+            state.as_ptr(),
+            state.len(),
+            &raw mut partition,
+        )
+    });
+    partition
+}
+
+fn entry(offset: i64, digest: u64) -> SharecoreEntry {
+    SharecoreEntry {
+        offset,
+        not_before_ms: i64::MIN,
+        expires_ms: i64::MAX,
+        digest,
+    }
+}
+
+fn wanted(partition: SharecorePartition, (now_ms, wall_ms): (i64, i64)) -> SharecoreWanted {
+    let mut wanted = SharecoreWanted {
+        offset: 0,
+        max_records: 0,
+        admits: false,
+    };
+    ok(unsafe { sharecore_wanted(partition, now_ms, wall_ms, &raw mut wanted) });
+    wanted
+}
+
+/// Takes in a batch of so many records.
+fn admit(partition: SharecorePartition, entries: &[SharecoreEntry], last: i64) -> bool {
+    let batch = SharecoreRange { first: 0, last };
+    let mut admitted = false;
+    ok(unsafe {
+        sharecore_admit(
+            partition,
+            NOW.0,
+            NOW.1,
+            0,
+            &raw const batch,
+            1,
+            entries.as_ptr(),
+            entries.len(),
+            500,
+            &raw mut admitted,
+        )
+    });
+    admitted
+}
+
+fn acquire(partition: SharecorePartition, member: &str, last: i64) -> Vec<i64> {
+    let mut out = [SharecoreAcquired {
+        first: 0,
+        last: 0,
+        delivery_count: 0,
+    }; 10];
+    let batch = SharecoreRange { first: 0, last };
+    let mut count = 0;
+    let (name, length) = (member.as_ptr().cast(), member.len());
+    ok(unsafe {
+        sharecore_acquire(
+            partition,
+            NOW.0,
+            name,
+            length,
+            &raw const batch,
+            1,
+            &EVERY,
+            out.as_mut_ptr(),
+            out.len(),
+            &raw mut count,
+        )
+    });
+    out[..count]
+        .iter()
+        .flat_map(|each| each.first..=each.last)
+        .collect()
+}
+
+/// Acknowledges one record and has that committed at `now_ms`.
+fn settle(partition: SharecorePartition, member: &str, offset: i64, kind: u8, now_ms: i64) {
+    let batch = SharecoreAcknowledgement {
+        first: offset,
+        last: offset,
+        types: &raw const kind,
+        type_count: 1,
+    };
+    let mut write = SharecoreWrite::default();
+    let (name, length) = (member.as_ptr().cast(), member.len());
+    ok(unsafe {
+        sharecore_acknowledge(
+            partition,
+            now_ms,
+            name,
+            length,
+            &raw const batch,
+            1,
+            &raw mut write,
+        )
+    });
+    ok(sharecore_commit_at(partition, write.id, now_ms));
+    ok(sharecore_check(partition));
+}
+
+fn waiting(partition: SharecorePartition) -> SharecoreWaiting {
+    let mut waiting = std::mem::MaybeUninit::uninit();
+    ok(unsafe { sharecore_waiting(partition, waiting.as_mut_ptr()) });
+    unsafe { waiting.assume_init() }
+}
+
+#[test]
+fn records_of_a_key_come_one_after_the_other() {
+    let partition = load(
+        &rules(|rules| {
+            rules.ordering = 1;
+            rules.looks_for = 1;
+        }),
+        &[],
+    );
+    let first = wanted(partition, NOW);
+    assert_eq!((first.offset, first.admits), (0, true));
+    let entries = [entry(0, 7), entry(1, 8), entry(2, 7), entry(3, 0)];
+    assert!(admit(partition, &entries, 3));
+    assert!(!admit(partition, &entries, 3), "they were taken in before");
+    assert_eq!(acquire(partition, "m", 3), [0, 1, 3]);
+    let found = waiting(partition);
+    assert_eq!((found.behind, found.leased), (1, 3));
+    settle(partition, "m", 0, 2, NOW.0);
+    assert_eq!(acquire(partition, "n", 3), [0], "it was released");
+    settle(partition, "n", 0, 1, NOW.0);
+    assert_eq!(
+        wanted(partition, NOW),
+        SharecoreWanted {
+            offset: 2,
+            max_records: i64::MAX,
+            admits: false
+        }
+    );
+    assert_eq!(acquire(partition, "n", 3), [2]);
+    ok(sharecore_free(partition));
+}
+
+#[test]
+fn times_are_waited_for_and_a_load_begins_them_anew() {
+    let backoff = rules(|rules| {
+        rules.backoff_ms = 1_000;
+        rules.jitter = 0.0;
+    });
+    let delivered = SharecoreStateBatch {
+        first: 0,
+        last: 0,
+        state: 0,
+        delivery_count: 2,
+    };
+    let partition = load(&backoff, &[delivered]);
+    let found = waiting(partition);
+    assert_eq!((found.backoff, found.next_time_ms), (1, NOW.0 + 2_000));
+    let mut write = SharecoreWrite::default();
+    ok(unsafe { sharecore_advance_at(partition, NOW.0 + 1_999, NOW.1, &raw mut write) });
+    assert_eq!(acquire(partition, "m", 0), [0_i64; 0]);
+    ok(unsafe { sharecore_advance_at(partition, NOW.0 + 2_000, NOW.1, &raw mut write) });
+    assert_eq!((write.id, acquire(partition, "m", 0)), (0, vec![0]));
+    settle(partition, "m", 0, 2, NOW.0 + 3_000);
+    assert_eq!(
+        waiting(partition).next_time_ms,
+        NOW.0 + 7_000,
+        "the third wait"
+    );
+
+    let partition = load(&rules(|rules| rules.looks_for = 1), &[]);
+    let late = SharecoreEntry {
+        not_before_ms: NOW.1 + 500,
+        ..entry(0, 0)
+    };
+    assert!(admit(partition, &[late], 0));
+    assert_eq!(acquire(partition, "m", 0), [0_i64; 0]);
+    assert_eq!(waiting(partition).next_wall_ms, NOW.1 + 500);
+    assert_eq!(wanted(partition, (NOW.0, NOW.1 + 500)).offset, 0);
+    assert_eq!(acquire(partition, "m", 0), [0]);
+}
+
+#[test]
+fn rules_come_and_go_and_what_has_no_time_is_refused() {
+    let whole = rules(|rules| rules.ordering = 2);
+    let partition = load(&whole, &[]);
+    assert_eq!(acquire(partition, "m", 3), [0]);
+    let mut write = SharecoreWrite::default();
+    let bad = SharecoreStatus::BadArgument;
+    assert_eq!(
+        unsafe { sharecore_advance(partition, 0, &raw mut write) },
+        bad
+    );
+    assert_eq!(sharecore_commit(partition, 1), bad);
+    ok(unsafe { sharecore_set_rules(partition, null()) });
+    assert_eq!(acquire(partition, "n", 3), [1, 2, 3]);
+    ok(unsafe { sharecore_advance(partition, 0, &raw mut write) });
+    let mut admitted = false;
+    let entries = [entry(0, 0)];
+    let status = unsafe {
+        sharecore_admit(
+            partition,
+            0,
+            0,
+            0,
+            null(),
+            0,
+            entries.as_ptr(),
+            1,
+            1,
+            &raw mut admitted,
+        )
+    };
+    assert_eq!(status, bad, "it has no rules");
+    for wrong in [
+        rules(|rules| rules.ordering = 3),
+        rules(|rules| rules.ordering = 1),
+        rules(|rules| rules.run_max = 0),
+        rules(|rules| rules.backoff_ms = 300_001),
+        rules(|rules| rules.multiplier = f64::NAN),
+        rules(|rules| rules.jitter = 1.5),
+    ] {
+        assert_eq!(
+            unsafe { sharecore_set_rules(partition, &raw const wrong) },
+            bad,
+            "{wrong:?}"
+        );
+    }
+}
