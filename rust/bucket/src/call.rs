@@ -102,10 +102,20 @@ pub enum Answer {
 pub trait Bucket {
     /// Carry out a call and return its answer. One attempt: callers retry an [`Answer::Unknown`].
     fn ask(&mut self, what: What) -> Answer;
+
+    /// Carry out calls that do not depend on each other, and return their answers in the same order. A transport that can
+    /// have several requests under way does; by default it is one after the other.
+    fn ask_all(&mut self, whats: Vec<What>) -> Vec<Answer> {
+        whats.into_iter().map(|what| self.ask(what)).collect()
+    }
 }
 
 impl<B: Bucket + ?Sized> Bucket for &mut B {
     fn ask(&mut self, what: What) -> Answer {
         (**self).ask(what)
+    }
+
+    fn ask_all(&mut self, whats: Vec<What>) -> Vec<Answer> {
+        (**self).ask_all(whats)
     }
 }

@@ -7,7 +7,6 @@ use std::collections::BTreeSet;
 use crate::{
     fields::{Fields, Out},
     mistakes::{Mistake, planted},
-    names,
     object::Writer,
 };
 
@@ -56,7 +55,8 @@ pub struct Folded {
     pub ms: i64,
 }
 
-/// The state before a place of the journal.
+/// The state before a place of the journal. Its name tells the place, and the epoch of who wrote it, which may be later
+/// than that of the place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkpoint {
     /// The place.
@@ -73,6 +73,12 @@ pub struct Checkpoint {
     pub before: u32,
     /// When the newest object before it was made, in milliseconds since 1970.
     pub ms: i64,
+    /// The first place whose state can be restored with it, and when that object was made. A segment's index is written
+    /// some time after its last frame, and lists only what was still needed by then: states between are restored with the
+    /// checkpoint before.
+    pub usable_from: u64,
+    /// See `usable_from`.
+    pub usable_ms: i64,
     /// Places of all claims so far: they are never deleted.
     pub claims: Vec<u64>,
     /// The sealed segments that the state consists of.
@@ -96,6 +102,8 @@ impl Checkpoint {
         out.u64(self.frame);
         out.u32(self.before);
         out.u64(self.ms.cast_unsigned());
+        out.u64(self.usable_from);
+        out.u64(self.usable_ms.cast_unsigned());
         out.count(self.claims.len());
         self.claims.iter().for_each(|place| out.u64(*place));
         for list in [&self.segments, &self.between] {
@@ -125,6 +133,8 @@ impl Checkpoint {
             frame: fields.u64()?,
             before: fields.u32()?,
             ms: fields.u64()?.cast_signed(),
+            usable_from: fields.u64()?,
+            usable_ms: fields.u64()?.cast_signed(),
             claims: fields.list(Fields::u64)?,
             segments: fields.list(Segment::decode)?,
             between: fields.list(Segment::decode)?,
@@ -138,11 +148,6 @@ impl Checkpoint {
             store: fields.sized()?.to_vec(),
         };
         fields.end(checkpoint)
-    }
-
-    /// Return the name of its object.
-    pub fn name(&self) -> String {
-        names::checkpoint(self.place, self.epoch)
     }
 
     /// Return all segments that it names.
@@ -211,7 +216,7 @@ pub fn read_home(bytes: &[u8]) -> Option<String> {
 /// Checkpoints that stay: the newest two, and those that are younger than `history_ms` together with the newest one
 /// that is older, from which a restore to the begin of that time starts.
 ///
-/// `checkpoints` are place, epoch and time, in any order; returns the places and epochs that stay.
+/// `checkpoints` are place, epoch and the time from which they can be used, in any order; returns the places and epochs that stay.
 pub fn kept(checkpoints: &[(u64, u32, i64)], now_ms: i64, history_ms: i64) -> BTreeSet<(u64, u32)> {
     let mut newest_first = checkpoints.to_vec();
     newest_first.sort_unstable_by_key(|(place, epoch, _)| std::cmp::Reverse((*place, *epoch)));

@@ -24,6 +24,19 @@ pub struct Retried {
 }
 
 impl Retried {
+    /// Return one that has begun a call.
+    pub fn begun(what: What) -> Self {
+        Self {
+            what: Some(what),
+            ..Self::default()
+        }
+    }
+
+    /// Whether the call waits for this answer.
+    pub fn waits_for(&self, id: u64) -> bool {
+        self.call == Some(id)
+    }
+
     /// Begin a call. The one before must have ended.
     pub fn begin(&mut self, what: What) {
         assert!(self.what.is_none(), "a call has no answer yet");

@@ -51,6 +51,8 @@ fn checkpoint() -> Checkpoint {
         frame: 77,
         before: 5,
         ms: 1234,
+        usable_from: 8,
+        usable_ms: 1240,
         claims: vec![1, 6],
         segments: vec![segment(1), segment(2)],
         between: vec![segment(3)],

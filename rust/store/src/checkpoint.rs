@@ -256,6 +256,21 @@ fn decode_producer(fields: &mut Fields<'_>) -> Option<(i64, Producer)> {
     Some((id, producer))
 }
 
+/// Where the journal goes on after a checkpoint, and the sealed segments that it consists of; `None` where it cannot be
+/// read.
+pub(crate) fn parts(bytes: &[u8]) -> Option<(Since, Vec<(u64, Kind)>)> {
+    let mut state = State::new(PathBuf::new(), 0, 0, usize::MAX);
+    let since = decode(bytes, &mut state)?;
+    let segments = state.segments.iter().map(|(id, it)| (id, it.kind));
+    Some((since, segments.collect()))
+}
+
+/// A checkpoint as it lies in a directory.
+pub(crate) fn bytes(dir: &Path, segment: u64) -> Result<Vec<u8>, StoreError> {
+    let path = path(dir, segment);
+    files::read(&path).map_err(StoreError::io(&path))
+}
+
 fn path(dir: &Path, segment: u64) -> PathBuf {
     dir.join(format!("{segment:016x}.checkpoint"))
 }

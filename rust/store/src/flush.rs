@@ -156,9 +156,11 @@ fn commit(shared: &Shared, journal: &mut Journal, group: Group) -> bool {
             ops.len(),
             "each operation has its place"
         );
-        shared
-            .counts
-            .committed(begun.elapsed(), journal.position - position);
+        let bytes = journal.position - position;
+        shared.counts.committed(begun.elapsed(), bytes);
+        if let Some(backup) = &shared.backup {
+            backup.committed(segment, journal.position, journal.next_frame, bytes);
+        }
         Ok(written)
     });
     drop(ops);
@@ -185,6 +187,9 @@ fn next_segment(shared: &Shared, journal: &mut Journal, group: Option<&Group>) -
     let (segment, position) = (journal.segment, journal.position);
     assert!(next > segment, "segments follow each other");
     journal.rotate(next)?;
+    if let Some(backup) = &shared.backup {
+        backup.rotated(next, journal.next_frame);
+    }
     debug_assert!(journal.is_empty() && !journal.is_full(), "a fresh segment");
     let mut state = shared.lock();
     let since = Since {

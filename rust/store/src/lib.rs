@@ -9,6 +9,7 @@ mod announced;
 mod apart;
 mod append;
 mod batch;
+mod bucket;
 mod cache;
 mod checkpoint;
 mod cleaner;
@@ -32,6 +33,7 @@ mod lookup;
 mod maintain;
 mod marker;
 mod memory;
+mod options;
 mod pending;
 mod producer;
 mod producer_room;
@@ -53,6 +55,10 @@ mod varint;
 pub use apart::Job;
 pub use append::Appended;
 pub use batch::check_request;
+pub use bucket::{
+    BackupOptions, BackupState, BackupStatus, BucketError, BucketLine, Moment, Restored, Restoring,
+    restore,
+};
 pub use cleaner::{CleanOptions, Cleaned, Dirt};
 pub use damage::Damage;
 pub use error::{RecordFault, Refusal, RefusedRecords, StoreError};
@@ -62,13 +68,14 @@ pub use format::FORMAT;
 pub use incoming::Incoming;
 pub use log::{LogConfig, Offsets};
 pub use memory::{MemoryDisk, Operation};
+pub use options::{Durability, Options};
 pub use producer::{Aborted, Active};
 pub use read::Want;
 pub use recover::Torn;
 pub use salvage::salvage;
 pub use sharecore_records::{LocalRecord, TimestampType};
 pub use slice::{Intact, Slice};
-pub use store::{Change, Drained, Durability, Options, Outcome, Store};
+pub use store::{Change, Drained, Outcome, Store};
 pub use survey::{Findings, Kept, Lost, Problem, Progress, survey};
 
 /// Names a log within a store; never used twice.

@@ -117,6 +117,9 @@ fn seal_segment(shared: &Shared, dir: &Path, seal: &Seal) -> Result<(), StoreErr
         blocks
     };
     checkpoint::save(dir, seal.next, &seal.checkpoint)?;
+    if let Some(backup) = &shared.backup {
+        backup.sealed(seal.segment, &seal.checkpoint);
+    }
     let mut state = shared.lock();
     state.sealed(seal.segment, &blocks);
     let sealed = state.seals.pop_front();
@@ -223,8 +226,12 @@ fn rewrite(shared: &Shared, dir: &Path, victims: &[u64]) -> Result<(), StoreErro
         )));
     }
     sync_journal(shared).map_err(StoreError::io(dir))?;
-    for path in paths {
-        files::remove(&path).map_err(StoreError::io(&path))?;
+    for (victim, path) in victims.iter().zip(paths) {
+        let removed = match &shared.backup {
+            Some(backup) => backup.discard(*victim, &path),
+            None => files::remove(&path),
+        };
+        removed.map_err(StoreError::io(&path))?;
     }
     Ok(())
 }

@@ -14,10 +14,10 @@ use crate::{
     journal::Journal,
     log::Extent,
     maintain::Seal,
+    options::{Durability, Options},
     replay::{Replay, holds_frame},
     segment::{self, Kind, SEGMENT_HEADER},
     state::State,
-    store::{Durability, Options},
     synced::{Mark, MarkWriter},
 };
 
@@ -52,12 +52,13 @@ pub struct Torn {
 }
 
 /// Reads all there is into `state`; the journal goes on where the last whole frame ends. A directory that is refused stays
-/// as it is: everything is read before anything is written.
+/// as it is: everything is read before anything is written. Returns files that no start needs, too: they are removed,
+/// unless a copy in a bucket may still need them.
 pub(crate) fn open(
     dir: &Path,
     options: &Options,
     state: &mut State,
-) -> Result<Journal, StoreError> {
+) -> Result<(Journal, Vec<(u64, PathBuf)>), StoreError> {
     let sync = options.durability == Durability::Fsync;
     let is_to_be_marked = format::check(dir)?;
     let End {
@@ -92,8 +93,13 @@ pub(crate) fn open(
         "the journal goes on before its beginning"
     );
     file.set_len(position).map_err(StoreError::io(dir))?;
-    remove_leftovers(dir, state)?;
-    Ok(Journal {
+    let leftovers = leftovers(dir, state)?;
+    if options.bucket.is_none() {
+        for (_, path) in &leftovers {
+            files::remove(path).map_err(StoreError::io(path))?;
+        }
+    }
+    let journal = Journal {
         dir: dir.into(),
         segment,
         file,
@@ -106,7 +112,8 @@ pub(crate) fn open(
         ahead_bytes: options.ahead_bytes,
         ahead: position,
         ops: 0,
-    })
+    };
+    Ok((journal, leftovers))
 }
 
 /// Reads all there is into `state` and changes no file.
@@ -275,7 +282,9 @@ fn reach(state: &mut State) -> Result<(), StoreError> {
             continue;
         };
         if block.last >= log.start && !log.cleaned.replaced(id, block.first) {
-            log.extents.push_front(Extent::stored(id, &block));
+            // before what was replayed, save in a restored directory
+            let place = log.extents.partition_point(|it| it.first < block.first);
+            log.extents.insert(place, Extent::stored(id, &block));
             state.segments.reached(id, block.bytes);
         }
     }
@@ -283,14 +292,13 @@ fn reach(state: &mut State) -> Result<(), StoreError> {
 }
 
 /// Files of a rewrite or a checkpoint that a crash cut short, and segments that had been replaced.
-fn remove_leftovers(dir: &Path, state: &State) -> Result<(), StoreError> {
+fn leftovers(dir: &Path, state: &State) -> Result<Vec<(u64, PathBuf)>, StoreError> {
+    let mut found = Vec::new();
     for kind in [Kind::Journal, Kind::Compact] {
-        for id in segment::list(dir, kind.suffix())? {
-            if !state.segments.contains(id) {
-                let path = kind.path(dir, id);
-                files::remove(&path).map_err(StoreError::io(&path))?;
-            }
-        }
+        let ids = segment::list(dir, kind.suffix())?.into_iter();
+        let waits = |id: u64| state.seals.iter().any(|seal| seal.segment == id);
+        let useless = ids.filter(|id| !state.segments.contains(*id) && !waits(*id));
+        found.extend(useless.map(|id| (id, kind.path(dir, id))));
     }
-    Ok(())
+    Ok(found)
 }

@@ -121,12 +121,22 @@ impl Replay<'_> {
                     state.segments.restore(*id, Kind::Compact, 0);
                 }
                 if let Some(log) = state.logs.get_mut(&clean.log) {
+                    // in a restored directory what was compacted may have been replayed
+                    for extent in log.forget_covered(clean.progress.covered) {
+                        state.segments.freed(extent.segment, extent.bytes);
+                    }
                     log.cleaned = clean.progress;
                     log.producers.forget_vanished(&clean.vanished);
                 }
             }
             Op::Segments { added, removed } => {
                 for id in removed {
+                    // in a restored directory a removed segment may have been replayed
+                    if state.segments.contains(*id) && !state.segments.is_sealed(*id) {
+                        for log in state.logs.values_mut() {
+                            log.extents.retain(|extent| extent.segment != *id);
+                        }
+                    }
                     state.segments.remove(*id);
                 }
                 for id in added {

@@ -3,9 +3,11 @@
 use std::{path::Path, sync::atomic::Ordering};
 
 use crate::{
+    bucket::Worker,
     error::StoreError,
     flush, maintain,
-    store::{Options, Shared, Store, hold},
+    options::Options,
+    store::{Shared, Store, hold},
 };
 
 impl Shared {
@@ -45,6 +47,15 @@ impl Store {
     pub fn maintain(&self) -> bool {
         hold(&self.shared.stepped).is_some()
             && maintain::step(&self.shared, &self.dir, self.segment_bytes)
+    }
+
+    /// Looks after the copy in a bucket once, in a store without threads: takes the answers that have come, and makes the
+    /// calls that are due (`bucket_line`). Returns when to do it again by itself, in milliseconds of the same clock.
+    pub fn step_bucket(&self, now_ms: u64, wall_ms: i64) -> Option<u64> {
+        let backup = self.shared.backup.as_ref()?;
+        let mut worker = hold(&self.stepped_worker);
+        let worker = worker.get_or_insert_with(Worker::new);
+        worker.step(&self.shared, backup, now_ms, wall_ms)
     }
 
     /// Ends a store without threads as a killed process does: nothing more is written.

@@ -15,6 +15,7 @@ use std::{
 use crate::{
     LogId,
     apart::Reads,
+    bucket::{self, Backup, Worker},
     damage::{Damage, Damages},
     directory_lock::DirectoryLock,
     error::{Refusal, StoreError},
@@ -24,56 +25,13 @@ use crate::{
     journal::Journal,
     log::{LogConfig, Offsets},
     maintain,
+    options::Options,
     pending::Pending,
     producer::{Aborted, Active},
     recover::{self, Torn},
     signal::Signal,
     state::State,
 };
-
-/// When a write counts as done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Durability {
-    /// After fdatasync.
-    #[default]
-    Fsync,
-    /// After the operating system has taken it: safe from a killed process, not from a power loss.
-    Os,
-}
-
-/// How a store works; all sizes in bytes.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// When a write counts as done.
-    pub durability: Durability,
-    /// Size at which a journal segment is followed by the next.
-    pub segment_bytes: u64,
-    /// Recent batches kept in memory.
-    pub cache_bytes: usize,
-    /// Staged bytes above which appends are refused.
-    pub staging_bytes: usize,
-    /// Memory that the producers of all logs may take. Beyond, the longest idle of the log with the most are forgotten.
-    pub producer_bytes: usize,
-    /// What a journal has written ahead of small frames at most, so that syncing them does not change its size. The sync
-    /// of a frame waits for it now and then: more of it is rarer, and takes longer.
-    pub ahead_bytes: u64,
-    /// Threads that `Store::read_apart` has read at most.
-    pub read_threads: usize,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            durability: Durability::Fsync,
-            segment_bytes: 64 << 20,
-            cache_bytes: 16 << 20,
-            staging_bytes: 32 << 20,
-            producer_bytes: 512 << 20,
-            ahead_bytes: 256 << 10,
-            read_threads: 4,
-        }
-    }
-}
 
 /// A change of the catalogue or of the set of logs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,12 +89,14 @@ pub(crate) struct Shared {
     pub(crate) counts: Counts,
     pub(crate) reads: Reads,
     pub(crate) leaving: AtomicBool,
+    /// The copy in a bucket, where there is one.
+    pub(crate) backup: Option<Arc<Backup>>,
     /// The journal, where no thread of its own has it (`Store::open_stepped`).
     pub(crate) stepped: Mutex<Option<Journal>>,
 }
 
 impl Shared {
-    fn new(state: State, read_threads: usize) -> io::Result<Self> {
+    fn new(state: State, read_threads: usize, backup: Option<Arc<Backup>>) -> io::Result<Self> {
         let (signal, damages) = (Arc::new(Signal::new()?), Arc::clone(&state.damages));
         damages.tell(Arc::clone(&signal));
         Ok(Self {
@@ -150,6 +110,7 @@ impl Shared {
             counts: Counts::default(),
             reads: Reads::new(read_threads),
             leaving: AtomicBool::new(false),
+            backup,
             stepped: Mutex::default(),
         })
     }
@@ -186,6 +147,9 @@ pub struct Store {
     pub(crate) shared: Arc<Shared>,
     writer: Mutex<Option<JoinHandle<()>>>,
     maintainer: Mutex<Option<JoinHandle<()>>>,
+    copier: Mutex<Option<JoinHandle<()>>>,
+    /// What copies to a bucket, where no thread of its own does.
+    pub(crate) stepped_worker: Mutex<Option<Worker>>,
     pub(crate) lock: Mutex<Option<DirectoryLock>>,
     pub(crate) dir: PathBuf,
     pub(crate) segment_bytes: u64,
@@ -212,9 +176,11 @@ impl Store {
         };
         state.closing = true;
         Ok(Self {
-            shared: Arc::new(Shared::new(state, 1).map_err(StoreError::io(dir))?),
+            shared: Arc::new(Shared::new(state, 1, None).map_err(StoreError::io(dir))?),
             writer: Mutex::default(),
             maintainer: Mutex::default(),
+            copier: Mutex::default(),
+            stepped_worker: Mutex::default(),
             lock: Mutex::default(),
             dir: dir.into(),
             segment_bytes: 0,
@@ -237,6 +203,11 @@ impl Store {
         *hold(&store.writer) = spawn("store", Box::new(move || flush::run(&for_writer, journal)))?;
         let maintain = move || maintain::run(&for_maintainer, &dir, segment_bytes);
         *hold(&store.maintainer) = spawn("store-maintain", Box::new(maintain))?;
+        if let Some(backup) = store.shared.backup.clone() {
+            let shared = Arc::clone(&store.shared);
+            let copy = move || bucket::run(&shared, &backup);
+            *hold(&store.copier) = spawn("store-bucket", Box::new(copy))?;
+        }
         Ok(store)
     }
 
@@ -248,14 +219,24 @@ impl Store {
             options.staging_bytes,
             options.producer_bytes,
         );
-        let journal = recover::open(dir, options, &mut state)?;
+        let (journal, leftovers) = recover::open(dir, options, &mut state)?;
         state.bound_producers();
+        let backup = options.bucket.clone().map(|options| {
+            let backup = Backup::new(dir, options, &journal);
+            for (id, path) in leftovers {
+                // gone already, or removed by the next start
+                let _ = backup.discard(id, &path);
+            }
+            Arc::new(backup)
+        });
         let store = Self {
             shared: Arc::new(
-                Shared::new(state, options.read_threads).map_err(StoreError::io(dir))?,
+                Shared::new(state, options.read_threads, backup).map_err(StoreError::io(dir))?,
             ),
             writer: Mutex::default(),
             maintainer: Mutex::default(),
+            copier: Mutex::default(),
+            stepped_worker: Mutex::default(),
             lock: Mutex::new(Some(lock)),
             dir: dir.into(),
             segment_bytes: options.segment_bytes,
@@ -288,6 +269,13 @@ impl Store {
         while self.shared.step() {}
         if let Some(journal) = hold(&self.shared.stepped).take() {
             journal.finish();
+        }
+        if let Some(backup) = &self.shared.backup {
+            backup.begin_closing();
+            if let Some(thread) = hold(&self.copier).take() {
+                let _ = thread.join();
+            }
+            backup.end();
         }
         drop(hold(&self.lock).take());
     }

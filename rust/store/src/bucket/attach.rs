@@ -1,0 +1,467 @@
+//! Reading the bucket at the start: whose copy it is, where the journal ends, whether this directory can go on with it,
+//! and the claim.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use sharecore_bucket::{
+    Answer, Call, Checkpoint, Claimant, Claimed, Claiming, Frames, Retried, What, home, names,
+    read_home,
+};
+
+use super::{
+    copy::Copied,
+    frames::{Cursor, is_same, locate},
+    own,
+    shared::{Backup, Sealed},
+};
+use crate::{
+    FORMAT,
+    checkpoint::{self, Since},
+    error::StoreError,
+    segment::SEGMENT_HEADER,
+    store::Shared,
+};
+
+/// Objects of the journal that are read at a time.
+const READ_AHEAD: u64 = 16;
+
+/// How attaching stands.
+pub(super) enum Attached {
+    /// It goes on.
+    Not,
+    /// This store writes the journal.
+    Leads(Box<Start>),
+    /// The copy must not go on.
+    Refused(String),
+}
+
+/// How a store that writes the journal begins.
+pub(super) struct Start {
+    pub(super) copied: Copied,
+    /// Bytes of committed frames that are not in the bucket.
+    pub(super) behind: u64,
+    /// The checkpoint that the copy begins with, where it begins anew.
+    pub(super) base: Option<Sealed>,
+}
+
+enum Phase {
+    /// Reading whose copy the bucket holds.
+    Home,
+    /// Writing that it is ours, where nobody has.
+    MakeHome(Vec<u8>),
+    /// Listing checkpoints: place and epoch, ascending. With what was wrong in the journal, if something was.
+    List(Vec<(u64, u32)>, Option<String>),
+    /// Reading the newest of these checkpoints.
+    Checkpoint(Vec<(u64, u32)>),
+    Walk,
+    /// Looking behind the end for what proves that it is none.
+    Beyond(Vec<String>),
+    /// Waiting for the checkpoint of a segment behind this one.
+    Base(u64),
+    Claim(Claiming, Option<Sealed>),
+}
+
+/// An object of the journal that is being read.
+struct Ahead {
+    slot: Retried,
+    /// It was the next one when it was asked for.
+    was_next: bool,
+    found: Option<Answer>,
+}
+
+pub(super) struct Attach {
+    phase: Phase,
+    slot: Retried,
+    ahead: BTreeMap<u64, Ahead>,
+    copied: Copied,
+    /// The place of the checkpoint that the walk began with.
+    begun: u64,
+    next: Cursor,
+    behind: u64,
+}
+
+impl Attach {
+    pub(super) fn new() -> Self {
+        Self {
+            phase: Phase::Home,
+            slot: Retried::default(),
+            ahead: BTreeMap::new(),
+            copied: Copied::default(),
+            begun: 0,
+            next: Cursor::default(),
+            behind: 0,
+        }
+    }
+
+    pub(super) fn error(&self) -> Option<&str> {
+        let mut slots = self.ahead.values().map(|ahead| &ahead.slot);
+        self.slot.error().or_else(|| slots.find_map(Retried::error))
+    }
+
+    pub(super) fn due_ms(&self) -> Option<u64> {
+        let slots = self.ahead.values().map(|ahead| &ahead.slot);
+        slots.chain([&self.slot]).filter_map(Retried::due_ms).min()
+    }
+
+    /// Append the calls that are due.
+    pub(super) fn calls(&mut self, now_ms: u64, id: &mut u64, calls: &mut Vec<Call>) {
+        if let Phase::Walk = self.phase {
+            let place = self.copied.walk.place;
+            for at in place..place + READ_AHEAD {
+                let ahead = self.ahead.entry(at).or_insert_with(|| Ahead {
+                    slot: Retried::begun(get(names::journal(at))),
+                    was_next: at == place,
+                    found: None,
+                });
+                ahead.slot.calls(now_ms, id, calls);
+            }
+            return;
+        }
+        if self.slot.is_idle()
+            && let Some(what) = self.what()
+        {
+            self.slot.begin(what);
+        }
+        self.slot.calls(now_ms, id, calls);
+    }
+
+    fn what(&self) -> Option<What> {
+        Some(match &self.phase {
+            Phase::Walk | Phase::Base(_) => return None,
+            Phase::Home => get(names::FORMAT.into()),
+            Phase::MakeHome(body) => What::Create {
+                name: names::FORMAT.into(),
+                body: Arc::new(body.clone()),
+            },
+            Phase::List(found, _) => What::List {
+                prefix: names::CHECKPOINTS.into(),
+                after: found.last().map(|it| names::checkpoint(it.0, it.1)),
+            },
+            Phase::Checkpoint(left) => {
+                let (place, epoch) = left.last()?;
+                get(names::checkpoint(*place, *epoch))
+            }
+            Phase::Beyond(names) => get(names.last()?.clone()),
+            Phase::Claim(claiming, _) => claiming.call(),
+        })
+    }
+
+    /// Take an answer.
+    pub(super) fn answer(
+        &mut self,
+        backup: &Backup,
+        shared: &Shared,
+        (id, answer): (u64, Answer),
+        (now_ms, wall_ms): (u64, i64),
+    ) -> Result<Attached, StoreError> {
+        if let Phase::Walk = self.phase {
+            let mut slots = self.ahead.values_mut();
+            if let Some(ahead) = slots.find(|ahead| ahead.slot.waits_for(id)) {
+                let found = ahead.slot.answer(id, answer, now_ms);
+                ahead.found = found.map(|(_, answer)| answer);
+            }
+            if self.walk_on() {
+                return self.judge(backup, shared, wall_ms);
+            }
+            return Ok(Attached::Not);
+        }
+        let Some((_, answer)) = self.slot.answer(id, answer, now_ms) else {
+            return Ok(Attached::Not);
+        };
+        let phase = std::mem::replace(&mut self.phase, Phase::Home);
+        match (phase, answer) {
+            (Phase::Home, Answer::Bytes(bytes)) => return Ok(self.home(backup, &bytes)),
+            (Phase::Home, _) => {
+                self.phase = Phase::MakeHome(home(&backup.options.cluster_id));
+            }
+            (Phase::MakeHome(_), Answer::Done) => self.phase = Phase::List(Vec::new(), None),
+            (Phase::List(found, damage), Answer::Names(page)) => {
+                return Ok(self.list(found, damage, &page));
+            }
+            (Phase::Checkpoint(mut left), answer) => {
+                let read = match &answer {
+                    Answer::Bytes(bytes) => Checkpoint::decode(bytes),
+                    _ => None,
+                };
+                let since = |it: &Checkpoint| checkpoint::parts(&it.store);
+                if let Some((checkpoint, (since, _))) =
+                    read.and_then(|it| since(&it).map(|at| (it, at)))
+                {
+                    self.begun = checkpoint.place;
+                    self.copied = Copied::from(&checkpoint);
+                    self.copied.checkpoint = since.segment;
+                    self.phase = Phase::Walk;
+                    return Ok(Attached::Not);
+                }
+                left.pop();
+                if left.is_empty() {
+                    let what = "no checkpoint in the bucket can be read. Use another prefix";
+                    return Ok(Attached::Refused(what.into()));
+                }
+                self.phase = Phase::Checkpoint(left);
+            }
+            (Phase::Beyond(mut left), answer) => {
+                if let Answer::Bytes(bytes) = answer
+                    && let Some(lost) = self.copied.walk.proves_loss(&bytes)
+                {
+                    self.phase = Phase::List(Vec::new(), Some(lost));
+                    return Ok(Attached::Not);
+                }
+                left.pop();
+                let is_last = left.is_empty();
+                self.phase = Phase::Beyond(left);
+                if is_last {
+                    return self.judge(backup, shared, wall_ms);
+                }
+            }
+            (Phase::Claim(mut claiming, base), answer) => match claiming.answer(&answer) {
+                Claimed::Unknown => self.phase = Phase::Claim(claiming, base),
+                Claimed::Taken(walk) => {
+                    self.copied.walk = walk;
+                    self.phase = Phase::Walk;
+                }
+                Claimed::Stale => *self = Self::new(),
+                Claimed::Ours(walk) => {
+                    let mut copied = std::mem::take(&mut self.copied);
+                    if base.is_some() {
+                        copied = Copied::default();
+                    }
+                    copied.walk = walk;
+                    copied.goes_on(self.next, SEGMENT_HEADER);
+                    return Ok(Attached::Leads(Box::new(Start {
+                        copied,
+                        behind: self.behind,
+                        base,
+                    })));
+                }
+            },
+            // an answer that does not fit: from the beginning
+            _ => *self = Self::new(),
+        }
+        Ok(Attached::Not)
+    }
+
+    fn home(&mut self, backup: &Backup, bytes: &[u8]) -> Attached {
+        let own = &backup.options.cluster_id;
+        match read_home(bytes) {
+            Some(id) if id == *own => {
+                self.phase = Phase::List(Vec::new(), None);
+                Attached::Not
+            }
+            Some(id) => Attached::Refused(format!(
+                "the bucket holds the copy of cluster {id}; this is cluster {own}. Use another prefix"
+            )),
+            None => {
+                let what =
+                    "the object `format` is of another release or program. Use another prefix";
+                Attached::Refused(what.into())
+            }
+        }
+    }
+
+    fn list(
+        &mut self,
+        mut found: Vec<(u64, u32)>,
+        damage: Option<String>,
+        page: &[(String, u64)],
+    ) -> Attached {
+        let before = found.len();
+        let pairs = page.iter().map(|(name, _)| names::parse_checkpoint(name));
+        found.extend(pairs.flatten());
+        if found.len() < before + page.len() {
+            let what = "objects in checkpoints/ are of another program. Use another prefix";
+            return Attached::Refused(what.into());
+        }
+        if !page.is_empty() {
+            self.phase = Phase::List(found, damage);
+            return Attached::Not;
+        }
+        let newest = found.last().map_or(0, |(place, _)| *place);
+        match damage {
+            // the objects behind an older checkpoint may have been deleted meanwhile
+            Some(damage) if newest <= self.begun => return Attached::Refused(damage),
+            _ => {}
+        }
+        (self.begun, self.copied) = (0, Copied::default());
+        self.phase = if found.is_empty() {
+            Phase::Walk
+        } else {
+            Phase::Checkpoint(found)
+        };
+        Attached::Not
+    }
+
+    /// Pass the objects of the journal that are there; true when it ends, and nothing is to be read behind it.
+    fn walk_on(&mut self) -> bool {
+        loop {
+            let place = self.copied.walk.place;
+            let Some(Ahead {
+                was_next,
+                found: Some(answer),
+                ..
+            }) = self.ahead.get(&place)
+            else {
+                return false;
+            };
+            match answer {
+                Answer::Bytes(bytes) => {
+                    if let Err(damage) = self.copied.pass(bytes) {
+                        self.ahead.clear();
+                        self.phase = Phase::List(Vec::new(), Some(damage));
+                        return false;
+                    }
+                    let place = self.copied.walk.place;
+                    self.ahead.retain(|at, _| *at >= place);
+                }
+                // it may have been written since
+                _ if !was_next => {
+                    self.ahead.remove(&place);
+                    return false;
+                }
+                _ => {
+                    self.ahead.clear();
+                    let beyond: Vec<String> = self.copied.walk.beyond().collect();
+                    let is_end = beyond.is_empty();
+                    self.phase = Phase::Beyond(beyond);
+                    return is_end;
+                }
+            }
+        }
+    }
+
+    /// At the end of the journal: decide whether and how this directory goes on with it.
+    fn judge(
+        &mut self,
+        backup: &Backup,
+        shared: &Shared,
+        wall_ms: i64,
+    ) -> Result<Attached, StoreError> {
+        let walk = &self.copied.walk;
+        let tail = backup.tail();
+        if walk.epoch > 0 && !own::read(&backup.dir)?.contains(&walk.writer) {
+            let claim = walk.claims.last().copied().unwrap_or(0);
+            return Ok(Attached::Refused(format!(
+                "the bucket holds the copy of another directory, which claimed {}. Use another prefix, or restore \
+                 that copy to a directory and serve it",
+                names::journal(claim)
+            )));
+        }
+        if walk.frame > tail.frame {
+            return Ok(Attached::Refused(format!(
+                "the bucket holds frames up to {}, and this directory only up to {}: it has lost some, or was \
+                 restored to an earlier moment. Restore the newest, or use another prefix",
+                walk.frame - 1,
+                tail.frame - 1
+            )));
+        }
+        if let Some((frames, body)) = &self.copied.newest
+            && is_same(&backup.dir, frames, body)? == Some(false)
+        {
+            let place = names::journal(self.copied.folded.last().map_or(0, |it| it.place));
+            return Ok(Attached::Refused(format!(
+                "{place} differs from this directory's journal: they have gone different ways. Use another prefix"
+            )));
+        }
+        let found = if self.copied.is_baseless || backup.is_broken() {
+            None
+        } else {
+            locate(&backup.dir, walk.frame, backup.take_committed().0)?
+        };
+        if let Some((cursor, behind)) = found {
+            (self.next, self.behind) = (cursor, behind);
+            self.claim(backup, None, wall_ms)?;
+            return Ok(Attached::Not);
+        }
+        // from now on nothing is removed that the checkpoint will name
+        backup.hold();
+        let tail = backup.tail();
+        if tail.at > SEGMENT_HEADER {
+            request_roll(shared);
+            self.phase = Phase::Base(tail.segment);
+            return Ok(Attached::Not);
+        }
+        match checkpoint::bytes(&backup.dir, tail.segment) {
+            Ok(bytes) => {
+                let since = Since {
+                    segment: tail.segment,
+                    frame: tail.frame,
+                };
+                let base = Sealed {
+                    since,
+                    frame: tail.frame,
+                    checkpoint: Arc::new(bytes),
+                };
+                // what was committed meanwhile
+                self.next = tail;
+                self.behind = self.from(backup)?;
+                self.claim(backup, Some(base), wall_ms)?;
+            }
+            // it is being written
+            Err(_) => self.phase = Phase::Base(tail.segment - 1),
+        }
+        Ok(Attached::Not)
+    }
+
+    /// Go on once there is the checkpoint that the copy begins with.
+    pub(super) fn look(&mut self, backup: &Backup, wall_ms: i64) -> Result<(), StoreError> {
+        let Phase::Base(floor) = self.phase else {
+            return Ok(());
+        };
+        let Some(base) = backup.newest().filter(|it| it.since.segment > floor) else {
+            return Ok(());
+        };
+        self.next = Cursor {
+            segment: base.since.segment,
+            at: SEGMENT_HEADER,
+            frame: base.since.frame,
+        };
+        self.behind = self.from(backup)?;
+        self.claim(backup, Some(base), wall_ms)
+    }
+
+    /// Bytes of frames that were committed since the next one.
+    fn from(&self, backup: &Backup) -> Result<u64, StoreError> {
+        let (tail, _) = backup.take_committed();
+        let found = locate(&backup.dir, self.next.frame, tail)?;
+        Ok(found.map_or(0, |(_, bytes)| bytes))
+    }
+
+    fn claim(
+        &mut self,
+        backup: &Backup,
+        base: Option<Sealed>,
+        wall_ms: i64,
+    ) -> Result<(), StoreError> {
+        let walk = self.copied.walk.clone();
+        let options = &backup.options;
+        own::write(&backup.dir, &[walk.writer, options.writer])?;
+        let claimant = Claimant {
+            writer: options.writer,
+            node: options.node,
+            window: options.window,
+            next: Frames {
+                segment: self.next.segment,
+                at: self.next.at,
+                first: self.next.frame,
+                count: 0,
+            },
+            is_base: base.is_some(),
+            format: FORMAT,
+            about: options.about.clone(),
+            ms: wall_ms,
+        };
+        self.phase = Phase::Claim(Claiming::new(walk, &claimant), base);
+        Ok(())
+    }
+}
+
+/// Have the journal go on in a new segment.
+pub(super) fn request_roll(shared: &Shared) {
+    let mut state = shared.lock();
+    state.roll = true;
+    shared.hurry(state);
+}
+
+fn get(name: String) -> What {
+    What::Get { name, range: None }
+}

@@ -1,0 +1,147 @@
+//! What of the store is in the bucket, as far as it is needed to go on.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use sharecore_bucket::{Checkpoint, Folded, Frames, Segment, Step, Walk};
+
+use super::frames::{Cursor, added};
+use crate::{FORMAT, frame::Frame};
+
+/// What of the store is in the bucket.
+#[derive(Default)]
+pub(super) struct Copied {
+    /// Behind the newest object.
+    pub(super) walk: Walk,
+    /// Behind the newest frame.
+    pub(super) cursor: Cursor,
+    /// For each segment since the newest checkpoint the state before its first object.
+    pub(super) begins: VecDeque<(u64, Walk)>,
+    /// The objects since the newest checkpoint.
+    pub(super) folded: Vec<Folded>,
+    /// Segments whose files are in the bucket.
+    pub(super) uploaded: BTreeMap<u64, Segment>,
+    /// Those of them that frames behind the newest checkpoint need.
+    pub(super) fresh: BTreeSet<Segment>,
+    /// The frames that have put rewritten segments in place.
+    pub(super) carried: BTreeMap<u64, u64>,
+    /// The segment that begins behind the newest checkpoint; 0 for none.
+    pub(super) checkpoint: u64,
+    /// The newest frames object, to be compared with the local files.
+    pub(super) newest: Option<(Frames, Vec<u8>)>,
+    /// The newest base claim has no checkpoint: nothing behind it can be restored.
+    pub(super) is_baseless: bool,
+}
+
+impl From<&Checkpoint> for Copied {
+    fn from(checkpoint: &Checkpoint) -> Self {
+        let walk = Walk::from(checkpoint);
+        Self {
+            walk,
+            uploaded: checkpoint.named().map(|it| (it.id, it)).collect(),
+            ..Self::default()
+        }
+    }
+}
+
+impl Copied {
+    /// Pass the next object of the journal. The error says what is wrong with it.
+    pub(super) fn pass(&mut self, bytes: &[u8]) -> Result<(), String> {
+        let before = self.walk.clone();
+        match self.walk.take(bytes)? {
+            Step::Claim(_, claim) if claim.format > FORMAT => {
+                return Err(format!(
+                    "{} is of a newer release: format {}, and this release reads up to {FORMAT}",
+                    before.name(),
+                    claim.format
+                ));
+            }
+            Step::Claim(_, claim) if claim.is_base => {
+                let walk = std::mem::take(&mut self.walk);
+                *self = Self {
+                    walk,
+                    is_baseless: true,
+                    ..Self::default()
+                };
+            }
+            Step::Claim(..) | Step::Mark(_) => {}
+            Step::Frames(header, body) => {
+                let frames = header.frames;
+                if self
+                    .begins
+                    .back()
+                    .is_none_or(|(id, _)| *id != frames.segment)
+                {
+                    self.begins.push_back((frames.segment, before));
+                }
+                for (id, frame) in segments_added(body) {
+                    self.carried.insert(id, frame);
+                    self.is_there(Segment {
+                        id,
+                        epoch: header.epoch,
+                        is_compact: true,
+                    });
+                }
+                self.newest = Some((frames, body.to_vec()));
+                self.folded.push(Folded {
+                    place: header.place,
+                    frame: self.walk.frame,
+                    ms: header.ms,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// A segment's file is in the bucket.
+    pub(super) fn is_there(&mut self, segment: Segment) {
+        // one that a checkpoint names may have been uploaded in an earlier epoch than its frame
+        let known = self.uploaded.entry(segment.id).or_insert(segment);
+        self.fresh.insert(*known);
+    }
+
+    /// A checkpoint is in the bucket; `segment` begins behind it.
+    pub(super) fn covered(&mut self, segment: u64, checkpoint: &Checkpoint) {
+        self.checkpoint = segment;
+        self.folded.retain(|it| it.place >= checkpoint.place);
+        // a frame behind it may put in place what was uploaded before it
+        let carried = &self.carried;
+        let follows = |it: &Segment| {
+            if it.is_compact {
+                carried
+                    .get(&it.id)
+                    .is_none_or(|frame| *frame >= checkpoint.frame)
+            } else {
+                it.id >= segment
+            }
+        };
+        self.fresh.retain(follows);
+        self.uploaded
+            .retain(|_, it| checkpoint.segments.contains(it) || self.fresh.contains(it));
+        self.carried.retain(|_, frame| *frame >= checkpoint.frame);
+        self.begins.retain(|(id, _)| *id >= segment);
+        self.is_baseless = false;
+    }
+
+    /// The next frame lies at a cursor: note the state where that begins a segment.
+    pub(super) fn goes_on(&mut self, cursor: Cursor, header: u64) {
+        self.cursor = cursor;
+        if cursor.at == header
+            && self
+                .begins
+                .back()
+                .is_none_or(|(id, _)| *id != cursor.segment)
+        {
+            self.begins.push_back((cursor.segment, self.walk.clone()));
+        }
+    }
+}
+
+/// Return the segments that the frames of an object put in place, with the numbers of the frames.
+pub(super) fn segments_added(mut body: &[u8]) -> Vec<(u64, u64)> {
+    let mut ids = Vec::new();
+    while let Some(frame) = Frame::read(body) {
+        ids.extend(added(&frame).map(|id| (id, frame.number)));
+        body = &body[frame.size..];
+    }
+    ids
+}

@@ -1,0 +1,136 @@
+//! Reading objects for a restore.
+
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
+
+use sharecore_bucket::{Answer, Bucket, Manifest, Segment, What, names};
+
+use super::restore::{BucketError, Restoring};
+use crate::{error::StoreError, files::File, segment::Kind};
+
+/// How often a request is made that gets no answer.
+const ATTEMPTS: u32 = 6;
+const PAUSE: Duration = Duration::from_millis(100);
+/// Parts of a segment that are read at a time.
+const PARTS: usize = 4;
+
+pub(super) struct Fetch<'a, 'b> {
+    bucket: &'a mut (dyn Bucket + 'b),
+    dir: &'a Path,
+    progress: &'a mut (dyn FnMut(&Restoring) + 'b),
+    pub(super) read: Restoring,
+}
+
+impl<'a, 'b> Fetch<'a, 'b> {
+    pub(super) fn new(
+        bucket: &'a mut (dyn Bucket + 'b),
+        dir: &'a Path,
+        progress: &'a mut (dyn FnMut(&Restoring) + 'b),
+    ) -> Self {
+        Self {
+            bucket,
+            dir,
+            progress,
+            read: Restoring::default(),
+        }
+    }
+
+    /// Ask until the answers are definite, or too often.
+    fn ask(&mut self, whats: Vec<What>) -> Result<Vec<Answer>, BucketError> {
+        let mut answers = self.bucket.ask_all(whats.clone());
+        for (what, answer) in whats.into_iter().zip(&mut answers) {
+            let mut attempt = 1;
+            while let Answer::Unknown(why) = answer {
+                if attempt == ATTEMPTS {
+                    let why = format!("{} {}: {why}", what.kind(), what.name());
+                    return Err(BucketError::Unreachable(why));
+                }
+                thread::sleep(PAUSE * 2_u32.pow(attempt - 1));
+                attempt += 1;
+                *answer = self.bucket.ask(what.clone());
+            }
+            if let Answer::Bytes(bytes) = answer {
+                self.read.bytes += bytes.len() as u64;
+            }
+        }
+        (self.progress)(&self.read);
+        Ok(answers)
+    }
+
+    /// Return objects, None for those that are absent.
+    pub(super) fn all(
+        &mut self,
+        names: impl Iterator<Item = String>,
+    ) -> Result<Vec<Option<Vec<u8>>>, BucketError> {
+        let whats = names.map(|name| What::Get { name, range: None });
+        let answers = self.ask(whats.collect())?;
+        let body = |answer| match answer {
+            Answer::Bytes(bytes) => Some(bytes),
+            _ => None,
+        };
+        Ok(answers.into_iter().map(body).collect())
+    }
+
+    pub(super) fn get(&mut self, name: &str) -> Result<Option<Vec<u8>>, BucketError> {
+        let found = self.all(std::iter::once(name.to_string()))?;
+        Ok(found.into_iter().next().flatten())
+    }
+
+    /// Return place and epoch of all checkpoints, ascending.
+    pub(super) fn checkpoints(&mut self) -> Result<Vec<(u64, u32)>, BucketError> {
+        let (mut found, mut after) = (Vec::new(), None);
+        loop {
+            let prefix = names::CHECKPOINTS.into();
+            let answers = self.ask(vec![What::List { prefix, after }])?;
+            let Some(Answer::Names(page)) = answers.into_iter().next() else {
+                return Ok(found);
+            };
+            let Some((last, _)) = page.last() else {
+                return Ok(found);
+            };
+            after = Some(last.clone());
+            found.extend(page.iter().filter_map(|it| names::parse_checkpoint(&it.0)));
+        }
+    }
+
+    /// Write a segment's file, unless it is there already.
+    pub(super) fn segment(&mut self, segment: Segment) -> Result<PathBuf, BucketError> {
+        let kind = if segment.is_compact {
+            Kind::Compact
+        } else {
+            Kind::Journal
+        };
+        let path = kind.path(self.dir, segment.id);
+        if File::open(&path).is_ok() {
+            return Ok(path);
+        }
+        let name = names::manifest(segment);
+        let missing = |name: &str| BucketError::Damaged(format!("{name} is missing"));
+        let bytes = self.get(&name)?.ok_or_else(|| missing(&name))?;
+        let manifest = Manifest::decode(&bytes).filter(|it| it.id == segment.id);
+        let manifest = manifest
+            .ok_or_else(|| BucketError::Damaged(format!("{name} does not match its checksum")))?;
+        let mut file = File::create(&path).map_err(StoreError::io(&path))?;
+        let parts: Vec<(u32, u32)> = (0..).zip(manifest.parts.iter().copied()).collect();
+        for some in parts.chunks(PARTS) {
+            let bodies = self.all(some.iter().map(|(part, _)| names::part(segment, *part)))?;
+            for ((part, crc), body) in some.iter().zip(bodies) {
+                let name = names::part(segment, *part);
+                let body = body.ok_or_else(|| missing(&name))?;
+                if crc32c::crc32c(&body) != *crc {
+                    let what = format!("{name} does not match its checksum");
+                    return Err(BucketError::Damaged(what));
+                }
+                file.write_all(&body).map_err(StoreError::io(&path))?;
+            }
+        }
+        file.sync_data().map_err(StoreError::io(&path))?;
+        self.read.segments += 1;
+        (self.progress)(&self.read);
+        Ok(path)
+    }
+}

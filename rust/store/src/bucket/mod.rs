@@ -1,0 +1,40 @@
+//! A copy of the store in a bucket (backup mode): what was committed is shipped within a second or so, sealed segments
+//! and checkpoints are uploaded, and a directory can be restored from it at any object of its journal.
+//!
+//! Commits never wait for the bucket. What is not shipped yet is read again from the segment files, so memory is bounded
+//! by the objects that are under way. A thread of the store decides; a transport carries its calls out.
+
+mod attach;
+mod copy;
+mod fetch;
+mod frames;
+mod keeper;
+mod line;
+mod own;
+mod restore;
+mod shared;
+mod sweep;
+mod worker;
+
+pub use line::BucketLine;
+pub use restore::{BucketError, Moment, Restored, Restoring, restore};
+pub use shared::{BackupOptions, BackupState, BackupStatus};
+
+use std::sync::Arc;
+
+use crate::store::Store;
+
+pub(crate) use shared::Backup;
+pub(crate) use worker::{Worker, run};
+
+impl Store {
+    /// The calls that a transport carries out for the copy in a bucket; `None` without one.
+    pub fn bucket_line(&self) -> Option<Arc<BucketLine>> {
+        self.shared.backup.as_ref().map(|backup| backup.line())
+    }
+
+    /// How the copy in a bucket stands; `None` without one.
+    pub fn bucket_status(&self) -> Option<BackupStatus> {
+        self.shared.backup.as_ref().map(|backup| backup.status())
+    }
+}

@@ -1,0 +1,478 @@
+//! Restoring a directory from a bucket, as it was behind an object of the journal.
+
+use std::{
+    fmt, fs,
+    io::IoSlice,
+    path::{Path, PathBuf},
+};
+
+use sharecore_bucket::{Bucket, Checkpoint, Segment, Step, Walk, names, read_home};
+
+use super::{copy::segments_added, fetch::Fetch, own};
+use crate::{
+    checkpoint::{self, Since},
+    error::StoreError,
+    files::{self, Access, File},
+    format,
+    frame::{FRAME_HEADER, Frame, body_len},
+    segment::{self, Kind, SEGMENT_HEADER},
+};
+
+/// Objects of the journal that are read at a time.
+const READ_AHEAD: u64 = 32;
+/// How often restoring begins anew when the bucket changes meanwhile.
+const ATTEMPTS: usize = 3;
+
+/// What a directory is restored to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// The newest that the bucket has.
+    Latest,
+    /// The last object that was made at this time, in milliseconds since 1970, or before.
+    At(i64),
+    /// The object at this place of the journal, or the last before it.
+    Place(u64),
+}
+
+/// How far a restore is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Restoring {
+    /// Objects of the journal that were read.
+    pub objects: u64,
+    /// Sealed segments that were read.
+    pub segments: u64,
+    /// Bytes that were read.
+    pub bytes: u64,
+}
+
+/// What was restored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restored {
+    /// The cluster whose data it is.
+    pub cluster_id: String,
+    /// The place of the newest object in it; 0 where there is none.
+    pub place: u64,
+    /// When that was made, in milliseconds since 1970; 0 where there is none.
+    pub ms: i64,
+    /// The number of the newest frame; 0 where there is none.
+    pub frame: u64,
+    /// What was read.
+    pub read: Restoring,
+}
+
+/// Why nothing was restored.
+#[derive(Debug)]
+pub enum BucketError {
+    /// The bucket gives no answer that says anything.
+    Unreachable(String),
+    /// An object is missing, damaged or does not fit the others; it is named.
+    Damaged(String),
+    /// There is no such moment in the bucket.
+    Nothing(String),
+    /// The directory holds something.
+    NotEmpty(PathBuf),
+    /// The local disk has failed.
+    Disk(StoreError),
+}
+
+impl fmt::Display for BucketError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreachable(why) => write!(f, "the bucket cannot be read: {why}"),
+            Self::Damaged(what) => write!(f, "the copy in the bucket is damaged: {what}"),
+            Self::Nothing(what) => f.write_str(what),
+            Self::NotEmpty(dir) => {
+                write!(f, "{} is not empty: name a new directory", dir.display())
+            }
+            Self::Disk(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl std::error::Error for BucketError {}
+
+impl From<StoreError> for BucketError {
+    fn from(error: StoreError) -> Self {
+        Self::Disk(error)
+    }
+}
+
+/// Restore a directory, which must be empty or missing, from the copy in a bucket. A broker may be writing the copy.
+///
+/// The directory holds files of the store alone: what else a broker keeps there is the caller's. `progress` is called
+/// after each answer. What fails leaves the directory as it was.
+pub fn restore(
+    bucket: &mut dyn Bucket,
+    dir: &Path,
+    moment: Moment,
+    progress: &mut dyn FnMut(&Restoring),
+) -> Result<Restored, BucketError> {
+    fs::create_dir_all(dir).map_err(StoreError::io(dir))?;
+    let entries = files::list(dir).map_err(StoreError::io(dir))?;
+    if !entries.is_empty() {
+        return Err(BucketError::NotEmpty(dir.into()));
+    }
+    let mut attempt = 1;
+    loop {
+        let mut restore = Restore {
+            fetch: Fetch::new(bucket, dir, progress),
+            dir,
+            moment,
+            known: Vec::new(),
+        };
+        let result = restore.run();
+        let is_stale = result.is_err() && attempt < ATTEMPTS && restore.is_stale();
+        if result.is_ok() {
+            return result;
+        }
+        for path in files::list(dir).map_err(StoreError::io(dir))? {
+            // the error that is returned says more
+            let _ = files::remove(&path);
+        }
+        if !is_stale {
+            return result;
+        }
+        attempt += 1;
+    }
+}
+
+struct Restore<'a, 'b> {
+    fetch: Fetch<'a, 'b>,
+    dir: &'a Path,
+    moment: Moment,
+    /// Place and epoch of all checkpoints, ascending.
+    known: Vec<(u64, u32)>,
+}
+
+/// The newest object that is restored: its place, when it was made, and the number after its last frame.
+type End = (u64, i64, u64);
+
+/// How the state before a restored moment lies in the bucket.
+struct Origin {
+    /// The checkpoint that it begins with; `None`: with nothing.
+    checkpoint: Option<Checkpoint>,
+    /// Those that follow, ascending: objects before the last of them may be gone.
+    later: Vec<Checkpoint>,
+}
+
+impl Restore<'_, '_> {
+    fn run(&mut self) -> Result<Restored, BucketError> {
+        let home = self.fetch.get(names::FORMAT)?;
+        let home = home.ok_or_else(|| BucketError::Nothing("the bucket holds no copy".into()))?;
+        let cluster_id = read_home(&home).ok_or_else(|| {
+            BucketError::Damaged("the object `format` is of another release or program".into())
+        })?;
+        self.known = self.fetch.checkpoints()?;
+        let from = self.choose()?;
+        let mut named: Vec<Segment> = Vec::new();
+        let mut since = Since {
+            segment: 1,
+            frame: 1,
+        };
+        if let Some(checkpoint) = &from.checkpoint {
+            let (at, _) = checkpoint::parts(&checkpoint.store).ok_or_else(|| {
+                BucketError::Damaged("a checkpoint holds none of this release".into())
+            })?;
+            since = at;
+            for segment in &checkpoint.segments {
+                self.fetch.segment(*segment)?;
+            }
+            checkpoint::save(self.dir, since.segment, &checkpoint.store)?;
+            named.extend(checkpoint.named());
+        }
+        named.extend(from.later.iter().flat_map(Checkpoint::named));
+        let (place, ms, frame) = self.follow(&from, since, &named)?;
+        if segment::list(self.dir, Kind::Journal.suffix())?
+            .last()
+            .is_none_or(|id| *id < since.segment)
+            && from.checkpoint.is_some()
+        {
+            segment::create(self.dir, since.segment, since.frame, true)?;
+        }
+        format::write(self.dir)?;
+        segment::sync_dir(self.dir)?;
+        Ok(Restored {
+            cluster_id,
+            place,
+            ms,
+            frame: frame - 1,
+            read: self.fetch.read,
+        })
+    }
+
+    /// Whether the bucket has a newer checkpoint than when the restore began: what it covers may have been deleted.
+    fn is_stale(&mut self) -> bool {
+        let now = self.fetch.checkpoints();
+        now.is_ok_and(|now| now.last() > self.known.last())
+    }
+
+    fn choose(&mut self) -> Result<Origin, BucketError> {
+        let mut later: Vec<Checkpoint> = Vec::new();
+        let mut checkpoint = None;
+        for (place, epoch) in self.known.clone().into_iter().rev() {
+            let name = names::checkpoint(place, epoch);
+            let Some(bytes) = self.fetch.get(&name)? else {
+                return Err(BucketError::Damaged(format!("{name} is missing")));
+            };
+            let Some(read) = Checkpoint::decode(&bytes) else {
+                // what the newest covers is still there, up to the one before
+                if later.is_empty() {
+                    continue;
+                }
+                let what = format!("{name} does not match its checksum");
+                return Err(BucketError::Damaged(what));
+            };
+            let is_before = match self.moment {
+                Moment::Latest => true,
+                Moment::At(ms) => read.usable_ms <= ms,
+                Moment::Place(at) => read.usable_from <= at,
+            };
+            if is_before {
+                checkpoint = Some(read);
+                break;
+            }
+            later.push(read);
+        }
+        later.reverse();
+        Ok(Origin { checkpoint, later })
+    }
+
+    fn wants(&self, place: u64, ms: i64) -> bool {
+        match self.moment {
+            Moment::Latest => true,
+            Moment::At(at) => ms <= at,
+            Moment::Place(at) => place <= at,
+        }
+    }
+
+    /// Restore what was committed behind the checkpoint: out of sealed segments, and then object by object.
+    fn follow(
+        &mut self,
+        from: &Origin,
+        since: Since,
+        named: &[Segment],
+    ) -> Result<End, BucketError> {
+        let begin = from.checkpoint.as_ref();
+        let mut walk = begin.map_or_else(Walk::default, Walk::from);
+        let mut end = (walk.place - 1, walk.ms, walk.frame);
+        let mut segment = since.segment;
+        let mut is_reached = false;
+        for later in &from.later {
+            // one that begins anew says nothing of what lies before it
+            if later.folded.is_empty() && later.frame != walk.frame {
+                break;
+            }
+            let mut folded = later.folded.iter().filter(|it| it.place >= walk.place);
+            is_reached = !folded.all(|it| {
+                let wanted = self.wants(it.place, it.ms);
+                if wanted {
+                    end = (it.place, it.ms, it.frame);
+                }
+                wanted
+            });
+            if is_reached {
+                break;
+            }
+            walk = Walk::from(later);
+            segment = checkpoint::parts(&later.store).map_or(segment, |(at, _)| at.segment);
+        }
+        self.folded(begin.is_none(), end.2, since, named)?;
+        if is_reached {
+            return Ok(end);
+        }
+        if walk == Walk::default()
+            && !from.later.is_empty()
+            && self.fetch.get(&walk.name())?.is_none()
+        {
+            return Err(too_old());
+        }
+        self.walk(walk, end, Journal::new(self.dir, segment), named)
+    }
+
+    /// Restore frames below one out of sealed segments: the objects that brought them may be gone.
+    fn folded(
+        &mut self,
+        is_first: bool,
+        end: u64,
+        since: Since,
+        named: &[Segment],
+    ) -> Result<(), BucketError> {
+        let mut frame = since.frame;
+        let journals = named
+            .iter()
+            .filter(|it| !it.is_compact && it.id >= since.segment);
+        let mut journals: Vec<Segment> = journals.copied().collect();
+        journals.sort_unstable();
+        journals.dedup_by_key(|it| it.id);
+        for segment in journals {
+            if frame >= end {
+                break;
+            }
+            let path = self.fetch.segment(segment)?;
+            if segment::first_frame(&path, segment.id)? != Some(frame) {
+                return Err(if is_first {
+                    too_old()
+                } else {
+                    BucketError::Damaged(format!(
+                        "{} does not go on with frame {frame}",
+                        names::manifest(segment)
+                    ))
+                });
+            }
+            let bytes = files::read(&path).map_err(StoreError::io(&path))?;
+            let mut at = SEGMENT_HEADER as usize;
+            while frame < end {
+                let size = body_len(&bytes[at..]).map(|body| FRAME_HEADER + body);
+                let whole = size.and_then(|size| bytes.get(at..at + size));
+                let Some(read) = whole.and_then(Frame::read).filter(|it| it.number == frame) else {
+                    break;
+                };
+                for id in super::frames::added(&read) {
+                    self.compact(id, named, 0)?;
+                }
+                at += read.size;
+                frame += 1;
+            }
+            // the index, and frames behind the moment
+            let file = File::open_for(&path, Access::Write);
+            file.and_then(|file| file.set_len(at as u64).and_then(|()| file.sync_data()))
+                .map_err(StoreError::io(&path))?;
+        }
+        if frame < end {
+            return Err(if is_first {
+                too_old()
+            } else {
+                BucketError::Damaged(format!("frames {frame} to {} are in no segment", end - 1))
+            });
+        }
+        Ok(())
+    }
+
+    /// Restore frames object by object.
+    fn walk(
+        &mut self,
+        mut walk: Walk,
+        mut end: End,
+        mut journal: Journal<'_>,
+        named: &[Segment],
+    ) -> Result<End, BucketError> {
+        'walk: loop {
+            let places = walk.place..walk.place + READ_AHEAD;
+            let objects = self.fetch.all(places.clone().map(names::journal))?;
+            for (place, object) in places.zip(objects) {
+                if place != walk.place {
+                    break;
+                }
+                let Some(object) = object else {
+                    break 'walk;
+                };
+                self.fetch.read.objects += 1;
+                let mut later = walk.clone();
+                match later.take(&object).map_err(BucketError::Damaged)? {
+                    // what follows has no checkpoint, or the moment lies before it
+                    Step::Claim(_, claim) if claim.is_base => {
+                        journal.finish()?;
+                        return Ok(end);
+                    }
+                    Step::Claim(..) | Step::Mark(_) => {}
+                    Step::Frames(header, body) => {
+                        if !self.wants(header.place, header.ms) {
+                            journal.finish()?;
+                            return Ok(end);
+                        }
+                        for (id, _) in segments_added(body) {
+                            self.compact(id, named, header.epoch)?;
+                        }
+                        let place = (header.frames.segment, header.frames.at);
+                        if !journal.write(place, header.frames.first, body)? {
+                            let name = names::journal(header.place);
+                            let what = format!("{name} does not go on where the segment ends");
+                            return Err(BucketError::Damaged(what));
+                        }
+                        end = (header.place, header.ms, later.frame);
+                    }
+                }
+                walk = later;
+            }
+        }
+        for object in self.fetch.all(walk.beyond())?.into_iter().flatten() {
+            if let Some(lost) = walk.proves_loss(&object) {
+                return Err(BucketError::Damaged(lost));
+            }
+        }
+        journal.finish()?;
+        if self.is_stale() {
+            return Err(BucketError::Damaged(format!("{} is gone", walk.name())));
+        }
+        if self.moment == Moment::Latest {
+            // the directory may go on with the copy
+            own::write(self.dir, &[walk.writer])?;
+        }
+        Ok(end)
+    }
+
+    /// Fetch a rewritten segment that a frame puts in place.
+    fn compact(&mut self, id: u64, named: &[Segment], epoch: u32) -> Result<(), BucketError> {
+        let known = named.iter().find(|it| it.id == id && it.is_compact);
+        let segment = known.copied().unwrap_or(Segment {
+            id,
+            epoch,
+            is_compact: true,
+        });
+        self.fetch.segment(segment).map(drop)
+    }
+}
+
+fn too_old() -> BucketError {
+    BucketError::Nothing("the bucket holds nothing as old as that".into())
+}
+
+/// The journal segment that frames are written to.
+struct Journal<'a> {
+    dir: &'a Path,
+    id: u64,
+    file: Option<File>,
+    at: u64,
+}
+
+impl<'a> Journal<'a> {
+    fn new(dir: &'a Path, id: u64) -> Self {
+        Self {
+            dir,
+            id,
+            file: None,
+            at: SEGMENT_HEADER,
+        }
+    }
+
+    /// Write frames at a place; false where that is not where the frames so far end.
+    fn write(&mut self, (id, at): (u64, u64), first: u64, body: &[u8]) -> Result<bool, StoreError> {
+        if self.file.is_none() || id > self.id {
+            self.finish()?;
+            if id < self.id {
+                return Ok(false);
+            }
+            segment::create(self.dir, id, first, false)?;
+            let path = Kind::Journal.path(self.dir, id);
+            let file = File::open_for(&path, Access::Write);
+            self.file = Some(file.map_err(StoreError::io(&path))?);
+            (self.id, self.at) = (id, SEGMENT_HEADER);
+        }
+        if (id, at) != (self.id, self.at) {
+            return Ok(false);
+        }
+        if let Some(file) = &self.file {
+            file.write_all_at(&mut [IoSlice::new(body)], at)
+                .map_err(StoreError::io(self.dir))?;
+        }
+        self.at += body.len() as u64;
+        Ok(true)
+    }
+
+    fn finish(&mut self) -> Result<(), StoreError> {
+        match self.file.take() {
+            Some(file) => file.sync_data().map_err(StoreError::io(self.dir)),
+            None => Ok(()),
+        }
+    }
+}

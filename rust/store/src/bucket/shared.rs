@@ -1,0 +1,369 @@
+//! What the threads of a store share about its copy: how far it was committed, which files wait for the bucket, and how
+//! the copy stands.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use sharecore_bucket::Writer;
+
+use super::{frames::Cursor, line::BucketLine};
+use crate::{
+    checkpoint::{self, Since},
+    files,
+    journal::Journal,
+    segment::SEGMENT_HEADER,
+};
+
+/// How a store is copied to a bucket; sizes in bytes, times in milliseconds.
+#[derive(Debug, Clone)]
+pub struct BackupOptions {
+    /// Whose data it is: a bucket that holds another cluster's is refused.
+    pub cluster_id: String,
+    /// The node id, for people who look at the bucket.
+    pub node: i32,
+    /// Random bytes that no other store ever used.
+    pub writer: Writer,
+    /// Release and listeners, for people.
+    pub about: Vec<u8>,
+    /// How long what was committed waits at most for more to be shipped with it.
+    pub interval_ms: u64,
+    /// So many bytes are shipped at once; a larger frame by itself.
+    pub object_bytes: usize,
+    /// Objects of the journal that are under way at most.
+    pub window: u32,
+    /// Sealed segments are uploaded in parts of this size, one at a time.
+    pub part_bytes: u64,
+    /// How far back restoring to a time reaches at least.
+    pub history_ms: i64,
+    /// Disk space that segment files may take which are kept only until the bucket has them. Beyond it they are removed, and
+    /// the copy begins anew.
+    pub surplus_bytes: u64,
+    /// A segment ends after so many objects, so that a restore does not read more of them.
+    pub objects_max: usize,
+    /// How long closing the store waits at most for what is not shipped.
+    pub close_ms: u64,
+}
+
+impl Default for BackupOptions {
+    fn default() -> Self {
+        Self {
+            cluster_id: String::new(),
+            node: 0,
+            writer: [0; 16],
+            about: Vec::new(),
+            interval_ms: 1000,
+            object_bytes: 4 << 20,
+            window: 4,
+            part_bytes: 8 << 20,
+            history_ms: 86_400_000,
+            surplus_bytes: 8 << 30,
+            objects_max: 4096,
+            close_ms: 5000,
+        }
+    }
+}
+
+/// What a copy is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum BackupState {
+    /// It reads the bucket to learn where to go on.
+    #[default]
+    Attaching,
+    /// It ships what is committed.
+    Leading,
+    /// Another broker has claimed the prefix: nothing more is shipped.
+    Fenced,
+    /// The bucket holds something else than a copy of this directory: nothing is shipped.
+    Refused,
+}
+
+/// How a copy stands.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct BackupStatus {
+    /// What it is doing.
+    pub state: BackupState,
+    /// Why it was fenced or refused, with what to do.
+    pub stopped: Option<String>,
+    /// Why the newest attempt failed; None once one has succeeded.
+    pub error: Option<String>,
+    /// The epoch in which it writes; 0 before it does.
+    pub epoch: u32,
+    /// All places of the journal below this one are in the bucket.
+    pub place: u64,
+    /// All frames below this one are in the bucket.
+    pub frame: u64,
+    /// All frames below this one are committed.
+    pub committed: u64,
+    /// Bytes that were committed and are not known to be in the bucket.
+    pub behind_bytes: u64,
+    /// How long the oldest of them has waited, in milliseconds; 0 when there are none.
+    pub behind_ms: u64,
+    /// Milliseconds since an object of the journal was last known to be in the bucket; None before the first.
+    pub proof_ms: Option<u64>,
+    /// Objects of the journal that were shipped, and their bytes.
+    pub objects: u64,
+    /// See `objects`.
+    pub bytes: u64,
+    /// Sealed segments that were uploaded, and those that wait for it.
+    pub segments: u64,
+    /// See `segments`.
+    pub segments_waiting: u64,
+    /// The place of the newest checkpoint that was written; 0 for none.
+    pub checkpoint_place: u64,
+    /// Bytes of files that are kept only until the bucket has them.
+    pub surplus_bytes: u64,
+    /// Requests so far, retries included.
+    pub creates: u64,
+    /// See `creates`.
+    pub gets: u64,
+    /// See `creates`.
+    pub lists: u64,
+    /// See `creates`.
+    pub deletes: u64,
+    /// Requests that failed, or whose outcome is unknown.
+    pub failed: u64,
+    /// Bytes of all create requests, retries included.
+    pub sent_bytes: u64,
+}
+
+/// A checkpoint of the store, as of the beginning of a segment. The segments before it have got their indexes, the last
+/// of them when frame `frame` was the next to be committed.
+#[derive(Clone)]
+pub(super) struct Sealed {
+    pub(super) since: Since,
+    pub(super) frame: u64,
+    pub(super) checkpoint: Arc<Vec<u8>>,
+}
+
+/// A file that nothing local needs.
+struct Held {
+    id: u64,
+    path: PathBuf,
+    bytes: u64,
+    /// The frame that made it useless is below this one.
+    frame: u64,
+}
+
+#[derive(Default)]
+struct Inner {
+    tail: Cursor,
+    /// Bytes that were committed since the worker last looked, and how many of them wake it.
+    unseen_bytes: u64,
+    wake_at: u64,
+    /// Segments that were sealed since the worker last looked; of the checkpoints the newest alone counts.
+    sealed: Vec<u64>,
+    newest: Option<Sealed>,
+    held: Vec<Held>,
+    held_bytes: u64,
+    holds: bool,
+    /// Held files were given up: the journal in the bucket cannot go on.
+    is_broken: bool,
+    status: BackupStatus,
+}
+
+/// See the module.
+pub(crate) struct Backup {
+    pub(super) options: BackupOptions,
+    pub(super) dir: PathBuf,
+    pub(super) line: Arc<BucketLine>,
+    inner: Mutex<Inner>,
+    is_closing: AtomicBool,
+}
+
+impl Backup {
+    pub(crate) fn new(dir: &Path, options: BackupOptions, journal: &Journal) -> Self {
+        let tail = Cursor {
+            segment: journal.segment,
+            at: journal.position,
+            frame: journal.next_frame,
+        };
+        let inner = Inner {
+            tail,
+            holds: true,
+            wake_at: u64::MAX,
+            ..Inner::default()
+        };
+        Self {
+            options,
+            dir: dir.into(),
+            line: Arc::default(),
+            inner: Mutex::new(inner),
+            is_closing: AtomicBool::new(false),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Frames were committed up to here.
+    pub(crate) fn committed(&self, segment: u64, at: u64, frame: u64, bytes: u64) {
+        let mut inner = self.lock();
+        inner.tail = Cursor { segment, at, frame };
+        inner.unseen_bytes += bytes;
+        self.wake(inner);
+    }
+
+    fn wake(&self, mut inner: MutexGuard<'_, Inner>) {
+        if inner.unseen_bytes >= inner.wake_at {
+            inner.wake_at = u64::MAX;
+            drop(inner);
+            self.line.wake();
+        }
+    }
+
+    /// Have the worker woken once so many bytes were committed since it last looked.
+    pub(super) fn wake_at(&self, bytes: u64) {
+        let mut inner = self.lock();
+        inner.wake_at = bytes;
+        self.wake(inner);
+    }
+
+    /// The journal goes on in another segment.
+    pub(crate) fn rotated(&self, segment: u64, frame: u64) {
+        self.committed(segment, SEGMENT_HEADER, frame, 0);
+        self.line.wake();
+    }
+
+    /// A segment got its index, and there is a checkpoint of the state behind it.
+    pub(crate) fn sealed(&self, segment: u64, checkpoint: &Arc<Vec<u8>>) {
+        let Some((since, _)) = checkpoint::parts(checkpoint) else {
+            return;
+        };
+        let mut inner = self.lock();
+        inner.sealed.push(segment);
+        inner.newest = Some(Sealed {
+            since,
+            frame: inner.tail.frame,
+            checkpoint: Arc::clone(checkpoint),
+        });
+        drop(inner);
+        self.line.wake();
+    }
+
+    /// Remove a file that no start needs any more, once the bucket does not need it either.
+    pub(crate) fn discard(&self, id: u64, path: &Path) -> std::io::Result<()> {
+        let mut inner = self.lock();
+        if !inner.holds {
+            return files::remove(path);
+        }
+        let bytes = files::File::open(path)?.len()?;
+        let frame = inner.tail.frame;
+        inner.held_bytes += bytes;
+        let path = path.into();
+        inner.held.push(Held {
+            id,
+            path,
+            bytes,
+            frame,
+        });
+        if inner.held_bytes > self.options.surplus_bytes {
+            inner.is_broken = true;
+            drop(inner);
+            self.hold_no_more();
+            self.line.wake();
+        }
+        Ok(())
+    }
+
+    /// Remove what is held, and hold no more.
+    pub(super) fn hold_no_more(&self) {
+        self.lock().holds = false;
+        self.release(u64::MAX, |_| false);
+    }
+
+    /// Remove the files that frames below this one have made useless, and that are not to be uploaded.
+    pub(super) fn release(&self, frame: u64, is_needed: impl Fn(u64) -> bool) {
+        let mut inner = self.lock();
+        let goes = |held: &Held| held.frame <= frame && !is_needed(held.id);
+        let held = std::mem::take(&mut inner.held);
+        let (gone, stays): (Vec<_>, Vec<_>) = held.into_iter().partition(goes);
+        inner.held = stays;
+        for held in gone {
+            inner.held_bytes -= held.bytes;
+            // a leftover does no harm: the next start finds it
+            let _ = files::remove(&held.path);
+        }
+    }
+
+    /// From now on files are kept until the bucket has what it needs of them.
+    pub(super) fn hold(&self) {
+        let mut inner = self.lock();
+        inner.holds = true;
+        inner.is_broken = false;
+    }
+
+    /// A file is gone that the bucket needed.
+    pub(super) fn break_off(&self) {
+        self.lock().is_broken = true;
+    }
+
+    /// Whether files were removed that the bucket needed.
+    pub(super) fn is_broken(&self) -> bool {
+        self.lock().is_broken
+    }
+
+    pub(super) fn tail(&self) -> Cursor {
+        self.lock().tail
+    }
+
+    /// Return how far was committed, and how many bytes since the last call.
+    pub(super) fn take_committed(&self) -> (Cursor, u64) {
+        let mut inner = self.lock();
+        (inner.tail, std::mem::take(&mut inner.unseen_bytes))
+    }
+
+    /// Return the segments that were sealed since the last call.
+    pub(super) fn take_sealed(&self) -> Vec<u64> {
+        std::mem::take(&mut self.lock().sealed)
+    }
+
+    /// Return the newest checkpoint of this life of the store.
+    pub(super) fn newest(&self) -> Option<Sealed> {
+        self.lock().newest.clone()
+    }
+
+    pub(super) fn update(&self, change: impl FnOnce(&mut BackupStatus)) {
+        change(&mut self.lock().status);
+    }
+
+    pub(crate) fn status(&self) -> BackupStatus {
+        let requests = self.line.requests();
+        let inner = self.lock();
+        BackupStatus {
+            committed: inner.tail.frame,
+            surplus_bytes: inner.held_bytes,
+            creates: requests.creates,
+            gets: requests.gets,
+            lists: requests.lists,
+            deletes: requests.deletes,
+            failed: requests.failed,
+            sent_bytes: requests.bytes,
+            ..inner.status.clone()
+        }
+    }
+
+    pub(crate) fn line(&self) -> Arc<BucketLine> {
+        Arc::clone(&self.line)
+    }
+
+    /// No more commits follow: what is left is shipped, then the thread ends.
+    pub(crate) fn begin_closing(&self) {
+        self.is_closing.store(true, Ordering::Release);
+        self.line.wake();
+    }
+
+    /// No more calls follow.
+    pub(crate) fn end(&self) {
+        self.line.close();
+    }
+
+    pub(super) fn is_closing(&self) -> bool {
+        self.is_closing.load(Ordering::Acquire)
+    }
+}

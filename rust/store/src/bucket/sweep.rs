@@ -1,0 +1,235 @@
+//! Deleting what no restore needs any more: after each checkpoint, what the ones that stay do not name.
+//!
+//! Names are never used again, so a store that deletes late deletes only what was useless already.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    mem,
+};
+
+use sharecore_bucket::{Answer, Checkpoint, Segment, What, kept, may_be_swept, names};
+
+/// What is known of a checkpoint in the bucket.
+#[derive(Clone)]
+struct Known {
+    ms: i64,
+    claims: Vec<u64>,
+    named: Vec<Segment>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    Idle,
+    Checkpoints,
+    Pins,
+    Segments,
+    Journal,
+}
+
+/// Deletes, one call at a time.
+pub(super) struct Sweep {
+    phase: Phase,
+    /// The last name of the newest page of a list.
+    after: Option<String>,
+    /// Pins that were listed.
+    pins: Vec<String>,
+    /// Checkpoints or pins that are to be read.
+    unread: VecDeque<String>,
+    deletes: VecDeque<String>,
+    found: BTreeSet<(u64, u32)>,
+    known: BTreeMap<(u64, u32), Known>,
+    /// Segments that checkpoints and pins name.
+    named: BTreeSet<Segment>,
+    /// The place of the oldest checkpoint that stays, and the claims before it.
+    floor: (u64, Vec<u64>),
+    /// The newest checkpoint, and its epoch, which is ours.
+    newest: (u64, u32),
+    now_ms: i64,
+    history_ms: i64,
+}
+
+impl Sweep {
+    pub(super) fn new(history_ms: i64) -> Self {
+        Self {
+            phase: Phase::Idle,
+            after: None,
+            pins: Vec::new(),
+            unread: VecDeque::new(),
+            deletes: VecDeque::new(),
+            found: BTreeSet::new(),
+            known: BTreeMap::new(),
+            named: BTreeSet::new(),
+            floor: (0, Vec::new()),
+            newest: (0, 0),
+            now_ms: 0,
+            history_ms,
+        }
+    }
+
+    /// Begin, behind a checkpoint that was just written.
+    pub(super) fn begin(&mut self, newest: (u64, u32), now_ms: i64) {
+        (self.newest, self.now_ms) = (newest, now_ms);
+        // what is to be deleted stays so; all else is learned anew
+        self.found.clear();
+        self.unread.clear();
+        self.pins.clear();
+        self.named.clear();
+        self.enter(Phase::Checkpoints);
+    }
+
+    /// Leave a segment alone that is being uploaded.
+    pub(super) fn spare(&mut self, segment: Segment) {
+        self.named.insert(segment);
+    }
+
+    fn enter(&mut self, phase: Phase) {
+        self.phase = phase;
+        self.after = None;
+    }
+
+    /// Return the next call; None when there is nothing to do.
+    pub(super) fn next(&mut self) -> Option<What> {
+        if let Some(name) = self.deletes.pop_front() {
+            return Some(What::Delete { name });
+        }
+        if let Some(name) = self.unread.front() {
+            let name = name.clone();
+            return Some(What::Get { name, range: None });
+        }
+        let prefix = match self.phase {
+            Phase::Idle => return None,
+            Phase::Checkpoints => names::CHECKPOINTS,
+            Phase::Pins => names::PINS,
+            Phase::Segments => names::SEGMENTS,
+            Phase::Journal => names::JOURNAL,
+        };
+        Some(What::List {
+            prefix: prefix.into(),
+            after: self.after.clone(),
+        })
+    }
+
+    /// Take the answer to the newest call. The error says why the sweep has ended early.
+    pub(super) fn answer(&mut self, answer: &Answer) -> Result<(), String> {
+        match answer {
+            Answer::Names(page) => {
+                if let Some((last, _)) = page.last() {
+                    self.after = Some(last.clone());
+                    for (name, _) in page {
+                        self.listed(name);
+                    }
+                    let floor = names::journal(self.floor.0);
+                    if self.phase == Phase::Journal && *last >= floor {
+                        self.phase = Phase::Idle;
+                    }
+                } else {
+                    self.end_of_list();
+                }
+            }
+            Answer::Bytes(bytes) => {
+                let name = self.unread.pop_front().unwrap_or_default();
+                let Some(checkpoint) = Checkpoint::decode(bytes) else {
+                    self.phase = Phase::Idle;
+                    self.unread.clear();
+                    return Err(format!("{name} is damaged: nothing is deleted"));
+                };
+                if let Some(key) = names::parse_checkpoint(&name) {
+                    let known = Known {
+                        ms: checkpoint.usable_ms,
+                        named: checkpoint.named().collect(),
+                        claims: checkpoint.claims,
+                    };
+                    self.known.insert(key, known);
+                } else {
+                    self.named.extend(checkpoint.named());
+                }
+                if self.unread.is_empty() {
+                    self.end_of_reading();
+                }
+            }
+            // a pin that was removed meanwhile
+            Answer::Absent => {
+                self.unread.pop_front();
+                if self.unread.is_empty() {
+                    self.end_of_reading();
+                }
+            }
+            Answer::Done | Answer::Exists | Answer::Unknown(_) => {}
+        }
+        Ok(())
+    }
+
+    fn listed(&mut self, name: &str) {
+        match self.phase {
+            Phase::Idle => {}
+            Phase::Checkpoints => self.found.extend(names::parse_checkpoint(name)),
+            Phase::Pins => self.pins.push(name.into()),
+            Phase::Segments => {
+                let segment = names::parse_segment(name).map(|(segment, _)| segment);
+                if segment.is_some_and(|it| it.epoch <= self.newest.1 && !self.named.contains(&it))
+                {
+                    self.deletes.push_back(name.into());
+                }
+            }
+            Phase::Journal => {
+                let (place, claims) = &self.floor;
+                if names::parse_journal(name).is_some_and(|at| may_be_swept(at, *place, claims)) {
+                    self.deletes.push_back(name.into());
+                }
+            }
+        }
+    }
+
+    fn end_of_list(&mut self) {
+        match self.phase {
+            Phase::Checkpoints => {
+                self.known.retain(|key, _| self.found.contains(key));
+                let unread = self
+                    .found
+                    .iter()
+                    .filter(|key| !self.known.contains_key(*key));
+                self.unread = unread.map(|it| names::checkpoint(it.0, it.1)).collect();
+                if self.unread.is_empty() {
+                    self.end_of_reading();
+                }
+            }
+            Phase::Pins => {
+                self.unread = mem::take(&mut self.pins).into();
+                if self.unread.is_empty() {
+                    self.end_of_reading();
+                }
+            }
+            Phase::Segments => self.enter(Phase::Journal),
+            Phase::Journal | Phase::Idle => self.phase = Phase::Idle,
+        }
+    }
+
+    fn end_of_reading(&mut self) {
+        match self.phase {
+            // an old list: what it does not show may name what seems useless
+            Phase::Checkpoints if !self.known.contains_key(&self.newest) => {
+                self.phase = Phase::Idle;
+            }
+            Phase::Checkpoints => {
+                let all = self.known.iter().map(|(key, it)| (key.0, key.1, it.ms));
+                let stays = kept(&all.collect::<Vec<_>>(), self.now_ms, self.history_ms);
+                let known = mem::take(&mut self.known);
+                for (key, known) in known {
+                    if stays.contains(&key) {
+                        self.named.extend(known.named.iter().copied());
+                        self.known.insert(key, known);
+                    } else {
+                        // first, so that no checkpoint names what is gone
+                        self.deletes.push_back(names::checkpoint(key.0, key.1));
+                    }
+                }
+                let oldest = self.known.iter().next();
+                let oldest = oldest.map(|(key, known)| (key.0, known.claims.clone()));
+                self.floor = oldest.unwrap_or_default();
+                self.enter(Phase::Pins);
+            }
+            Phase::Pins => self.enter(Phase::Segments),
+            Phase::Idle | Phase::Segments | Phase::Journal => {}
+        }
+    }
+}
