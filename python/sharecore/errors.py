@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import IntEnum
+from typing import Any
 
 
 class ErrorCode(IntEnum):
@@ -210,7 +211,25 @@ DENIED = {
 """Kafka's words for the refusals of some APIs; others have none."""
 
 
-class KafkaError(Exception):
+class PortableError(Exception):
+    """An error that keeps what it says when it is copied or sent to another process.
+
+    Python would make it anew from its text, which is not what these take.
+    """
+
+    def __reduce__(self) -> tuple[Callable[..., PortableError], tuple[Any, ...]]:
+        return _made_again, (type(self), self.args, vars(self))
+
+
+def _made_again(
+    kind: type[PortableError], arguments: tuple[Any, ...], attributes: dict[str, Any]
+) -> PortableError:
+    error = kind.__new__(kind, *arguments)
+    vars(error).update(attributes)
+    return error
+
+
+class KafkaError(PortableError):
     """A refusal with a code that a Kafka client understands.
 
     Args:
@@ -224,7 +243,7 @@ class KafkaError(Exception):
         super().__init__(f"{self.code.name}: {message}" if message else self.code.name)
 
 
-class ConfigError(Exception):
+class ConfigError(PortableError):
     """A configuration value that cannot stand; the text names the key, the value and what is allowed.
 
     Attributes:

@@ -6,6 +6,7 @@ import argparse
 import multiprocessing
 import sys
 import tempfile
+import traceback
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor, TimeoutError
 from pathlib import Path
@@ -35,6 +36,8 @@ def main() -> int:
                     outcome = future.result(_SECONDS_MAX)
                 except TimeoutError:
                     outcome = Outcome("?", "HANGS", "")
+                except Exception as error:
+                    outcome = Outcome("?", "FAILS", "".join(traceback.format_exception(error)))
                 outcomes[outcome.damage, outcome.kind] += 1
                 if outcome.kind.isupper():
                     wrong += 1

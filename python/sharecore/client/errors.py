@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sharecore._core import Record
-from sharecore.errors import ErrorCode, KafkaError
+from sharecore.errors import ErrorCode, KafkaError, PortableError
 
 RETRIED = frozenset(
     {
@@ -66,7 +66,7 @@ class CorruptRecords(KafkaError):
         super().__init__(ErrorCode.CORRUPT_MESSAGE, f"{topic}-{partition} at {shown}: {reason}")
 
 
-class DeserializationError(Exception):
+class DeserializationError(PortableError):
     """A deserializer refused a record; it stays leased, with key and value as bytes in `record`.
 
     Acknowledge `record` with reject, release or accept; the records behind it come with the next poll.

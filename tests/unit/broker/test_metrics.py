@@ -32,7 +32,6 @@ from sharecore.sharestate.keys import SharePartitionKey
 
 SETTINGS = {
     "sharecore.metrics.listener": "127.0.0.1:0",
-    "sharecore.metrics.series.max": "3",
     "sharecore.telemetry.enable": "true",
 }
 Samples = dict[tuple[str, frozenset[str]], float]
@@ -218,18 +217,25 @@ def test_acknowledgements_that_ride_on_fetches_are_counted(
     assert of(scrape(broker), name) == before + 2
 
 
-def test_series_are_bounded_and_those_there_were_stay(broker: RunningBroker) -> None:
+def test_series_are_bounded_and_those_there_were_stay(tmp_path: Path) -> None:
     name = "sharecore_share_partition_start_offset"
-    before = {key for key in scrape(broker) if key[0] == name}
-    asked = {"name": "many", "num_partitions": 10, "replication_factor": 1}
-    broker.ask(ApiKey.CREATE_TOPICS, 7, topics=[asked], timeout_ms=5000)
-    Member(broker, "group-of-many", "many").client.close()
-    samples = scrape(broker)
-    after = {key for key in samples if key[0] == name}
-    assert before <= after
-    assert len(after) <= 3
-    assert of(samples, "sharecore_share_partitions") - len(after) >= 7
-    assert of(samples, "sharecore_share_partitions_without_series") >= 7
+    broker = RunningBroker(tmp_path, SETTINGS | {"sharecore.metrics.series.max": "3"}).start()
+    try:
+        found: list[set[tuple[str, frozenset[str]]]] = []
+        for topic, partitions in (("few", 1), ("many", 10)):
+            asked = {"name": topic, "num_partitions": partitions, "replication_factor": 1}
+            broker.ask(ApiKey.CREATE_TOPICS, 7, topics=[asked], timeout_ms=5000)
+            Member(broker, f"group-of-{topic}", topic).fetch(*range(partitions))
+            samples = scrape(broker)
+            found.append({key for key in samples if key[0] == name})
+    finally:
+        broker.stop()
+    few, all_there_are = found
+    assert len(few) == 1
+    assert few < all_there_are
+    assert len(all_there_are) == 3
+    assert of(samples, "sharecore_share_partitions") == 11
+    assert of(samples, "sharecore_share_partitions_without_series") == 8
 
 
 def test_every_sample_is_declared_and_every_declared_metric_is_there(
