@@ -17,6 +17,8 @@ _CHANGES = (
     (re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "ID"),
     (re.compile(r"\b(127\.0\.0\.1|localhost):\d+\b"), "BROKER"),
     (re.compile(r"\s+"), " "),
+    # how far Java's client came before its time was up, which is no matter of the broker
+    (re.compile(r"(?<=Timed out waiting )(for a node assignment|to send the call)"), "for the broker"),
     # a set of Java's, in another order with each JVM
     (
         re.compile(r"(?<=Valid states are: )(\w+(, )?)+"),
