@@ -1,6 +1,7 @@
 //! The walk: how the objects of a journal follow each other. Who starts, follows or restores reads it this way.
 
 use crate::{
+    call::What,
     checkpoint::Checkpoint,
     names,
     object::{self, Claim, Header, Kind, Object, Writer},
@@ -135,6 +136,24 @@ impl Walk {
     /// Return the names of the objects that may prove that the absent object at this place is lost.
     pub fn beyond(&self) -> impl Iterator<Item = String> {
         (self.place + 1..self.place + u64::from(self.window)).map(names::journal)
+    }
+
+    /// The list whose first page tells whether objects lie where no writer that knows this end can have written.
+    pub fn list_beyond(&self) -> What {
+        What::List {
+            prefix: names::JOURNAL.into(),
+            after: Some(names::journal(self.place + u64::from(self.window) - 1)),
+        }
+    }
+
+    /// Say what is wrong where the object at this place is absent and the list shows objects: None if nothing is. The
+    /// checkpoint that covers the absent one is lost, or it is.
+    pub fn proves_gap(&self, listed: &[(String, u64)]) -> Option<String> {
+        let (name, _) = listed.first()?;
+        Some(format!(
+            "{} is lost, or the checkpoint that covers it: {name} lies behind it",
+            self.name()
+        ))
     }
 
     /// Say what is wrong where the object at this place is absent and one of [`Walk::beyond`] is there: None if nothing

@@ -54,7 +54,8 @@ enum Phase {
     /// Reading the newest of these checkpoints.
     Checkpoint(Vec<(u64, u32)>),
     Walk,
-    /// Looking behind the end for what proves that it is none.
+    /// Listing, and then reading, what lies behind the end, for what proves that it is none.
+    ListBeyond,
     Beyond(Vec<String>),
     /// Waiting for the checkpoint of a segment behind this one.
     Base(u64),
@@ -76,6 +77,8 @@ pub(super) struct Attach {
     copied: Copied,
     /// The place of the checkpoint that the walk began with.
     begun: u64,
+    /// The place that was absent, with objects far behind it.
+    gap: u64,
     next: Cursor,
     behind: u64,
 }
@@ -88,6 +91,7 @@ impl Attach {
             ahead: BTreeMap::new(),
             copied: Copied::default(),
             begun: 0,
+            gap: 0,
             next: Cursor::default(),
             behind: 0,
         }
@@ -141,6 +145,7 @@ impl Attach {
                 let (place, epoch) = left.last()?;
                 get(names::checkpoint(*place, *epoch))
             }
+            Phase::ListBeyond => self.copied.walk.list_beyond(),
             Phase::Beyond(names) => get(names.last()?.clone()),
             Phase::Claim(claiming, _) => claiming.call(),
         })
@@ -160,9 +165,7 @@ impl Attach {
                 let found = ahead.slot.answer(id, answer, now_ms);
                 ahead.found = found.map(|(_, answer)| answer);
             }
-            if self.walk_on() {
-                return self.judge(backup, shared, wall_ms);
-            }
+            self.walk_on();
             return Ok(Attached::Not);
         }
         let Some((_, answer)) = self.slot.answer(id, answer, now_ms) else {
@@ -199,6 +202,25 @@ impl Attach {
                     return Ok(Attached::Refused(what.into()));
                 }
                 self.phase = Phase::Checkpoint(left);
+            }
+            (Phase::ListBeyond, Answer::Names(page)) => {
+                if let Some(gap) = self.copied.walk.proves_gap(&page) {
+                    let place = self.copied.walk.place;
+                    // it may have been written since it was read
+                    let is_known = std::mem::replace(&mut self.gap, place) == place;
+                    self.phase = if is_known {
+                        Phase::List(Vec::new(), Some(gap))
+                    } else {
+                        Phase::Walk
+                    };
+                    return Ok(Attached::Not);
+                }
+                let beyond: Vec<String> = self.copied.walk.beyond().collect();
+                let is_end = beyond.is_empty();
+                self.phase = Phase::Beyond(beyond);
+                if is_end {
+                    return self.judge(backup, shared, wall_ms);
+                }
             }
             (Phase::Beyond(mut left), answer) => {
                 if let Answer::Bytes(bytes) = answer
@@ -291,8 +313,8 @@ impl Attach {
         Attached::Not
     }
 
-    /// Pass the objects of the journal that are there; true when it ends, and nothing is to be read behind it.
-    fn walk_on(&mut self) -> bool {
+    /// Pass the objects of the journal that are there.
+    fn walk_on(&mut self) {
         loop {
             let place = self.copied.walk.place;
             let Some(Ahead {
@@ -301,14 +323,14 @@ impl Attach {
                 ..
             }) = self.ahead.get(&place)
             else {
-                return false;
+                return;
             };
             match answer {
                 Answer::Bytes(bytes) => {
                     if let Err(damage) = self.copied.pass(bytes) {
                         self.ahead.clear();
                         self.phase = Phase::List(Vec::new(), Some(damage));
-                        return false;
+                        return;
                     }
                     let place = self.copied.walk.place;
                     self.ahead.retain(|at, _| *at >= place);
@@ -316,14 +338,12 @@ impl Attach {
                 // it may have been written since
                 _ if !was_next => {
                     self.ahead.remove(&place);
-                    return false;
+                    return;
                 }
                 _ => {
                     self.ahead.clear();
-                    let beyond: Vec<String> = self.copied.walk.beyond().collect();
-                    let is_end = beyond.is_empty();
-                    self.phase = Phase::Beyond(beyond);
-                    return is_end;
+                    self.phase = Phase::ListBeyond;
+                    return;
                 }
             }
         }

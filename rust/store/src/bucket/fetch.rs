@@ -80,15 +80,20 @@ impl<'a, 'b> Fetch<'a, 'b> {
         Ok(found.into_iter().next().flatten())
     }
 
+    /// Return one page of a list.
+    pub(super) fn page(&mut self, list: What) -> Result<Vec<(String, u64)>, BucketError> {
+        Ok(match self.ask(vec![list])?.pop() {
+            Some(Answer::Names(page)) => page,
+            _ => Vec::new(),
+        })
+    }
+
     /// Return place and epoch of all checkpoints, ascending.
     pub(super) fn checkpoints(&mut self) -> Result<Vec<(u64, u32)>, BucketError> {
         let (mut found, mut after) = (Vec::new(), None);
         loop {
             let prefix = names::CHECKPOINTS.into();
-            let answers = self.ask(vec![What::List { prefix, after }])?;
-            let Some(Answer::Names(page)) = answers.into_iter().next() else {
-                return Ok(found);
-            };
+            let page = self.page(What::List { prefix, after })?;
             let Some((last, _)) = page.last() else {
                 return Ok(found);
             };

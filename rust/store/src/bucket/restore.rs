@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Objects of the journal that are read at a time.
-const READ_AHEAD: u64 = 32;
+const READ_AHEAD: u64 = 16;
 /// How often restoring begins anew when the bucket changes meanwhile.
 const ATTEMPTS: usize = 3;
 
@@ -364,7 +364,15 @@ impl Restore<'_, '_> {
                     break;
                 }
                 let Some(object) = object else {
-                    break 'walk;
+                    let behind = self.fetch.page(walk.list_beyond())?;
+                    let Some(gap) = walk.proves_gap(&behind) else {
+                        break 'walk;
+                    };
+                    // it may have been written since it was read
+                    if self.fetch.get(&walk.name())?.is_none() {
+                        return Err(BucketError::Damaged(gap));
+                    }
+                    continue 'walk;
                 };
                 self.fetch.read.objects += 1;
                 let mut later = walk.clone();

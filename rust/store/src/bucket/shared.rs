@@ -280,6 +280,9 @@ impl Backup {
     /// Remove the files that frames below this one have made useless, and that are not to be uploaded.
     pub(super) fn release(&self, frame: u64, is_needed: impl Fn(u64) -> bool) {
         let mut inner = self.lock();
+        if inner.held.is_empty() {
+            return;
+        }
         let goes = |held: &Held| held.frame <= frame && !is_needed(held.id);
         let held = std::mem::take(&mut inner.held);
         let (gone, stays): (Vec<_>, Vec<_>) = held.into_iter().partition(goes);

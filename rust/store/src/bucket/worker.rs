@@ -292,8 +292,6 @@ impl Lead {
                 status.objects += 1;
                 status.bytes += shipped.bytes;
             });
-            let keeper = &self.keeper;
-            backup.release(self.frame, |id| keeper.needs(id));
         }
     }
 
@@ -325,6 +323,8 @@ impl Lead {
         self.shipper.calls(now_ms, id, calls);
         let copied = (backup, &self.copied, self.shipper.answered());
         self.keeper.calls(copied, now_ms, id, calls)?;
+        let keeper = &self.keeper;
+        backup.release(self.frame, |id| keeper.needs(id));
         // after the first it looks by itself
         let object = backup.options.object_bytes as u64;
         backup.wake_at(match self.since_ms {
