@@ -3,6 +3,9 @@
 tier: .venv/.installed .venv-test/.installed jars ## nodes in front of Apache Kafka 3.9.1: killed KILLS times (20); three before three brokers, and one before one, RECORDS (2,000,000), CONSUMERS (20), PAUSED_S (60), UPSTREAMS ("3.9.1 4.3.1")
 	KILLS=$${KILLS:-20} $(PYTEST) -s tests/interop/tier tests/tier
 
+queues: .venv/.installed .venv-test/.installed jars $(WIRE_JARS)/.done ## order, back-off and delivery times of Java's and librdkafka's clients, on a broker and on three nodes that are killed (5 minutes)
+	$(PYTEST) -s tests/queues $(ARGS)
+
 tier-oldest: .venv/.installed .venv-test/.installed jars $(OLDEST_JARS)/.done ## nodes in front of Apache Kafka 2.6.3 with ZooKeeper, or of the jars in UPSTREAM_LIBS
 	UPSTREAM_LIBS=$${UPSTREAM_LIBS:-$(CURDIR)/$(OLDEST_JARS)} $(PYTEST) tests/interop/tier tests/tier/test_letters.py tests/tier/test_operating.py
 

@@ -54,7 +54,8 @@ public final class ShareProbe {
             while (true) {
                 for (var record : consumer.poll(Duration.ofMillis(100))) {
                     long now = System.nanoTime();
-                    System.out.println("came " + now + " " + record.offset() + " " + record.deliveryCount().orElse((short) 1));
+                    System.out.println("came " + now + " " + record.offset() + " " + record.deliveryCount().orElse((short) 1)
+                        + " " + record.partition());
                     consumer.acknowledge(record, AcknowledgeType.ACCEPT);
                 }
                 consumer.commitSync();

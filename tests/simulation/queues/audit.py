@@ -62,6 +62,7 @@ class QueueAudit:
 
     Args:
         lag_s: how long those who lead may take to know of a change of settings.
+        pace: how fast a clock may go.
 
     Attributes:
         groups: settings of those that have some.
@@ -69,7 +70,12 @@ class QueueAudit:
     """
 
     def __init__(
-        self, shares: Mapping[Key, SharePartition], ledger: Ledger, report: Report, lag_s: float = 0.0
+        self,
+        shares: Mapping[Key, SharePartition],
+        ledger: Ledger,
+        report: Report,
+        lag_s: float = 0.0,
+        pace: float = 1.0,
     ) -> None:
         self.groups: dict[str, Settings] = {}
         self.clock: Clock | None = None
@@ -77,6 +83,7 @@ class QueueAudit:
         self._ledger = ledger
         self._report = report
         self._lag_s = lag_s
+        self._pace = pace
         self._flows: dict[str, _Flow] = {}
 
     # settings
@@ -235,7 +242,7 @@ class QueueAudit:
             begin = min(entry.free_from, begin) if "release" in causes else entry.free_from
         queues = settings.over(begin, delivery.now)
         waits = [queue.wait_s(count, cause) for queue in queues for cause in causes]
-        early_s = begin + min(waits, default=0.0) - delivery.now
+        early_s = begin + min(waits, default=0.0) / self._pace - delivery.now
         if waits and early_s > _TICK_S:
             text = f"{early_s:.3f} s before the end of its back-off after {sorted(causes)}, delivery {count}"
             self._broken(_EARLY, delivery, offset, text)

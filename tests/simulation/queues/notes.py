@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from collections.abc import Iterator
+from bisect import insort
 from dataclasses import dataclass, field
 
 from tests.simulation.queues.settings import Queue
@@ -75,7 +74,7 @@ class Notes:
                 self._insert(keys, offset, note, queue)
         return keys.get(key, [])
 
-    def before(self, queue: Queue, key: bytes, offset: int) -> Iterator[int]:
-        """The records of a key in front of one."""
-        offsets = self.of_key(queue, key)
-        yield from offsets[: bisect_left(offsets, offset)]
+    def cut(self, end: int) -> None:
+        """The log has lost its records from an offset on."""
+        self.by_offset = {offset: note for offset, note in self.by_offset.items() if offset < end}
+        self._orders.clear()

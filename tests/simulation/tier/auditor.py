@@ -11,6 +11,7 @@ from tests.simulation.lags import Lags
 from tests.simulation.leases import Claim, Entry
 from tests.simulation.ledger import Ledger
 from tests.simulation.network import End
+from tests.simulation.queues.audit import QueueAudit
 from tests.simulation.story import Story
 from tests.simulation.tier.network import site_of
 from tests.simulation.tier.processes import FASTEST, TierLoop
@@ -21,6 +22,8 @@ _ANSWER_S = 75.0
 """What a node that is not disturbed takes at most: an append upstream is tried for 30 s, a claim longer."""
 
 
+_SETTINGS_S = 120.0
+"""Within so long all nodes know of changed settings."""
 _KNOWN_S = 20.0
 """Within so long a node knows that a log upstream has lost its end, unless something keeps it from asking."""
 
@@ -60,6 +63,7 @@ class TierAuditor(Auditor):
         super().__init__(loop, story, limit, lambda topic_id, index: None)
         self.ledger: TierLedger = TierLedger(loop, story)
         self.lags = Lags(self.shares, self.ledger, story, lambda topic_id, index: None)
+        self.queues = QueueAudit(self.shares, self.ledger, story.broken, lag_s=_SETTINGS_S, pace=FASTEST)
         self.led: dict[Key, str] = {}
         self.settled: Callable[[Key, list[int]], object] = lambda key, offsets: None
         self.calm_since = 0.0
@@ -123,6 +127,7 @@ class TierAuditor(Auditor):
         for known in (log.values, log.answered, log.keys):
             for offset in [each for each in known if each >= end]:
                 del known[offset]
+        log.notes.cut(end)
         for (_, of, partition), share in self.shares.items():
             if (of, partition) == (topic_id, index):
                 share.forget(perhaps=True)

@@ -13,6 +13,8 @@ from typing import Any
 from unittest import mock
 
 from tests.simulation.canaries import CANARIES, Canary, _instead, _never, _nothing
+from tests.simulation.queues.canaries import QUEUE_CANARIES
+from tests.simulation.queues.settings import ORDER, WAITS
 
 from sharecore.errors import KafkaError
 from sharecore.partition.leader import SharePartition
@@ -160,6 +162,16 @@ TIER_CANARIES: dict[str, Canary] = {
     "aborted transactions of others": Canary(_instead(Window, "aborted", _of_whole_chunks), MEMBERS),
     "settings that others do not hear of": Canary(_instead(SettingsCatalogue, "_hear", _nothing), MOVES),
     "topics that are not known yet": Canary(_known_by_all, "slot moves,topic administrators"),
+    "released records that come last": replace(
+        QUEUE_CANARIES["released records that come last"], features=f"members,{ORDER}"
+    ),
+    "loaded records that nobody looks at": replace(
+        QUEUE_CANARIES["loaded records that nobody looks at"],
+        features=f"members,{ORDER},node kills,node stops",
+    ),
+    "back-offs that a load forgets": replace(
+        QUEUE_CANARIES["back-offs that a load forgets"], features=f"members,{WAITS},node kills,node stops"
+    ),
     "nobody is woken": replace(CANARIES["nobody is woken"], features=MEMBERS),
     "limits that are never told": Canary(_instead(Sources, "_ask", _nothing), MEMBERS),
     "locks without a timer": Canary(

@@ -6,11 +6,13 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from tests.simulation import letters, waking
+from tests.simulation.actors.admins import configure
 from tests.simulation.actors.members import ACCEPT
 from tests.simulation.ledger import transaction_of
+from tests.simulation.queues.settings import PLAIN
 from tests.simulation.tier.actors.members import Pilot, Session, refused
 from tests.simulation.tier.actors.producers import send
-from tests.simulation.wire import Gone
+from tests.simulation.wire import Gone, Wire
 
 if TYPE_CHECKING:
     from tests.simulation.tier.world import TierWorld
@@ -38,10 +40,21 @@ async def run(world: TierWorld) -> None:
             for topic, partitions in world.topics.items():
                 for index in range(partitions):
                     await send(world, (topic, index), [b"last"])
+    if world.queue_settings:
+        await _without_queues(world)
     for group in world.groups:
         await _wake(world, group)
     if letters.FEATURE in world.plan.features:
         await letters.ended(world, world.topics, lambda: _letters(world))
+
+
+async def _without_queues(world: TierWorld) -> None:
+    """Waits of groups would make those longer that come next."""
+    wire = await Wire.open("finish", world.nodes[0].port)
+    for group in world.queue_settings:
+        assert await configure(wire, group, PLAIN, within=_PATIENCE_S) == 0
+    wire.close()
+    await asyncio.sleep(_PATIENCE_S)
 
 
 async def _letters(world: TierWorld) -> letters.Letters:

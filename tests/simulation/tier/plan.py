@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from tests.simulation import letters
+from tests.simulation.queues import settings as queues
 from tests.simulation.swarm import Plan
 
 TIER_ACTORS = (
@@ -57,6 +58,7 @@ class TierPlan(Plan):
 
     actors: ClassVar[tuple[str, ...]] = TIER_ACTORS
     faults: ClassVar[tuple[str, ...]] = TIER_FAULTS
+    queues: ClassVar[tuple[str, ...]] = (queues.ORDER, queues.WAITS)
     world: ClassVar[str] = "tier"
 
     @classmethod

@@ -19,6 +19,8 @@ from tests.simulation.actors import clients
 from tests.simulation.actors.admins import set_up
 from tests.simulation.loop import Clock
 from tests.simulation.machine import drawn_chance
+from tests.simulation.queues import settings as queues
+from tests.simulation.queues.windows import small_windows
 from tests.simulation.story import Story
 from tests.simulation.tier import faults, finish
 from tests.simulation.tier.actors import admins, members, producers
@@ -41,6 +43,8 @@ from sharecore.partition.leader import SharePartition
 from sharecore.upstream.metadata import made_id
 
 _NODES = 3
+_NO_TIMES = {"share.deliver.at.header": "", "share.record.ttl.ms": -1, "share.record.ttl.header": ""}
+"""Nodes' wall clocks differ."""
 _EVENTS_AFTER = 400_000
 _START_S = 60.0
 _ACTORS_END_S = 240.0
@@ -86,7 +90,14 @@ class TierWorld:
         self.auditor.settled = self.state.settled
         self.groups = {f"group-{i}": chance.choice(["read_committed", "read_uncommitted"]) for i in range(2)}
         self.topics = {"first": 2, "second": 1}
-        self.queue_settings: dict[str, dict[str, object]] = {}
+        self.queue_settings = {
+            group: queues.drawn(self.chance(f"queue {group}"), on, 0) | _NO_TIMES
+            for group in self.groups
+            if on & set(plan.queues)
+        }
+        for group in self.queue_settings:
+            self.auditor.queues.watch(group)
+        self.auditor.queues.clock = self.clock
         self.transactions: set[int] = set()
         settings = letters.BROKER_SETTINGS | {
             "group.share.record.lock.duration.ms": str(LOCK_MS),
@@ -258,6 +269,7 @@ def _simulate(plan: TierPlan, make: type[TierWorld]) -> Outcome:
         canary,
         _loads_told(world),
         in_simulation(world.network, world.cache_bytes),
+        small_windows() if world.queue_settings else contextlib.nullcontext(),
         mock.patch.object(consumers, "SystemClock", return_value=world.clock),
     ):
         try:

@@ -7,7 +7,7 @@ import random
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from tests.harness.batches import batch
+from tests.harness.batches import batch, keyed_batch
 from tests.simulation.ledger import Row
 from tests.simulation.queues.notes import Note
 from tests.simulation.tier.cluster import Place
@@ -19,13 +19,20 @@ if TYPE_CHECKING:
     from tests.simulation.tier.world import TierWorld
 
 
+_KEYS = (b"hot", b"hot", b"a", b"b", b"", None)
+
+
 class _Producer(NamedTuple):
     id: int
     sequences: dict[Place, int]
 
 
 async def send(
-    world: TierWorld, place: Place, values: Sequence[bytes], producer: _Producer | None = None
+    world: TierWorld,
+    place: Place,
+    values: Sequence[bytes],
+    producer: _Producer | None = None,
+    keys: Sequence[bytes | None] = (),
 ) -> ErrorCode:
     """Appends a batch; ends when all replicas in sync have it, or it is known that they never will."""
     log = world.cluster.log(place)
@@ -34,8 +41,9 @@ async def send(
     ledger, asked = world.auditor.ledger, world.loop.now
     ledger.sent.setdefault(place, set()).update(values)
     times = [1_700_000_000_000 + int(asked * 1000)] * len(values)
+    keys = keys or [None] * len(values)
     if producer is None:
-        data = batch(values, timestamps=times)
+        data = keyed_batch(list(zip(keys, values, strict=True)), timestamps=times)
     else:
         data = batch(
             values,
@@ -50,7 +58,10 @@ async def send(
 
     def done(code: ErrorCode, base: int) -> None:
         if not code and ledger.ids.get(place[0]) == topic_id:
-            rows = [Row(at, None, value, Note(None, {}, times[at], asked)) for at, value in enumerate(values)]
+            rows = [
+                Row(at, keys[at], value, Note(keys[at], {}, times[at], asked))
+                for at, value in enumerate(values)
+            ]
             ledger.produced(*place, rows, base, asked)
         if not ended.done():
             ended.set_result(code)
@@ -73,7 +84,8 @@ async def plain(world: TierWorld, name: str) -> None:
     while not world.quiet:
         values = [b"%s-%d" % (name.encode(), number + i) for i in range(chance.randint(1, 8))]
         number += len(values)
-        await send(world, _place(world, chance), values)
+        keys = [chance.choice(_KEYS) for _ in values] if world.queue_settings else ()
+        await send(world, _place(world, chance), values, keys=keys)
         await asyncio.sleep(chance.choice([0.02, 0.3, 1.0]))
 
 
