@@ -25,7 +25,7 @@ build/wheel: $(SOURCES) build/sources | .venv/.created
 build/bucket/wheel: $(SOURCES) build/sources | .venv/.created
 	@.ci/need cargo
 	rm -rf $(@D) && mkdir -p $(@D)
-	.venv/bin/maturin build --release --locked --features testing,bucket --interpreter .venv/bin/python --out $(@D)
+	.venv/bin/maturin build --profile $(PROFILE) --locked --features testing,bucket --interpreter .venv/bin/python --out $(@D)
 	@echo $(@D)/sharecore-*.whl > $@
 
 .venv-bucket/.installed: build/bucket/wheel build/requirements.txt

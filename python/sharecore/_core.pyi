@@ -12,18 +12,18 @@ from typing_extensions import TypeVar, disjoint_base
 from sharecore.errors import KafkaError
 
 __all__ = [
-    "AnswerBudget", "Checks", "Dispatch", "Exchange", "Expression", "Gather", "GroupBounds", "Later",
-    "Layout", "Leader", "Leaders", "LetterBatch", "LogAccess", "LogCleaner", "LogOffsets", "MemoryBudget",
-    "MemoryDisk", "Partition", "PartitionFetch", "Pending", "Produce", "ProduceContents", "ProduceWork",
-    "Produced", "Reading", "Record", "Rules", "Sessions", "ShareAcknowledge", "ShareAnswer", "ShareFetch",
-    "ShareFetching", "ShareLook", "ShareSession", "ShareStateFold", "StagedBatch", "Staging",
-    "StateContent", "StateFold", "States", "Store", "StoredLog", "Ticket", "Tickets", "Timeouts",
-    "WaitingReasons", "WaitingShareFetch", "Write", "WrittenAnswer", "bench_trace", "bucket_url",
-    "call_by_name", "combine", "combine_state_batches", "crc32c", "damaged_batches", "decode_columns",
-    "decode_records", "decode_share_state", "decompress", "encode_batch", "encode_records",
-    "monotonic_ms", "next_epoch", "now_ms", "observe_partitions", "plant_bug", "probe_bucket",
-    "reaches_s3", "read_request_header", "settle", "skip_tagged_fields", "survey_store", "use_one_heap",
-    "whole_batches",
+    "AnswerBudget", "BucketCopy", "BucketStatus", "Checks", "Dispatch", "Exchange", "Expression",
+    "Gather", "GroupBounds", "Later", "Layout", "Leader", "Leaders", "LetterBatch", "LogAccess",
+    "LogCleaner", "LogOffsets", "MemoryBudget", "MemoryDisk", "Partition", "PartitionFetch", "Pending",
+    "Produce", "ProduceContents", "ProduceWork", "Produced", "Reading", "Record", "Rules", "Sessions",
+    "ShareAcknowledge", "ShareAnswer", "ShareFetch", "ShareFetching", "ShareLook", "ShareSession",
+    "ShareStateFold", "StagedBatch", "Staging", "StateContent", "StateFold", "States", "Store",
+    "StoredLog", "Ticket", "Tickets", "Timeouts", "WaitingReasons", "WaitingShareFetch", "Write",
+    "WrittenAnswer", "bench_trace", "bucket_url", "call_by_name", "combine", "combine_state_batches",
+    "crc32c", "damaged_batches", "decode_columns", "decode_records", "decode_share_state", "decompress",
+    "encode_batch", "encode_records", "inspect_bucket", "monotonic_ms", "next_epoch", "now_ms",
+    "observe_partitions", "plant_bug", "probe_bucket", "reaches_s3", "read_request_header",
+    "restore_bucket", "settle", "skip_tagged_fields", "survey_store", "use_one_heap", "whole_batches",
 ]  # fmt: skip
 
 _Ticket = TypeVar("_Ticket", bound=Ticket)
@@ -1910,8 +1910,16 @@ class Store:
         staging_bytes: int = ...,
         producer_bytes: int = ...,
         read_threads: int = ...,
+        bucket: BucketCopy | None = None,
     ) -> Self:
-        """Raise OSError when the directory cannot be had, is in use, or holds damaged files."""
+        """Raise OSError when the directory cannot be had, is in use, or holds damaged files.
+
+        `bucket` gets a copy of what is committed; commits do not wait for it.
+        """
+
+    def bucket_status(self) -> BucketStatus | None:
+        """Return how the copy in a bucket stands; None without one."""
+
     @staticmethod
     def look(path: str | PathLike[str], *, cache_bytes: int = ...) -> Store:
         """Return a store to read: what the directory holds now, whoever has it. Nothing in it is changed,
@@ -2148,6 +2156,86 @@ def survey_store(
     nothing tells of; file, byte and bytes of a write that was cut short. `progress` gets bytes done and to
     do. Raises OSError.
     """
+@final
+class BucketCopy:
+    """A bucket, and what is asked of the copy in it; one store takes it (`Store(bucket=)`).
+
+    `random`: 16 bytes that no other store ever used. Raises ValueError for settings that cannot be right.
+    """
+
+    def __new__(
+        cls,
+        url: str,
+        *,
+        endpoint: str | None,
+        region: str | None,
+        allow_http: bool,
+        cluster_id: str,
+        node_id: int,
+        about: bytes,
+        random: bytes,
+        interval_ms: int,
+        history_ms: int,
+        surplus_bytes: int,
+    ) -> Self: ...
+
+@final
+class BucketStatus:
+    """How the copy of a store stands; times in milliseconds, counts since the store was opened.
+
+    Attributes:
+        state: what it is doing; `stopped` says why it is fenced or refused, and what to do.
+        error: why the newest attempt failed; None once one has succeeded.
+        epoch: in which it writes; 0 before it does.
+        place: all places of the journal below it are in the bucket.
+        behind_ms: how long the oldest of `behind_bytes` has waited, which are not known to be in the bucket.
+        proof_ms: since an object of the journal was last known to be there.
+        objects, bytes: of the journal, copied.
+        surplus_bytes: of files that are kept only until the bucket has them.
+        creates, gets, lists, deletes: requests, each attempt counted; `failed` got no definite answer.
+        sent_bytes: of all create requests.
+    """
+
+    @property
+    def state(self) -> Literal["attaching", "leading", "fenced", "refused"]: ...
+    @property
+    def stopped(self) -> str | None: ...
+    @property
+    def error(self) -> str | None: ...
+    @property
+    def epoch(self) -> int: ...
+    @property
+    def place(self) -> int: ...
+    @property
+    def behind_bytes(self) -> int: ...
+    @property
+    def behind_ms(self) -> int: ...
+    @property
+    def proof_ms(self) -> int | None: ...
+    @property
+    def objects(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def segments(self) -> int: ...
+    @property
+    def segments_waiting(self) -> int: ...
+    @property
+    def checkpoint_place(self) -> int: ...
+    @property
+    def surplus_bytes(self) -> int: ...
+    @property
+    def creates(self) -> int: ...
+    @property
+    def gets(self) -> int: ...
+    @property
+    def lists(self) -> int: ...
+    @property
+    def deletes(self) -> int: ...
+    @property
+    def failed(self) -> int: ...
+    @property
+    def sent_bytes(self) -> int: ...
 
 def bucket_url(url: str) -> str:
     """Return the URL of a bucket as it is written everywhere else.
@@ -2169,6 +2257,34 @@ def probe_bucket(
     """Try whether a bucket can be relied on. `random`: two numbers of 64 bits for the names of its objects.
 
     Returns: the checks (name, outcome, why), the verdict and why. Raises ValueError for settings that cannot
+    be right.
+    """
+
+def inspect_bucket(
+    url: str, endpoint: str | None, region: str | None, allow_http: bool, since_ms: int
+) -> tuple[str, tuple[int, int, int] | None, int | None, list[tuple[str, int, int]], int]:
+    """Return what a bucket holds.
+
+    Returns: cluster id; epoch, place and time of the newest object of the journal; the oldest time that can
+    be restored; objects and bytes by the first part of their names; objects of the journal since `since_ms`.
+    Raises ValueError for settings that cannot be right, OSError if it cannot be read or holds no copy.
+    """
+
+def restore_bucket(
+    url: str,
+    path: str | PathLike[str],
+    progress: Callable[[int, int], object],
+    *,
+    endpoint: str | None,
+    region: str | None,
+    allow_http: bool,
+    at_ms: int | None = None,
+    place: int | None = None,
+) -> tuple[tuple[str, int, int, int] | None, bool, str]:
+    """Make a store in an empty directory from the copy in a bucket.
+
+    Returns: cluster id, place and time of the newest object and bytes read; or None, whether the bucket
+    lacks something, and why. `progress` gets bytes read, and 0. Raises ValueError for settings that cannot
     be right.
     """
 

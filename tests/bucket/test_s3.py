@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from click.testing import Result
@@ -10,7 +12,8 @@ from tests.harness.s3 import BUCKET, S3Server, s3_server
 from typer.testing import CliRunner
 
 from sharecore.cli.app import app
-from sharecore.storage.bucket import BucketPlace, Probe, probe, reaches_s3
+from sharecore.errors import ConfigError
+from sharecore.storage.bucket import BucketPlace, CopyOptions, Probe, probe, reaches_s3
 
 URL = f"s3://{BUCKET}/queue"
 SECRET = "wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY"
@@ -104,7 +107,7 @@ def test_a_server_that_is_not_there() -> None:
         gone = s3.endpoint
     found = probe(BucketPlace(URL, gone))
     assert found.verdict == "unknown"
-    assert "refused" in found.why
+    assert f"{gone.removeprefix('http://')}: Connection refused" in found.why
 
 
 def test_requests_are_signed_and_say_what_they_hold(s3: S3Server) -> None:
@@ -137,6 +140,18 @@ def test_an_endpoint_that_is_refused(endpoint: str, says: str) -> None:
 def test_the_endpoint_of_the_environment(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", s3.endpoint)
     assert run("check", URL).exit_code == 0
+
+
+def test_the_region_is_part_of_the_signature(s3: S3Server) -> None:
+    assert probe(BucketPlace(URL, s3.endpoint, region="eu-somewhere-1")).verdict == "fit"
+    assert all("/eu-somewhere-1/s3/aws4_request" in headers["authorization"] for headers in s3.headers)
+
+
+def test_a_server_elsewhere_without_tls_must_be_allowed() -> None:
+    options = CopyOptions(BucketPlace(URL, "http://192.0.2.1:9000"), "AbC", 1)
+    with pytest.raises(ConfigError, match=re.escape("sharecore.bucket.allow.http=true")):
+        options.begin()
+    replace(options, place=replace(options.place, allow_http=True)).begin()
 
 
 def test_half_of_the_credentials(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,6 +34,7 @@ from sharecore.errors import ConfigError, ErrorCode, KafkaError
 from sharecore.plural import counted
 from sharecore.sharestate.keys import STATE_TOPIC
 from sharecore.storage import Storage, StorageOptions, store_logs
+from sharecore.storage.bucket import bucket_url, reaches_s3
 from sharecore.storage.identity import FILE_NAME, judge, repeated_by
 
 _FREE_BYTES_MIN = 1 << 30
@@ -44,7 +45,7 @@ _READ_BYTES_MAX = 1 << 30
 """Directories with more record batches are not read through: that would take minutes."""
 LETTERS_TROUBLE = "sharecore.dead.letters.trouble"
 """A broker of sharecore tells it of a group, to those who ask by name."""
-DAMAGE = "sharecore.damage"
+DAMAGE, COPY_TROUBLE = "sharecore.damage", "sharecore.bucket.trouble"
 """A broker of sharecore tells it of itself, to those who ask by name."""
 _REMEDY = "stop the broker: sharecore store check lists all damage, store salvage keeps the rest"
 _HIDDEN = "[hidden]"
@@ -123,6 +124,18 @@ def configuration(properties: Mapping[str, str]) -> list[Finding]:
         found.append(
             Finding(about, "doubt", "sharecore.durability=os: a loss of power may lose what was answered")
         )
+    if config.sharecore_bucket_url is not None:
+        url = bucket_url(config.sharecore_bucket_url)
+        if url.startswith("s3:") and not reaches_s3():
+            found.append(
+                Finding(
+                    about, "bad", f"{url}: this build of sharecore cannot reach S3", "pip install sharecore"
+                )
+            )
+        else:
+            found.append(
+                Finding(about, "good", f"a copy goes to {url}", "`sharecore bucket check` tries the bucket")
+            )
     found.append(Finding(about, "good", f"{len(config.explicit)} settings, a broker starts with them"))
     return found
 
@@ -212,7 +225,9 @@ async def cluster(settings: Mapping[str, str]) -> list[Finding]:
         began = time.monotonic()
         groups = await look_at_groups(transport)
         took_ms = (time.monotonic() - began) * 1000
-        damage = [line for node in await transport.nodes() for line in await _damage_of(transport, node)]
+        nodes = await transport.nodes()
+        damage = [line for node in nodes for line in await _reported(transport, node, DAMAGE)]
+        copies = [line for node in nodes for line in await _reported(transport, node, COPY_TROUBLE)]
         troubles = {group.group_id: await _letters_trouble(transport, group.group_id) for group in groups}
     finally:
         await transport.close()
@@ -222,6 +237,7 @@ async def cluster(settings: Mapping[str, str]) -> list[Finding]:
             Finding(about, "doubt", "no share group is there, or none that this client may DESCRIBE")
         )
     found += [Finding(about, "bad", line, _REMEDY) for line in damage]
+    found += [Finding(about, "bad", line, "`sharecore bucket check` tries the bucket") for line in copies]
     for group in groups:
         if group.error is not None:
             found.append(Finding(about, "doubt", f"group {group.group_id} is not told of: {group.error}"))
@@ -235,10 +251,10 @@ async def cluster(settings: Mapping[str, str]) -> list[Finding]:
     return found
 
 
-async def _damage_of(transport: Transport, node: int) -> list[str]:
-    """Return the damage that a broker reports on its disk; empty if it reports none."""
+async def _reported(transport: Transport, node: int, name: str) -> list[str]:
+    """Return the lines that a broker reports under a name of its own; empty if it reports none."""
     try:
-        found = await describe_configs(transport, ResourceKind.BROKER, str(node), [DAMAGE])
+        found = await describe_configs(transport, ResourceKind.BROKER, str(node), [name])
     except KafkaError:
         return []
     told = next((entry.value or "" for entry in found.values()), "")

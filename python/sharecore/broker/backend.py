@@ -80,6 +80,9 @@ class Backend(StateLogs, Protocol):
     def describe(self) -> str:
         """Where everything is kept, for a person."""
 
+    def copy_trouble(self) -> str:
+        """Return what is wrong with the copy in a bucket; empty if nothing is, or without one."""
+
     def damage(self) -> Sequence[DamagedBatch]:
         """Return the damaged record batches that are known."""
 

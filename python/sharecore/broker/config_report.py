@@ -35,8 +35,8 @@ LETTERS_TROUBLE = "sharecore.dead.letters.trouble"
 """Of a group, read-only, and told to those alone who ask for them."""
 ACQUIRED = "sharecore.acquired."
 """Of a group, with topic, dot and partition behind it; read-only, and told to those alone who ask for it."""
-DAMAGE = "sharecore.damage"
-"""Of a broker, read-only, and told to those alone who ask for it."""
+DAMAGE, COPY_TROUBLE = "sharecore.damage", "sharecore.bucket.trouble"
+"""Of a broker, read-only, and told to those alone who ask for them."""
 _DAMAGE_MAX = 20
 """How many damaged batches are named."""
 _ACQUIRED_STATE = 1
@@ -221,6 +221,13 @@ def damage_entries(broker: Services) -> list[Entry]:
         lines.append(f"and {len(damage) - _DAMAGE_MAX} more")
     doc = "Damaged record batches that were found on the disk, one a line."
     return [_written(DAMAGE, [], "\n".join(lines), int(Kind.STRING), doc, read_only=True)]
+
+
+def copy_entries(broker: Services) -> list[Entry]:
+    """Return what is wrong with the copy in a bucket, for those who ask for it by name."""
+    doc = "How far behind the copy in the bucket is, and why; empty if it is near."
+    trouble = broker.backend.copy_trouble()
+    return [_written(COPY_TROUBLE, [], trouble, int(Kind.STRING), doc, read_only=True)]
 
 
 def _hidden(name: str, key: ConfigKey, overrides: Mapping[str, str]) -> bool:

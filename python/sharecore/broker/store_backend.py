@@ -6,11 +6,13 @@ import asyncio
 import logging
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from sharecore.broker.bucket_watch import BucketWatch
 from sharecore.broker.cleaner import Cleaner
 from sharecore.broker.cluster import Cluster, SingleBroker
 from sharecore.broker.handlers import SERVED
@@ -27,10 +29,12 @@ from sharecore.protocol import ApiKey
 from sharecore.sharestate.coordinator import kafkas_partition
 from sharecore.sharestate.keys import STATE_TOPIC, SharePartitionKey
 from sharecore.storage import Catalogue, Configs, DamagedBatch, Storage, StorageOptions, Topic, Topics
+from sharecore.storage.bucket import BucketPlace, CopyOptions, bucket_url
 from sharecore.storage.identity import Identity
 from sharecore.storage.topics import TopicChange
 
 if TYPE_CHECKING:
+    from sharecore._core import BucketStatus
     from sharecore.broker.backend import Host
     from sharecore.metrics.exposition import Sheet
 
@@ -61,6 +65,7 @@ class StoreBackend:
         self._open_storage = open_storage
         self._retention: Retention | None = None
         self._cleaner: Cleaner | None = None
+        self._copy: BucketWatch | None = None
         self._restoring: asyncio.Task[None] | None = None
         self._verifying: asyncio.Task[None] | None = None
 
@@ -76,7 +81,10 @@ class StoreBackend:
         self._data_dir = Path(config.data_dir)
         self._durability = config.sharecore_durability
         self.identity = identify(self._data_dir, config.node_id)
-        self.storage = self._open_storage(self._data_dir, _storage_options(config))
+        options = replace(_storage_options(config), copy=copy_options(config, self.identity))
+        self.storage = self._open_storage(self._data_dir, options)
+        if config.sharecore_bucket_url is not None:
+            self._copy = BucketWatch(bucket_url(config.sharecore_bucket_url), self._copy_status)
         self.storage.attach(asyncio.get_running_loop())
         self.catalogue, self.configs = self.storage.catalogue, self.storage.configs
         self.topics = self.storage.topics
@@ -113,6 +121,8 @@ class StoreBackend:
         self._retention, self._cleaner = Retention(*chores), Cleaner(*chores)
         self._retention.start()
         self._cleaner.start()
+        if self._copy is not None:
+            self._copy.start()
         self._verifying = asyncio.get_running_loop().create_task(self._verify())
 
     async def _verify(self) -> None:
@@ -134,6 +144,8 @@ class StoreBackend:
             self._retention.stop()
         if self._cleaner is not None:
             self._cleaner.stop()
+        if self._copy is not None:
+            self._copy.stop()
 
     async def settle(self) -> None:
         """Wait for the disk."""
@@ -149,7 +161,17 @@ class StoreBackend:
 
     def describe(self) -> str:
         """Where everything is kept, for a person."""
-        return f"data in {self._data_dir}, durability {self._durability}"
+        copied = f", copied to {self._copy.url}" if self._copy is not None else ""
+        return f"data in {self._data_dir}, durability {self._durability}{copied}"
+
+    def _copy_status(self) -> BucketStatus:
+        status = self.storage.store.bucket_status()
+        assert status is not None, "the store was opened with a bucket"
+        return status
+
+    def copy_trouble(self) -> str:
+        """Return how far behind the copy in a bucket is, and why; empty without one, or if it is near."""
+        return "" if self._copy is None else self._copy.trouble()
 
     def logs(self, topic: str) -> Sequence[TopicLog]:
         """Return the partitions of a coordinator's topic; raise COORDINATOR_NOT_AVAILABLE without it."""
@@ -180,6 +202,8 @@ class StoreBackend:
 
         disk = await asyncio.to_thread(shutil.disk_usage, self._data_dir)
         report(sheet, self.storage.store.figures(), disk.free, len(self.storage.damaged))
+        if self._copy is not None:
+            self._copy.report(sheet)
 
 
 def _storage_options(config: BrokerConfig) -> StorageOptions:
@@ -190,4 +214,23 @@ def _storage_options(config: BrokerConfig) -> StorageOptions:
         durability=config.sharecore_durability,
         staging_bytes=staging,
         producer_bytes=config.sharecore_producer_ids_bytes_max,
+    )
+
+
+def copy_options(config: BrokerConfig, identity: Identity) -> CopyOptions | None:
+    """Return what is asked of the copy in a bucket; None without one."""
+    if config.sharecore_bucket_url is None:
+        return None
+    return CopyOptions(
+        BucketPlace(
+            config.sharecore_bucket_url,
+            config.sharecore_bucket_endpoint,
+            config.sharecore_bucket_region,
+            config.sharecore_bucket_allow_http,
+        ),
+        identity.cluster_id,
+        identity.node_id,
+        config.sharecore_bucket_interval_ms,
+        config.sharecore_bucket_history_ms,
+        config.sharecore_bucket_surplus_bytes,
     )

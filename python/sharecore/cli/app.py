@@ -28,7 +28,7 @@ _COMMANDS = {
     "dashboard": "Serve a page of share groups to browsers.",
     "verify": "Prove that a cluster loses nothing and breaks no promise.",
     "backup": "Copy a data directory while its broker runs.",
-    "bucket": "Buckets as a second home of what a broker keeps: check.",
+    "bucket": "A copy in a bucket: check, status, restore.",
     "certs": "Make certificates for development.",
     "config": "Settings of the broker: example, check, explanations.",
     "dlq": "Dead letters: list, show, redrive.",

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from sharecore.cli.clients import CommandFailed, ctrl_c_ends
-from sharecore.cli.store import failures
-from sharecore.cli.tables import Output, print_json, show
+from sharecore.cli.store import failures, progress_bar
+from sharecore.cli.tables import Output, known, print_json, show
+from sharecore.cli.times import FORMAT, Time, read_time, show_time
 from sharecore.cli.typers import commands
 from sharecore.errors import ConfigError
 
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     from sharecore.storage.bucket import Probe
 
 EXIT_UNFIT, EXIT_NOT_DONE = 1, 2
+_UNITS = ((86_400, "days"), (3600, "hours"), (60, "minutes"))
 
 bucket = commands("Buckets that hold a copy of what a broker keeps.")
 
@@ -85,6 +89,136 @@ def check(
         raise typer.Exit(EXIT_UNFIT)
     if found.verdict == "unknown":
         raise typer.Exit(EXIT_NOT_DONE)
+
+
+@bucket.command("status", short_help="Say what a bucket holds, how old it is and what it costs.")
+def status(
+    url: Url,
+    endpoint: Endpoint = None,
+    region: Region = None,
+    allow_http: AllowHttp = False,
+    output: Output = "table",
+) -> None:
+    """Say whose copy a bucket holds, how new it is, what can be restored, and what it costs.
+
+    \b
+    sharecore bucket status s3://backups/queue
+    sharecore bucket status file:///mnt/backup --output json | jq .newest_ms
+
+    It reads the bucket alone, so it works without the broker. How far behind the copy is, its broker knows:
+    sharecore_bucket_behind_seconds among the metrics, and `sharecore doctor`. The cost is that of S3
+    Standard in us-east-1: the copies of the last hour, and an hour of storage.
+
+    Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or from the machine's role.
+
+    \b
+    exit status 0  the bucket holds a copy
+                2  it holds none, or cannot be read
+    """
+    from sharecore.storage.bucket import BucketPlace, inspect
+
+    now_ms = int(time.time() * 1000)
+    with failures(), ctrl_c_ends():
+        try:
+            found = inspect(BucketPlace(url, endpoint, region, allow_http), now_ms)
+        except ConfigError as error:
+            raise CommandFailed(str(error)) from None
+    if output == "json":
+        sums = {"objects": found.objects, "bytes": found.bytes, "dollars_an_hour": found.dollars_an_hour}
+        print_json({"url": url} | asdict(found) | sums)
+        return
+    show(
+        ("COPY", url),
+        [
+            ("cluster", found.cluster_id),
+            ("epoch", known(found.epoch)),
+            ("place", known(found.place)),
+            ("newest object", _moment(found.newest_ms, now_ms)),
+            ("restores to any time since", _moment(found.oldest_ms, now_ms)),
+            ("copies in the last hour", f"{found.copied_last_hour:,}"),
+            ("objects", f"{found.objects:,}, {found.bytes / 1e6:,.1f} MB"),
+            *((f"  {each.kind}", f"{each.objects:,}, {each.bytes / 1e6:,.1f} MB") for each in found.amounts),
+            ("an hour on S3 Standard", f"${found.dollars_an_hour:.4f}"),
+        ],
+    )
+
+
+@bucket.command("restore", short_help="Make a data directory from the copy in a bucket.")
+def restore(
+    url: Url,
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="The new data directory: not there yet, or empty.")
+    ],
+    at: Annotated[
+        Time,
+        typer.Option(
+            "--at", metavar="TIME", help=f"As it was at this time: {FORMAT}, UTC without a zone behind it."
+        ),
+    ] = None,
+    place: Annotated[
+        Optional[int],  # noqa: UP045 - typer evaluates the annotation
+        typer.Option("--place", metavar="N", min=1, help="As it was at this place of the journal."),
+    ] = None,
+    endpoint: Endpoint = None,
+    region: Region = None,
+    allow_http: AllowHttp = False,
+    output: Output = "table",
+) -> None:
+    """Make a data directory from the copy in a bucket: the newest state, or that of any moment within the
+    history.
+
+    \b
+    sharecore bucket restore s3://backups/queue ./data
+    sharecore bucket restore s3://backups/queue ./before --at 2026-07-01T09:30:00Z
+    sharecore serve --data-dir ./data
+
+    The bucket is read, never written to; its broker may run. Every checksum is compared on the way, and
+    what cannot be read is named.
+
+    Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or from the machine's role.
+
+    \b
+    exit status 0  the directory is made
+                1  the bucket is damaged, or does not reach back to that moment: no directory was made
+                2  no directory was made: no copy, no answer, a missing right, or wrong settings
+    """
+    from sharecore.storage.bucket import BucketPlace, DamagedBucketError
+    from sharecore.storage.bucket import restore as make
+
+    with failures(), ctrl_c_ends():
+        if at is not None and place is not None:
+            raise CommandFailed("--at and --place name one moment each; leave one of them out")
+        at_ms = None if at is None else int(read_time(at, "--at").timestamp() * 1000)
+        with progress_bar("restoring") as progress:
+            try:
+                found = make(
+                    BucketPlace(url, endpoint, region, allow_http),
+                    directory,
+                    progress,
+                    at_ms=at_ms,
+                    place=place,
+                )
+            except ConfigError as error:
+                raise CommandFailed(str(error)) from None
+            except DamagedBucketError as error:
+                typer.echo(f"sharecore: {error}", err=True)
+                raise typer.Exit(EXIT_UNFIT) from None
+    if output == "json":
+        print_json({"url": url, "directory": str(directory)} | asdict(found))
+        return
+    made = "" if found.at_ms is None else f", as of {show_time(found.at_ms)}"
+    typer.echo(
+        f"{directory} has the state at place {found.place}{made}; {found.bytes / 1e6:.1f} MB were read"
+    )
+    typer.echo(f"sharecore serve --data-dir {directory} serves it")
+
+
+def _moment(at_ms: int | None, now_ms: int) -> str:
+    if at_ms is None:
+        return "-"
+    seconds = max(now_ms - at_ms, 0) // 1000
+    size, unit = next((each for each in _UNITS if seconds >= 2 * each[0]), (1, "s"))
+    return f"{show_time(at_ms)}, {seconds // size} {unit} ago"
 
 
 def _print(url: str, found: Probe) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
+from sharecore.config.bucket import BucketSettings
 from sharecore.config.cleaner import CleanerSettings
 from sharecore.config.consumer import ConsumerSettings, TransactionSettings
 from sharecore.config.dead_letters import DeadLetterSettings
@@ -51,6 +53,7 @@ class BrokerConfig(
     MetricsSettings,
     PageSettings,
     AuditSettings,
+    BucketSettings,
     TierSettings,
 ):
     """All settings of one broker; a field's name with dots instead of underscores is Kafka's name of the
@@ -183,7 +186,22 @@ class BrokerConfig(
             raise ConfigError(
                 "log.retention.ms=0: nothing would be kept; allowed: at least 1, negative: for ever"
             )
+        if self.sharecore_bucket_url is not None:
+            self._check_bucket(self.sharecore_bucket_url)
         check_relations(self.value, self.explicit)
+
+    def _check_bucket(self, url: str) -> None:
+        if self.upstream_settings:
+            raise ConfigError(
+                f"sharecore.bucket.url={url}: a node in front of a cluster keeps nothing to copy; "
+                "leave it out, or leave out sharecore.upstream.*"
+            )
+        directory = url.removeprefix("file://")
+        if directory != url and Path(directory).resolve().is_relative_to(Path(self.data_dir).resolve()):
+            raise ConfigError(
+                f"sharecore.bucket.url={url}: the copy would be lost with the data directory around it; "
+                "allowed: a directory of another disk"
+            )
 
 
 def _wrong_values(unserved: Mapping[str, str]) -> list[str]:

@@ -48,6 +48,9 @@ class Status(Enum):
 _DOUBLE = re.compile(r"[+-]?(NaN|Infinity|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?)")
 """As Java reads a number."""
 
+_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]*@|\?\S*")
+"""Where a URL has a user name and a password, and options that may be secrets."""
+
 _RANGES = {
     Kind.INT: (-(2**31), INT_MAX),
     Kind.SHORT: (-(2**15), 2**15 - 1),
@@ -101,8 +104,9 @@ class ConfigKey:
             value = self._convert(text)
             self._within_limits(value)
         except ValueError as error:
-            reason = f"{self.name}={text}: {error or 'not allowed'}; allowed: {self.allowed}"
-            answer = f"Invalid value {text} for configuration {self.name}: {self._kafka_reason(text)}"
+            shown = _without_credentials(text)
+            reason = f"{self.name}={shown}: {error or 'not allowed'}; allowed: {self.allowed}"
+            answer = f"Invalid value {shown} for configuration {self.name}: {self._kafka_reason(text)}"
             raise ConfigError(reason, answer) from None
         return value
 
@@ -206,6 +210,11 @@ class ConfigKey:
         if isinstance(value, (tuple, list)):
             return ",".join(map(str, value))
         return str(value)
+
+
+def _without_credentials(text: str) -> str:
+    """Return a refused text as it may be printed: a URL without what may be a password in it."""
+    return _CREDENTIALS.sub("[hidden]", text) if "://" in text else text
 
 
 def setting(kind: Kind, default: Any, doc: str, *, name: str = "", **limits: Any) -> Any:

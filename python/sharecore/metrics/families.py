@@ -8,6 +8,7 @@ query.
 from __future__ import annotations
 
 from sharecore.config.client_metrics import ATTRIBUTES
+from sharecore.metrics.bucket_families import BUCKET
 from sharecore.metrics.family import Family, Kind, counter, gauge, histogram, summary
 from sharecore.metrics.queue_families import QUEUES
 
@@ -424,6 +425,7 @@ SCRAPE_TIME = summary("sharecore_scrape_seconds", "CPU that earlier scrapes took
 FAMILIES: tuple[Family, ...] = (
     *(each for each in list(globals().values()) if isinstance(each, Family)),
     *QUEUES,
+    *BUCKET,
 )
 """All of them, in the order of the page."""
 

@@ -3,16 +3,40 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
-from sharecore._core import bucket_url, probe_bucket, reaches_s3
+from sharecore._core import (
+    BucketCopy,
+    bucket_url,
+    inspect_bucket,
+    probe_bucket,
+    reaches_s3,
+    restore_bucket,
+)
 from sharecore.errors import ConfigError
+from sharecore.storage.identity import look_up, write_identity
 
 Outcome = Literal["passed", "wrong", "unanswered"]
 Verdict = Literal["fit", "grows", "unfit", "unknown"]
 
-__all__ = ["BucketPlace", "Check", "Probe", "bucket_url", "probe", "reaches_s3"]
+__all__ = [
+    "BucketPlace",
+    "Check",
+    "Contents",
+    "CopyOptions",
+    "DamagedBucketError",
+    "Probe",
+    "Restored",
+    "bucket_url",
+    "inspect",
+    "probe",
+    "reaches_s3",
+    "restore",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +54,51 @@ class BucketPlace:
     endpoint: str | None = None
     region: str | None = None
     allow_http: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CopyOptions:
+    """What is asked of the copy of a data directory in a bucket.
+
+    Args:
+        place: the bucket.
+        cluster_id: whose data it is; a bucket that holds another cluster's is refused.
+        node_id: for people who look at the bucket.
+        interval_ms: how long what was committed waits at most for more to be copied with it.
+        history_ms: how far back a restore to a time reaches at least.
+        surplus_bytes: disk space for files that are kept only until the bucket has them.
+    """
+
+    place: BucketPlace
+    cluster_id: str
+    node_id: int
+    interval_ms: int = 1000
+    history_ms: int = 86_400_000
+    surplus_bytes: int = 8 << 30
+
+    def begin(self) -> BucketCopy:
+        """Return the copy for a store to take, with the threads that reach the bucket.
+
+        Raises:
+            ConfigError: the settings cannot be right, or this build cannot reach the bucket.
+        """
+        place = self.place
+        try:
+            return BucketCopy(
+                place.url,
+                endpoint=place.endpoint,
+                region=place.region,
+                allow_http=place.allow_http,
+                cluster_id=self.cluster_id,
+                node_id=self.node_id,
+                about=b"",
+                random=secrets.token_bytes(16),
+                interval_ms=self.interval_ms,
+                history_ms=self.history_ms,
+                surplus_bytes=self.surplus_bytes,
+            )
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,3 +143,151 @@ def probe(place: BucketPlace) -> Probe:
     except ValueError as error:
         raise ConfigError(str(error)) from None
     return Probe([Check(*check) for check in checks], verdict, why)
+
+
+_HOUR_MS = 3_600_000
+_CREATE_DOLLARS = 5.0 / 1e6
+_GB_MONTH_DOLLARS = 0.023
+_HOURS_A_MONTH = 730
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """Objects of one kind.
+
+    Args:
+        kind: the first part of their names.
+    """
+
+    kind: str
+    objects: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a bucket holds; times in milliseconds since 1970.
+
+    Args:
+        cluster_id: whose copy it is.
+        epoch: of the newest object of the journal; None where the journal is empty.
+        place: the newest object's.
+        newest_ms: when it was made.
+        oldest_ms: the oldest moment that can be restored by its time; None where the journal is empty.
+        amounts: by kind.
+        copied_last_hour: objects of the journal that were made within an hour.
+    """
+
+    cluster_id: str
+    epoch: int | None
+    place: int | None
+    newest_ms: int | None
+    oldest_ms: int | None
+    amounts: list[Amount]
+    copied_last_hour: int
+
+    @property
+    def objects(self) -> int:
+        """All objects."""
+        return sum(each.objects for each in self.amounts)
+
+    @property
+    def bytes(self) -> int:
+        """Their bytes."""
+        return sum(each.bytes for each in self.amounts)
+
+    @property
+    def dollars_an_hour(self) -> float:
+        """What it costs on S3 Standard in us-east-1: the creates of the last hour, and an hour of storage."""
+        stored = self.bytes / 1e9 * _GB_MONTH_DOLLARS / _HOURS_A_MONTH
+        return self.copied_last_hour * _CREATE_DOLLARS + stored
+
+
+def inspect(place: BucketPlace, now_ms: int) -> Contents:
+    """Return what a bucket holds, also while a broker copies to it.
+
+    Raises:
+        ConfigError: the settings cannot be right, or this build cannot reach the bucket.
+        OSError: it cannot be read, or holds no copy.
+    """
+    try:
+        cluster_id, newest, oldest_ms, amounts, recent = inspect_bucket(
+            place.url, place.endpoint, place.region, place.allow_http, now_ms - _HOUR_MS
+        )
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    epoch, at, newest_ms = newest or (None, None, None)
+    return Contents(cluster_id, epoch, at, newest_ms, oldest_ms, [Amount(*each) for each in amounts], recent)
+
+
+class DamagedBucketError(Exception):
+    """The copy in a bucket lacks something, or does not reach back to the moment that was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """A data directory that was made from a bucket.
+
+    Args:
+        cluster_id: whose data it is.
+        place: of the newest object in it; 0 where there is none.
+        at_ms: when that was made; None where there is none.
+        bytes: that were read from the bucket.
+    """
+
+    cluster_id: str
+    place: int
+    at_ms: int | None
+    bytes: int
+
+
+def restore(
+    bucket: BucketPlace,
+    directory: Path,
+    progress: Callable[[int, int], object],
+    *,
+    at_ms: int | None = None,
+    place: int | None = None,
+) -> Restored:
+    """Make a data directory from the copy in a bucket, also while a broker copies to it.
+
+    Args:
+        directory: not there yet, or empty; if nothing is made it stays as it was.
+        progress: called with the bytes that were read, and 0: how many there are is not known before.
+        at_ms: the state at this time; None: the newest.
+        place: the state at this place of the journal.
+
+    Raises:
+        ConfigError: the settings cannot be right, or this build cannot reach the bucket.
+        DamagedBucketError: see there.
+        OSError: the bucket cannot be read, or the directory cannot be written.
+    """
+    is_new = not directory.exists()
+    try:
+        made, is_damaged, why = restore_bucket(
+            bucket.url,
+            directory,
+            progress,
+            endpoint=bucket.endpoint,
+            region=bucket.region,
+            allow_http=bucket.allow_http,
+            at_ms=at_ms,
+            place=place,
+        )
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    if made is not None and made[1] == 0:
+        # a directory with nothing in it would be served as a cluster that has just begun
+        for each in directory.iterdir():
+            each.unlink()
+        made, is_damaged, why = None, True, f"{bucket.url}: the bucket holds nothing as old as that"
+    if made is None:
+        if is_new:
+            with suppress(OSError):
+                directory.rmdir()
+        raise DamagedBucketError(why) if is_damaged else OSError(why)
+    identity = look_up(directory).identity
+    if identity is not None:
+        write_identity(directory, identity)
+    cluster_id, newest, ms, size = made
+    return Restored(cluster_id, newest, ms or None, size)

@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 
 from sharecore._core import Store, Tickets
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.storage.bucket import CopyOptions
 from sharecore.storage.configs import Configs
 from sharecore.storage.disk_reads import THREADS, DiskReads
 from sharecore.storage.store_catalogue import StoreCatalogue
@@ -56,6 +57,7 @@ class StorageOptions:
         read_threads: large reads at once, and reads from the disk; what else memory holds is read without.
         read_only: the directory is read as it is now and not changed, also while a broker has it; writes are
             refused.
+        copy: the copy in a bucket, if there is to be one.
     """
 
     durability: str = "fsync"
@@ -65,6 +67,7 @@ class StorageOptions:
     producer_bytes: int = 512 << 20
     read_threads: int = THREADS
     read_only: bool = False
+    copy: CopyOptions | None = None
 
 
 class Storage:
@@ -196,4 +199,5 @@ def _store(path: str, options: StorageOptions) -> Store:
         staging_bytes=options.staging_bytes,
         producer_bytes=options.producer_bytes,
         read_threads=options.read_threads,
+        bucket=None if options.copy is None else options.copy.begin(),
     )

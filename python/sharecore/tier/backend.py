@@ -411,6 +411,10 @@ class TierBackend:
             return partition
         return slot_of_partition(topic_id, partition, len(self._slots))
 
+    def copy_trouble(self) -> str:
+        """Return nothing: a node keeps nothing that could be copied."""
+        return ""
+
     def damage(self) -> Sequence[DamagedBatch]:
         """Return the cluster keeps the records."""
         return ()

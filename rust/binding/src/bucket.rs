@@ -1,16 +1,30 @@
 //! Buckets for Python: their URLs, and whether one can be relied on.
 
-use std::sync::mpsc;
+use std::path::PathBuf;
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
-use sharecore_bucket::probe::{Outcome, Probe, Verdict};
+use sharecore_bucket::inspect::inspect;
+use sharecore_bucket::probe::{Outcome, Verdict};
 use sharecore_bucket_io::{HAS_S3, Place, Settings, Transport};
+use sharecore_store::{BucketError, Moment, Restoring, restore};
+
+use crate::copying::run_probe;
 
 /// Name, outcome (`passed`, `wrong`, `unanswered`) and why.
 type Checked = (&'static str, &'static str, String);
 /// The checks, the verdict (`fit`, `grows`, `unfit`, `unknown`) and why.
 type Probed = (Vec<Checked>, &'static str, String);
+
+/// Cluster id; epoch, place and time of the newest object; the oldest time to restore; kind, objects and bytes; objects
+/// since a time.
+type Inspected = (
+    String,
+    Option<(u32, u64, i64)>,
+    Option<i64>,
+    Vec<(String, u64, u64)>,
+    u64,
+);
 
 /// Return the URL as it is written everywhere else; raise `ValueError` for one that names no bucket.
 #[pyfunction]
@@ -36,15 +50,9 @@ pub(crate) fn probe_bucket(
     allow_http: bool,
     random: (u64, u64),
 ) -> PyResult<Probed> {
-    let place = Place::parse(url).map_err(PyValueError::new_err)?;
-    let settings = Settings {
-        place,
-        endpoint,
-        region,
-        allow_http,
-    };
+    let settings = settings(url, endpoint, region, allow_http)?;
     let random = u128::from(random.0) << 64 | u128::from(random.1);
-    let probe = py.detach(|| probed(&settings, random));
+    let probe = py.detach(|| run_probe(&Transport::start(&settings)?, random));
     let probe = probe.map_err(PyValueError::new_err)?;
     let checks = probe.checks().iter().map(|check| {
         let (outcome, why) = match &check.outcome {
@@ -64,24 +72,95 @@ pub(crate) fn probe_bucket(
     Ok((checks, verdict, why))
 }
 
-fn probed(settings: &Settings, random: u128) -> Result<Probe, String> {
-    let transport = Transport::start(settings)?;
-    let mut probe = Probe::new(random);
-    while !probe.is_ended() {
-        let calls = probe.calls();
-        if calls.is_empty() {
-            return Err("the thread that sends requests to the bucket has ended".into());
-        }
-        let (answered, answers) = mpsc::channel();
-        for call in calls {
-            let answered = answered.clone();
-            // who probes waits for all answers
-            transport.send(call, move |id, answer| drop(answered.send((id, answer))));
-        }
-        drop(answered);
-        for (id, answer) in answers {
-            probe.answer(id, answer);
-        }
+/// Return what a bucket holds. `ValueError`: wrong settings; `OSError`: it cannot be read, or holds no copy.
+#[pyfunction]
+pub(crate) fn inspect_bucket(
+    py: Python<'_>,
+    url: &str,
+    endpoint: Option<String>,
+    region: Option<String>,
+    allow_http: bool,
+    since_ms: i64,
+) -> PyResult<Inspected> {
+    let settings = settings(url, endpoint, region, allow_http)?;
+    let mut transport = Transport::start(&settings).map_err(PyValueError::new_err)?;
+    let found = py.detach(|| inspect(&mut transport, since_ms));
+    let found = found.map_err(|why| PyOSError::new_err(format!("{}: {why}", transport.url())))?;
+    let amounts = found.amounts.into_iter();
+    Ok((
+        found.cluster_id,
+        found.newest,
+        found.oldest_ms,
+        amounts
+            .map(|(kind, amount)| (kind, amount.objects, amount.bytes))
+            .collect(),
+        found.recent,
+    ))
+}
+
+/// Cluster id, place and time of the newest object, bytes that were read.
+type Made = (String, u64, i64, u64);
+
+/// Make a store from the copy in a bucket. Returns what was made, or None, whether the bucket lacks or damages it, and why.
+/// `ValueError`: wrong settings.
+#[pyfunction]
+#[pyo3(signature = (url, path, progress, *, endpoint, region, allow_http, at_ms = None, place = None))]
+#[allow(clippy::needless_pass_by_value, clippy::too_many_arguments)]
+pub(crate) fn restore_bucket(
+    py: Python<'_>,
+    url: &str,
+    path: PathBuf,
+    progress: Py<PyAny>,
+    endpoint: Option<String>,
+    region: Option<String>,
+    allow_http: bool,
+    at_ms: Option<i64>,
+    place: Option<u64>,
+) -> PyResult<(Option<Made>, bool, String)> {
+    let settings = settings(url, endpoint, region, allow_http)?;
+    let mut transport = Transport::start(&settings).map_err(PyValueError::new_err)?;
+    let moment = match (at_ms, place) {
+        (Some(ms), _) => Moment::At(ms),
+        (None, Some(place)) => Moment::Place(place),
+        (None, None) => Moment::Latest,
+    };
+    let mut interrupted = None;
+    let made = py.detach(|| {
+        let mut tell = |read: &Restoring| {
+            Python::attach(|py| {
+                if interrupted.is_none() {
+                    interrupted = progress.call1(py, (read.bytes, 0)).err();
+                }
+            });
+        };
+        restore(&mut transport, &path, moment, &mut tell)
+    });
+    if let Some(error) = interrupted {
+        return Err(error);
     }
-    Ok(probe)
+    Ok(match made {
+        Ok(made) => {
+            let made = (made.cluster_id, made.place, made.ms, made.read.bytes);
+            (Some(made), false, String::new())
+        }
+        Err(error) => {
+            let is_damaged = matches!(error, BucketError::Damaged(_) | BucketError::Nothing(_));
+            (None, is_damaged, format!("{}: {error}", transport.url()))
+        }
+    })
+}
+
+/// Return how a bucket is reached; raise `ValueError` for a URL that names none.
+pub(crate) fn settings(
+    url: &str,
+    endpoint: Option<String>,
+    region: Option<String>,
+    allow_http: bool,
+) -> PyResult<Settings> {
+    Ok(Settings {
+        place: Place::parse(url).map_err(PyValueError::new_err)?,
+        endpoint,
+        region,
+        allow_http,
+    })
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use sharecore_records::Compression;
+use sharecore_records::{Codec, Compression};
 
 #[pyfunction]
 #[pyo3(signature = (data, compression, *, expanded_bytes_max))]
@@ -27,4 +27,11 @@ pub(crate) fn decompress<'py>(
 #[pyfunction]
 pub(crate) fn crc32c(data: &[u8]) -> u32 {
     ::crc32c::crc32c(data)
+}
+
+/// Return a codec by its number, at a level.
+pub(crate) fn codec((number, level): (i16, Option<i32>)) -> PyResult<Codec> {
+    let compression =
+        Compression::from_id(number).map_err(|fault| PyValueError::new_err(fault.to_string()))?;
+    Ok(Codec { compression, level })
 }

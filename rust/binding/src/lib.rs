@@ -18,6 +18,7 @@ mod combine;
 mod completion;
 mod compression;
 mod convert;
+mod copying;
 mod dispatch;
 mod drained;
 mod error;
@@ -105,7 +106,7 @@ mod _core {
     #[pymodule_export]
     use crate::bounds::PyGroupBounds;
     #[pymodule_export]
-    use crate::bucket::{bucket_url, probe_bucket, reaches_s3};
+    use crate::bucket::{bucket_url, inspect_bucket, probe_bucket, reaches_s3, restore_bucket};
     #[pymodule_export]
     use crate::budget::PyMemoryBudget;
     #[pymodule_export]
@@ -120,6 +121,8 @@ mod _core {
     use crate::combine::combine;
     #[pymodule_export]
     use crate::compression::{crc32c, decompress};
+    #[pymodule_export]
+    use crate::copying::{PyBucketCopy, PyBucketStatus};
     #[pymodule_export]
     use crate::dispatch::PyDispatch;
     #[pymodule_export]

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
-use sharecore_records::{Codec, Compression};
 use sharecore_store::{
     Change, Durability, FaultPoint, LogConfig, Options, Refusal, Store, StoreError, TimestampType,
 };
 
+use crate::compression::codec;
+use crate::copying::{PyBucketCopy, PyBucketStatus};
 use crate::drained::{Drained, Offsets, as_tuple, told};
 use crate::error::kafka_error;
 use crate::scan::decoded;
@@ -54,7 +55,7 @@ pub(crate) struct PyStore(pub(crate) Store);
 #[pymethods]
 impl PyStore {
     #[new]
-    #[pyo3(signature = (path, *, durability = "fsync", segment_bytes = 67_108_864, cache_bytes = 16_777_216, staging_bytes = 33_554_432, producer_bytes = 536_870_912, read_threads = 4))]
+    #[pyo3(signature = (path, *, durability = "fsync", segment_bytes = 67_108_864, cache_bytes = 16_777_216, staging_bytes = 33_554_432, producer_bytes = 536_870_912, read_threads = 4, bucket = None))]
     #[allow(clippy::needless_pass_by_value, clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -65,15 +66,25 @@ impl PyStore {
         staging_bytes: usize,
         producer_bytes: usize,
         read_threads: usize,
+        bucket: Option<&Bound<'_, PyBucketCopy>>,
     ) -> PyResult<Self> {
-        let options = Options {
+        let mut options = Options {
             producer_bytes,
             read_threads,
             ..options(durability, segment_bytes, cache_bytes, staging_bytes)?
         };
-        py.detach(|| Store::open(&path, &options))
-            .map(Self)
-            .map_err(|error| failed(&error))
+        let carrier = bucket
+            .map(|copy| copy.get().take(&mut options))
+            .transpose()?;
+        let store = py.detach(|| Store::open(&path, &options));
+        let store = store.map_err(|error| failed(&error))?;
+        carrier.map_or(Ok(()), |carrier| carrier.start(&store))?;
+        Ok(Self(store))
+    }
+
+    /// How the copy in a bucket stands; None without one.
+    fn bucket_status(&self) -> Option<PyBucketStatus> {
+        self.0.bucket_status().map(Into::into)
     }
 
     #[staticmethod]
@@ -485,11 +496,4 @@ fn appended(
     let a = result.map_err(|refusal| refused(py, &refusal))?;
     let (base, last, time) = (a.base_offset, a.last_offset, a.append_time_ms);
     Ok((base, last, time, a.start_offset, a.sequence))
-}
-
-/// A compression by its number, and its level.
-fn codec((number, level): (i16, Option<i32>)) -> PyResult<Codec> {
-    let compression =
-        Compression::from_id(number).map_err(|fault| PyValueError::new_err(fault.to_string()))?;
-    Ok(Codec { compression, level })
 }

@@ -12,6 +12,7 @@ mod call;
 mod checkpoint;
 mod claim;
 mod fields;
+pub mod inspect;
 mod memory;
 #[cfg(feature = "mistakes")]
 pub mod mistakes;
@@ -29,7 +30,7 @@ pub use call::{Answer, Body, Bucket, Call, What};
 pub use checkpoint::{Checkpoint, Folded, Manifest, Segment, home, kept, may_be_swept, read_home};
 pub use claim::{Claimant, Claimed, Claiming};
 pub use memory::MemoryBucket;
-pub use object::{Claim, Frames, HEADER, Header, Kind, Object, Writer, read};
+pub use object::{Claim, Frames, HEADER, Header, Kind, Object, Writer, read, read_header};
 pub use retry::Retried;
 pub use shipper::{Fenced, Shipped, Shipper};
 pub use walk::{Step, Walk};

@@ -138,6 +138,14 @@ pub fn read(bytes: &[u8]) -> Result<Object<'_>, &'static str> {
     })
 }
 
+/// Read the header of a journal object, without its body; the error says what is wrong with it.
+pub fn read_header(head: &[u8]) -> Result<Header, &'static str> {
+    let mut fields =
+        Fields::checked(head, MAGIC).ok_or("has a header that does not match its checksum")?;
+    let (header, _, _) = header(&mut fields).ok_or("has a header that cannot be read")?;
+    Ok(header)
+}
+
 fn header(fields: &mut Fields<'_>) -> Option<(Header, u64, u32)> {
     let [kind, 0, 0, 0] = fields.array::<4>()? else {
         return None;

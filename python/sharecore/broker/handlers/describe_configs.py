@@ -6,11 +6,13 @@ from typing import Any
 
 from sharecore.broker.config_report import (
     CLUSTER_WIDE,
+    COPY_TROUBLE,
     DAMAGE,
     Entry,
     broker_entries,
     client_metrics_entries,
     cluster_entries,
+    copy_entries,
     damage_entries,
     group_entries,
     held_back_entry,
@@ -100,6 +102,10 @@ def _describe(
             entries += yield from _of_partitions(context, resource)
         if resource.resource_type == ResourceType.BROKER and DAMAGE in (resource.configuration_keys or ()):
             entries += damage_entries(context.broker) if resource.resource_name else []
+        if resource.resource_type == ResourceType.BROKER and COPY_TROUBLE in (
+            resource.configuration_keys or ()
+        ):
+            entries += copy_entries(context.broker) if resource.resource_name else []
     except KafkaError as error:
         return answer | {"error_code": error.code, "error_message": error.message}
     wanted = set(resource.configuration_keys or ())

@@ -29,15 +29,25 @@ pub(super) fn failure(error: &Error, refusal: Option<&Refusal>, action: &str) ->
     }
 }
 
+/// Where a machine with a role is given credentials.
+const METADATA: &str = "169.254.169.254";
+
 fn reason(error: &Error, refusal: Option<&Refusal>) -> String {
     let Some(refusal) = refusal else {
-        return without_answer(error);
+        return innermost(error);
     };
     let Refusal {
+        server,
         status,
         code,
         message,
     } = refusal;
+    if server == METADATA {
+        return "no credentials. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run on a machine with a role".into();
+    }
+    if *status == 0 {
+        return format!("{server}: {}", innermost(error));
+    }
     let said = match (code.is_empty(), message.is_empty()) {
         (true, _) => String::new(),
         (false, true) => format!(" {code}"),
@@ -60,13 +70,4 @@ fn reason(error: &Error, refusal: Option<&Refusal>) -> String {
         _ => "",
     };
     format!("{status}{said}{advice}")
-}
-
-/// Describe a request that got no response, or none that could be read.
-fn without_answer(error: &Error) -> String {
-    let text = innermost(error);
-    if text.contains("169.254.169.254") || format!("{error:?}").contains("169.254.169.254") {
-        return "no credentials. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run on a machine with a role".into();
-    }
-    text
 }

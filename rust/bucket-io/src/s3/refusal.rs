@@ -13,9 +13,12 @@ use object_store::client::{
 const BODY_BYTES_MAX: usize = 16 << 10;
 const MESSAGE_CHARS_MAX: usize = 200;
 
-/// The last response of a request that was no success.
+/// The last response of a request that was no success, or where none came from.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Refusal {
+    /// Host and port of the server that was asked.
+    pub(super) server: String,
+    /// 0: there was no response.
     pub(super) status: u16,
     /// Such as `NoSuchKey`; empty without an error document.
     pub(super) code: String,
@@ -49,7 +52,21 @@ impl std::fmt::Debug for Noting {
 #[async_trait]
 impl HttpService for Noting {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
-        let response = self.0.execute(request).await?;
+        let server = request
+            .uri()
+            .authority()
+            .map_or("", |a| a.as_str())
+            .to_owned();
+        let response = match self.0.execute(request).await {
+            Ok(response) => response,
+            Err(error) => {
+                note(Refusal {
+                    server,
+                    ..Refusal::default()
+                });
+                return Err(error);
+            }
+        };
         let status = response.status();
         if status.is_success() {
             return Ok(response);
@@ -67,14 +84,19 @@ impl HttpService for Noting {
             }
         }
         let text = String::from_utf8_lossy(&bytes);
-        let refusal = Refusal {
+        note(Refusal {
+            server,
             status: status.as_u16(),
             code: element(&text, "Code"),
             message: element(&text, "Message"),
-        };
-        let _ = REFUSAL.try_with(|seen| *seen.borrow_mut() = Some(refusal));
+        });
         Ok(HttpResponse::from_parts(parts, bytes.into()))
     }
+}
+
+/// Outside of a request there is nobody to tell.
+fn note(refusal: Refusal) {
+    let _ = REFUSAL.try_with(|seen| *seen.borrow_mut() = Some(refusal));
 }
 
 /// Return the text of the first element of a name, in one line of printable characters.

@@ -14,6 +14,7 @@ mod own;
 mod restore;
 mod shared;
 mod sweep;
+mod waiting;
 mod worker;
 
 pub use line::BucketLine;

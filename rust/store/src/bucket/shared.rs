@@ -7,6 +7,7 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
+    time::Instant,
 };
 
 use sharecore_bucket::Writer;
@@ -164,6 +165,8 @@ struct Inner {
     /// Held files were given up: the journal in the bucket cannot go on.
     is_broken: bool,
     status: BackupStatus,
+    /// When the worker last told it.
+    reported: Option<Instant>,
 }
 
 /// See the module.
@@ -332,13 +335,21 @@ impl Backup {
     }
 
     pub(super) fn update(&self, change: impl FnOnce(&mut BackupStatus)) {
-        change(&mut self.lock().status);
+        let mut inner = self.lock();
+        change(&mut inner.status);
+        inner.reported = Some(Instant::now());
     }
 
     pub(crate) fn status(&self) -> BackupStatus {
         let requests = self.line.requests();
         let inner = self.lock();
+        let behind_bytes = inner.status.behind_bytes + inner.unseen_bytes;
+        // the worker may have slept since
+        let since = inner.reported.filter(|_| behind_bytes > 0);
+        let asleep_ms = since.map_or(0, |at| at.elapsed().as_millis() as u64);
         BackupStatus {
+            behind_bytes,
+            behind_ms: inner.status.behind_ms + asleep_ms,
             committed: inner.tail.frame,
             surplus_bytes: inner.held_bytes,
             creates: requests.creates,

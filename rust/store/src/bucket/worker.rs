@@ -13,6 +13,7 @@ use super::{
     frames::{self, Cursor, following},
     keeper::Keeper,
     shared::{Backup, BackupState},
+    waiting::Waiting,
 };
 use crate::{
     error::StoreError,
@@ -84,6 +85,7 @@ pub(crate) struct Worker {
     /// No look at the local disk before this.
     paused_until_ms: u64,
     error: Option<String>,
+    waiting: Waiting,
 }
 
 impl Worker {
@@ -93,6 +95,7 @@ impl Worker {
             id: 0,
             paused_until_ms: 0,
             error: None,
+            waiting: Waiting::default(),
         }
     }
 
@@ -203,12 +206,21 @@ impl Worker {
         Ok(())
     }
 
-    fn report(&self, backup: &Backup, now_ms: u64) {
+    fn report(&mut self, backup: &Backup, now_ms: u64) {
+        let confirmed = match &self.mode {
+            Mode::Leading(lead) => lead.frame,
+            // it is not known what the bucket has
+            Mode::Attaching(_) | Mode::Stopped => 0,
+        };
+        self.waiting.note(backup.tail().frame, confirmed, now_ms);
+        let since = self.waiting.since_ms();
+        let behind_ms = since.map_or(0, |since| now_ms.saturating_sub(since));
         let error = self.error.as_deref();
         match &self.mode {
             Mode::Stopped => {}
             Mode::Attaching(attach) => backup.update(|status| {
                 status.state = BackupState::Attaching;
+                status.behind_ms = behind_ms;
                 status.error = error.or(attach.error()).map(String::from);
             }),
             Mode::Leading(lead) => backup.update(|status| {
@@ -219,8 +231,7 @@ impl Worker {
                 status.place = lead.shipper.answered();
                 status.frame = lead.frame;
                 status.behind_bytes = lead.uncut + lead.under_way;
-                let since = lead.shipper.since_ms().or(lead.since_ms);
-                status.behind_ms = since.map_or(0, |since| now_ms.saturating_sub(since));
+                status.behind_ms = behind_ms;
                 status.proof_ms = lead.proof_ms.map(|at| now_ms.saturating_sub(at));
                 status.segments_waiting = lead.keeper.waiting() as u64;
             }),

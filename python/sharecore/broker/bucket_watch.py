@@ -1,0 +1,114 @@
+"""The copy in a bucket, as a person is told of it: the log, the metrics, `doctor`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from sharecore.plural import counted
+from sharecore.waiting import Periodic
+
+if TYPE_CHECKING:
+    from sharecore._core import BucketStatus
+    from sharecore.metrics.exposition import Sheet
+
+logger = logging.getLogger("sharecore.broker")
+
+_INTERVAL_MS = 1000
+_LATE_MS = 60_000
+"""A copy that is further behind is worth a word to who looks."""
+STATES = ("attaching", "leading", "fenced", "refused")
+_STOPPED = ("fenced", "refused")
+
+
+class BucketWatch:
+    """Logs once when the bucket cannot be reached, once when it can again, and when the copy has ended.
+
+    Args:
+        url: the bucket.
+        status: how the copy stands.
+    """
+
+    def __init__(self, url: str, status: Callable[[], BucketStatus]) -> None:
+        self.url = url
+        self._status = status
+        self._rounds = Periodic(self._round, lambda: _INTERVAL_MS, "the look at the copy in the bucket")
+        self._state = ""
+        self._failing = False
+
+    def start(self) -> None:
+        """Start to look, once a second."""
+        self._rounds.start()
+
+    def stop(self) -> None:
+        """Stop looking."""
+        self._rounds.stop()
+
+    async def _round(self) -> None:
+        self.look()
+
+    def look(self) -> None:
+        """Log what has changed since the last look."""
+        status = self._status()
+        if status.error and not self._failing:
+            logger.warning(
+                "%s does not take the copy: %s. The broker serves on; what is not copied is lost with its "
+                "disk",
+                self.url,
+                status.error,
+            )
+            self._failing = True
+        elif self._failing and not status.error:
+            logger.warning("%s takes the copy again, %s behind", self.url, _amount(status))
+            self._failing = False
+        if status.state != self._state:
+            if status.state in _STOPPED:
+                logger.error("nothing more is copied to %s: %s", self.url, status.stopped)
+            elif status.state == "leading":
+                logger.info("a copy of everything goes to %s (epoch %d)", self.url, status.epoch)
+            self._state = status.state
+
+    def trouble(self) -> str:
+        """Return how far behind the copy is, and why; empty if it is as near as it should be."""
+        status = self._status()
+        if status.state in _STOPPED:
+            return f"nothing is copied to {self.url}: {status.stopped}"
+        if status.error or status.behind_ms > _LATE_MS:
+            why = status.error or "more is written than the bucket takes"
+            return f"the copy in {self.url} is {_amount(status)} behind: {why}"
+        return ""
+
+    def report(self, sheet: Sheet) -> None:
+        """Put the figures of the copy among the metrics."""
+        # loaded where metrics are asked for
+        from sharecore.metrics import bucket_families as f
+
+        status = self._status()
+        for state in STATES:
+            sheet.add(f.BUCKET_STATE, int(status.state == state), state)
+        for family, value in (
+            (f.BUCKET_BEHIND_TIME, status.behind_ms / 1000),
+            (f.BUCKET_BEHIND, status.behind_bytes),
+            (f.BUCKET_EPOCH, status.epoch),
+            (f.BUCKET_PLACE, status.place),
+            (f.BUCKET_SEGMENTS_WAITING, status.segments_waiting),
+            (f.BUCKET_SURPLUS, status.surplus_bytes),
+            (f.BUCKET_OBJECTS, status.objects),
+            (f.BUCKET_COPIED, status.bytes),
+            (f.BUCKET_SENT, status.sent_bytes),
+            (f.BUCKET_FAILURES, status.failed),
+        ):
+            sheet.add(family, value)
+        for request, count in (
+            ("create", status.creates),
+            ("get", status.gets),
+            ("list", status.lists),
+            ("delete", status.deletes),
+        ):
+            sheet.add(f.BUCKET_REQUESTS, count, request)
+
+
+def _amount(status: BucketStatus) -> str:
+    seconds = status.behind_ms // 1000
+    return f"{counted(seconds, 'second')} and {status.behind_bytes / 1e6:.1f} MB"

@@ -1,0 +1,42 @@
+"""Metrics of the copy in a bucket (docs/bucket.md)."""
+
+from __future__ import annotations
+
+from sharecore.metrics.family import Family, counter, gauge
+
+BUCKET_STATE = gauge(
+    "sharecore_bucket_state",
+    "1 for what the copy is doing: attaching (it reads the bucket), leading (it copies), fenced (another "
+    "broker has the prefix), refused (the bucket holds something else).",
+    "state",
+)
+BUCKET_BEHIND_TIME = gauge(
+    "sharecore_bucket_behind_seconds",
+    "How long the oldest write that is not known to be in the bucket has waited; 0 without one.",
+)
+BUCKET_BEHIND = gauge("sharecore_bucket_behind_bytes", "Bytes that are not known to be in the bucket.")
+BUCKET_EPOCH = gauge(
+    "sharecore_bucket_epoch", "Epoch in which this broker writes the copy; 0 before it does."
+)
+BUCKET_PLACE = gauge("sharecore_bucket_place", "Place of the next object of the journal in the bucket.")
+BUCKET_SEGMENTS_WAITING = gauge(
+    "sharecore_bucket_segments_waiting", "Sealed segments that are not in the bucket yet."
+)
+BUCKET_SURPLUS = gauge(
+    "sharecore_bucket_surplus_bytes",
+    "Bytes of files that are kept only until the bucket has them (`sharecore.bucket.surplus.bytes` bounds "
+    "them).",
+)
+BUCKET_OBJECTS = counter("sharecore_bucket_objects", "Objects of the journal that were copied.")
+BUCKET_COPIED = counter("sharecore_bucket_copied_bytes", "Bytes of these objects.")
+BUCKET_SENT = counter(
+    "sharecore_bucket_sent_bytes", "Bytes of all objects that were sent, segments and attempts included."
+)
+BUCKET_REQUESTS = counter(
+    "sharecore_bucket_requests", "Requests to the bucket, each attempt counted.", "request"
+)
+BUCKET_FAILURES = counter(
+    "sharecore_bucket_request_failures", "Requests to the bucket that got no definite answer."
+)
+
+BUCKET = tuple(each for each in list(globals().values()) if isinstance(each, Family))

@@ -1,0 +1,176 @@
+//! What a bucket holds, for people: found by one list and a few small reads, also while a broker writes it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::call::{Answer, Bucket, What};
+use crate::checkpoint::{Checkpoint, read_home};
+use crate::names;
+use crate::object::{HEADER, Header, read_header};
+
+/// So many of the last journal objects are looked at for the newest that counts: a fenced writer may have left some
+/// behind the claim that fenced it.
+const LAST: usize = 64;
+const ATTEMPTS: usize = 3;
+
+/// Objects of one kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Amount {
+    /// How many.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// What a bucket holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inspection {
+    /// Whose copy it is.
+    pub cluster_id: String,
+    /// The newest object of the journal: epoch of its writer, place, and ms since 1970; None for an empty journal.
+    pub newest: Option<(u32, u64, i64)>,
+    /// When the oldest state was made that a restore to a time can give, in ms since 1970; None for an empty
+    /// journal.
+    pub oldest_ms: Option<i64>,
+    /// By the first part of the names, such as `journal`, what there is.
+    pub amounts: BTreeMap<String, Amount>,
+    /// Journal objects that were made since `since_ms`.
+    pub recent: u64,
+}
+
+impl Inspection {
+    /// All objects together.
+    pub fn total(&self) -> Amount {
+        let add = |sum: Amount, each: &Amount| Amount {
+            objects: sum.objects + each.objects,
+            bytes: sum.bytes + each.bytes,
+        };
+        self.amounts.values().fold(Amount::default(), add)
+    }
+}
+
+/// Find out what a bucket holds, and how many objects of its journal were made since a time. An error is a sentence.
+pub fn inspect(bucket: &mut impl Bucket, since_ms: i64) -> Result<Inspection, String> {
+    let home = get(bucket, names::FORMAT, None)?.ok_or("there is no copy: no object `format`")?;
+    let cluster_id =
+        read_home(&home).ok_or("the object `format` is of a newer release, or not sharecore's")?;
+    let mut amounts: BTreeMap<String, Amount> = BTreeMap::new();
+    let (mut places, mut checkpoints) = (Vec::new(), Vec::new());
+    for (name, bytes) in list(bucket)? {
+        let kind = name.split('/').next().unwrap_or_default();
+        let amount = amounts.entry(kind.to_owned()).or_default();
+        amount.objects += 1;
+        amount.bytes += bytes;
+        places.extend(names::parse_journal(&name));
+        checkpoints.extend(names::parse_checkpoint(&name));
+    }
+    let mut newest = None;
+    for place in places.iter().rev().take(LAST) {
+        if let Some(header) = header(bucket, *place)? {
+            let found = (header.epoch, *place, header.ms);
+            newest = newest.max(Some(found));
+        }
+    }
+    let mut recent = made_since(bucket, &places, since_ms)?;
+    // those that were folded into checkpoints are deleted, but listed there
+    for (place, epoch) in checkpoints.iter().rev().take(LAST) {
+        let bytes = get(bucket, &names::checkpoint(*place, *epoch), None)?;
+        let Some(checkpoint) = bytes.and_then(|bytes| Checkpoint::decode(&bytes)) else {
+            continue;
+        };
+        let folded = checkpoint.folded.iter();
+        let late = folded.filter(|folded| folded.ms >= since_ms);
+        recent.extend(late.map(|folded| folded.place));
+        if checkpoint.ms < since_ms {
+            break;
+        }
+    }
+    let oldest_ms = match checkpoints.first() {
+        // all is in the journal
+        None => match places.first() {
+            None => None,
+            Some(first) => header(bucket, *first)?.map(|header| header.ms),
+        },
+        Some((place, epoch)) => get(bucket, &names::checkpoint(*place, *epoch), None)?
+            .and_then(|bytes| Checkpoint::decode(&bytes))
+            .map(|checkpoint| checkpoint.ms),
+    };
+    Ok(Inspection {
+        cluster_id,
+        newest,
+        oldest_ms,
+        recent: recent.len() as u64,
+        amounts,
+    })
+}
+
+/// Return the places since a time: their times grow with their places, but for claims that stay, so halves are taken.
+fn made_since(
+    bucket: &mut impl Bucket,
+    places: &[u64],
+    since_ms: i64,
+) -> Result<BTreeSet<u64>, String> {
+    let (mut from, mut to) = (0, places.len());
+    while from < to {
+        let middle = from.midpoint(to);
+        // one that was deleted meanwhile is an old one
+        let is_old = header(bucket, places[middle])?.is_none_or(|header| header.ms < since_ms);
+        if is_old {
+            from = middle + 1;
+        } else {
+            to = middle;
+        }
+    }
+    Ok(places[from..].iter().copied().collect())
+}
+
+fn header(bucket: &mut impl Bucket, place: u64) -> Result<Option<Header>, String> {
+    let name = names::journal(place);
+    let head = get(bucket, &name, Some(HEADER as u64))?;
+    head.map(|head| read_header(&head).map_err(|what| format!("{name} {what}")))
+        .transpose()
+}
+
+fn list(bucket: &mut impl Bucket) -> Result<Vec<(String, u64)>, String> {
+    let (mut names, mut after) = (Vec::new(), None);
+    loop {
+        let page = ask(bucket, &|| What::List {
+            prefix: String::new(),
+            after: after.clone(),
+        })?;
+        let Answer::Names(page) = page else {
+            return Err("a list was answered with something else than names".into());
+        };
+        let Some((last, _)) = page.last() else {
+            return Ok(names);
+        };
+        after = Some(last.clone());
+        names.extend(page);
+    }
+}
+
+fn get(
+    bucket: &mut impl Bucket,
+    name: &str,
+    first: Option<u64>,
+) -> Result<Option<Vec<u8>>, String> {
+    let answer = ask(bucket, &|| What::Get {
+        name: name.to_owned(),
+        range: first.map(|bytes| 0..bytes),
+    })?;
+    match answer {
+        Answer::Bytes(bytes) => Ok(Some(bytes)),
+        Answer::Absent => Ok(None),
+        other => Err(format!("{name} was answered with {other:?}")),
+    }
+}
+
+fn ask(bucket: &mut impl Bucket, what: &dyn Fn() -> What) -> Result<Answer, String> {
+    let mut attempts = 0;
+    loop {
+        match bucket.ask(what()) {
+            Answer::Unknown(why) if attempts + 1 == ATTEMPTS => return Err(why),
+            Answer::Unknown(_) => attempts += 1,
+            answer => return Ok(answer),
+        }
+    }
+}
