@@ -12,9 +12,9 @@ tier-oldest: .venv/.installed .venv-test/.installed jars $(OLDEST_JARS)/.done ##
 torture: .venv/.installed .venv-test/.installed ## kill the broker KILLS times (100) under load, fail its writes FAULTS times (100), audit what it answered
 	SEED=$${SEED:-$$RANDOM} KILLS=$${KILLS:-100} FAULTS=$${FAULTS:-100} $(PYTEST) -s -m "long or not long" tests/interop/test_crash.py
 
-bucket: .venv-bucket/.installed build/go/versitygw ## buckets: a server that is wrong in one way at a time, versitygw and moto (takes Go)
+bucket: .venv-bucket/.installed build/go/versitygw ## buckets: a server that is wrong in one way at a time; versitygw, and a broker that is lost LOSSES times (3) with its disk (takes Go)
 	VERSITYGW=$(CURDIR)/build/go/versitygw SHARECORE=$(CURDIR)/.venv-bucket/bin/sharecore \
-		.venv-bucket/bin/python -m pytest $(ARGS) tests/bucket
+		.venv-bucket/bin/python -m pytest -s $(ARGS) tests/bucket
 
 verify: .venv/.installed .venv-test/.installed jars $(WIRE_JARS)/.done ## sharecore verify on our broker, Apache Kafka 4.3.1 and 4.4.0 and a tier node, broken meanwhile: MINUTES (30) in all, SEED=, ARGS="--setup tier --each 5"
 	$(BIN)/python -m tests.verify --minutes $${MINUTES:-30} $(if $(SEED),--seed $(SEED)) $(ARGS)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from tests.bucket.ledger import GROUP, Ledger
-from tests.bucket.servers import SERVERS, credentials, free_port, server
+from tests.bucket.versitygw import credentials, free_port, versitygw
 from tests.harness.broker import QUICK_GROUPS, SHARECORE, Broker
 from tests.harness.clients import configure_group, create_topic
 from tests.harness.s3 import BUCKET
@@ -28,9 +28,9 @@ URL = f"s3://{BUCKET}/queue"
 TOPIC = "jobs"
 
 
-@pytest.fixture(params=SERVERS)
-def endpoint(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    with server(request.param, tmp_path / "server") as endpoint:
+@pytest.fixture
+def endpoint(tmp_path: Path) -> Iterator[str]:
+    with versitygw(tmp_path / "server") as endpoint:
         yield endpoint
 
 
