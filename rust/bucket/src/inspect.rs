@@ -92,7 +92,7 @@ pub fn inspect(bucket: &mut impl Bucket, since_ms: i64) -> Result<Inspection, St
         },
         Some((place, epoch)) => get(bucket, &names::checkpoint(*place, *epoch), None)?
             .and_then(|bytes| Checkpoint::decode(&bytes))
-            .map(|checkpoint| checkpoint.ms),
+            .map(|checkpoint| checkpoint.usable_ms),
     };
     Ok(Inspection {
         cluster_id,

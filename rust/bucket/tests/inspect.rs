@@ -53,6 +53,8 @@ fn filled() -> MemoryBucket {
         frame: 5,
         before: 0,
         ms: 9_500,
+        usable_from: 9,
+        usable_ms: 9_500,
         claims: vec![],
         segments: vec![],
         between: vec![],
