@@ -25,6 +25,8 @@ _WITHIN_S = 90.0
 _SETTLING_S = 50.0
 _WAKE_S, _WAKE_LOCK_S = 2.0, 6.0
 _OLD_S = 90.0
+_BACKOFF_S = 6.0
+"""The longest back-off that is drawn."""
 _DRAINED = ("first", "second")
 
 
@@ -193,7 +195,9 @@ async def _fetch(wire: Wire, topic: str, index: int, at: int) -> Any:
 async def _drain(world: World, wire: Wire, group: str) -> None:
     """One member accepts all there is, until nothing lags."""
     member = Member(world, f"drain-{group}", group, list(world.topics))
-    until = world.loop.now + _WITHIN_S
+    until, got_at = world.loop.now + _WITHIN_S, world.loop.now
+    # a lag may be of offsets that hold no records, or of records that wait
+    idle_s = _BACKOFF_S if group in world.queue_settings else 0.0
     lags: dict[str, int] = {}
     while world.loop.now < until and not world.story.violations:
         await member.beat()
@@ -205,6 +209,9 @@ async def _drain(world: World, wire: Wire, group: str) -> None:
             held = {place: [(a, b, ACCEPT) for a, b in sorted(runs)] for place, runs in member.held.items()}
             member.held.clear()
             await member.acknowledge(held)
+            got_at = world.loop.now
+            continue
+        if world.loop.now < got_at + idle_s:
             continue
         answer = await describe(wire, [group])
         # state that a leader has found to be lost is not told of until it is made anew
