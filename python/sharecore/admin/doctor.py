@@ -199,12 +199,17 @@ def _damage(storage: Storage, size: int) -> list[Finding]:
     """Damaged record batches: among all where there are few, else among those of the broker's own topics."""
     about = "data directory"
     reads_all = size <= _READ_BYTES_MAX
+    unread: dict[str, None] = {}
     for topic in storage.topics:
         if reads_all or topic.name.startswith("__"):
             for log in store_logs(topic):
-                storage.store.verify(log.log_id)
+                try:
+                    storage.store.verify(log.log_id)
+                except KafkaError as error:  # the index of a segment, in which several logs may lie
+                    unread[error.message] = None
     storage.drain()
-    found = [Finding(about, "bad", str(each), _REMEDY) for each in storage.damaged]
+    damage = [*unread, *map(str, storage.damaged)]
+    found = [Finding(about, "bad", each, _REMEDY) for each in damage]
     if not reads_all:
         text = f"{size / 1e9:.1f} GB of records were not read through"
         found.append(

@@ -35,6 +35,15 @@ pub(crate) struct Missing {
 pub(crate) struct Loaded {
     files: Vec<(u64, Arc<File>)>,
     indexes: Vec<(u64, Stored, Arc<Entries>)>,
+    /// Segments whose file or index cannot be read, and why.
+    unreadable: Vec<(u64, Refusal)>,
+}
+
+impl Loaded {
+    fn check(&self, segment: u64) -> Result<(), Refusal> {
+        let found = self.unreadable.iter().find(|(id, _)| *id == segment);
+        found.map_or(Ok(()), |(_, refusal)| Err(refusal.clone()))
+    }
 }
 
 impl From<Refusal> for Stop {
@@ -52,6 +61,7 @@ impl Missing {
 impl State {
     /// A segment's file.
     pub(crate) fn file(&mut self, segment: u64, loaded: &Loaded) -> Result<Arc<File>, Stop> {
+        loaded.check(segment)?;
         let own = loaded.files.iter().find(|(id, _)| *id == segment);
         let file = own.map(|(_, file)| Arc::clone(file));
         file.or_else(|| self.segments.opened(segment))
@@ -72,6 +82,7 @@ impl State {
         stored: Stored,
         loaded: &Loaded,
     ) -> Result<Arc<Entries>, Stop> {
+        loaded.check(segment)?;
         let mut own = loaded.indexes.iter();
         let own = own.find(|(id, at, _)| (*id, *at) == (segment, stored));
         if let Some((_, _, entries)) = own {
@@ -112,7 +123,11 @@ impl Shared {
                 Err(error)
                     if error.kind() == io::ErrorKind::NotFound
                         && !self.lock().segments.contains(missing.segment) => {}
-                Err(error) => return Err(missing.refused(&error)),
+                // `work` may be of use without it
+                Err(error) => {
+                    let unreadable = (missing.segment, missing.refused(&error));
+                    loaded.unreadable.push(unreadable);
+                }
             }
         }
     }

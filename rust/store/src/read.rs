@@ -173,8 +173,14 @@ impl State {
         let mut at = self.log(id)?.extents.partition_point(|e| e.last < offset);
         while let Some(extent) = self.log(id)?.extents.get(at) {
             let segment = extent.segment;
-            let entries = self.entries_of(id, at, loaded)?;
-            let file = self.file(segment, loaded)?;
+            let found = self
+                .entries_of(id, at, loaded)
+                .and_then(|entries| Ok((entries, self.file(segment, loaded)?)));
+            let (entries, file) = match found {
+                // what lies before is whole: who reads on from there is told
+                Err(Stop::Refused(_)) if !slice.batches.is_empty() => return Ok(false),
+                found => found?,
+            };
             let place = (segment, self.segments.kind(segment));
             for entry in entries.from(offset) {
                 if entry.base >= cached_from {

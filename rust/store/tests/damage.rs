@@ -172,6 +172,24 @@ fn an_index_block_that_is_damaged_fails_its_readers_only() {
 }
 
 #[test]
+fn what_lies_before_an_index_block_that_is_damaged_is_read() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let log = filled(dir.path(), &tiny(), 60);
+    let path = files(dir.path(), "journal").remove(1);
+    let mut bytes = fs::read(&path).expect("a file");
+    let at = bytes.len() - 32 - 52 - 3;
+    bytes[at] ^= 1;
+    fs::write(&path, &bytes).expect("written");
+    let store = open(dir.path(), &tiny());
+    let slice = store.read(log, 0, common::ALL).expect("the first segment");
+    let (_, last) = *slice.batches.last().expect("a batch");
+    let error = store
+        .read(log, last + 1, common::ALL)
+        .expect_err("a damaged index");
+    assert_eq!(error.code(), 56);
+}
+
+#[test]
 fn a_failed_write_or_sync_takes_everything_staged_back_and_later_writes_go_on() {
     for point in [FaultPoint::Write, FaultPoint::Sync] {
         let dir = tempfile::tempdir().expect("a directory");

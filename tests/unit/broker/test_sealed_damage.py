@@ -144,6 +144,25 @@ def test_damage_is_named_wherever_somebody_asks(directory: Path, caplog: pytest.
     assert [(str(each.part), each.first, each.last) for each in damage.lost] == [("t-0", DAMAGED, DAMAGED)]
 
 
+def test_damage_of_an_index_is_named_too(directory: Path) -> None:
+    file = sorted(directory.glob("*.journal"))[-2]  # sealed, with records of one partition
+    content = bytearray(file.read_bytes())
+    content[-(32 + 52 + 3)] ^= 1  # before the index's directory of one block, and the end of the file
+    file.write_bytes(content)
+    (found,) = [each for each in data_directory(directory) if each.level == "bad"]
+    assert found.what == f"{file}: an index block does not match its checksum"
+    assert "store salvage" in found.advice
+    damage = survey(directory, quiet)
+    assert {each.file for each in damage.problems} == {str(file)}
+    assert not damage.lost, "records are found without the index"
+    broker = RunningBroker(directory, SETTINGS).start()
+    before = headers_of(fetch(broker, 0).records)
+    assert [each["base_offset"] for each in before] == list(range(len(before)))
+    assert 0 < len(before) < BATCHES
+    assert fetch(broker, len(before)).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    broker.stop()
+
+
 def test_a_share_group_gets_what_is_whole(directory: Path) -> None:
     flip(directory, b"number %d." % DAMAGED)
     broker = RunningBroker(directory, SETTINGS).start()
