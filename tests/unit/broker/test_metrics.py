@@ -255,8 +255,8 @@ def test_every_sample_is_declared_and_every_declared_metric_is_there(
         for family in FAMILIES
     }
     assert {name: declared[name] for name in ours} == {name: kinds[name] for name in ours}
-    # a group is there once it had a letter to write, a client once it has pushed; slots are a tier's, copies in
-    # buckets have a test of their own, and records wait or expire where a group has settings for that
+    # a group is there once it had a letter to write, a client once it has pushed; slots are a tier's, copies
+    # in buckets have a test of their own, and records wait or expire where a group has settings for that
     later = {
         name
         for name in declared
