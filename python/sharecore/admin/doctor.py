@@ -205,7 +205,7 @@ def _damage(storage: Storage, size: int) -> list[Finding]:
             for log in store_logs(topic):
                 try:
                     storage.store.verify(log.log_id)
-                except KafkaError as error:  # the index of a segment, in which several logs may lie
+                except KafkaError as error:  # noqa: PERF203 - the index of a segment, in which several logs may lie
                     unread[error.message] = None
     storage.drain()
     damage = [*unread, *map(str, storage.damaged)]
