@@ -1,9 +1,5 @@
 ##@ the wheel, the environments, the C library
 
-# `PROFILE=dev` compiles much of it together with the crates' tests: quicker to have, slower to run
-PROFILE ?= release
-COMPILED := $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
-
 wheel: build/wheel ## build the wheel into dist/
 
 build/sources: FORCE
@@ -18,14 +14,14 @@ build/sources: FORCE
 build/wheel: $(SOURCES) build/sources | .venv/.created
 	@.ci/need cargo
 	rm -f dist/sharecore-*.whl
-	.venv/bin/maturin build --profile $(PROFILE) --locked --features testing --interpreter .venv/bin/python --out dist
+	.venv/bin/maturin build --release --locked --features testing --interpreter .venv/bin/python --out dist
 	@echo dist/sharecore-*.whl > $@
 
 # the wheel with S3 as a bucket, which takes twice as long to build: `make test` does without
 build/bucket/wheel: $(SOURCES) build/sources | .venv/.created
 	@.ci/need cargo
 	rm -rf $(@D) && mkdir -p $(@D)
-	.venv/bin/maturin build --profile $(PROFILE) --locked --features testing,bucket --interpreter .venv/bin/python --out $(@D)
+	.venv/bin/maturin build --release --locked --features testing,bucket --interpreter .venv/bin/python --out $(@D)
 	@echo $(@D)/sharecore-*.whl > $@
 
 .venv-bucket/.installed: build/bucket/wheel build/requirements.txt
@@ -73,11 +69,11 @@ capi: build/capi/.done ## build the C library and its header into build/capi/
 
 build/capi/.done: $(filter rust/capi/% rust/engine/%,$(SOURCES)) Cargo.toml Cargo.lock build/sources
 	@.ci/need cargo
-	cargo build -q --profile $(PROFILE) --locked -p sharecore-capi
+	cargo build -q --release --locked -p sharecore-capi
 	@# a new file: writing into one that a process has loaded would crash it
 	@rm -rf $(@D)/lib; mkdir -p $(@D)/include $(@D)/lib
 	cp rust/capi/include/sharecore.h $(@D)/include
-	for library in "$${CARGO_TARGET_DIR:-target}"/$(COMPILED)/libsharecore.{a,so,dylib}; do \
+	for library in "$${CARGO_TARGET_DIR:-target}"/release/libsharecore.{a,so,dylib}; do \
 		[ ! -e "$$library" ] || cp "$$library" $(@D)/lib; done
 	@touch $@
 

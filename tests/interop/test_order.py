@@ -27,7 +27,7 @@ def until(holds: Callable[[], bool], what: str) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("ordering", ["key", "partition"])
+@pytest.mark.parametrize("ordering", ["key", pytest.param("partition", marks=pytest.mark.long)])
 def test_stock_consumers_get_records_in_their_order_over_releases_and_a_killed_broker(
     new_broker: BrokerMaker, ordering: str
 ) -> None:

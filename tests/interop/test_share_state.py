@@ -153,6 +153,7 @@ OPERATIONS = {
 """What Apache's persister is asked to do, and what comes of it on Apache's coordinator."""
 
 
+@pytest.mark.long
 def test_apaches_persister_is_served(broker: Broker, topic: str, group: str) -> None:
     create_topic(broker.bootstrap, f"{topic}-of-three", 3)
     admin = AdminClient({"bootstrap.servers": broker.bootstrap, **QUIET})

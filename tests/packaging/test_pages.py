@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.docs.pictures import DIRECTORY, PICTURES, draw
 from tests.harness.broker import ROOT, SHARECORE, Broker
 from tests.harness.tier import VERSIONS
@@ -29,6 +30,7 @@ def test_commands_of_operations(tmp_path: Path) -> None:
     follow("docs/operations.md", Shell(tmp_path), 11)
 
 
+@pytest.mark.long
 def test_from_a_cluster_to_a_tier_in_five_commands(tmp_path: Path) -> None:
     cluster = Broker(tmp_path / "cluster", "apache", libs=VERSIONS["3.9.1"])
     cluster.start()

@@ -41,6 +41,7 @@ def test_clients_wait_as_long(brokers: list[Guarded]) -> None:
     assert different == []
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120)
 def test_the_same_answers(brokers: list[Guarded]) -> None:
     count, different = compare(brokers, steps())

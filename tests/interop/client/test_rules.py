@@ -153,6 +153,7 @@ def poll(consumer: ShareConsumer) -> None:
     consumer.poll(timeout=0.001)
 
 
+@pytest.mark.long
 def test_ours_refuses_what_javas_refuses(broker: Broker, topic: str, group: str) -> None:
     produce(broker.bootstrap, topic, [b"", b"one", b"three"], **{"linger.ms": 500})
     groups = [[f"{group}-{kind}-{part}" for part in range(5)] for kind in ("java", "ours")]

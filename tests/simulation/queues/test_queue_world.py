@@ -15,7 +15,7 @@ QUICK = ["back-offs that a load forgets", "free keys that wake nobody", "members
 EVERYTHING = ",".join(("members", "idempotent", "kills", "clock jumps", "failing disk", *FEATURES))
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_promises_are_kept(seed: int, capsys: pytest.CaptureFixture[str]) -> None:
     assert one(Plan.drawn(seed, 2_000, EVERYTHING), print), capsys.readouterr().out
 

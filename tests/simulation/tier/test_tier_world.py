@@ -12,7 +12,7 @@ from tests.simulation.tier.world import simulate_tier
 QUICK = ["answers before the write"]
 
 
-@pytest.mark.parametrize(("seed", "faults"), [(2, "all"), (18, "")])
+@pytest.mark.parametrize(("seed", "faults"), [(2, "all"), pytest.param(18, "", marks=pytest.mark.long)])
 def test_promises_are_kept(seed: int, faults: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert one(TierPlan.drawn(seed, 6_000, faults), print), capsys.readouterr().out
 
