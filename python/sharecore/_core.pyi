@@ -21,7 +21,7 @@ __all__ = [
     "StoredLog", "Ticket", "Tickets", "Timeouts", "WaitingReasons", "WaitingShareFetch", "Write",
     "WrittenAnswer", "bench_trace", "bucket_url", "call_by_name", "combine", "combine_state_batches",
     "crc32c", "damaged_batches", "decode_columns", "decode_records", "decode_share_state", "decompress",
-    "encode_batch", "encode_records", "inspect_bucket", "monotonic_ms", "next_epoch", "now_ms",
+    "encode_batch", "encode_records", "inspect_bucket", "java_hash", "monotonic_ms", "next_epoch", "now_ms",
     "observe_partitions", "plant_bug", "probe_bucket", "reaches_s3", "read_request_header",
     "restore_bucket", "settle", "skip_tagged_fields", "survey_store", "use_one_heap", "whole_batches",
 ]  # fmt: skip
@@ -58,6 +58,9 @@ def combine(existing: Sequence[_Four], new: Sequence[_Four], start_offset: int) 
 
 def crc32c(data: bytes) -> int:
     """Return the checksum of bytes (Castagnoli)."""
+
+def java_hash(units: bytes, before: int) -> int:
+    """Return Java's hash, of 32 bits with a sign, of text in UTF-16BE after text whose hash is `before`."""
 
 def decompress(data: bytes, compression: int, *, expanded_bytes_max: int) -> bytes:
     """Bytes that were compressed, by Kafka's number of the compression type.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from sharecore import _core
+
 
 def java_string_hash(text: str, before: int = 0) -> int:
     """Java's `String.hashCode`: over UTF-16 code units, as a signed 32-bit number.
@@ -9,11 +11,7 @@ def java_string_hash(text: str, before: int = 0) -> int:
     Args:
         before: the hash of what stands in front of `text`.
     """
-    value = before
-    units = text.encode("utf-16-be", "surrogatepass")
-    for index in range(0, len(units), 2):
-        value = (31 * value + (units[index] << 8 | units[index + 1])) & 0xFFFFFFFF
-    return value - (1 << 32) if value >= 1 << 31 else value
+    return _core.java_hash(text.encode("utf-16-be", "surrogatepass"), before)
 
 
 def partition_for(text: str, partitions: int) -> int:

@@ -120,7 +120,7 @@ mod _core {
     #[pymodule_export]
     use crate::combine::combine;
     #[pymodule_export]
-    use crate::compression::{crc32c, decompress};
+    use crate::compression::{crc32c, decompress, java_hash};
     #[pymodule_export]
     use crate::copying::{PyBucketCopy, PyBucketStatus};
     #[pymodule_export]
