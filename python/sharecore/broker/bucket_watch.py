@@ -1,4 +1,4 @@
-"""The copy in a bucket, as a person is told of it: the log, the metrics, `doctor`."""
+"""Reports on the copy in a bucket: log lines, metrics, and what `doctor` says."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ use crate::{
     walk::Walk,
 };
 
-/// Who claims, and what it goes on with.
+/// The process that claims, and where its frames continue.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Claimant {
     /// This life of this process.

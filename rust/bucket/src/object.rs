@@ -44,7 +44,7 @@ pub struct Frames {
     pub segment: u64,
     /// See `segment`.
     pub at: u64,
-    /// Number of the first frame; of the next one where there is none.
+    /// Number of the first frame, or of the next frame if the object has none.
     pub first: u64,
     /// How many.
     pub count: u32,
