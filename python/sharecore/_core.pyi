@@ -2175,7 +2175,6 @@ class BucketCopy:
         allow_http: bool,
         cluster_id: str,
         node_id: int,
-        about: bytes,
         random: bytes,
         interval_ms: int,
         history_ms: int,
@@ -2192,7 +2191,6 @@ class BucketStatus:
         epoch: in which it writes; 0 before it does.
         place: all places of the journal below it are in the bucket.
         behind_ms: how long the oldest of `behind_bytes` has waited, which are not known to be in the bucket.
-        proof_ms: since an object of the journal was last known to be there.
         objects, bytes: of the journal, copied.
         surplus_bytes: of files that are kept only until the bucket has them.
         creates, gets, lists, deletes: requests, each attempt counted; `failed` got no definite answer.
@@ -2214,17 +2212,11 @@ class BucketStatus:
     @property
     def behind_ms(self) -> int: ...
     @property
-    def proof_ms(self) -> int | None: ...
-    @property
     def objects(self) -> int: ...
     @property
     def bytes(self) -> int: ...
     @property
-    def segments(self) -> int: ...
-    @property
     def segments_waiting(self) -> int: ...
-    @property
-    def checkpoint_place(self) -> int: ...
     @property
     def surplus_bytes(self) -> int: ...
     @property

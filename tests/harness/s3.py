@@ -147,10 +147,13 @@ class _Handler(BaseHTTPRequestHandler):
 @contextmanager
 def s3_server() -> Iterator[S3Server]:
     """Serve a bucket on a free port of this machine."""
-    handler = type("Handler", (_Handler,), {})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+
+    class Handler(_Handler):
+        """Of this server alone."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads = True
-        handler.s3 = s3 = S3Server(server.server_address[1])  # type: ignore[attr-defined]
+        Handler.s3 = s3 = S3Server(server.server_address[1])
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
@@ -76,11 +78,8 @@ def check(
     """
     from sharecore.storage.bucket import BucketPlace, probe
 
-    with failures(), ctrl_c_ends():
-        try:
-            found = probe(BucketPlace(url, endpoint, region, allow_http))
-        except ConfigError as error:
-            raise CommandFailed(str(error)) from None
+    with _reaching():
+        found = probe(BucketPlace(url, endpoint, region, allow_http))
     if output == "json":
         print_json({"url": url} | asdict(found))
     else:
@@ -118,11 +117,8 @@ def status(
     from sharecore.storage.bucket import BucketPlace, inspect
 
     now_ms = int(time.time() * 1000)
-    with failures(), ctrl_c_ends():
-        try:
-            found = inspect(BucketPlace(url, endpoint, region, allow_http), now_ms)
-        except ConfigError as error:
-            raise CommandFailed(str(error)) from None
+    with _reaching():
+        found = inspect(BucketPlace(url, endpoint, region, allow_http), now_ms)
     if output == "json":
         sums = {"objects": found.objects, "bytes": found.bytes, "dollars_an_hour": found.dollars_an_hour}
         print_json({"url": url} | asdict(found) | sums)
@@ -185,32 +181,33 @@ def restore(
     from sharecore.storage.bucket import BucketPlace, DamagedBucketError
     from sharecore.storage.bucket import restore as make
 
-    with failures(), ctrl_c_ends():
+    with _reaching():
         if at is not None and place is not None:
             raise CommandFailed("--at and --place name one moment each; leave one of them out")
         at_ms = None if at is None else int(read_time(at, "--at").timestamp() * 1000)
         with progress_bar("restoring") as progress:
+            where = BucketPlace(url, endpoint, region, allow_http)
             try:
-                found = make(
-                    BucketPlace(url, endpoint, region, allow_http),
-                    directory,
-                    progress,
-                    at_ms=at_ms,
-                    place=place,
-                )
-            except ConfigError as error:
-                raise CommandFailed(str(error)) from None
+                found = make(where, directory, progress, at_ms=at_ms, place=place)
             except DamagedBucketError as error:
                 typer.echo(f"sharecore: {error}", err=True)
                 raise typer.Exit(EXIT_UNFIT) from None
     if output == "json":
         print_json({"url": url, "directory": str(directory)} | asdict(found))
         return
-    made = "" if found.at_ms is None else f", as of {show_time(found.at_ms)}"
-    typer.echo(
-        f"{directory} has the state at place {found.place}{made}; {found.bytes / 1e6:.1f} MB were read"
-    )
+    made = f"the state at place {found.place}, as of {show_time(found.at_ms)}"
+    typer.echo(f"{directory} has {made}; {found.bytes / 1e6:.1f} MB were read")
     typer.echo(f"sharecore serve --data-dir {directory} serves it")
+
+
+@contextmanager
+def _reaching() -> Iterator[None]:
+    """End the command with one line and status 2 if the bucket cannot be reached with these settings."""
+    with failures(), ctrl_c_ends():
+        try:
+            yield
+        except ConfigError as error:
+            raise CommandFailed(str(error)) from None
 
 
 def _moment(at_ms: int | None, now_ms: int) -> str:

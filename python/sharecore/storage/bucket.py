@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -83,7 +83,7 @@ class CopyOptions:
             ConfigError: the settings cannot be right, or this build cannot reach the bucket.
         """
         place = self.place
-        try:
+        with _settings_checked():
             return BucketCopy(
                 place.url,
                 endpoint=place.endpoint,
@@ -91,14 +91,20 @@ class CopyOptions:
                 allow_http=place.allow_http,
                 cluster_id=self.cluster_id,
                 node_id=self.node_id,
-                about=b"",
                 random=secrets.token_bytes(16),
                 interval_ms=self.interval_ms,
                 history_ms=self.history_ms,
                 surplus_bytes=self.surplus_bytes,
             )
-        except ValueError as error:
-            raise ConfigError(str(error)) from None
+
+
+@contextmanager
+def _settings_checked() -> Iterator[None]:
+    """Raise ConfigError for what Rust refuses of the settings of a bucket."""
+    try:
+        yield
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +144,8 @@ def probe(place: BucketPlace) -> Probe:
         ConfigError: the settings cannot be right, or this build cannot reach the bucket.
     """
     random = (secrets.randbits(64), secrets.randbits(64))
-    try:
+    with _settings_checked():
         checks, verdict, why = probe_bucket(place.url, place.endpoint, place.region, place.allow_http, random)
-    except ValueError as error:
-        raise ConfigError(str(error)) from None
     return Probe([Check(*check) for check in checks], verdict, why)
 
 
@@ -210,12 +214,10 @@ def inspect(place: BucketPlace, now_ms: int) -> Contents:
         ConfigError: the settings cannot be right, or this build cannot reach the bucket.
         OSError: it cannot be read, or holds no copy.
     """
-    try:
+    with _settings_checked():
         cluster_id, newest, oldest_ms, amounts, recent = inspect_bucket(
             place.url, place.endpoint, place.region, place.allow_http, now_ms - _HOUR_MS
         )
-    except ValueError as error:
-        raise ConfigError(str(error)) from None
     epoch, at, newest_ms = newest or (None, None, None)
     return Contents(cluster_id, epoch, at, newest_ms, oldest_ms, [Amount(*each) for each in amounts], recent)
 
@@ -230,14 +232,14 @@ class Restored:
 
     Args:
         cluster_id: whose data it is.
-        place: of the newest object in it; 0 where there is none.
-        at_ms: when that was made; None where there is none.
+        place: the place of the newest object in it.
+        at_ms: when that object was made.
         bytes: that were read from the bucket.
     """
 
     cluster_id: str
     place: int
-    at_ms: int | None
+    at_ms: int
     bytes: int
 
 
@@ -263,7 +265,7 @@ def restore(
         OSError: the bucket cannot be read, or the directory cannot be written.
     """
     is_new = not directory.exists()
-    try:
+    with _settings_checked():
         made, is_damaged, why = restore_bucket(
             bucket.url,
             directory,
@@ -274,13 +276,6 @@ def restore(
             at_ms=at_ms,
             place=place,
         )
-    except ValueError as error:
-        raise ConfigError(str(error)) from None
-    if made is not None and made[1] == 0:
-        # a directory with nothing in it would be served as a cluster that has just begun
-        for each in directory.iterdir():
-            each.unlink()
-        made, is_damaged, why = None, True, f"{bucket.url}: the bucket holds nothing as old as that"
     if made is None:
         if is_new:
             with suppress(OSError):
@@ -289,5 +284,4 @@ def restore(
     identity = look_up(directory).identity
     if identity is not None:
         write_identity(directory, identity)
-    cluster_id, newest, ms, size = made
-    return Restored(cluster_id, newest, ms or None, size)
+    return Restored(*made)

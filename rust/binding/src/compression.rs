@@ -1,4 +1,4 @@
-//! `sharecore._core.decompress` and `crc32c`, of what clients push beside records; `java_hash`, of names.
+//! `sharecore._core.decompress` and `crc32c`: of what clients push beside records.
 
 use std::borrow::Cow;
 
@@ -27,11 +27,6 @@ pub(crate) fn decompress<'py>(
 #[pyfunction]
 pub(crate) fn crc32c(data: &[u8]) -> u32 {
     ::crc32c::crc32c(data)
-}
-
-#[pyfunction]
-pub(crate) fn java_hash(units: &[u8], before: i32) -> i32 {
-    sharecore_wire::java_hash(units, before)
 }
 
 /// Return a codec by its number, at a level.

@@ -25,7 +25,7 @@ pub(crate) struct PyBucketCopy(Mutex<Option<(Transport, BackupOptions, u128)>>);
 #[pymethods]
 impl PyBucketCopy {
     #[new]
-    #[pyo3(signature = (url, *, endpoint, region, allow_http, cluster_id, node_id, about, random, interval_ms, history_ms, surplus_bytes))]
+    #[pyo3(signature = (url, *, endpoint, region, allow_http, cluster_id, node_id, random, interval_ms, history_ms, surplus_bytes))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         url: &str,
@@ -34,7 +34,6 @@ impl PyBucketCopy {
         allow_http: bool,
         cluster_id: String,
         node_id: i32,
-        about: Vec<u8>,
         random: [u8; 16],
         interval_ms: u64,
         history_ms: i64,
@@ -46,7 +45,6 @@ impl PyBucketCopy {
             cluster_id,
             node: node_id,
             writer: random,
-            about,
             interval_ms,
             history_ms,
             surplus_bytes,
@@ -179,12 +177,9 @@ pub(crate) struct PyBucketStatus {
     place: u64,
     behind_bytes: u64,
     behind_ms: u64,
-    proof_ms: Option<u64>,
     objects: u64,
     bytes: u64,
-    segments: u64,
     segments_waiting: u64,
-    checkpoint_place: u64,
     surplus_bytes: u64,
     creates: u64,
     gets: u64,
@@ -209,12 +204,9 @@ impl From<BackupStatus> for PyBucketStatus {
             place: status.place,
             behind_bytes: status.behind_bytes,
             behind_ms: status.behind_ms,
-            proof_ms: status.proof_ms,
             objects: status.objects,
             bytes: status.bytes,
-            segments: status.segments,
             segments_waiting: status.segments_waiting,
-            checkpoint_place: status.checkpoint_place,
             surplus_bytes: status.surplus_bytes,
             creates: status.creates,
             gets: status.gets,

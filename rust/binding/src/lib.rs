@@ -30,6 +30,7 @@ mod gathering;
 mod heap;
 mod intake;
 mod interest;
+mod java_hash;
 mod large;
 mod layout;
 mod leader;
@@ -120,7 +121,7 @@ mod _core {
     #[pymodule_export]
     use crate::combine::combine;
     #[pymodule_export]
-    use crate::compression::{crc32c, decompress, java_hash};
+    use crate::compression::{crc32c, decompress};
     #[pymodule_export]
     use crate::copying::{PyBucketCopy, PyBucketStatus};
     #[pymodule_export]
@@ -135,6 +136,8 @@ mod _core {
     use crate::gathering::PyGather;
     #[pymodule_export]
     use crate::heap::use_one_heap;
+    #[pymodule_export]
+    use crate::java_hash::java_hash;
     #[pymodule_export]
     use crate::large::PyWritten;
     #[pymodule_export]

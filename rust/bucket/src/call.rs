@@ -110,6 +110,24 @@ pub trait Bucket {
     }
 }
 
+/// Return all names that begin with a prefix, and sizes in bytes; `page` returns the names of one list.
+pub fn list_all<E>(
+    prefix: &str,
+    mut page: impl FnMut(What) -> Result<Vec<(String, u64)>, E>,
+) -> Result<Vec<(String, u64)>, E> {
+    let mut found: Vec<(String, u64)> = Vec::new();
+    loop {
+        let more = page(What::List {
+            prefix: prefix.into(),
+            after: found.last().map(|(name, _)| name.clone()),
+        })?;
+        if more.is_empty() {
+            return Ok(found);
+        }
+        found.extend(more);
+    }
+}
+
 impl<B: Bucket + ?Sized> Bucket for &mut B {
     fn ask(&mut self, what: What) -> Answer {
         (**self).ask(what)

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::call::{Answer, Bucket, What};
+use crate::call::{Answer, Bucket, What, list_all};
 use crate::checkpoint::{Checkpoint, read_home};
 use crate::names;
 use crate::object::{HEADER, Header, read_header};
@@ -55,7 +55,7 @@ pub fn inspect(bucket: &mut impl Bucket, since_ms: i64) -> Result<Inspection, St
         read_home(&home).ok_or("the object `format` is of a newer release, or not sharecore's")?;
     let mut amounts: BTreeMap<String, Amount> = BTreeMap::new();
     let (mut places, mut checkpoints) = (Vec::new(), Vec::new());
-    for (name, bytes) in list(bucket)? {
+    for (name, bytes) in list_all("", |list| page(bucket, &list))? {
         let kind = name.split('/').next().unwrap_or_default();
         let amount = amounts.entry(kind.to_owned()).or_default();
         amount.objects += 1;
@@ -130,21 +130,10 @@ fn header(bucket: &mut impl Bucket, place: u64) -> Result<Option<Header>, String
         .transpose()
 }
 
-fn list(bucket: &mut impl Bucket) -> Result<Vec<(String, u64)>, String> {
-    let (mut names, mut after) = (Vec::new(), None);
-    loop {
-        let page = ask(bucket, &|| What::List {
-            prefix: String::new(),
-            after: after.clone(),
-        })?;
-        let Answer::Names(page) = page else {
-            return Err("a list was answered with something else than names".into());
-        };
-        let Some((last, _)) = page.last() else {
-            return Ok(names);
-        };
-        after = Some(last.clone());
-        names.extend(page);
+fn page(bucket: &mut impl Bucket, list: &What) -> Result<Vec<(String, u64)>, String> {
+    match ask(bucket, list)? {
+        Answer::Names(page) => Ok(page),
+        _ => Err("a list was answered with something else than names".into()),
     }
 }
 
@@ -153,21 +142,21 @@ fn get(
     name: &str,
     first: Option<u64>,
 ) -> Result<Option<Vec<u8>>, String> {
-    let answer = ask(bucket, &|| What::Get {
+    let what = What::Get {
         name: name.to_owned(),
         range: first.map(|bytes| 0..bytes),
-    })?;
-    match answer {
+    };
+    match ask(bucket, &what)? {
         Answer::Bytes(bytes) => Ok(Some(bytes)),
         Answer::Absent => Ok(None),
         other => Err(format!("{name} was answered with {other:?}")),
     }
 }
 
-fn ask(bucket: &mut impl Bucket, what: &dyn Fn() -> What) -> Result<Answer, String> {
+fn ask(bucket: &mut impl Bucket, what: &What) -> Result<Answer, String> {
     let mut attempts = 0;
     loop {
-        match bucket.ask(what()) {
+        match bucket.ask(what.clone()) {
             Answer::Unknown(why) if attempts + 1 == ATTEMPTS => return Err(why),
             Answer::Unknown(_) => attempts += 1,
             answer => return Ok(answer),

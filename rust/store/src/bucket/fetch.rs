@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use sharecore_bucket::{Answer, Bucket, Manifest, Segment, What, names};
+use sharecore_bucket::{Answer, Bucket, Manifest, Segment, What, list_all, names};
 
 use super::restore::{BucketError, Restoring};
 use crate::{error::StoreError, files::File, segment::Kind};
@@ -90,16 +90,11 @@ impl<'a, 'b> Fetch<'a, 'b> {
 
     /// Return place and epoch of all checkpoints, ascending.
     pub(super) fn checkpoints(&mut self) -> Result<Vec<(u64, u32)>, BucketError> {
-        let (mut found, mut after) = (Vec::new(), None);
-        loop {
-            let prefix = names::CHECKPOINTS.into();
-            let page = self.page(What::List { prefix, after })?;
-            let Some((last, _)) = page.last() else {
-                return Ok(found);
-            };
-            after = Some(last.clone());
-            found.extend(page.iter().filter_map(|it| names::parse_checkpoint(&it.0)));
-        }
+        let found = list_all(names::CHECKPOINTS, |list| self.page(list))?;
+        let places = found.iter().map(|(name, _)| name);
+        Ok(places
+            .filter_map(|name| names::parse_checkpoint(name))
+            .collect())
     }
 
     /// Write a segment's file, unless it is there already.

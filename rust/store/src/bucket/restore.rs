@@ -50,11 +50,11 @@ pub struct Restoring {
 pub struct Restored {
     /// The cluster whose data it is.
     pub cluster_id: String,
-    /// The place of the newest object in it; 0 where there is none.
+    /// The place of the newest object in it.
     pub place: u64,
-    /// When that was made, in milliseconds since 1970; 0 where there is none.
+    /// When that object was made, in milliseconds since 1970.
     pub ms: i64,
-    /// The number of the newest frame; 0 where there is none.
+    /// The number of the newest frame.
     pub frame: u64,
     /// What was read.
     pub read: Restoring,
@@ -182,6 +182,10 @@ impl Restore<'_, '_> {
         }
         named.extend(from.later.iter().flat_map(Checkpoint::named));
         let (place, ms, frame) = self.follow(&from, since, &named)?;
+        if place == 0 {
+            // a directory with nothing in it would be served as a cluster that has just begun
+            return Err(too_old());
+        }
         if segment::list(self.dir, Kind::Journal.suffix())?
             .last()
             .is_none_or(|id| *id < since.segment)

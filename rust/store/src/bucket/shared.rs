@@ -104,8 +104,6 @@ pub struct BackupStatus {
     pub behind_bytes: u64,
     /// How long the oldest of them has waited, in milliseconds; 0 when there are none.
     pub behind_ms: u64,
-    /// Milliseconds since an object of the journal was last known to be in the bucket; None before the first.
-    pub proof_ms: Option<u64>,
     /// Objects of the journal that were shipped, and their bytes.
     pub objects: u64,
     /// See `objects`.

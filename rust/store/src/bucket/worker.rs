@@ -70,8 +70,6 @@ struct Lead {
     under_way: u64,
     /// All frames below are in the bucket.
     frame: u64,
-    /// When an object was last known to be in the bucket.
-    proof_ms: Option<u64>,
     /// The place of the journal at which another segment was last asked for.
     rolled: u64,
     /// The next frame waits for a segment's upload.
@@ -232,7 +230,6 @@ impl Worker {
                 status.frame = lead.frame;
                 status.behind_bytes = lead.uncut + lead.under_way;
                 status.behind_ms = behind_ms;
-                status.proof_ms = lead.proof_ms.map(|at| now_ms.saturating_sub(at));
                 status.segments_waiting = lead.keeper.waiting() as u64;
             }),
         }
@@ -280,7 +277,6 @@ impl Lead {
             uncut: start.behind,
             since_ms: (start.behind > 0).then_some(now_ms),
             under_way: 0,
-            proof_ms: Some(now_ms),
             rolled: 0,
             needs: None,
         })
@@ -298,7 +294,6 @@ impl Lead {
             let bytes = shipped.bytes - sharecore_bucket::HEADER as u64;
             self.under_way -= bytes;
             self.frame = header.frames.first + u64::from(header.frames.count);
-            self.proof_ms = Some(times.0);
             backup.update(|status| {
                 status.objects += 1;
                 status.bytes += shipped.bytes;

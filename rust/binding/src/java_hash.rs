@@ -1,0 +1,8 @@
+//! `sharecore._core.java_hash`: which partition of a coordinator's topic holds what.
+
+use pyo3::prelude::*;
+
+#[pyfunction]
+pub(crate) fn java_hash(units: &[u8], before: i32) -> i32 {
+    sharecore_wire::java_hash(units, before)
+}
