@@ -884,6 +884,9 @@ class Exchange:
     def answer_room(self) -> int:
         """Bytes of records that the next answer may carry; 0 where it has to wait for clients to read."""
 
+    def hold_answer_bytes(self, change: int) -> None:
+        """Count bytes more, or fewer, as unread: those of answers that are not made yet."""
+
     def when_answer_room(self, room: Callable[[], object]) -> None:
         """Call back when there is room for an answer."""
 

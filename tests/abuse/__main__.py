@@ -18,7 +18,8 @@ from pathlib import Path
 from tests.abuse.case import MB, Case, cases
 from tests.abuse.judge import Cost, judge
 from tests.abuse.subject import Subject
-from tests.harness.broker import SHARECORE
+from tests.harness.broker import SHARECORE, Broker
+from tests.harness.tier import SMALL, VERSIONS
 
 _HEAD = (
     f"{'case':44} {'result':6} {'small s':>7} {'large s':>7} {'record s':>8} {'took s':>6} "
@@ -92,6 +93,11 @@ def main() -> None:
         metavar="HOST:PORT,...",
         help="attack nodes of a tier in front of this cluster, which is left full of topics",
     )
+    parser.add_argument(
+        "--tier",
+        choices=sorted(VERSIONS),
+        help="start an Apache Kafka of this version, and attack nodes of a tier in front of it",
+    )
     arguments = parser.parse_args()
     os.environ["ABUSE_SEED"] = str(arguments.seed)
     chosen = [each for each in cases() if each.quick or not arguments.quick]
@@ -106,7 +112,15 @@ def main() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 65536)), hard))
     print(f"seed {arguments.seed}", flush=True)
-    failed = _attack(chosen, arguments.wait, arguments.program, arguments.logs, arguments.upstream)
+    with contextlib.ExitStack() as stack:
+        upstream = arguments.upstream
+        if arguments.tier:
+            home = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            cluster = Broker(home, "apache", SMALL, libs=VERSIONS[arguments.tier])
+            stack.callback(cluster.kill)
+            cluster.start()
+            upstream = cluster.bootstrap
+        failed = _attack(chosen, arguments.wait, arguments.program, arguments.logs, upstream)
     print(f"{len(chosen)} cases, {failed} failed")
     sys.stdout.flush()
     os._exit(1 if failed else 0)  # threads of attacks that hang do not keep the process

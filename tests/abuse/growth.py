@@ -58,10 +58,10 @@ class Growth:
         return self.many_s / self.few_s
 
 
-def growing(api: ApiKey, *, every_variant: bool = True) -> Iterator[Growing]:
-    """Return each list of an API, in each variant of its requests or in the first."""
-    version = APIS[api].max_version
-    for path in lists(api, version):
+def growing(subject: Subject, api: ApiKey, *, every_variant: bool = True) -> Iterator[Growing]:
+    """Return each list of an API that is offered, in each variant of its requests or in the first."""
+    version = subject.newest(api, APIS[api].max_version)
+    for path in lists(api, version) if version >= 0 else ():
         for fixed in variants(api)[: None if every_variant else 1]:
             if all(value is not None or name not in path.split(".") for name, value in fixed.items()):
                 yield Growing(api, version, path, tuple(fixed.items()))

@@ -15,6 +15,7 @@ from tests.harness.broker import SHARECORE, Broker, free_port
 from tests.harness.tier import ONE_COPY
 
 from sharecore.errors import ErrorCode
+from sharecore.protocol import ApiKey
 
 PASSWORD = "secret"
 ADMIN, NOBODY, READER = "admin", "mallory", "eve"
@@ -75,6 +76,7 @@ class Subject:
             )
             arguments += ("--set", listeners)
         self._broker.arguments = arguments
+        self._offered: dict[int, int] = {}
 
     @property
     def port(self) -> int:
@@ -105,6 +107,15 @@ class Subject:
                 peer.ask("create_acls", 3, creations=allowed)
         with self.connect() as peer:  # what the first request of a client loads is no growth
             peer.ask("metadata", 12, topics=None)
+            offered = peer.ask("api_versions", 3, client_software_name="abuse", client_software_version="1")
+        self._offered = {each.api_key: each.max_version for each in offered.api_keys}
+
+    def newest(self, api: ApiKey, wanted: int) -> int:
+        """Return the newest version up to `wanted` that is offered; -1 if the API is not.
+
+        A node of a tier offers no more than its cluster serves.
+        """
+        return min(wanted, self._offered.get(api, -1))
 
     def stop(self) -> None:
         """Kill the broker."""

@@ -51,16 +51,16 @@ def parts(api: ApiKey, user: str | None, seed: int) -> Iterator[Part]:
     version = APIS[api].max_version
     for path, spec in fields(api, version):
         for name, value in _extremes(spec):
-            yield f"{path} {name}", partial(_send, api, version, user, {spec.name: value}, {})
+            yield f"{path} {name}", partial(_send, api, user, {spec.name: value}, {})
     for path in lists(api, version):
         for fixed in variants(api):
             if any(value is None and name in path.split(".") for name, value in fixed.items()):
                 continue
             about = "".join(f" {name}={value}" for name, value in fixed.items())
-            yield f"{_MANY} {path}{about}", partial(_send, api, version, user, fixed, {path: _MANY})
-            yield f"{_MANY} same {path}{about}", partial(_send_same, api, version, user, fixed, path)
-    yield f"{_PIPELINED} pipelined", partial(_pipeline, api, version, user)
-    yield f"{_SPOILED} spoiled", partial(_spoil, api, version, user, seed)
+            yield f"{_MANY} {path}{about}", partial(_send, api, user, fixed, {path: _MANY})
+            yield f"{_MANY} same {path}{about}", partial(_send_same, api, user, fixed, path)
+    yield f"{_PIPELINED} pipelined", partial(_pipeline, api, user)
+    yield f"{_SPOILED} spoiled", partial(_spoil, api, user, seed)
 
 
 def _extremes(spec: FieldSpec) -> Iterator[tuple[str, Any]]:
@@ -92,6 +92,13 @@ def _connect(subject: Subject, user: str | None) -> Peer:
     return subject.connect(user, timeout_s=_ANSWER_S)
 
 
+def _version(subject: Subject, api: ApiKey) -> int:
+    """Return the newest version that is offered; ours if the API is not, which has to be refused."""
+    ours = APIS[api].max_version
+    offered = subject.newest(api, ours)
+    return ours if offered < 0 else offered
+
+
 def _frame(peer: Peer, api: ApiKey, version: int, fixed: dict[str, Any], counts: dict[str, int]) -> bytes:
     request = message(api, version, _names(), _ONLY_CHECKED | _soon(fixed), counts)
     return peer.frame(api.name.lower(), version, **request)
@@ -104,21 +111,22 @@ def _soon(fixed: dict[str, Any]) -> dict[str, Any]:
 
 def _send(
     api: ApiKey,
-    version: int,
     user: str | None,
     fixed: dict[str, Any],
     counts: dict[str, int],
     subject: Subject,
 ) -> None:
+    version = _version(subject, api)
     with _connect(subject, user) as peer:
         _ask(peer, [_frame(peer, api, version, fixed, counts)])
 
 
-def _send_same(
-    api: ApiKey, version: int, user: str | None, fixed: dict[str, Any], path: str, subject: Subject
-) -> None:
+def _send_same(api: ApiKey, user: str | None, fixed: dict[str, Any], path: str, subject: Subject) -> None:
+    version = _version(subject, api)
     with _connect(subject, user) as peer:
         request = message(api, version, _names(), _ONLY_CHECKED | fixed)
+        if path not in lists(api, version):
+            return
         _repeat(request, path.split("."))
         _ask(peer, [peer.frame(api.name.lower(), version, **request)])
 
@@ -135,13 +143,15 @@ def _repeat(request: dict[str, Any], path: list[str]) -> None:
         request[name] = value[:1] * _MANY
 
 
-def _pipeline(api: ApiKey, version: int, user: str | None, subject: Subject) -> None:
+def _pipeline(api: ApiKey, user: str | None, subject: Subject) -> None:
+    version = _version(subject, api)
     with _connect(subject, user) as peer:
         _ask(peer, [_frame(peer, api, version, {}, {}) for _ in range(_PIPELINED)])
 
 
-def _spoil(api: ApiKey, version: int, user: str | None, seed: int, subject: Subject) -> None:
+def _spoil(api: ApiKey, user: str | None, seed: int, subject: Subject) -> None:
     """Frames whose bytes lie, each on a connection of its own where the last one was closed."""
+    version = _version(subject, api)
     rnd = random.Random(f"{seed} {api.name}")
     peer = _connect(subject, user)
     try:

@@ -31,6 +31,6 @@ def peer(request: pytest.FixtureRequest, subject: Subject) -> Iterator[Peer]:
 
 @pytest.mark.parametrize("api", sorted(APIS), ids=lambda api: api.name)
 def test_entries_cost_the_same_however_many_there_are(subject: Subject, peer: Peer, api: ApiKey) -> None:
-    for each in growing(api, every_variant=False):
+    for each in growing(subject, api, every_variant=False):
         growth = measure(subject, peer, each, ENTRIES)
         assert growth.ratio <= RATIO_MAX, f"{each.title}: {growth}"

@@ -111,6 +111,8 @@ pub(crate) struct Outgoing {
     pub(crate) ready: u64,
     /// Bytes that were given to the transport since it was last asked what it has.
     written: u64,
+    /// Bytes of answers that are made of what another broker sends.
+    held: u64,
     /// Bytes in memory for what the transport has.
     lingering: u64,
     /// The largest buffer among those: all of it stays until its last byte is sent.
@@ -126,6 +128,11 @@ impl Outgoing {
     pub(crate) fn write(&mut self, bytes: usize, buffer: usize) {
         self.written += bytes as u64;
         self.largest = self.largest.max(buffer as u64);
+    }
+
+    /// More or fewer bytes are held for answers that are not made yet.
+    pub(crate) fn hold(&mut self, change: i64) {
+        self.held = self.held.saturating_add_signed(change);
     }
 
     pub(crate) fn is_noteworthy(&self) -> bool {
@@ -161,7 +168,7 @@ impl PyExchange {
         let (budget, owner, before, now) = {
             let mut held = exchange.borrow_mut();
             let lingering = held.outgoing.settle(transport_bytes);
-            let now = lingering + held.unsent.bytes() + held.outgoing.ready;
+            let now = lingering + held.unsent.bytes() + held.outgoing.ready + held.outgoing.held;
             let now = if held.is_closed() { 0 } else { now };
             let before = std::mem::replace(&mut held.outgoing.counted, now);
             (held.answers.clone_ref(py), held.owner(), before, now)

@@ -464,6 +464,12 @@ impl PyExchange {
         self.answers.borrow(py).room(&self.intake.owner)
     }
 
+    /// Counts bytes more, or fewer, of answers that are still being made elsewhere.
+    fn hold_answer_bytes(exchange: &Bound<'_, Self>, change: i64) -> PyResult<()> {
+        exchange.borrow_mut().outgoing.hold(change);
+        Self::recount(exchange)
+    }
+
     /// Calls back when there is room for an answer.
     pub(crate) fn when_answer_room(exchange: &Bound<'_, Self>, room: Py<PyAny>) -> PyResult<()> {
         let py = exchange.py();

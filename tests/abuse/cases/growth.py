@@ -25,7 +25,7 @@ def _grow(subject: Subject, user: str | None) -> None:
     too_much = []
     with subject.connect(user, timeout_s=120) as peer:
         for api in APIS:
-            for each in growing(api):
+            for each in growing(subject, api):
                 growth = measure(subject, peer, each, _ENTRIES)
                 if growth.ratio > RATIO_MAX:
                     too_much.append(f"{each.title}: {growth}")

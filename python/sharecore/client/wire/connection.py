@@ -81,6 +81,12 @@ class Connection(asyncio.Protocol):
         self._heard = False
         self.on_answer: Callable[[float], None] | None = None
         """Told how many seconds each answer took."""
+        self.on_announced: Callable[[int], bool] | None = None
+        """Asked with the size of each answer of which only the beginning is here. If it returns False nothing
+        more is read until `resume`.
+        """
+        self._announced = 0
+        """Size of the answer whose rest is not read yet."""
 
     @classmethod
     async def open(
@@ -272,6 +278,22 @@ class Connection(asyncio.Protocol):
             request.timer.cancel()
             request.answered(Disconnected(f"{self.address}: {self._reason}"))
 
+    def resume(self) -> None:
+        """Ask `on_announced` again, and read on if it agrees."""
+        if self._announced and not self.closed:
+            self._consider(self._announced)
+
+    def _consider(self, size: int) -> None:
+        """Read the rest of an answer, or pause."""
+        assert self._transport is not None
+        assert self.on_announced is not None
+        paused = self._announced > 0
+        self._announced = 0 if self.on_announced(size) else size
+        if self._announced and not paused:
+            self._transport.pause_reading()
+        elif paused and not self._announced:
+            self._transport.resume_reading()
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports are of no class of asyncio's
         self._transport = cast(asyncio.Transport, transport)
@@ -308,6 +330,8 @@ class Connection(asyncio.Protocol):
             self._due = size - len(frame)
             if self._due:
                 self._pieces.append(frame)
+                if self.on_announced is not None:
+                    self._consider(size)
             else:
                 self._answer(frame)
         self._head = data[at:]

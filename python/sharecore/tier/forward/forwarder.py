@@ -95,7 +95,7 @@ class RequestForwarder:
         found = self._lines.get(connection.id)
         if found is None:
             found = self._lines[connection.id] = Lines(
-                lambda node: self.upstream.dial(node, client_id or None, self._spoken)
+                lambda node: self.upstream.dial(node, client_id or None, self._spoken), connection
             )
             connection.on_close(lambda: self._gone(connection.id))
         return found

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import weakref
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, Protocol
 
 from sharecore.client.wire.connection import Connection
 from sharecore.errors import ErrorCode, KafkaError
@@ -40,15 +43,36 @@ class _Request(NamedTuple):
     answer: asyncio.Future[Any]
 
 
+class Client(Protocol):
+    """The client's connection, which answers for the memory that answers to it take."""
+
+    def answer_room(self) -> int:
+        """Bytes that the next answer may have; 0 if it has to wait."""
+
+    def when_answer_room(self, room: Callable[[], object]) -> None:
+        """Call `room` when there is room."""
+
+    def hold_answer_bytes(self, change: int) -> None:
+        """Count so many bytes more, or fewer, as the client's unread answers."""
+
+
 class Line:
     """The way to one broker: requests leave in the order in which they came, also while it is being made.
 
+    Large answers count as unread answers of the client from their first byte on, and are not read while there
+    is no room for them: as many of its fetches may be under way as there are brokers.
+
     Args:
         open: makes the connection, again where it has ended.
+        client: whose requests these are.
     """
 
-    def __init__(self, open: Callable[[], Awaitable[Connection]]) -> None:
+    def __init__(self, open: Callable[[], Awaitable[Connection]], client: Client) -> None:
         self._open = open
+        self._client = client
+        self._arriving = 0
+        """Bytes of the answer that is being read."""
+        self._held: set[weakref.ref[asyncio.Future[Any]]] = set()
         self._loop = asyncio.get_running_loop()
         self._connection: Connection | None = None
         self._waiting: deque[_Request] = deque()
@@ -64,7 +88,7 @@ class Line:
         request = _Request(api_key, version, message, wait_ms, self._loop.create_future())
         connection = self._connection
         if self._opening is None and connection is not None and not connection.closed and connection.ready:
-            _put(connection, request)
+            self._put(connection, request)
         else:
             self._waiting.append(request)
             if self._opening is None:
@@ -85,39 +109,65 @@ class Line:
             connection = self._connection
             if connection is None or connection.closed:
                 connection = self._connection = await self._open()
+                connection.on_announced = partial(self._has_room, connection)
             if not connection.ready:
                 await connection.prepare()
             while self._waiting:
-                _put(connection, self._waiting.popleft())
+                self._put(connection, self._waiting.popleft())
         except KafkaError as error:
             logger.info("a request cannot be sent on: %s", error)
             self._fail(error)
         finally:
             self._opening = None
 
+    def _put(self, connection: Connection, request: _Request) -> None:
+        answer = request.answer
+        if answer.cancelled():
+            return
+
+        def answered(response: Any) -> None:
+            self._count_until_gone(answer)
+            _end(answer, Lost(response, sent=True) if isinstance(response, KafkaError) else response)
+
+        try:
+            if connection.version(request.api_key, request.version) != request.version:
+                text = (
+                    f"{connection.address} does not speak version {request.version} of {request.api_key.name}"
+                )
+                raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, text)
+            connection.send(
+                request.api_key, request.message, answered, wait_ms=request.wait_ms, newest=request.version
+            )
+        except KafkaError as error:
+            _end(answer, Lost(error, sent=False))
+
+    def _has_room(self, connection: Connection, size: int) -> bool:
+        """Return whether an answer of this size may be read now; count it if so."""
+        if not self._client.answer_room():
+            self._client.when_answer_room(connection.resume)
+            return False
+        self._arriving = size
+        self._client.hold_answer_bytes(size)
+        return True
+
+    def _count_until_gone(self, answer: asyncio.Future[Any]) -> None:
+        """Count the bytes of the answer that has just arrived until nobody holds its future."""
+        size, self._arriving = self._arriving, 0
+        if not size:
+            return
+
+        def gone(reference: weakref.ref[asyncio.Future[Any]]) -> None:
+            # it may be collected anywhere, also while the client's connection is at work
+            self._held.discard(reference)
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(self._client.hold_answer_bytes, -size)
+
+        self._held.add(weakref.ref(answer, gone))
+
     def _fail(self, error: KafkaError) -> None:
         waiting, self._waiting = self._waiting, deque()
         for request in waiting:
             _end(request.answer, Lost(error, sent=False))
-
-
-def _put(connection: Connection, request: _Request) -> None:
-    answer = request.answer
-    if answer.cancelled():
-        return
-
-    def answered(response: Any) -> None:
-        _end(answer, Lost(response, sent=True) if isinstance(response, KafkaError) else response)
-
-    try:
-        if connection.version(request.api_key, request.version) != request.version:
-            text = f"{connection.address} does not speak version {request.version} of {request.api_key.name}"
-            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, text)
-        connection.send(
-            request.api_key, request.message, answered, wait_ms=request.wait_ms, newest=request.version
-        )
-    except KafkaError as error:
-        _end(answer, Lost(error, sent=False))
 
 
 def _end(answer: asyncio.Future[Any], outcome: Any) -> None:
@@ -135,10 +185,12 @@ class Lines:
 
     Args:
         open: connects to a broker.
+        client: the client's connection.
     """
 
-    def __init__(self, open: Open) -> None:
+    def __init__(self, open: Open, client: Client) -> None:
         self._open = open
+        self._client = client
         self._closed = False
         self._lines: dict[tuple[int, str], Line] = {}
 
@@ -146,7 +198,7 @@ class Lines:
         """Return the line to a broker."""
         line = self._lines.get((node, purpose))
         if line is None:
-            line = self._lines[node, purpose] = Line(lambda: self._connect(node))
+            line = self._lines[node, purpose] = Line(lambda: self._connect(node), self._client)
         return line
 
     async def _connect(self, node: int) -> Connection:

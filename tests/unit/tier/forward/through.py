@@ -46,6 +46,12 @@ class Client:
         """Memory is free for answers of any size."""
         return 1 << 31
 
+    def when_answer_room(self, room: Callable[[], object]) -> None:
+        """There always is room."""
+
+    def hold_answer_bytes(self, change: int) -> None:
+        """Nothing is counted."""
+
     def hold(self) -> None:
         """A large request is under way."""
         self.held += 1
