@@ -62,7 +62,7 @@ build/go/client: $(wildcard tests/interop/go/*.go tests/interop/go/go.*)
 	cd tests/interop/go && go build -o $(CURDIR)/$@ .
 
 interop-go: .venv/.installed .venv-test/.installed jars build/go/client ## a client in Go, franz-go, over SASL_SSL, on a running broker and on Apache Kafka (takes Go)
-	$(PYTEST) tests/interop/go
+	$(PYTEST) tests/interop/go tests/interop/test_thinned_answers.py
 
 .venv-spark/.installed: build/wheel pyproject.toml
 	@.ci/need python java

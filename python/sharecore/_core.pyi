@@ -1343,8 +1343,10 @@ class Partition:
         """
     def waiting_reasons(self, limit: int) -> WaitingReasons:
         """Return why records do not come, with the `limit` keys that have the most."""
-    def looked_at(self) -> tuple[int, int, int]:
-        """Count expired records, headers that are no number, and batches that could not be expanded."""
+    def looked_at(self) -> tuple[int, int, int, int]:
+        """Count expired records, headers that are no number, batches that could not be expanded, and the
+        bytes that answers left out.
+        """
     def move_log_start(self, now_ms: int, offset: int) -> None:
         """The log now starts at `offset`; there is nothing to persist, it goes with the next write."""
     def archive(self, now_ms: int, first: int, last: int) -> None:

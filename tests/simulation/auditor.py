@@ -139,6 +139,11 @@ class Auditor:
             self.shares[key].loosen(restarted=False)
             self.shares[key].loaded_at = self._loop.now
 
+    def failed(self, key: Key) -> None:
+        """The leader of a share partition has failed: the leases are gone."""
+        if key in self.shares:
+            self.shares[key].loosen(restarted=False)
+
     def harmed(self) -> None:
         """The disk does not hold what it had said it held: until it is repaired, batches may be damaged."""
         if not self.ledger.harmed:

@@ -105,7 +105,13 @@ async def _failing_engine(world: World) -> None:
         where = f"{leader.key.group_id} {leader.log.topic}-{leader.key.partition}"
         world.story.tell("fault", f"the engine of {where} fails")
         failure = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the engine fails")
-        world.machine.tell(lambda: leader._check_engine(failure))
+
+        def fail() -> None:
+            # fetches of its members may be answered at once
+            world.auditor.failed((leader.key.group_id, leader.key.topic_id, leader.key.partition))
+            leader._check_engine(failure)
+
+        world.machine.tell(fail)
 
 
 async def _cut(world: World) -> None:

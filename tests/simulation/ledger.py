@@ -161,15 +161,16 @@ class Ledger:
         """A share fetch brought records."""
         name = self.names.get(topic_id, "?")
         try:
-            found, _, missing, damaged = _core.decode_records(records, list(ranges), name, index, None)
+            found, gaps, missing, damaged = _core.decode_records(records, list(ranges), name, index, None)
         except ValueError as error:
             self._story.broken("acquired ranges", f"{name}-{index}: {ranges}: {error}")
             return
         if damaged and not self.harmed:
             self._story.broken("damaged batch", f"{name}-{index}: {damaged}")
-        if missing and name not in self.compacted and not self.harmed:
+        if (gaps or missing) and name not in self.compacted and not self.harmed:
             known = self.log(topic_id, index).answered
-            lost = [offset for first, last in missing for offset in range(first, last + 1) if offset in known]
+            absent = (offset for first, last in [*gaps, *missing] for offset in range(first, last + 1))
+            lost = [offset for offset in absent if offset in known]
             if lost:
                 self._story.broken("records are not there", f"{name}-{index}: {lost[:10]}")
         log = self.log(topic_id, index)

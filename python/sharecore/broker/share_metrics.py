@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _TURN_PARTITIONS = 250
 """So many are read before others have their turn: about a millisecond."""
 _TYPES = ("gap", "accept", "release", "reject", "renew")
-_LOOKED_AT = (q.GROUP_EXPIRED, q.GROUP_UNREADABLE_HEADERS, q.GROUP_UNREADABLE_BATCHES)
+_LOOKED_AT = (q.GROUP_EXPIRED, q.GROUP_UNREADABLE_HEADERS, q.GROUP_UNREADABLE_BATCHES, q.GROUP_THINNED)
 _REASONS = ("backoff", "delivery", "unread")
 _HELD_BACK = ("rate", "member", "breaker")
 _UNKNOWN = -1

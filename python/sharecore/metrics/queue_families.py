@@ -65,5 +65,10 @@ GROUP_UNREADABLE_BATCHES = counter(
     "times and without an order.",
     *_TOPIC,
 )
+GROUP_THINNED = counter(
+    "sharecore_share_group_thinned_bytes",
+    "Bytes of record batches that answers left out, as their member acquired less than half of the batch.",
+    *_TOPIC,
+)
 QUEUES: tuple[Family, ...] = tuple(each for each in list(globals().values()) if isinstance(each, Family))
 """All of them, in the order of the page."""

@@ -20,13 +20,13 @@ class Tally:
         deliveries: leased for the first, second, ... time.
         timed_out: whose acquisition lock ran out.
         looked_at: records that expired, headers with times that are no number, record batches that cannot be
-            expanded to look for them.
+            expanded to look for them, bytes of record batches that answers left out.
     """
 
     acknowledged: list[int] = field(default_factory=lambda: [0] * 5)
     deliveries: list[int] = field(default_factory=lambda: [0] * DELIVERIES)
     timed_out: int = 0
-    looked_at: list[int] = field(default_factory=lambda: [0] * 3)
+    looked_at: list[int] = field(default_factory=lambda: [0] * 4)
 
     def take(self, engine: Partition) -> None:
         """Add what an engine has counted; raise KafkaError for one that has failed."""

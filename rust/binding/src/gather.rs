@@ -175,9 +175,10 @@ fn lease_of<'py>(
         return Ok(Err(PyLeader::no_engine(partition)));
     };
     let leasing = PyLeader::leasing(partition)?;
+    let has_rules = engine.get().has_rules();
     let wish = Wish {
         now_ms: PyLeader::now_ms(partition)?,
-        wall_ms: if engine.get().has_rules() {
+        wall_ms: if has_rules {
             PyLeader::wall_ms(partition)?
         } else {
             0
@@ -190,6 +191,7 @@ fn lease_of<'py>(
         batch_size: limits.batch_size,
         record_limit: limits.record_limit,
         at_least_one: ration.at_least_one,
+        thins: has_rules,
     };
     let lease = match lease(engine.get(), &leasing, &wish) {
         Ok(lease) => lease,

@@ -4,7 +4,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use sharecore_engine::{Acquired, OffsetRange};
-use sharecore_lease::{Admitted, Leased, Log, Part, Stop, Want, Wish, lease as lease_from};
+use sharecore_lease::{Admitted, Leased, Log, Part, Source, Stop, Want, Wish, lease as lease_from};
 
 use crate::convert::ranges;
 use crate::error::{failed, kafka_error_in};
@@ -43,14 +43,14 @@ impl AsRef<[u8]> for Held<'_> {
 }
 
 /// A `sharecore.storage.Log`, in the store where that has it.
-struct Source<'a, 'py> {
+struct LogReader<'a, 'py> {
     access: &'a Bound<'py, PyLogAccess>,
     end: i64,
     tally: &'a Tally,
     reading: bool,
 }
 
-impl<'py> Log for Source<'_, 'py> {
+impl<'py> Log for LogReader<'_, 'py> {
     type Bytes = Held<'py>;
     type Error = PyErr;
 
@@ -100,7 +100,7 @@ impl<'py> Log for Source<'_, 'py> {
     }
 }
 
-impl<'py> Source<'_, 'py> {
+impl<'py> LogReader<'_, 'py> {
     /// What memory has of a log of the store.
     fn cached(&self, stored: &PyStoredLog, want: Want) -> PyResult<Option<Part<Held<'py>>>> {
         let offset = want.offset;
@@ -130,13 +130,16 @@ pub(crate) fn lease<'py>(
     wish: &Wish<'_>,
 ) -> PyResult<Lease<'py>> {
     let py = access.py();
-    let mut source = Source {
+    let mut source = LogReader {
         access,
         end: wish.end,
         tally: &engine.tally,
         reading: false,
     };
     let mut leased = lease_from(&engine.inner, &mut source, wish);
+    if leased.thinned > 0 {
+        engine.tally.thinned(leased.thinned);
+    }
     let stopped = match leased.stopped.take() {
         None => None,
         Some(Stop::Engine(failure)) => Some(kafka_error_in(py, failed(py, &failure))?),
@@ -159,7 +162,7 @@ fn records<'py>(
     leased: &Leased<Held<'py>, PyErr>,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let whole = |bytes: &Held<'_>| bytes.as_ref().len() == leased.size;
-    if let [(bytes, _)] = &leased.parts[..]
+    if let [(Source::Read(bytes), _)] = &leased.parts[..]
         && whole(bytes)
     {
         return Ok(bytes.0.clone());

@@ -391,10 +391,10 @@ impl PyPartition {
         Ok(PyWaitingReasons::of(found))
     }
 
-    fn looked_at(&self, py: Python<'_>) -> PyResult<(u64, u64, u64)> {
+    fn looked_at(&self, py: Python<'_>) -> PyResult<(u64, u64, u64, u64)> {
         let expired = self.with(py, |partition| partition.expired())?;
         let (headers, batches) = self.tally.unreadable();
-        Ok((expired, headers, batches))
+        Ok((expired, headers, batches, self.tally.thinned_bytes()))
     }
 
     #[getter]

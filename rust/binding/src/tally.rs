@@ -25,6 +25,8 @@ pub(crate) struct Tally {
     unreadable_headers: AtomicU64,
     /// Batches that could not be expanded to look for times.
     unreadable_batches: AtomicU64,
+    /// Bytes of record batches that answers left out.
+    thinned_bytes: AtomicU64,
 }
 
 impl Tally {
@@ -53,6 +55,10 @@ impl Tally {
             .fetch_add(admitted.unreadable_headers, Relaxed);
         self.unreadable_batches
             .fetch_add(admitted.unreadable_batches, Relaxed);
+    }
+
+    pub(crate) fn thinned(&self, bytes: usize) {
+        self.thinned_bytes.fetch_add(bytes as u64, Relaxed);
     }
 
     fn add(&self, kind: u8, records: u64) {
@@ -85,6 +91,11 @@ impl Tally {
             self.unreadable_headers.load(Relaxed),
             self.unreadable_batches.load(Relaxed),
         )
+    }
+
+    /// Bytes of record batches that answers left out.
+    pub(crate) fn thinned_bytes(&self) -> u64 {
+        self.thinned_bytes.load(Relaxed)
     }
 
     pub(crate) fn by_type(&self) -> (u64, u64, u64, u64, u64) {

@@ -17,19 +17,30 @@ pub(crate) fn holding(records: &[u8], batches: &[OffsetRange], acquired: &[Acqui
         found.push(0..records.len());
         return found;
     }
-    let mut wanted = acquired.iter().peekable();
-    for (range, batch) in places(records).zip(batches) {
-        while wanted.next_if(|each| each.last < batch.first).is_some() {}
-        match wanted.peek() {
-            None => break,
-            Some(each) if each.first > batch.last => {}
-            Some(_) => match found.last_mut() {
-                Some(before) if before.end == range.start => before.end = range.end,
-                _ => found.push(range),
-            },
+    for (range, _, _) in partly(records, batches, acquired) {
+        match found.last_mut() {
+            Some(before) if before.end == range.start => before.end = range.end,
+            _ => found.push(range),
         }
     }
     found
+}
+
+/// The record batches that hold what was acquired: the place and the offsets of each, and what reaches into it.
+pub(crate) fn partly<'a>(
+    records: &'a [u8],
+    batches: &'a [OffsetRange],
+    mut acquired: &'a [Acquired],
+) -> impl Iterator<Item = (Range<usize>, OffsetRange, &'a [Acquired])> {
+    let all = places(records)
+        .zip(batches)
+        .map_while(move |(place, batch)| {
+            let passed = acquired.iter().take_while(|each| each.last < batch.first);
+            acquired = &acquired[passed.count()..];
+            let here = acquired.iter().take_while(|each| each.first <= batch.last);
+            (!acquired.is_empty()).then(|| (place, *batch, &acquired[..here.count()]))
+        });
+    all.filter(|(_, _, here)| !here.is_empty())
 }
 
 /// The place of each record batch.

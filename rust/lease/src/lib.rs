@@ -9,6 +9,7 @@ mod aborted;
 mod holding;
 mod missing;
 mod survey;
+mod thinned;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use crate::{
     aborted::{aborted_ranges, subtracted},
     holding::holding,
     missing::missing,
+    thinned::thinned,
 };
 
 pub use survey::{Survey, survey};
@@ -32,6 +34,8 @@ const ADMITTED_RECORDS: i64 = 10_000;
 const ADMITTED_BYTES: i64 = 1 << 20;
 /// Once so many bytes were expanded, others come before more is looked at.
 const EXPANDED_BYTES: usize = 4 << 20;
+/// No batch is expanded further: its records are taken to say nothing, and it is sent as it is.
+const EXPANDED_BYTES_MAX: usize = 16 << 20;
 
 /// Record batches that a log returned.
 pub struct Part<B> {
@@ -95,6 +99,8 @@ pub struct Wish<'a> {
     pub record_limit: bool,
     /// One record batch comes whatever its size.
     pub at_least_one: bool,
+    /// Batches of which less than half is acquired come without the rest.
+    pub thins: bool,
 }
 
 /// Why there is no more.
@@ -109,19 +115,38 @@ pub enum Stop<E> {
 /// What was leased.
 pub struct Leased<B, E> {
     /// What was read, and where in it the batches lie that hold what was acquired.
-    pub parts: SmallVec<[(B, Ranges); 1]>,
+    pub parts: SmallVec<[(Source<B>, Ranges); 1]>,
     /// Bytes of these batches.
     pub size: usize,
     /// Offsets, ascending.
     pub acquired: Vec<Acquired>,
     /// Records of them.
     pub total: i64,
+    /// Bytes of batches that were left out, as their records were not acquired.
+    pub thinned: usize,
     /// Whether records of aborted transactions, or offsets without records, were taken out of them.
     pub archived: bool,
     /// Records whose times have been looked at, if any have.
     pub admitted: Option<Admitted>,
     /// Why it was read no further; what is here was leased all the same.
     pub stopped: Option<Stop<E>>,
+}
+
+/// Where batches of an answer lie.
+pub enum Source<B> {
+    /// In what the log returned.
+    Read(B),
+    /// Here, as some of them were written anew.
+    Anew(Vec<u8>),
+}
+
+impl<B: AsRef<[u8]>> AsRef<[u8]> for Source<B> {
+    fn as_ref(&self) -> &[u8] {
+        match self {
+            Self::Read(bytes) => bytes.as_ref(),
+            Self::Anew(bytes) => bytes,
+        }
+    }
 }
 
 /// What came of records that were looked at before they were leased.
@@ -145,6 +170,7 @@ pub fn lease<L: Log>(engine: &Guarded, log: &mut L, wish: &Wish<'_>) -> Leased<L
         size: 0,
         acquired: Vec::new(),
         total: 0,
+        thinned: 0,
         archived: false,
         admitted: None,
         stopped: None,
@@ -154,6 +180,7 @@ pub fn lease<L: Log>(engine: &Guarded, log: &mut L, wish: &Wish<'_>) -> Leased<L
         slow: false,
         found_none: false,
         expanded_bytes: 0,
+        thins: if wish.thins { EXPANDED_BYTES } else { 0 },
     };
     for reads_left in (0..READS_MAX).rev() {
         match step(engine, log, wish, &mut place, &mut leased) {
@@ -184,6 +211,8 @@ struct Place {
     found_none: bool,
     /// Bytes of records that were looked at.
     expanded_bytes: usize,
+    /// So many bytes may be expanded to leave out what is not acquired.
+    thins: usize,
 }
 
 /// What is to be read next.
@@ -253,7 +282,7 @@ fn step<L: Log>(
         .map_err(Stop::Engine)?;
     log.leased(&more);
     place.read_to = read.last;
-    keep(engine, part, aborted, more, leased)?;
+    keep(engine, part, aborted, more, place, leased)?;
     Ok(true)
 }
 
@@ -327,7 +356,7 @@ fn admit<L: Log>(
     place.read_to = read.last;
     place.found_none = more.is_empty();
     place.expanded_bytes += survey.expanded_bytes;
-    keep(engine, part, Vec::new(), more, leased)?;
+    keep(engine, part, Vec::new(), more, place, leased)?;
     Ok(true)
 }
 
@@ -337,6 +366,7 @@ fn keep<B: AsRef<[u8]>, E>(
     part: Part<B>,
     aborted: Vec<(i64, i64)>,
     mut more: Vec<Acquired>,
+    place: &mut Place,
     leased: &mut Leased<B, E>,
 ) -> Result<(), Stop<E>> {
     if !more.is_empty() {
@@ -352,9 +382,25 @@ fn keep<B: AsRef<[u8]>, E>(
         }
     }
     if !more.is_empty() {
-        let ranges = holding(part.bytes.as_ref(), &part.batches, &more);
-        leased.size += ranges.iter().map(Range::len).sum::<usize>();
-        leased.parts.push((part.bytes, ranges));
+        let bytes = part.bytes.as_ref();
+        let mut ranges = holding(bytes, &part.batches, &more);
+        let mut size = ranges.iter().map(Range::len).sum::<usize>();
+        let anew = match place.thins {
+            0 => None,
+            _ => thinned(bytes, &part.batches, &more, &mut place.thins),
+        };
+        let source = match anew {
+            None => Source::Read(part.bytes),
+            Some(anew) => {
+                debug_assert!(anew.len() < size, "nothing was left out");
+                leased.thinned += size - anew.len();
+                size = anew.len();
+                ranges = std::iter::once(0..size).collect();
+                Source::Anew(anew)
+            }
+        };
+        leased.size += size;
+        leased.parts.push((source, ranges));
         let counts = more.iter().map(|each| each.last - each.first + 1);
         leased.total += counts.sum::<i64>();
         leased.acquired.append(&mut more);

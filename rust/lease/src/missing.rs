@@ -4,10 +4,10 @@
 use sharecore_engine::OffsetRange;
 use sharecore_records::{Batch, Batches, Expander, Fault, Header, Walk};
 
+use crate::EXPANDED_BYTES_MAX;
+
 /// A batch of fewer offsets is taken at its word.
 const OFFSETS_TRUSTED: i64 = 1_000;
-/// How far a batch is expanded to find its records.
-const EXPANDED_BYTES_MAX: usize = 16 << 20;
 
 /// The offsets without a record in batches that claim more of them than they have bytes.
 pub(crate) fn missing(records: &[u8], batches: &[OffsetRange]) -> Vec<OffsetRange> {

@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 use sharecore_engine::{Bug, Entry, Key, Spec, is_planted};
 use sharecore_records::{Batch, Batches, Fault, Record, TimestampType};
 
-/// A batch that expands further is taken for one whose records say nothing.
-const EXPANDED_BYTES_MAX: usize = 16 << 20;
+use crate::EXPANDED_BYTES_MAX;
+
 /// So many digits are a number.
 const DIGITS_MAX: usize = 19;
 

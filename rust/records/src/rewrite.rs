@@ -57,13 +57,25 @@ impl Rewrite {
         self.records.extend_from_slice(cursor.rest);
     }
 
-    /// The whole batch.
+    /// The whole batch, compressed as it was.
     ///
     /// # Errors
     ///
     /// The records cannot be compressed.
     pub fn finish(self) -> io::Result<Vec<u8>> {
+        self.finish_compressing(0)
+    }
+
+    /// The whole batch; records of fewer than `least_bytes` are not compressed.
+    ///
+    /// # Errors
+    ///
+    /// The records cannot be compressed.
+    pub fn finish_compressing(self, least_bytes: usize) -> io::Result<Vec<u8>> {
         let mut header = self.header;
+        if self.records.len() < least_bytes {
+            header.attributes &= !COMPRESSION_MASK;
+        }
         header.count = self.count;
         if header.timestamp_type() == TimestampType::CreateTime {
             header.max_timestamp = self.max_timestamp;
@@ -134,13 +146,35 @@ mod tests {
     }
 
     fn every_second(bytes: &[u8], horizon: Option<i64>) -> Vec<u8> {
+        every_second_from(bytes, horizon, 0)
+    }
+
+    fn every_second_from(bytes: &[u8], horizon: Option<i64>, least_bytes: usize) -> Vec<u8> {
         let whole = Batches::new(bytes).next().unwrap();
         let expanded = whole.expand(1 << 20).unwrap();
         let mut rewrite = Rewrite::new(&whole.header, horizon);
         for record in whole.records(&expanded).map(Result::unwrap).step_by(2) {
             rewrite.push(&record);
         }
-        rewrite.finish().unwrap()
+        rewrite.finish_compressing(least_bytes).unwrap()
+    }
+
+    #[test]
+    fn few_records_are_not_compressed() {
+        for attributes in ATTRIBUTES {
+            let whole = batch(attributes, 7);
+            for (least_bytes, expected) in [(1, attributes), (1000, 0)] {
+                let bytes = every_second_from(&whole, None, least_bytes);
+                let left = Batches::new(&bytes).next().unwrap();
+                assert_eq!(left.header.attributes, expected);
+                let expanded = left.expand(1 << 20).unwrap();
+                let offsets: Vec<_> = left
+                    .records(&expanded)
+                    .map(|each| each.unwrap().offset)
+                    .collect();
+                assert_eq!(offsets, [70, 72, 74, 76]);
+            }
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 // What a client in Go sees of a broker, through franz-go: one line for each record, as JSON.
 //
-//	go-client SETTINGS produce TOPIC COUNT | consume TOPIC COUNT | group TOPIC GROUP COUNT | share TOPIC GROUP COUNT
+//	go-client SETTINGS produce TOPIC COUNT | consume TOPIC COUNT | group TOPIC GROUP COUNT | share TOPIC GROUP COUNT |
+//	accept TOPIC GROUP COUNT
 //
 // SETTINGS is a file of properties with librdkafka's names.
 package main
@@ -36,7 +37,7 @@ type Seen struct {
 
 func main() {
 	if len(os.Args) < 5 {
-		fail(fmt.Errorf("usage: go-client SETTINGS produce|consume|group|share TOPIC [GROUP] COUNT"))
+		fail(fmt.Errorf("usage: go-client SETTINGS produce|consume|group|share|accept TOPIC [GROUP] COUNT"))
 	}
 	options, err := settings(os.Args[1])
 	check(err)
@@ -57,6 +58,8 @@ func main() {
 		consume(ctx, append(options, kgo.ConsumerGroup(os.Args[4])), count)
 	case "share":
 		share(ctx, append(options, kgo.ShareGroup(os.Args[4]), kgo.ShareAckCallback(answered)), count)
+	case "accept":
+		accept(ctx, append(options, kgo.ShareGroup(os.Args[4]), kgo.ShareAckCallback(answered)), count)
 	default:
 		fail(fmt.Errorf("%s is not known", what))
 	}
@@ -126,6 +129,22 @@ func share(ctx context.Context, options []kgo.Opt, count int) {
 		check(client.FlushAcks(ctx))
 		for _, record := range renewed {
 			record.Ack(kgo.AckAccept)
+		}
+		check(client.FlushAcks(ctx))
+	}
+	client.Close()
+}
+
+// accept accepts every record.
+func accept(ctx context.Context, options []kgo.Opt, count int) {
+	client, err := kgo.NewClient(options...)
+	check(err)
+	check(client.Ping(ctx))
+	for left := count; left > 0; {
+		for _, record := range poll(ctx, client) {
+			record.Ack(kgo.AckAccept)
+			show(record, "accept")
+			left--
 		}
 		check(client.FlushAcks(ctx))
 	}

@@ -27,6 +27,7 @@ public final class ShareProbe {
             case "work" -> work(settings, args[3]);
             case "retry" -> retry(settings, args[3], Integer.parseInt(args[4]));
             case "trail" -> trail(settings, args[3]);
+            case "values" -> values(settings, args[3], Integer.parseInt(args[4]));
             case "first" -> first(settings, args[3], Integer.parseInt(args[4]));
             case "due" -> due(settings, args[3], Integer.parseInt(args[4]));
             default -> throw new IllegalArgumentException(args[0]);
@@ -57,6 +58,20 @@ public final class ShareProbe {
                     System.out.println("came " + now + " " + record.offset() + " " + record.deliveryCount().orElse((short) 1)
                         + " " + record.partition());
                     consumer.acknowledge(record, AcknowledgeType.ACCEPT);
+                }
+                consumer.commitSync();
+            }
+        }
+    }
+
+    /** Accepts what comes until it has so many records; prints offset, key and value of each. */
+    private static void values(Properties settings, String topic, int count) {
+        try (var consumer = open(settings, topic)) {
+            while (count > 0) {
+                for (var record : consumer.poll(Duration.ofMillis(100))) {
+                    System.out.println(record.offset() + " " + new String(record.key()) + " " + new String(record.value()));
+                    consumer.acknowledge(record, AcknowledgeType.ACCEPT);
+                    count--;
                 }
                 consumer.commitSync();
             }

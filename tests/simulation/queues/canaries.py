@@ -1,7 +1,6 @@
 """Bugs in what queue settings promise: the simulator must find each of them, from outside of the engine.
 
-Not here is what could be wrong with answers that leave out records of a batch, and with a cache of expanded
-batches: neither exists.
+Not here is what could be wrong with a cache of expanded batches: there is none.
 """
 
 from __future__ import annotations
@@ -135,6 +134,7 @@ QUEUE_CANARIES: dict[str, Canary] = {
     "runs that go on": Canary(_in_engine("run goes on"), _ORDERED),
     "lost records that hold back": Canary(_in_engine("lost hold back"), ORDER),
     "times that pass others": Canary(_in_engine("time passes"), f"{_ORDERED},{WAITS}"),
+    "answers without their last record": Canary(_in_engine("thinned short"), f"members,{ORDER}"),
     "back-offs that a load forgets": Canary(_in_engine("load forgets back-off"), _CRASHES),
     "free keys that wake nobody": Canary(
         _instead_of_rust(SharePartition, "wake", _for_records_alone), _ORDERED

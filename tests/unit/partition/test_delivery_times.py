@@ -88,7 +88,7 @@ def test_a_record_is_not_delivered_after_its_time_to_live(ttl: str) -> None:
     bench.settle("m", (0, 0, RELEASE))
     bench.world.run(1)
     assert bench.engine().start_offset == 2, "its time was over while it was held"
-    assert bench.engine().looked_at() == (2, 0, 0)
+    assert bench.engine().looked_at()[:3] == (2, 0, 0)
     bench.logs[0].produce_records(headers, now_ms=bench.world.now_ms() - 5000)
     if ttl != "header":
         assert bench.take("m") == []
@@ -117,7 +117,7 @@ def test_a_header_that_is_no_number_counts_as_none_and_is_counted(text: str) -> 
     bench = Bench(TIMED)
     bench.logs[0].produce_records({"at": text}, {"ttl": text})
     assert bench.take("m") == [(0, 1, 1)]
-    assert bench.engine().looked_at() == (0, 2, 0)
+    assert bench.engine().looked_at()[:3] == (0, 2, 0)
 
 
 def test_a_batch_that_cannot_be_expanded_is_delivered_as_if_its_records_had_no_times() -> None:
@@ -127,7 +127,7 @@ def test_a_batch_that_cannot_be_expanded_is_delivered_as_if_its_records_had_no_t
     damaged = bytes(batch[:61]) + gzip.compress(b"")[:-3]
     bench.logs[0].append_batch((len(damaged) - 12).to_bytes(4, "big").join([damaged[:8], damaged[12:]]), 1)
     assert bench.take("m") == [(0, 0, 1)]
-    assert bench.engine().looked_at() == (0, 0, 1)
+    assert bench.engine().looked_at()[:3] == (0, 0, 1)
 
 
 def test_a_wall_clock_that_is_set_forward_is_noticed_within_a_minute() -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.harness.batches import keyed_batch
 from tests.unit.partition.bench import ACCEPT, EARLIEST, LIMITS, REJECT, RELEASE, RENEW, Bench
 
-from sharecore._core import Partition, Rules
+from sharecore._core import Partition, Rules, decode_records
 from sharecore.config import GroupConfig
 
 BY_KEY = replace(EARLIEST, share_ordering="key")
@@ -174,6 +176,32 @@ def test_records_of_a_batch_that_cannot_be_read_come_without_an_order(
     assert offsets(bench.take("m")) == [0, 2, 3, 4]
     assert bench.engine().looked_at()[2] == 1
     assert "1 record batches cannot be expanded" in caplog.text
+
+
+def test_an_answer_leaves_out_records_that_its_member_has_not_acquired() -> None:
+    bench = Bench(BY_KEY)
+    values = [random.Random(number).randbytes(100) for number in range(40)]
+    batch = keyed_batch(
+        [(b"ab"[number // 20 :][:1], value) for number, value in enumerate(values)], gzipped=True
+    )
+    bench.logs[0].append_batch(batch, 40)
+    bench.fetch("m")
+    (answer,) = bench.answers.pop("m")
+    assert answer.acquired == [(0, 0, 1), (20, 20, 1)]
+    records, *others = decode_records(answer.records, answer.acquired, "t", 0, None)
+    assert [(each.offset, each.value) for each in records] == [(0, values[0]), (20, values[20])]
+    assert others == [[], [], []], "no gaps, nothing missing, nothing damaged"
+    assert len(answer.records) < 400
+    assert bench.engine().looked_at()[3] == len(batch) - len(answer.records)
+
+
+def test_an_answer_of_a_group_without_such_settings_has_whole_batches() -> None:
+    bench = Bench(EARLIEST)
+    batch = keyed_batch([(b"a", b"x" * 100)] * 40)
+    bench.logs[0].append_batch(batch, 40)
+    bench.fetch("m", LIMITS._replace(max_records=2, record_limit=True))
+    (answer,) = bench.answers.pop("m")
+    assert (answer.acquired, answer.records) == ([(0, 1, 1)], batch)
 
 
 def test_records_that_the_log_loses_let_the_next_of_their_key_come() -> None:

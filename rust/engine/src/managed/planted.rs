@@ -26,11 +26,13 @@ pub enum Bug {
     LoadForgetsBackoff,
     /// Records whose dead letters are due leave room for others in the window.
     ArchivingUncounted,
+    /// A batch that is written anew for a member is without the last of its acquired records.
+    ThinnedShort,
 }
 
 impl Bug {
     /// Names, for tests.
-    pub const ALL: [(&'static str, Self); 9] = [
+    pub const ALL: [(&'static str, Self); 10] = [
         ("released last", Self::ReleasedLast),
         ("loaded ready", Self::LoadedReady),
         ("rollback frees", Self::RollbackFrees),
@@ -40,6 +42,7 @@ impl Bug {
         ("time passes", Self::TimePasses),
         ("load forgets back-off", Self::LoadForgetsBackoff),
         ("archiving uncounted", Self::ArchivingUncounted),
+        ("thinned short", Self::ThinnedShort),
     ];
 }
 
