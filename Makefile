@@ -20,6 +20,7 @@ WIRE_JARS := build/jars/kafka-4.4.0
 UPSTREAM_JARS := build/jars/kafka-3.9.1
 OLDEST_JARS := build/jars/kafka-2.6.3
 SPARK_KAFKA_JARS := build/jars/spark-kafka
+QUEUE_JARS := build/jars/bench-queues
 BIN := .venv-test/bin
 export SHARECORE := $(CURDIR)/.venv/bin/sharecore
 export KAFKA_LIBS := $(CURDIR)/$(KAFKA_JARS)

@@ -15,7 +15,7 @@ bench-broker: .venv/.installed jars ## the broker beside Apache Kafka 4.3.1 on t
 	.venv/bin/python -m benches.broker $(ARGS)
 
 # a broker as it is installed: beside a test environment's packages it holds 11 MB of theirs
-bench-tier bench-requests bench-client bench-groups bench-dlq bench-cold bench-compaction bench-security bench-thinned: \
+bench-tier bench-requests bench-client bench-groups bench-dlq bench-cold bench-compaction bench-security bench-thinned bench-queues: \
 	export SHARECORE ?= $(CURDIR)/.venv/bin/sharecore
 
 bench-tier: .venv/.installed .venv-test/.installed jars ## one and three nodes in front of Apache Kafka beside that cluster, Apache's share groups and sharecore alone (ARGS="--records 200000", "--take-over": 10,000 share partitions, "--limited 0.1": nodes with a tenth of a CPU each, as root)
@@ -43,6 +43,9 @@ bench-dlq: .venv/.installed .venv-test/.installed jars ## what dead letters cost
 
 bench-thinned: .venv/.installed .venv-test/.installed ## bytes that answers carry for each byte wanted where ten keys have an order (ARGS="--codecs zstd --runs 1")
 	$(BIN)/python -m benches.thinned $(ARGS)
+
+bench-queues: .venv/.installed .venv-test/.installed jars $(QUEUE_JARS)/.done ## order by key, back-off, delivery times and weights, beside other queues (half an hour; ARGS="--records 20000 --only order")
+	$(BIN)/python -m benches.queues $(ARGS)
 
 bench-cold: .venv/.installed .venv-test/.installed jars ## how long others wait while old records are read from the disk (ARGS="--megabytes 5000")
 	$(BIN)/python -m benches.cold $(ARGS)

@@ -16,7 +16,8 @@ $(UPSTREAM_JARS)/.done: tests/interop/upstream/pom.xml | $(WIRE_JARS)/.done
 $(OLDEST_JARS)/.done: tests/interop/upstream/oldest/pom.xml | $(UPSTREAM_JARS)/.done
 $(WIRE_JARS)/.done: tests/differential/wire/pom.xml | $(CLIENT_JARS)/.done
 $(SPARK_KAFKA_JARS)/.done: benches/spark/pom.xml
-$(CLIENT_JARS)/.done $(UPSTREAM_JARS)/.done $(OLDEST_JARS)/.done $(WIRE_JARS)/.done $(SPARK_KAFKA_JARS)/.done:
+$(QUEUE_JARS)/.done: benches/queues/pom.xml | $(CLIENT_JARS)/.done
+$(CLIENT_JARS)/.done $(UPSTREAM_JARS)/.done $(OLDEST_JARS)/.done $(WIRE_JARS)/.done $(SPARK_KAFKA_JARS)/.done $(QUEUE_JARS)/.done:
 	@.ci/need java maven
 	$(COPY_JARS) -f $< -DoutputDirectory=$(CURDIR)/$(@D)
 	@touch $@
