@@ -14,11 +14,7 @@ mod claim;
 mod fields;
 pub mod inspect;
 mod memory;
-#[cfg(feature = "mistakes")]
 pub mod mistakes;
-#[cfg(not(feature = "mistakes"))]
-#[allow(dead_code, unreachable_pub)]
-mod mistakes;
 pub mod names;
 mod object;
 pub mod probe;

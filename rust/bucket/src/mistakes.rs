@@ -1,4 +1,4 @@
-//! Mistakes of the protocol that the model of the tests plants, to prove that it would find them.
+//! Mistakes that tests plant, to prove that they would find them. Without the feature `mistakes` none can be planted.
 
 /// A mistake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -19,16 +19,25 @@ pub enum Mistake {
     WindowIgnored,
     /// Who claims does not ask whether a checkpoint lies beyond its claim.
     ClaimUnconfirmed,
+    /// A segment is deleted before the checkpoint that names it is written.
+    SegmentSwept,
+    /// A frame that puts a segment in place is shipped before the segment is uploaded.
+    FrameBeforeUpload,
+    /// The end of the local journal is taken for what the bucket has.
+    TailTrusted,
+    /// A checkpoint holds what was not shipped.
+    CheckpointUnshipped,
 }
 
-/// Whether a mistake is planted; never, outside of the model.
+/// Whether a mistake is planted; never, outside of tests.
 #[cfg(not(feature = "mistakes"))]
-pub(crate) const fn planted(_: Mistake) -> bool {
+pub const fn planted(_: Mistake) -> bool {
     false
 }
 
+/// Whether a mistake is planted in this thread.
 #[cfg(feature = "mistakes")]
-pub(crate) fn planted(mistake: Mistake) -> bool {
+pub fn planted(mistake: Mistake) -> bool {
     PLANTED.get() == Some(mistake)
 }
 

@@ -17,6 +17,7 @@ use crate::{
     pending::Pending,
     producer::{Aborted, Producer, Remembered},
     segment::{self, Kind},
+    shipping::Shipping,
     state::{Group, State},
     store::Change,
 };
@@ -66,12 +67,13 @@ impl Out {
     }
 }
 
-/// The durable part of `state` as bytes; what `group` and the staging queue hold is left out.
+/// The durable part of `state` as bytes; what `group` holds, what waits for the bucket and what is staged is left out.
 pub(crate) fn encode(state: &State, group: Option<&Group>, since: Since) -> Vec<u8> {
     let pending = || {
         group
             .into_iter()
             .flat_map(|g| &g.pending)
+            .chain(state.shipping.iter().flat_map(Shipping::pending))
             .chain(&state.staged)
     };
     let created: Vec<LogId> = pending().flat_map(created_by).collect();
@@ -95,7 +97,7 @@ pub(crate) fn encode(state: &State, group: Option<&Group>, since: Since) -> Vec<
     let sealed: Vec<_> = state
         .segments
         .iter()
-        .filter(|(id, _)| *id != since.segment)
+        .filter(|(id, segment)| *id < since.segment || segment.kind == Kind::Compact)
         .collect();
     out.count(sealed.len());
     for (id, segment) in sealed {

@@ -214,6 +214,14 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Write a file in one step or not at all, by way of another one beside it.
+pub(crate) fn replace(path: &Path, new: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = File::create(new)?;
+    file.write_all(bytes)?;
+    file.sync_data()?;
+    rename(new, path)
+}
+
 pub(crate) fn rename(from: &Path, to: &Path) -> io::Result<()> {
     match memory::mounted(from) {
         Some(disk) => disk.rename(from, to),

@@ -8,10 +8,11 @@ use std::{
 
 use crate::{
     checkpoint::{self, Since},
-    journal::Journal,
+    journal::{Journal, Written},
     maintain::Seal,
     pending::Pending,
     segment::Kind,
+    shipping::{Full, Shipping},
     state::{Group, State, Writer},
     store::{Shared, Store},
 };
@@ -102,6 +103,8 @@ impl Store {
 
 enum Work {
     Commit(Group),
+    /// To write a group that has its outcome once the bucket has it.
+    Ship(Arc<Group>),
     /// To go on in a new segment, with nothing to write.
     Roll,
 }
@@ -116,6 +119,7 @@ impl Work {
                     shared.settled.notify_all();
                 }
             }
+            Self::Ship(group) => ship(shared, journal, group),
             Self::Roll => {
                 // a failure here is tried again when the cleaner asks again
                 let _ = next_segment(shared, journal, None);
@@ -130,43 +134,85 @@ fn next(state: &mut State, journal: &Journal, all: bool) -> Option<Work> {
         return Some(Work::Roll);
     }
     let takes = state.is_urgent() || all && state.has_staged();
-    takes.then(|| Work::Commit(state.take(GROUP_BYTES)))
+    if !takes || state.shipping.as_ref().is_some_and(Shipping::is_blocked) {
+        return None;
+    }
+    let group = state.take(GROUP_BYTES);
+    Some(match &mut state.shipping {
+        None => Work::Commit(group),
+        Some(shipping) => {
+            let group = Arc::new(group);
+            shipping.begin(&group);
+            Work::Ship(group)
+        }
+    })
 }
 
-/// Returns whether a caller waits for an outcome.
-fn commit(shared: &Shared, journal: &mut Journal, group: Group) -> bool {
+/// Writes a group as a frame.
+fn write(shared: &Shared, journal: &mut Journal, group: &Group) -> io::Result<(Written, u64)> {
     assert!(!group.pending.is_empty(), "a commit of nothing");
     let mut ops = Vec::with_capacity(group.pending.len());
     for pending in &group.pending {
         pending.ops(&mut ops);
     }
-    let room = if journal.is_full() {
-        next_segment(shared, journal, Some(&group))
-    } else {
-        Ok(())
-    };
+    if journal.is_full() {
+        next_segment(shared, journal, Some(group))?;
+    }
     let begun = Instant::now();
-    let written = room.and_then(|()| {
-        let (segment, position) = (journal.segment, journal.position);
-        let written = journal.write(&ops, &shared.fault)?;
-        debug_assert_eq!(segment, journal.segment, "a frame lies in one segment");
-        assert!(journal.position > position, "nothing was written");
-        assert_eq!(
-            written.positions.len(),
-            ops.len(),
-            "each operation has its place"
-        );
-        let bytes = journal.position - position;
-        shared.counts.committed(begun.elapsed(), bytes);
-        if let Some(backup) = &shared.backup {
-            backup.committed(segment, journal.position, journal.next_frame, bytes);
-        }
-        Ok(written)
-    });
-    drop(ops);
+    let (segment, position) = (journal.segment, journal.position);
+    let written = journal.write(&ops, &shared.fault)?;
+    debug_assert_eq!(segment, journal.segment, "a frame lies in one segment");
+    assert!(journal.position > position, "nothing was written");
+    assert_eq!(
+        written.positions.len(),
+        ops.len(),
+        "each operation has its place"
+    );
+    let bytes = journal.position - position;
+    shared.counts.committed(begun.elapsed(), bytes);
+    Ok((written, bytes))
+}
+
+fn why(journal: &Journal, error: &io::Error) -> String {
+    format!("writing to {} failed: {error}", journal.dir.display())
+}
+
+/// Has the copy in a bucket see what was written.
+fn tell(shared: &Shared, journal: &Journal, bytes: u64) {
+    if let Some(backup) = &shared.backup {
+        backup.committed(journal.segment, journal.position, journal.next_frame, bytes);
+    }
+}
+
+/// Writes a group that has its outcome once the bucket has it.
+fn ship(shared: &Shared, journal: &mut Journal, group: Arc<Group>) {
+    let written = write(shared, journal, &group);
+    drop(group);
+    let mut state = shared.lock();
+    if let Some(shipping) = &mut state.shipping {
+        shipping.written(match &written {
+            Ok((written, _)) => Ok((written.clone(), journal.next_frame - 1)),
+            Err(error) => Err(why(journal, error)),
+        });
+    }
+    if let Ok((_, bytes)) = written {
+        drop(state);
+        tell(shared, journal, bytes);
+    } else {
+        shared.counts.failed();
+        state.confirmed(shared, 0);
+    }
+}
+
+/// Returns whether a caller waits for an outcome.
+fn commit(shared: &Shared, journal: &mut Journal, group: Group) -> bool {
+    let written = write(shared, journal, &group);
+    if let Ok((_, bytes)) = &written {
+        tell(shared, journal, *bytes);
+    }
     let mut state = shared.lock();
     match written {
-        Ok(written) => {
+        Ok((written, _)) => {
             let garbage = state.committed(group, &written);
             if garbage {
                 shared.maintenance.notify_all();
@@ -174,8 +220,7 @@ fn commit(shared: &Shared, journal: &mut Journal, group: Group) -> bool {
         }
         Err(error) => {
             shared.counts.failed();
-            let path = journal.dir.display();
-            state.failed(group, &format!("writing to {path} failed: {error}"));
+            state.failed(group, &why(journal, &error));
         }
     }
     state.waiters > 0
@@ -196,6 +241,18 @@ fn next_segment(shared: &Shared, journal: &mut Journal, group: Option<&Group>) -
         segment: next,
         frame: journal.next_frame,
     };
+    if let Some(shipping) = &mut state.shipping {
+        let full = Full {
+            segment,
+            position,
+            since,
+        };
+        shipping.full(full);
+        let file = Some(Arc::clone(&journal.file));
+        state.segments.add(next, Kind::Journal, file);
+        state.confirmed(shared, 0);
+        return Ok(());
+    }
     let checkpoint = Arc::new(checkpoint::encode(&state, group, since));
     state
         .segments

@@ -15,6 +15,7 @@ use crate::{
 };
 
 /// Where a frame's operations were written.
+#[derive(Clone)]
 pub(crate) struct Written {
     pub(crate) segment: u64,
     /// For each operation the position of its batch in the segment; 0 for operations without a batch.

@@ -43,6 +43,7 @@ mod replay;
 mod salvage;
 mod segment;
 mod segments;
+mod shipping;
 mod signal;
 mod slice;
 mod state;
@@ -56,8 +57,8 @@ pub use apart::Job;
 pub use append::Appended;
 pub use batch::check_request;
 pub use bucket::{
-    BackupOptions, BackupState, BackupStatus, BucketError, BucketLine, Moment, Restored, Restoring,
-    restore,
+    BackupOptions, BackupState, BackupStatus, BucketError, BucketLine, Moment, Prepared, Restored,
+    Restoring, prepare_home, restore,
 };
 pub use cleaner::{CleanOptions, Cleaned, Dirt};
 pub use damage::Damage;

@@ -10,6 +10,9 @@ pub enum Durability {
     Fsync,
     /// After the operating system has taken it: safe from a killed process, not from a power loss.
     Os,
+    /// After the bucket has it ([`Options::bucket`]): safe from the loss of the machine. The directory is a cache, which
+    /// [`crate::prepare_home`] brings in line with the bucket before it is opened.
+    Bucket,
 }
 
 /// How a store works; all sizes in bytes.

@@ -21,6 +21,7 @@ use crate::{
     recover::Torn,
     segment::Kind,
     segments::Segments,
+    shipping::Shipping,
     store::{Change, Outcome},
 };
 
@@ -76,6 +77,10 @@ pub(crate) struct State {
     pub(crate) passes: usize,
     /// No more writes.
     pub(crate) closing: bool,
+    /// What waits for the bucket, where answers do.
+    pub(crate) shipping: Option<Shipping>,
+    /// Why nothing that waits will ever have an outcome.
+    pub(crate) ended: Option<String>,
     pub(crate) damages: Arc<Damages>,
     /// What opening found at the end of the journal.
     pub(crate) torn: Option<Torn>,
@@ -113,6 +118,8 @@ impl State {
             rewriting: false,
             passes: 0,
             closing: false,
+            shipping: None,
+            ended: None,
             torn: None,
         }
     }
@@ -137,7 +144,10 @@ impl State {
             let why = "the store takes no writes: it was closed, or opened only to be read";
             return Err(Refusal::Storage(why.into()));
         }
-        Ok(())
+        match &self.ended {
+            Some(why) => Err(Refusal::Storage(why.clone())),
+            None => Ok(()),
+        }
     }
 
     /// Refuses when too much waits already, or when a write has failed and the caller does not know yet.
@@ -217,6 +227,11 @@ impl State {
 
     pub(crate) fn has_staged(&self) -> bool {
         !self.staged.is_empty()
+    }
+
+    /// Whether anything that was staged has no outcome yet.
+    pub(crate) fn is_unsettled(&self) -> bool {
+        self.settled < self.sequence
     }
 
     /// Somebody waits for what is staged.

@@ -17,6 +17,16 @@ impl Shared {
             .as_mut()
             .is_some_and(|journal| flush::step(self, journal))
     }
+
+    /// Lets time go by, if a simulation wants to.
+    pub(crate) fn pump(&self) -> bool {
+        let pump = hold(&self.pump).take();
+        pump.is_some_and(|mut pump| {
+            pump();
+            hold(&self.pump).get_or_insert(pump);
+            true
+        })
+    }
 }
 
 impl Store {
@@ -58,13 +68,21 @@ impl Store {
         worker.step(&self.shared, backup, now_ms, wall_ms)
     }
 
+    /// Have `pump` called where a call waits for the bucket, until it need not wait any more. It calls `step_bucket`, and
+    /// answers what the bucket is asked.
+    pub fn set_pump(&self, pump: impl FnMut() + Send + 'static) {
+        *hold(&self.shared.pump) = Some(Box::new(pump));
+    }
+
     /// Ends a store without threads as a killed process does: nothing more is written.
     pub fn abandon(&self) {
         drop(hold(&self.shared.stepped).take());
         let mut state = self.shared.lock();
         self.shared.leaving.store(true, Ordering::Relaxed);
         state.closing = true;
+        state.ended = Some("the process was killed".into());
         drop(state);
+        drop(hold(&self.shared.pump).take());
         drop(hold(&self.lock).take());
     }
 }

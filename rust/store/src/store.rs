@@ -15,7 +15,7 @@ use std::{
 use crate::{
     LogId,
     apart::Reads,
-    bucket::{self, Backup, Worker},
+    bucket::{self, Backup, Worker, home},
     damage::{Damage, Damages},
     directory_lock::DirectoryLock,
     error::{Refusal, StoreError},
@@ -25,10 +25,11 @@ use crate::{
     journal::Journal,
     log::{LogConfig, Offsets},
     maintain,
-    options::Options,
+    options::{Durability, Options},
     pending::Pending,
     producer::{Aborted, Active},
     recover::{self, Torn},
+    shipping::Shipping,
     signal::Signal,
     state::State,
 };
@@ -93,7 +94,12 @@ pub(crate) struct Shared {
     pub(crate) backup: Option<Arc<Backup>>,
     /// The journal, where no thread of its own has it (`Store::open_stepped`).
     pub(crate) stepped: Mutex<Option<Journal>>,
+    /// What lets time go by where a store without threads waits for its bucket.
+    pub(crate) pump: Mutex<Option<Pump>>,
 }
+
+/// See `Store::set_pump`.
+pub(crate) type Pump = Box<dyn FnMut() + Send>;
 
 impl Shared {
     fn new(state: State, read_threads: usize, backup: Option<Arc<Backup>>) -> io::Result<Self> {
@@ -112,6 +118,7 @@ impl Shared {
             leaving: AtomicBool::new(false),
             backup,
             stepped: Mutex::default(),
+            pump: Mutex::default(),
         })
     }
 
@@ -127,17 +134,16 @@ impl Shared {
     /// Waits until an operation has an outcome; returns what `look` then returns.
     pub(crate) fn wait<T>(&self, sequence: u64, look: impl FnOnce(&State) -> T) -> T {
         let mut state = self.lock();
-        while !state.is_settled(sequence) {
+        while !state.is_settled(sequence) && state.ended.is_none() {
             drop(state);
-            let stepped = self.step();
+            let stepped = self.step() || self.pump();
             state = self.lock();
-            if !stepped && !state.is_settled(sequence) {
+            if !stepped && !state.is_settled(sequence) && state.ended.is_none() {
                 state.waiters += 1;
                 state = self.settled.wait(state).expect("no panic under the lock");
                 state.waiters -= 1;
             }
         }
-        debug_assert!(state.is_settled(sequence), "it waits for nothing else");
         look(&state)
     }
 }
@@ -213,6 +219,7 @@ impl Store {
 
     pub(crate) fn recover(dir: &Path, options: &Options) -> Result<(Self, Journal), StoreError> {
         let lock = DirectoryLock::create(dir)?;
+        home::check(dir, options)?;
         let mut state = State::new(
             dir.into(),
             options.cache_bytes,
@@ -221,8 +228,12 @@ impl Store {
         );
         let (journal, leftovers) = recover::open(dir, options, &mut state)?;
         state.bound_producers();
+        let is_home = options.durability == Durability::Bucket;
+        if is_home {
+            state.shipping = Some(Shipping::new(journal.next_frame));
+        }
         let backup = options.bucket.clone().map(|options| {
-            let backup = Backup::new(dir, options, &journal);
+            let backup = Backup::new(dir, options, is_home, &journal);
             for (id, path) in leftovers {
                 // gone already, or removed by the next start
                 let _ = backup.discard(id, &path);
@@ -251,6 +262,7 @@ impl Store {
             self.shared.leaving.store(true, Ordering::Relaxed);
         }
         self.shared.reads.close();
+        self.await_bucket();
         self.shared.maintenance.notify_all();
         if let Some(thread) = hold(&self.maintainer).take() {
             let _ = thread.join();

@@ -1,6 +1,8 @@
 //! Reading the bucket at the start: whose copy it is, where the journal ends, whether this directory can go on with it,
 //! and the claim.
 
+mod base;
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use sharecore_bucket::{
@@ -11,7 +13,7 @@ use sharecore_bucket::{
 use super::{
     copy::Copied,
     frames::{Cursor, is_same, locate},
-    own,
+    home, own,
     shared::{Backup, Sealed},
 };
 use crate::{
@@ -360,10 +362,23 @@ impl Attach {
         let tail = backup.tail();
         if walk.epoch > 0 && !own::read(&backup.dir)?.contains(&walk.writer) {
             let claim = walk.claims.last().copied().unwrap_or(0);
+            if backup.is_home && home::is_home(&backup.dir) {
+                return Ok(Attached::Refused(format!(
+                    "another broker has claimed {} since this one was started",
+                    names::journal(claim)
+                )));
+            }
             return Ok(Attached::Refused(format!(
                 "the bucket holds the copy of another directory, which claimed {}. Use another prefix, or restore \
                  that copy to a directory and serve it",
                 names::journal(claim)
+            )));
+        }
+        // what was written here since the start may contradict what came meanwhile, also late, from who led before
+        if backup.is_home && walk.frame > backup.opened {
+            return Ok(Attached::Refused(format!(
+                "the bucket has gone on since this broker was started, to frame {}: start it again",
+                walk.frame - 1
             )));
         }
         if walk.frame > tail.frame {
@@ -391,6 +406,9 @@ impl Attach {
             (self.next, self.behind) = (cursor, behind);
             self.claim(backup, None, wall_ms)?;
             return Ok(Attached::Not);
+        }
+        if backup.is_home {
+            return self.base_of_home(backup, wall_ms);
         }
         // from now on nothing is removed that the checkpoint will name
         backup.hold();
@@ -420,30 +438,6 @@ impl Attach {
             Err(_) => self.phase = Phase::Base(tail.segment - 1),
         }
         Ok(Attached::Not)
-    }
-
-    /// Go on once there is the checkpoint that the copy begins with.
-    pub(super) fn look(&mut self, backup: &Backup, wall_ms: i64) -> Result<(), StoreError> {
-        let Phase::Base(floor) = self.phase else {
-            return Ok(());
-        };
-        let Some(base) = backup.newest().filter(|it| it.since.segment > floor) else {
-            return Ok(());
-        };
-        self.next = Cursor {
-            segment: base.since.segment,
-            at: SEGMENT_HEADER,
-            frame: base.since.frame,
-        };
-        self.behind = self.from(backup)?;
-        self.claim(backup, Some(base), wall_ms)
-    }
-
-    /// Bytes of frames that were committed since the next one.
-    fn from(&self, backup: &Backup) -> Result<u64, StoreError> {
-        let (tail, _) = backup.take_committed();
-        let found = locate(&backup.dir, self.next.frame, tail)?;
-        Ok(found.map_or(0, |(_, bytes)| bytes))
     }
 
     fn claim(

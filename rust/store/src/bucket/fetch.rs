@@ -9,8 +9,11 @@ use std::{
 
 use sharecore_bucket::{Answer, Bucket, Manifest, Segment, What, list_all, names};
 
-use super::restore::{BucketError, Restoring};
-use crate::{error::StoreError, files::File, segment::Kind};
+use super::{
+    local::{self, Local},
+    restore::{BucketError, Restoring},
+};
+use crate::{error::StoreError, files::File};
 
 /// How often a request is made that gets no answer.
 const ATTEMPTS: u32 = 6;
@@ -22,6 +25,10 @@ pub(super) struct Fetch<'a, 'b> {
     bucket: &'a mut (dyn Bucket + 'b),
     dir: &'a Path,
     progress: &'a mut (dyn FnMut(&Restoring) + 'b),
+    /// A directory that has some segments, and which.
+    cache: Option<(&'a Path, &'a Local)>,
+    /// The segments that were needed, and their sizes.
+    pub(super) segments: Local,
     pub(super) read: Restoring,
 }
 
@@ -29,12 +36,15 @@ impl<'a, 'b> Fetch<'a, 'b> {
     pub(super) fn new(
         bucket: &'a mut (dyn Bucket + 'b),
         dir: &'a Path,
+        cache: Option<(&'a Path, &'a Local)>,
         progress: &'a mut (dyn FnMut(&Restoring) + 'b),
     ) -> Self {
         Self {
             bucket,
             dir,
             progress,
+            cache,
+            segments: Local::new(),
             read: Restoring::default(),
         }
     }
@@ -97,14 +107,20 @@ impl<'a, 'b> Fetch<'a, 'b> {
             .collect())
     }
 
+    /// Fetch all segments from now on.
+    pub(super) fn without_cache(&mut self) {
+        self.cache = None;
+    }
+
     /// Write a segment's file, unless it is there already.
     pub(super) fn segment(&mut self, segment: Segment) -> Result<PathBuf, BucketError> {
-        let kind = if segment.is_compact {
-            Kind::Compact
-        } else {
-            Kind::Journal
-        };
-        let path = kind.path(self.dir, segment.id);
+        if let Some((dir, local)) = self.cache
+            && let Some(size) = local.get(&segment)
+        {
+            self.segments.insert(segment, *size);
+            return Ok(local::path(dir, segment));
+        }
+        let path = local::path(self.dir, segment);
         if File::open(&path).is_ok() {
             return Ok(path);
         }
@@ -129,6 +145,7 @@ impl<'a, 'b> Fetch<'a, 'b> {
             }
         }
         file.sync_data().map_err(StoreError::io(&path))?;
+        self.segments.insert(segment, manifest.size);
         self.read.segments += 1;
         (self.progress)(&self.read);
         Ok(path)

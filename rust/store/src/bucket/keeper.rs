@@ -6,6 +6,7 @@ use sharecore_bucket::{Answer, Call, Checkpoint, Manifest, Retried, Segment, Wha
 
 use super::{
     copy::Copied,
+    local,
     shared::{Backup, Sealed},
     sweep::Sweep,
 };
@@ -280,6 +281,10 @@ impl Keeper {
             Doing::Nothing => {}
             Doing::Upload(upload) if upload.is_at_end => {
                 copied.is_there(upload.segment);
+                if backup.is_home {
+                    // what is not noted is fetched again
+                    let _ = local::add(&backup.dir, upload.segment, upload.manifest.size);
+                }
                 backup.update(|status| status.segments += 1);
             }
             Doing::Upload(upload) => self.doing = Doing::Upload(upload),

@@ -5,11 +5,14 @@
 //! by the objects that are under way. A thread of the store decides; a transport carries its calls out.
 
 mod attach;
+mod budget;
 mod copy;
 mod fetch;
 mod frames;
+pub(crate) mod home;
 mod keeper;
 mod line;
+mod local;
 mod own;
 mod restore;
 mod shared;
@@ -17,6 +20,7 @@ mod sweep;
 mod waiting;
 mod worker;
 
+pub use home::{Prepared, prepare_home};
 pub use line::BucketLine;
 pub use restore::{BucketError, Moment, Restored, Restoring, restore};
 pub use shared::{BackupOptions, BackupState, BackupStatus};

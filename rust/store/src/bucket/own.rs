@@ -2,15 +2,11 @@
 //!
 //! A directory whose copy was continued by another one must not go on with it.
 
-use std::{fmt::Write as _, io, io::Write as _, path::Path};
+use std::{fmt::Write as _, io, path::Path};
 
 use sharecore_bucket::Writer;
 
-use crate::{
-    error::StoreError,
-    files::{self, File},
-    segment,
-};
+use crate::{error::StoreError, files, segment};
 
 const FILE: &str = "bucket.writers";
 
@@ -35,13 +31,7 @@ pub(super) fn write(dir: &Path, writers: &[Writer]) -> Result<(), StoreError> {
         }
         text.push('\n');
     }
-    let attempt = || {
-        let mut file = File::create(&new)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_data()?;
-        files::rename(&new, &path)
-    };
-    attempt().map_err(StoreError::io(&path))?;
+    files::replace(&path, &new, text.as_bytes()).map_err(StoreError::io(&path))?;
     segment::sync_dir(dir)
 }
 

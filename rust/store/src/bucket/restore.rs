@@ -1,14 +1,15 @@
 //! Restoring a directory from a bucket, as it was behind an object of the journal.
 
+mod journal;
+
 use std::{
     fmt, fs,
-    io::IoSlice,
     path::{Path, PathBuf},
 };
 
 use sharecore_bucket::{Bucket, Checkpoint, Segment, Step, Walk, names, read_home};
 
-use super::{copy::segments_added, fetch::Fetch, own};
+use super::{copy::segments_added, fetch::Fetch, local::Local, own};
 use crate::{
     checkpoint::{self, Since},
     error::StoreError,
@@ -18,10 +19,12 @@ use crate::{
     segment::{self, Kind, SEGMENT_HEADER},
 };
 
+use journal::Journal;
+
 /// Objects of the journal that are read at a time.
 const READ_AHEAD: u64 = 16;
 /// How often restoring begins anew when the bucket changes meanwhile.
-const ATTEMPTS: usize = 3;
+pub(super) const ATTEMPTS: usize = 3;
 
 /// What a directory is restored to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,16 +115,11 @@ pub fn restore(
     if !entries.is_empty() {
         return Err(BucketError::NotEmpty(dir.into()));
     }
-    let mut attempt = 1;
+    let mut n = 1;
     loop {
-        let mut restore = Restore {
-            fetch: Fetch::new(bucket, dir, progress),
-            dir,
-            moment,
-            known: Vec::new(),
-        };
-        let result = restore.run();
-        let is_stale = result.is_err() && attempt < ATTEMPTS && restore.is_stale();
+        let Tried {
+            result, is_stale, ..
+        } = attempt(bucket, dir, moment, None, progress);
         if result.is_ok() {
             return result;
         }
@@ -129,10 +127,41 @@ pub fn restore(
             // the error that is returned says more
             let _ = files::remove(&path);
         }
-        if !is_stale {
+        if !is_stale || n == ATTEMPTS {
             return result;
         }
-        attempt += 1;
+        n += 1;
+    }
+}
+
+/// What came of an attempt.
+pub(super) struct Tried {
+    pub(super) result: Result<Restored, BucketError>,
+    /// It failed, and the bucket has changed meanwhile: another one may succeed.
+    pub(super) is_stale: bool,
+    /// The segments that the state consists of.
+    pub(super) segments: Local,
+}
+
+/// Restore an empty directory, once. `cache` has some of the segments: they are not fetched.
+pub(super) fn attempt(
+    bucket: &mut dyn Bucket,
+    dir: &Path,
+    moment: Moment,
+    cache: Option<(&Path, &Local)>,
+    progress: &mut dyn FnMut(&Restoring),
+) -> Tried {
+    let mut restore = Restore {
+        fetch: Fetch::new(bucket, dir, cache, progress),
+        dir,
+        moment,
+        known: Vec::new(),
+    };
+    let result = restore.run();
+    Tried {
+        is_stale: result.is_err() && restore.is_stale(),
+        segments: restore.fetch.segments,
+        result,
     }
 }
 
@@ -164,6 +193,10 @@ impl Restore<'_, '_> {
         })?;
         self.known = self.fetch.checkpoints()?;
         let from = self.choose()?;
+        if !from.later.is_empty() {
+            // what comes behind the moment is cut off from them
+            self.fetch.without_cache();
+        }
         let mut named: Vec<Segment> = Vec::new();
         let mut since = Since {
             segment: 1,
@@ -437,54 +470,4 @@ impl Restore<'_, '_> {
 
 fn too_old() -> BucketError {
     BucketError::Nothing("the bucket holds nothing as old as that".into())
-}
-
-/// The journal segment that frames are written to.
-struct Journal<'a> {
-    dir: &'a Path,
-    id: u64,
-    file: Option<File>,
-    at: u64,
-}
-
-impl<'a> Journal<'a> {
-    fn new(dir: &'a Path, id: u64) -> Self {
-        Self {
-            dir,
-            id,
-            file: None,
-            at: SEGMENT_HEADER,
-        }
-    }
-
-    /// Write frames at a place; false where that is not where the frames so far end.
-    fn write(&mut self, (id, at): (u64, u64), first: u64, body: &[u8]) -> Result<bool, StoreError> {
-        if self.file.is_none() || id > self.id {
-            self.finish()?;
-            if id < self.id {
-                return Ok(false);
-            }
-            segment::create(self.dir, id, first, false)?;
-            let path = Kind::Journal.path(self.dir, id);
-            let file = File::open_for(&path, Access::Write);
-            self.file = Some(file.map_err(StoreError::io(&path))?);
-            (self.id, self.at) = (id, SEGMENT_HEADER);
-        }
-        if (id, at) != (self.id, self.at) {
-            return Ok(false);
-        }
-        if let Some(file) = &self.file {
-            file.write_all_at(&mut [IoSlice::new(body)], at)
-                .map_err(StoreError::io(self.dir))?;
-        }
-        self.at += body.len() as u64;
-        Ok(true)
-    }
-
-    fn finish(&mut self) -> Result<(), StoreError> {
-        match self.file.take() {
-            Some(file) => file.sync_data().map_err(StoreError::io(self.dir)),
-            None => Ok(()),
-        }
-    }
 }

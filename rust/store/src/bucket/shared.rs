@@ -12,7 +12,7 @@ use std::{
 
 use sharecore_bucket::Writer;
 
-use super::{frames::Cursor, line::BucketLine};
+use super::{frames::Cursor, home, line::BucketLine};
 use crate::{
     checkpoint::{self, Since},
     files,
@@ -48,6 +48,11 @@ pub struct BackupOptions {
     pub objects_max: usize,
     /// How long closing the store waits at most for what is not shipped.
     pub close_ms: u64,
+    /// Where answers wait for the bucket: how long what was written waits at most for more, while an object is under way.
+    pub linger_ms: u64,
+    /// Where answers wait for the bucket: how many objects of the journal are created a second, over a minute. Beyond, only
+    /// objects of `object_bytes`.
+    pub puts_per_second: u64,
 }
 
 impl Default for BackupOptions {
@@ -65,6 +70,8 @@ impl Default for BackupOptions {
             surplus_bytes: 8 << 30,
             objects_max: 4096,
             close_ms: 5000,
+            linger_ms: 20,
+            puts_per_second: 10,
         }
     }
 }
@@ -169,15 +176,25 @@ struct Inner {
 
 /// See the module.
 pub(crate) struct Backup {
-    pub(super) options: BackupOptions,
+    pub(crate) options: BackupOptions,
+    /// Answers wait for the bucket.
+    pub(crate) is_home: bool,
     pub(super) dir: PathBuf,
+    /// All frames below were in the directory when it was opened.
+    pub(super) opened: u64,
+    is_marked: AtomicBool,
     pub(super) line: Arc<BucketLine>,
     inner: Mutex<Inner>,
     is_closing: AtomicBool,
 }
 
 impl Backup {
-    pub(crate) fn new(dir: &Path, options: BackupOptions, journal: &Journal) -> Self {
+    pub(crate) fn new(
+        dir: &Path,
+        options: BackupOptions,
+        is_home: bool,
+        journal: &Journal,
+    ) -> Self {
         let tail = Cursor {
             segment: journal.segment,
             at: journal.position,
@@ -191,7 +208,10 @@ impl Backup {
         };
         Self {
             options,
+            is_home,
             dir: dir.into(),
+            opened: tail.frame,
+            is_marked: AtomicBool::new(home::is_home(dir)),
             line: Arc::default(),
             inner: Mutex::new(inner),
             is_closing: AtomicBool::new(false),
@@ -362,6 +382,15 @@ impl Backup {
 
     pub(crate) fn line(&self) -> Arc<BucketLine> {
         Arc::clone(&self.line)
+    }
+
+    /// Whether the directory is known as one whose answers wait for the bucket.
+    pub(super) fn is_marked(&self) -> bool {
+        self.is_marked.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn marked(&self) {
+        self.is_marked.store(true, Ordering::Relaxed);
     }
 
     /// No more commits follow: what is left is shipped, then the thread ends.

@@ -7,7 +7,11 @@ use std::{
     mem,
 };
 
-use sharecore_bucket::{Answer, Checkpoint, Segment, What, kept, may_be_swept, names};
+use sharecore_bucket::{
+    Answer, Checkpoint, Segment, What, kept, may_be_swept,
+    mistakes::{Mistake, planted},
+    names,
+};
 
 /// What is known of a checkpoint in the bucket.
 #[derive(Clone)]
@@ -79,7 +83,9 @@ impl Sweep {
 
     /// Leave a segment alone that is being uploaded.
     pub(super) fn spare(&mut self, segment: Segment) {
-        self.named.insert(segment);
+        if !planted(Mistake::SegmentSwept) {
+            self.named.insert(segment);
+        }
     }
 
     fn enter(&mut self, phase: Phase) {

@@ -5,12 +5,18 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use sharecore_bucket::{Answer, Call, Kind, Shipped, Shipper, names};
+use sharecore_bucket::{
+    Answer, Call, Kind, Shipped, Shipper,
+    mistakes::{Mistake, planted},
+    names,
+};
 
 use super::{
     attach::{Attach, Attached, Start, request_roll},
+    budget::Budget,
     copy::Copied,
     frames::{self, Cursor, following},
+    home,
     keeper::Keeper,
     shared::{Backup, BackupState},
     waiting::Waiting,
@@ -70,10 +76,17 @@ struct Lead {
     under_way: u64,
     /// All frames below are in the bucket.
     frame: u64,
+    /// The store knows that of all frames below.
+    confirmed: u64,
     /// The place of the journal at which another segment was last asked for.
     rolled: u64,
     /// The next frame waits for a segment's upload.
     needs: Option<u64>,
+    /// When an object was last cut.
+    cut_ms: u64,
+    budget: Budget,
+    /// The state in the bucket begins with a checkpoint that is not there yet.
+    is_baseless: bool,
 }
 
 /// Decides what is asked of the bucket; takes answers and the time.
@@ -151,17 +164,20 @@ impl Worker {
                     Attached::Leads(start) => {
                         self.mode = Mode::Leading(Box::new(Lead::new(backup, *start, times.0)?));
                     }
-                    Attached::Refused(why) => self.stop(backup, BackupState::Refused, why),
+                    Attached::Refused(why) => self.stop(shared, backup, BackupState::Refused, why),
                 },
                 Mode::Leading(lead) => {
                     lead.answer(backup, answer, times);
                     if let Some(fenced) = lead.shipper.fenced() {
-                        let why = format!(
-                            "another broker has claimed {}: this directory is not copied any more. If both serve the \
-                             same data, stop one; else give one another prefix",
-                            names::journal(fenced.place)
-                        );
-                        self.stop(backup, BackupState::Fenced, why);
+                        let then = if backup.is_home {
+                            "it leads, and nothing more is answered here"
+                        } else {
+                            "this directory is not copied any more. If both serve the same data, stop one; else give \
+                             one another prefix"
+                        };
+                        let place = names::journal(fenced.place);
+                        let why = format!("another broker has claimed {place}: {then}");
+                        self.stop(shared, backup, BackupState::Fenced, why);
                     }
                 }
             }
@@ -169,8 +185,11 @@ impl Worker {
         Ok(())
     }
 
-    fn stop(&mut self, backup: &Backup, state: BackupState, why: String) {
+    fn stop(&mut self, shared: &Shared, backup: &Backup, state: BackupState, why: String) {
         self.mode = Mode::Stopped;
+        if backup.is_home {
+            shared.lock().end(shared, &why);
+        }
         backup.wake_at(u64::MAX);
         backup.hold_no_more();
         backup.update(|status| {
@@ -240,12 +259,11 @@ impl Worker {
             Mode::Stopped => None,
             Mode::Attaching(attach) => attach.due_ms(),
             Mode::Leading(lead) => {
-                let can_cut = lead.since_ms.is_some() && lead.shipper.has_room();
-                let ships = can_cut.then(|| {
-                    let since = lead.since_ms.unwrap_or(now_ms);
-                    // what waits for an upload waits for its answer
-                    (since + backup.options.interval_ms)
-                        .max(now_ms + u64::from(lead.needs.is_some()) * PAUSE_MS)
+                let can_cut = lead.since_ms.filter(|_| lead.shipper.has_room());
+                // what waits for an upload waits for its answer
+                let ships = can_cut.map(|since| {
+                    let due = lead.cut_due_ms(backup, since);
+                    due.max(now_ms + u64::from(lead.needs.is_some()) * PAUSE_MS)
                 });
                 let others = [lead.shipper.due_ms(), lead.keeper.due_ms(), ships];
                 others.into_iter().flatten().min()
@@ -261,7 +279,9 @@ impl Worker {
 impl Lead {
     fn new(backup: &Backup, start: Start, now_ms: u64) -> Result<Self, StoreError> {
         let shipper = Shipper::new(&start.copied.walk);
-        let mut keeper = Keeper::new(shipper.epoch(), start.base, backup.options.history_ms);
+        let options = &backup.options;
+        let is_baseless = start.base.is_some();
+        let mut keeper = Keeper::new(shipper.epoch(), start.base, options.history_ms);
         // sealed before the store was opened, and not uploaded
         let tail = backup.tail();
         for id in segment::list(&backup.dir, segment::Kind::Journal.suffix())? {
@@ -279,6 +299,10 @@ impl Lead {
             under_way: 0,
             rolled: 0,
             needs: None,
+            confirmed: 0,
+            cut_ms: 0,
+            budget: Budget::new(options.puts_per_second, now_ms),
+            is_baseless,
         })
     }
 
@@ -287,6 +311,7 @@ impl Lead {
         if !self.shipper.answer(id, &answer, times.0, &mut done) {
             self.keeper
                 .answer(backup, &mut self.copied, (id, answer), times);
+            self.is_baseless &= self.copied.checkpoint == 0;
             return;
         }
         for shipped in done {
@@ -301,6 +326,40 @@ impl Lead {
         }
     }
 
+    /// Where answers wait for the bucket: give those whose frames it has.
+    fn confirm(&mut self, shared: &Shared, backup: &Backup) -> Result<(), StoreError> {
+        // before the first frame there is nothing in the bucket to go by
+        let is_due = self.frame > self.confirmed.max(1) && self.frame >= backup.opened;
+        if !backup.is_home || self.is_baseless || !is_due {
+            return Ok(());
+        }
+        // what was there before is in the bucket, and what follows counts once it is
+        if !backup.is_marked() {
+            home::mark(&backup.dir)?;
+            backup.marked();
+        }
+        shared.lock().confirmed(shared, self.frame);
+        self.confirmed = self.frame;
+        Ok(())
+    }
+
+    /// When the next object is due, if nothing but time is missing; `since` is when its oldest frame was committed.
+    fn cut_due_ms(&self, backup: &Backup, since: u64) -> u64 {
+        let options = &backup.options;
+        if !backup.is_home {
+            return since + options.interval_ms;
+        }
+        if self.uncut >= options.object_bytes as u64 {
+            return since;
+        }
+        let lingers_until = if self.shipper.under_way() == 0 {
+            since
+        } else {
+            self.cut_ms + options.linger_ms
+        };
+        lingers_until.max(self.budget.due_ms())
+    }
+
     fn act(
         &mut self,
         shared: &Shared,
@@ -309,6 +368,7 @@ impl Lead {
         id: &mut u64,
         calls: &mut Vec<Call>,
     ) -> Result<(), StoreError> {
+        self.confirm(shared, backup)?;
         for segment in backup.take_sealed() {
             self.keeper.sealed(segment);
         }
@@ -368,7 +428,7 @@ impl Lead {
             }
             let waited = self
                 .since_ms
-                .is_some_and(|since| now_ms >= since + options.interval_ms);
+                .is_some_and(|since| now_ms >= self.cut_due_ms(backup, since));
             let is_due = waited
                 || self.uncut >= options.object_bytes as u64
                 || cursor.segment < tail.segment
@@ -377,7 +437,7 @@ impl Lead {
                 return Ok(());
             }
             let uploaded = &self.copied.uploaded;
-            let is_there = |id| uploaded.contains_key(&id);
+            let is_there = |id| uploaded.contains_key(&id) || planted(Mistake::FrameBeforeUpload);
             let cut = frames::read(&backup.dir, cursor, until, options.object_bytes, is_there)?;
             if let Some(id) = cut.needs {
                 self.keeper.hurry(id);
@@ -386,6 +446,8 @@ impl Lead {
             if cut.frames.count == 0 {
                 return Ok(());
             }
+            self.cut_ms = now_ms;
+            self.budget.take(now_ms);
             self.ship(cut, (now_ms, wall_ms));
         }
     }

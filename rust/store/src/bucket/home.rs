@@ -1,0 +1,153 @@
+//! A directory whose answers wait for the bucket (durability `bucket`) is a cache: at a start it is brought in line with
+//! the bucket. What the local journal holds beyond was never answered, and may contradict what another one has written.
+
+use std::{collections::BTreeSet, fs, io, path::Path};
+
+use sharecore_bucket::{
+    Bucket,
+    mistakes::{Mistake, planted},
+};
+
+use super::{
+    local::{self, Local},
+    own,
+    restore::{ATTEMPTS, BucketError, Moment, Restored, Restoring, attempt},
+};
+use crate::{
+    directory_lock::DirectoryLock,
+    error::StoreError,
+    files,
+    options::{Durability, Options},
+    segment,
+};
+
+/// Says that the bucket has what the directory holds.
+const MARK: &str = "bucket.home";
+/// Where the state of the bucket is put together.
+const FRESH: &str = "bucket.fresh";
+
+/// What a home begins with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Prepared {
+    /// Neither the directory nor the bucket holds anything.
+    Empty,
+    /// The directory was no home so far: what it holds is shipped first.
+    Local,
+    /// The directory is in line with the bucket.
+    Bucket(Restored),
+}
+
+/// Bring a directory in line with the bucket, so that it can be opened with [`Durability::Bucket`]. What the bucket lacks
+/// is dropped, unless the directory has not been a home so far. An error leaves the directory as it was.
+pub fn prepare_home(
+    bucket: &mut dyn Bucket,
+    dir: &Path,
+    progress: &mut dyn FnMut(&Restoring),
+) -> Result<Prepared, BucketError> {
+    let _lock = DirectoryLock::create(dir)?;
+    let is_home = is_home(dir);
+    let has_data = !files_of(dir)?.is_empty();
+    if has_data && (!is_home || planted(Mistake::TailTrusted)) {
+        return Ok(Prepared::Local);
+    }
+    let local = if is_home {
+        local::read(dir)?
+    } else {
+        Local::new()
+    };
+    let fresh = dir.join(FRESH);
+    for n in 1.. {
+        clear(&fresh)?;
+        fs::create_dir(&fresh).map_err(StoreError::io(&fresh))?;
+        let cache = (dir, &local);
+        let tried = attempt(bucket, &fresh, Moment::Latest, Some(cache), progress);
+        match tried.result {
+            Ok(restored) => {
+                install(dir, &fresh, &tried.segments)?;
+                return Ok(Prepared::Bucket(restored));
+            }
+            Err(_) if tried.is_stale && n < ATTEMPTS => {}
+            Err(BucketError::Nothing(_)) if !is_home => {
+                // whoever has claimed it has written nothing
+                let writers = own::read(&fresh)?;
+                if !writers.is_empty() {
+                    own::write(dir, &writers)?;
+                }
+                clear(&fresh)?;
+                return Ok(Prepared::Empty);
+            }
+            Err(error) => {
+                clear(&fresh)?;
+                return Err(error);
+            }
+        }
+    }
+    unreachable!("the last attempt has returned")
+}
+
+/// Refuse to open a directory in another way than it was written.
+pub(crate) fn check(dir: &Path, options: &Options) -> Result<(), StoreError> {
+    let what = match options.durability {
+        Durability::Bucket if options.bucket.is_none() => "durability bucket needs a bucket",
+        Durability::Fsync | Durability::Os if is_home(dir) => {
+            "the directory is the cache of a home in a bucket: what was answered may not be in it. Serve it with the \
+             durability `bucket`, or restore the bucket to a new directory"
+        }
+        _ => return Ok(()),
+    };
+    Err(StoreError::io(dir)(io::Error::new(
+        io::ErrorKind::InvalidInput,
+        what,
+    )))
+}
+
+/// Whether the bucket has what the directory holds, and more counts only once the bucket has it.
+pub(super) fn is_home(dir: &Path) -> bool {
+    files::File::open(&dir.join(MARK)).is_ok()
+}
+
+/// From now on the bucket says what the directory holds.
+pub(super) fn mark(dir: &Path) -> Result<(), StoreError> {
+    files::replace(
+        &dir.join(MARK),
+        &dir.join("bucket.new"),
+        b"sharecore-home=1\n",
+    )
+    .map_err(StoreError::io(dir))?;
+    segment::sync_dir(dir)
+}
+
+/// Put what lies in `fresh` in the place of what the directory holds, except for the segments that both have.
+fn install(dir: &Path, fresh: &Path, segments: &Local) -> Result<(), BucketError> {
+    // a crash from here on: the next start does it again
+    mark(dir)?;
+    let stays: BTreeSet<_> = segments.keys().map(|it| local::path(dir, *it)).collect();
+    for path in files_of(dir)?.into_iter().filter(|it| !stays.contains(it)) {
+        files::remove(&path).map_err(StoreError::io(&path))?;
+    }
+    for path in files::list(fresh).map_err(StoreError::io(fresh))? {
+        if let Some(name) = path.file_name() {
+            files::rename(&path, &dir.join(name)).map_err(StoreError::io(&path))?;
+        }
+    }
+    local::write(dir, segments)?;
+    segment::sync_dir(dir)?;
+    Ok(clear(fresh)?)
+}
+
+fn clear(fresh: &Path) -> Result<(), StoreError> {
+    match fs::remove_dir_all(fresh) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StoreError::io(fresh)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// The files of a directory that hold data.
+fn files_of(dir: &Path) -> Result<Vec<std::path::PathBuf>, StoreError> {
+    let is_data = |path: &std::path::PathBuf| {
+        let suffix = path.extension().and_then(|it| it.to_str());
+        matches!(suffix, Some("journal" | "compact" | "checkpoint"))
+    };
+    let found = files::list(dir).map_err(StoreError::io(dir))?;
+    Ok(found.into_iter().filter(is_data).collect())
+}

@@ -1,0 +1,154 @@
+//! A store whose answers wait for its bucket, over a network that loses, delays and repeats, through kills, lost disks and
+//! takeovers: whatever was answered is there ever after, and what was not breaks no start.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod files;
+mod network;
+mod world;
+
+use std::{
+    fs,
+    panic::{AssertUnwindSafe, catch_unwind},
+    time::Duration,
+};
+
+use common::{Client, PLAIN, tiny};
+use files::{directory, numbers};
+use sharecore_bucket::{
+    Bucket, MemoryBucket,
+    mistakes::{Mistake, plant},
+    names,
+};
+use sharecore_store::{Change, Moment, Store, restore};
+use world::{NUMBERED, World, options};
+
+fn run(seed: u64, actions: u64) {
+    let mut world = World::new(seed, 15);
+    for _ in 0..actions {
+        world.act();
+    }
+    world.settle();
+    world.check();
+    for (log, (next, _)) in &world.sequences {
+        // a batch has one record, so each has the offset of its sequence if none was lost or came twice
+        let offsets = world.leader.store.offsets(*log).expect("a log");
+        assert_eq!(offsets.high_watermark, i64::from(*next), "log {log}");
+    }
+    let target = directory();
+    let mut bucket = world.network.lock().expect("one thread").bucket.clone();
+    restore(&mut bucket, target.path(), Moment::Latest, &mut |_| {}).expect("it is whole");
+    let store = Store::open_stepped(target.path(), &tiny()).expect("it opens");
+    for put in &world.answered {
+        let entries = store.entries(&put.to_be_bytes());
+        assert_eq!(entries.len(), 1, "entry {put} was answered");
+    }
+    for log in 1..=NUMBERED {
+        assert_eq!(
+            numbers(&store, log),
+            numbers(&world.leader.store, log),
+            "log {log}"
+        );
+    }
+}
+
+#[test]
+fn what_was_answered_outlives_kills_lost_disks_and_takeovers() {
+    for seed in 0..60 {
+        println!("seed {seed}");
+        run(seed, 150);
+    }
+}
+
+/// Let a store go on until nothing is left to do, or all that is left waits for a journal object from this place on.
+fn settle_up_to(store: &Store, bucket: &mut MemoryBucket, place: u64) {
+    let line = store.bucket_line().expect("it has a bucket");
+    for second in 0..100 {
+        store.step_bucket(second * 1000, second as i64 * 1000);
+        while let Some(call) = line.next(Duration::ZERO) {
+            if names::parse_journal(call.what.name()).is_none_or(|it| it < place) {
+                line.answer(call.id, bucket.ask(call.what));
+            }
+        }
+        while store.step() {}
+    }
+}
+
+/// Whether a producer's batch is taken by a store that begins with a checkpoint which was made while it was under way.
+fn is_taken_after_a_checkpoint() -> bool {
+    let (dir, target) = (directory(), directory());
+    let mut bucket = MemoryBucket::default();
+    let store = Store::open_stepped(dir.path(), &options(1)).expect("it opens");
+    settle_up_to(&store, &mut bucket, u64::MAX);
+    let batch = |sequence| Client {
+        producer: (7, 0, sequence),
+        ..PLAIN
+    };
+    let append = |store: &Store, sequence| store.append(1, &batch(sequence).bytes(), 1000);
+    store.change(vec![Change::CreateLog(1)]).expect("room");
+    append(&store, 0).expect("room");
+    while store.step() {}
+    store.roll().expect("room");
+    while store.step() {}
+    append(&store, 1).expect("room");
+    while store.step() {}
+    // behind the claim comes the object of the first segment, and then that of the second
+    settle_up_to(&store, &mut bucket, 3);
+    let outcomes = store.drain().outcomes;
+    assert_eq!(
+        outcomes.last().map(|it| it.sequence),
+        Some(2),
+        "the second is not"
+    );
+    assert!(store.maintain(), "the first segment is sealed");
+    store.abandon();
+    // as a start finds it for which the second never came
+    for name in [
+        "0000000000000001.journal",
+        "0000000000000002.checkpoint",
+        "format",
+    ] {
+        fs::copy(dir.path().join(name), target.path().join(name)).expect("it is there");
+    }
+    let begun = fs::read(dir.path().join("0000000000000002.journal")).expect("it is there");
+    fs::write(target.path().join("0000000000000002.journal"), &begun[..32]).expect("written");
+    let store = Store::open_stepped(target.path(), &tiny()).expect("it opens");
+    let appended = append(&store, 1).expect("it is new");
+    store.wait(appended.sequence);
+    store.offsets(1).expect("a log").high_watermark == 2
+}
+
+#[test]
+fn a_checkpoint_leaves_out_what_is_under_way() {
+    assert!(is_taken_after_a_checkpoint());
+    plant(Some(Mistake::CheckpointUnshipped));
+    let is_taken = is_taken_after_a_checkpoint();
+    plant(None);
+    assert!(!is_taken, "the mistake is found");
+}
+
+/// Return the first of some seeds with which the world finds a mistake.
+fn found(mistake: Mistake) -> Option<u64> {
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    plant(Some(mistake));
+    let found = (0..60).find(|seed| catch_unwind(AssertUnwindSafe(|| run(*seed, 150))).is_err());
+    plant(None);
+    std::panic::set_hook(hook);
+    found
+}
+
+#[test]
+fn planted_mistakes_are_found() {
+    for mistake in [
+        Mistake::SegmentSwept,
+        Mistake::FrameBeforeUpload,
+        Mistake::TailTrusted,
+        Mistake::ExistsIsOurs,
+        Mistake::UnknownSkipped,
+    ] {
+        let seed = found(mistake);
+        println!("{mistake:?}: seed {seed:?}");
+        assert!(seed.is_some(), "{mistake:?}");
+    }
+}
