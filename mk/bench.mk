@@ -15,7 +15,7 @@ bench-broker: .venv/.installed jars ## the broker beside Apache Kafka 4.3.1 on t
 	.venv/bin/python -m benches.broker $(ARGS)
 
 # a broker as it is installed: beside a test environment's packages it holds 11 MB of theirs
-bench-tier bench-requests bench-client bench-groups bench-dlq bench-cold bench-compaction bench-security bench-thinned bench-queues: \
+bench-tier bench-requests bench-workers bench-client bench-groups bench-dlq bench-cold bench-compaction bench-security bench-thinned bench-queues: \
 	export SHARECORE ?= $(CURDIR)/.venv/bin/sharecore
 
 bench-tier: .venv/.installed .venv-test/.installed jars ## one and three nodes in front of Apache Kafka beside that cluster, Apache's share groups and sharecore alone (ARGS="--records 200000", "--take-over": 10,000 share partitions, "--limited 0.1": nodes with a tenth of a CPU each, as root)
@@ -24,6 +24,9 @@ bench-tier: .venv/.installed .venv-test/.installed jars ## one and three nodes i
 bench-requests: .venv/.installed .venv-test/.installed jars ## one record a request, beside Apache, NATS JetStream and Redis Streams (ARGS="--clients 20 --only share")
 	@.ci/need cargo
 	$(BIN)/python -m benches.requests $(ARGS)
+
+bench-workers: .venv/.installed .venv-test/.installed jars ## many slow workers on four partitions, beside Apache Kafka 4.3.1 and 4.4.0: how busy they are, and how late records are (ARGS="--workers 100 --work 10 --rounds 1")
+	$(BIN)/python -m benches.workers $(ARGS)
 
 callgrind-requests: .venv-test/.installed ## instructions of a small request on the event loop (ARGS="--only produce-100")
 	@.ci/need cargo valgrind

@@ -13,8 +13,6 @@ from sharecore.errors import ConfigError
 
 PREFIX = "SHARECORE_"
 _OWN = "sharecore."
-_CLOSE = 0.85
-"""How alike a variable is to the one it was meant to be; all of them share their beginning."""
 _COMMANDS = frozenset({"SHARECORE_BOOTSTRAP_SERVER"})
 """Variables that commands read themselves."""
 # Kubernetes sets these in every pod for a service that is named sharecore, or sharecore-something
@@ -41,7 +39,8 @@ def settings_of(environment: Mapping[str, str]) -> dict[str, str]:
     known = _variables().keys() | _COMMANDS
     for variable in sorted(environment):
         if variable.startswith(PREFIX) and variable not in known and not _SERVICE.search(variable):
-            near = next(iter(difflib.get_close_matches(variable, known, 1, cutoff=_CLOSE)), None)
-            hint = f"did you mean {near}?" if near else "unset it"
+            names = [name.removeprefix(PREFIX) for name in known]
+            near = next(iter(difflib.get_close_matches(variable.removeprefix(PREFIX), names, 1)), None)
+            hint = f"did you mean {PREFIX}{near}?" if near else "unset it"
             raise ConfigError(f"the environment variable {variable} sets no setting of this broker; {hint}")
     return {name: environment[variable] for variable, name in _variables().items() if variable in environment}

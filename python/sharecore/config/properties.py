@@ -16,6 +16,8 @@ from sharecore.errors import ConfigError
 
 _CLOSE = 0.88
 """How alike two names are of which one is a misspelling of the other, between 0 and 1."""
+_SIMILAR = 0.75
+"""How alike a name has to be to be proposed for one that is refused anyway."""
 _BYTES_MAX = 4 << 20
 """A device may be named by mistake, and reading it may never end. Named pipes are read: shells make some."""
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -66,10 +68,10 @@ def unknown_names(names: Iterable[str]) -> list[str]:
     ]
 
 
-def nearest_name(name: str) -> str | None:
+def nearest_name(name: str, cutoff: float = _CLOSE) -> str | None:
     """Return the setting that a misspelled name was probably meant to be; None where none is close."""
     known = [*broker_keys(), *ALIASES, *unserved_keys()]
-    return next(iter(difflib.get_close_matches(name, known, 1, cutoff=_CLOSE)), None)
+    return next(iter(difflib.get_close_matches(name, known, 1, cutoff=cutoff)), None)
 
 
 def misspelled(names: Iterable[str]) -> dict[str, str]:
@@ -83,7 +85,11 @@ def check_names(names: Iterable[str], source: str = "") -> None:
     Args:
         source: what stands before a name in the message, such as `--set `.
     """
-    lines = [_unknown(source + name, nearest_name(name)) for name in unknown_names(names)]
+    lines = []
+    for name in unknown_names(names):
+        ours = f"sharecore.{name}"
+        near = ours if ours in broker_keys() else nearest_name(name, _SIMILAR)
+        lines.append(_unknown(source + name, near))
     if lines:
         raise ConfigError("\n".join(lines))
 

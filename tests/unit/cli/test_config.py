@@ -129,6 +129,7 @@ def test_the_environment_stands_over_the_file_and_under_the_command_line(tmp_pat
     ("variable", "hint"),
     [
         ("SHARECORE_NUM_PARTITION", "did you mean SHARECORE_NUM_PARTITIONS?"),
+        ("SHARECORE_LISTNER", "did you mean SHARECORE_LISTENERS?"),
         ("SHARECORE_42_0_42", "unset it"),
     ],
 )
@@ -146,11 +147,22 @@ def test_variables_that_kubernetes_sets_for_a_service_are_no_settings() -> None:
     assert settings_of(dict.fromkeys(names.split(), "tcp://10.0.0.1:9092")) == {}
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("num.partition", "num.partitions"),
+        ("listner", "listeners"),
+        ("durability", "sharecore.durability"),
+    ],
+)
+def test_a_misspelled_setting_on_the_command_line_is_refused_with_the_one_that_was_meant(
+    name: str, meant: str
+) -> None:
+    with pytest.raises(ConfigError, match=rf"--set {name}: no setting .*; did you mean {meant}\?"):
+        gather(None, [f"{name}=3"], environment={})
+
+
 def test_a_setting_on_the_command_line_has_to_exist() -> None:
-    with pytest.raises(
-        ConfigError, match=r"--set num.partition: no setting .*; did you mean num.partitions\?"
-    ):
-        gather(None, ["num.partition=3"], environment={})
     with pytest.raises(ConfigError, match=r"--set acme.audit: no setting .*; `sharecore config example`"):
         gather(None, ["acme.audit=3"], environment={})
 
