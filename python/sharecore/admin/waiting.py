@@ -88,6 +88,8 @@ def describe_reason(reason: Reason) -> str:
             return f"no new records: {reason['setting']}={reason['limit']} is reached"
         case "kept":
             return f"{records} held longer than a lock lasts, by members that are connected"
+        case "takeover":
+            return f"no records{due}, as members may hold some since before a takeover: {reason['setting']}"
         case "breaker":
             open_ = f"open{due}" if due else "half open, 10 records at a time"
             return f"the breaker of {reason['setting']} is {open_}"

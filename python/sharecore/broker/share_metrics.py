@@ -25,7 +25,7 @@ _TURN_PARTITIONS = 250
 """So many are read before others have their turn: about a millisecond."""
 _TYPES = ("gap", "accept", "release", "reject", "renew")
 _LOOKED_AT = (q.GROUP_EXPIRED, q.GROUP_UNREADABLE_HEADERS, q.GROUP_UNREADABLE_BATCHES, q.GROUP_THINNED)
-_REASONS = ("backoff", "delivery", "unread")
+_REASONS = ("backoff", "delivery", "unread", "takeover")
 _HELD_BACK = ("rate", "member", "breaker")
 _UNKNOWN = -1
 
@@ -207,6 +207,9 @@ class ShareMetrics:
                         total.waiting[at] += records
                     total.tally.add((), (), 0, engine.looked_at())
                     total.add_keys(reasons.keys)
+                    if leader.takeover_left_ms:
+                        complete = engine.start_offset + engine.delivery_complete_count
+                        total.waiting[_REASONS.index("takeover")] += max(0, end_of_log - complete)
                     if reasons.is_in_line:
                         total.behind += max(0, end_of_log - engine.next_fetch_offset)
                     total.is_ordered |= leader.config.share_ordering == "partition"

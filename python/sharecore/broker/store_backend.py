@@ -18,6 +18,7 @@ from sharecore.broker.cluster import Cluster, SingleBroker
 from sharecore.broker.handlers import SERVED
 from sharecore.broker.identity import identify, repeat
 from sharecore.broker.internal_topics import ensure_internal_topics
+from sharecore.broker.last_leases import LastLeases
 from sharecore.broker.retention import Retention
 from sharecore.broker.served import Served
 from sharecore.broker.topic_rules import INTERNAL_TOPICS
@@ -66,6 +67,7 @@ class StoreBackend:
         self._retention: Retention | None = None
         self._cleaner: Cleaner | None = None
         self._copy: BucketWatch | None = None
+        self._last_leases: LastLeases | None = None
         self._restoring: asyncio.Task[None] | None = None
         self._verifying: asyncio.Task[None] | None = None
 
@@ -97,7 +99,10 @@ class StoreBackend:
             raise
 
     async def join(self, broker: Host) -> None:
-        """There is nobody else."""
+        """Learn whose members may still hold records that they got before this start."""
+        self._last_leases = LastLeases(self.catalogue, broker.share.partitions, broker.clock)
+        has_topics = any(name not in INTERNAL_TOPICS for name in self.topics.names())
+        await self._last_leases.begin(has_topics=has_topics)
 
     def _topic_changed(self, broker: Host, change: TopicChange, topic: Topic) -> None:
         """Make an internal topic again that was deleted, as Kafka does: coordinators begin anew with it."""
@@ -149,6 +154,8 @@ class StoreBackend:
 
     async def settle(self) -> None:
         """Wait for the disk."""
+        if self._last_leases is not None:
+            await self._last_leases.end()
         self.storage.sync()
 
     async def close(self) -> None:

@@ -30,6 +30,9 @@ def waiting_text(broker: Services, leader: SharePartition) -> str | None:
     except KafkaError:
         return None  # it loads again when it is wanted
     reasons: list[Reason] = []
+    if leader.takeover_left_ms:
+        until_ms = broker.clock.now_ms() + leader.takeover_left_ms
+        reasons.append({"reason": "takeover", "setting": "share.ordering.takeover.wait", "dueMs": until_ms})
     if found.backoff:
         due_ms = _wall_time(broker, found.backoff_due_ms)
         reasons.append({"reason": "backoff", "records": found.backoff, "dueMs": due_ms})

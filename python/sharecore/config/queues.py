@@ -212,6 +212,14 @@ class QueueSettings:
         high=500,
         own=True,
     )
+    share_ordering_takeover_wait: bool = setting(
+        Kind.BOOLEAN,
+        False,
+        "After a crash of the broker or node that led a share partition, nothing of it is given out for "
+        "share.record.lock.duration.ms, as members may still work on what they got before. Counts where "
+        "share.ordering is set.",
+        own=True,
+    )
     share_partition_max_waiting: int = setting(
         Kind.INT,
         16_000,
@@ -273,6 +281,11 @@ class QueueSettings:
             raise ConfigError(
                 f"share.ordering.key.header={self.share_ordering_key_header}: counts only with "
                 f"share.ordering=key, and that is {self.share_ordering}; set that too, or no header"
+            )
+        if self.share_ordering_takeover_wait and self.share_ordering == "none":
+            raise ConfigError(
+                "share.ordering.takeover.wait=true: counts only with share.ordering=key or partition; set "
+                "that too, or false"
             )
         header = self.share_deliver_at_header
         if header and header == self.share_record_ttl_header:

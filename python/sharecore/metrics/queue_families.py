@@ -10,7 +10,7 @@ GROUP_WAITING = gauge(
     "sharecore_share_group_records_waiting",
     "Records that wait: backoff, before they are delivered again (share.retry.backoff.ms); delivery, for "
     "their delivery time; unread, until their headers or keys have been read; order, for others of their "
-    "key or partition (share.ordering).",
+    "key or partition (share.ordering); takeover, for share.ordering.takeover.wait.",
     "group",
     "topic",
     "reason",

@@ -16,7 +16,7 @@ from sharecore.partition.failures import client_error, is_fenced
 from sharecore.partition.leasing import Leasing
 from sharecore.partition.loading import Loaded, load, without_locks
 from sharecore.persister import Persister, SharePartitionKey
-from sharecore.waiting import CallLater, Done, Spans, settle
+from sharecore.waiting import CallLater, Done, Spans, Timer, settle
 
 if TYPE_CHECKING:
     from sharecore.deadletters.outbox import Outbox
@@ -51,12 +51,14 @@ class SharePartition(Leader):
         is_connected: whether a member of a group has a share session here.
         when_configured: calls back once the configuration is what was set last, wherever that was; one that
             has changed meanwhile was told by `configure`.
+        predecessor_ms: since when members may hold records that the leader before this one leased.
     """
 
     __slots__ = (
         "_call_later", "_clock", "_closed", "_fenced", "_is_connected", "_load_began_ms", "_loading",
-        "_loads", "_office", "_on_loaded", "_on_read", "_outbox", "_paused", "_persister", "_repaired",
-        "_rests", "_stateless", "_switches", "_when_configured", "key", "wall_ms",
+        "_loads", "_office", "_on_loaded", "_on_read", "_outbox", "_paused", "_persister",
+        "_predecessor_ms", "_repaired", "_rests", "_stateless", "_switches", "_takeover", "_when_configured",
+        "key", "wall_ms",
     )  # fmt: skip
 
     log: Log
@@ -80,6 +82,7 @@ class SharePartition(Leader):
         repaired: Callable[[int], None] = lambda batches: None,
         is_connected: Callable[[str, str], bool] = lambda group_id, member_id: False,
         when_configured: Callable[[Done], object] = lambda done: done(None),
+        predecessor_ms: int | None = None,
     ) -> None:
         self.key = key
         self.id = key.topic_id, key.partition
@@ -101,6 +104,8 @@ class SharePartition(Leader):
         self._outbox: Outbox | None = None
         self._loading = False
         self._rests = self._switches = self._paused = False
+        self._predecessor_ms = predecessor_ms
+        self._takeover: Timer | None = None
         self._closed: KafkaError | None = None
         self._loads = loads or Spans()
         self._load_began_ms = 0
@@ -225,8 +230,29 @@ class SharePartition(Leader):
         self._paused = paused
         self._rest()
 
+    @property
+    def takeover_left_ms(self) -> int:
+        """How long nothing is leased, as members may hold what the leader before this one leased to them."""
+        if self._predecessor_ms is None or not self.config.share_ordering_takeover_wait:
+            return 0
+        until_ms = self._predecessor_ms + self.config.share_record_lock_duration_ms
+        return max(0, until_ms - self._clock.monotonic_ms())
+
     def _rest(self) -> None:
-        self.resting = self._rests or self._switches or self._paused
+        left_ms = self.takeover_left_ms
+        self._forget_takeover()
+        if left_ms:
+            self._takeover = self._call_later(left_ms / 1000, self._takeover_ended)
+        self.resting = self._rests or self._switches or self._paused or left_ms > 0
+
+    def _takeover_ended(self) -> None:
+        self._rest()
+        self.wake()
+
+    def _forget_takeover(self) -> None:
+        if self._takeover is not None:
+            self._takeover.cancel()
+            self._takeover = None
 
     def _limits(self) -> dict[str, Any]:
         return {
@@ -269,6 +295,7 @@ class SharePartition(Leader):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self._forget_takeover()
         if self._outbox is not None:
             self._outbox.close()
         for each in self._take_told():

@@ -17,6 +17,7 @@ from sharecore.deadletters import DeadLetterOffice
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.partition.leader import SharePartition
 from sharecore.partition.pausing import Pauses
+from sharecore.partition.predecessors import Predecessors
 from sharecore.partition.tally import Tally
 from sharecore.persister import Persister, SharePartitionKey
 from sharecore.waiting import CallLater, Done, Spans
@@ -77,6 +78,7 @@ class SharePartitions(Leaders):
         self._bounds: dict[str, GroupBounds] = {}
         """Of groups with a rate, a bound of members, weights of topics or a breaker."""
         self._pauses = Pauses(clock, call_later, self._pause_ended)
+        self.predecessors = Predecessors(clock)
         self._resting: dict[int, Which] = {}
         self._held: Counter[tuple[str, UUID | None]] = Counter()
         self.loads = Spans()
@@ -126,6 +128,7 @@ class SharePartitions(Leaders):
             repaired=self._count_repaired,
             is_connected=self._is_connected,
             when_configured=self._when_configured,
+            predecessor_ms=self.predecessors.since_ms(SharePartitionKey(group_id, topic_id, partition)),
         )
         leader.rest(resting=any(which(topic_id, partition) for which in self._resting.values()))
         leader.pause(paused=self._pauses.is_paused(group_id, config))
@@ -277,6 +280,14 @@ class SharePartitions(Leaders):
                 leader.rest(resting=False)
                 leader.wake()
 
+    def groups_with_leases(self) -> set[str]:
+        """Return the groups whose members hold records, of those that wait after a takeover."""
+        return {
+            leader.key.group_id
+            for leader in self._all()
+            if leader.config.share_ordering_takeover_wait and (leader.holds or leader.takeover_left_ms)
+        }
+
     def drop_topic(self, topic_id: UUID) -> None:
         """The topic has been deleted."""
         error = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -345,6 +356,8 @@ class SharePartitions(Leaders):
         self.repaired += batches
 
     def _fenced(self, leader: SharePartition) -> None:
+        if leader.config.share_ordering_takeover_wait:
+            self.predecessors.failed(leader.key)
         self._forget(leader)
         leader.close(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
 

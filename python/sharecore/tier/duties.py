@@ -53,8 +53,17 @@ class SlotDuties:
         self._moved: set[int] = set()
         self._timer: asyncio.TimerHandle | None = None
 
-    def take_over(self, slot: int) -> None:
-        """Goes on with the groups and the share partitions of a slot."""
+    def take_over(self, slot: int, *, was_released: bool) -> None:
+        """Goes on with the groups and the share partitions of a slot.
+
+        Args:
+            was_released: nobody owned it, or its last owner gave it up.
+        """
+        predecessors = self._share.partitions.predecessors
+        if was_released:
+            predecessors.released(slot)
+        else:
+            predecessors.lost(slot, self._holds(slot))
         self._groups.records.load_partition(slot)
         self._share.take_over(slot)
         self._taken.add(slot)

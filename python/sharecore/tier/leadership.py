@@ -36,8 +36,12 @@ class Duties(Protocol):
     def look(self) -> Awaitable[None]:
         """Learns what topics there are now: what lies in a slot may be of one that was made a moment ago."""
 
-    def take_over(self, slot: int) -> None:
-        """Goes on where the slot's last owner was; raises KafkaError where its records cannot be read."""
+    def take_over(self, slot: int, *, was_released: bool) -> None:
+        """Goes on where the slot's last owner was; raises KafkaError where its records cannot be read.
+
+        Args:
+            was_released: nobody owned it, or its last owner gave it up.
+        """
 
     def resign(self, slot: int) -> None:
         """Forgets all that belongs to the slot; another may have it."""
@@ -316,7 +320,7 @@ class Leadership:
         slot.state.claimed(records)
         slot.groups.claimed(records)
         slot.phase = _Phase.OWNED
-        self._do.take_over(slot.log.index)
+        self._do.take_over(slot.log.index, was_released=slot.log.was_released)
         logger.info("%s is this node's, which took %.3f s", slot.log.name, self.figures.claimed(began))
 
     # giving up

@@ -163,6 +163,7 @@ class SlotLog:
         self.claims: list[int] = []
         self.owned = False
         self.void = 0
+        self.was_released = False
         self._node_id = node_id
         self._reading, self._writer = reading, writer
         self._clock = clock
@@ -212,6 +213,7 @@ class SlotLog:
             self.start_offset, self.claims, self.void = found.start, [found.end], found.history.void
             self.end_offset = self.high_watermark = found.end + 1
             self.epoch, self.owned = claimed, True
+            self.was_released = last is None or found.history.release is not None
             return found.records
         raise KafkaError(ErrorCode.NOT_COORDINATOR, f"{self.name}: others take this slot again and again")
 

@@ -14,6 +14,7 @@ import pytest
 from sharecore.broker.coordinators import OFFSETS_TOPIC
 from sharecore.clock import SystemClock
 from sharecore.config import BrokerConfig
+from sharecore.partition.predecessors import Predecessors
 from sharecore.protocol import ApiKey
 from sharecore.sharestate.keys import SharePartitionKey
 from sharecore.tier import duties as duties_module
@@ -131,7 +132,9 @@ def test_state_is_asked_for_where_slots_have_moved(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(duties_module, "_CHECK_S", 0.01)
     asked: list[Callable[[SharePartitionKey], bool]] = []
     groups = SimpleNamespace(check_states=asked.append)
-    share = SimpleNamespace(take_over=lambda slot: None, groups=groups)
+    predecessors = Predecessors(SystemClock())
+    partitions = SimpleNamespace(predecessors=predecessors)
+    share = SimpleNamespace(take_over=lambda slot: None, groups=groups, partitions=partitions)
     records = SimpleNamespace(records=SimpleNamespace(load_partition=lambda slot: None))
 
     async def test() -> None:
@@ -145,7 +148,12 @@ def test_state_is_asked_for_where_slots_have_moved(monkeypatch: pytest.MonkeyPat
             300,
             _look,
         )
-        duties.take_over(1)
+        duties.take_over(slot_of(TOPIC, 1), was_released=False)
+        key = SharePartitionKey("a", TOPIC, 1)
+        assert predecessors.since_ms(key) is not None
+        duties.take_over(slot_of(TOPIC, 1), was_released=True)
+        assert predecessors.since_ms(key) is None
+        duties.take_over(1, was_released=False)
         duties.moved(slot_of(TOPIC, 3))
         await asyncio.sleep(0.05)
         duties.moved(0)

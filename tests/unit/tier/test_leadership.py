@@ -28,6 +28,7 @@ class Tier:
     def __init__(self, partitions: list[Partition] | None = None, node_id: int = 1) -> None:
         self.partitions = partitions or [Partition(), Partition()]
         self.done: list[tuple[str, int]] = []
+        self.released: list[bool] = []
         self.told: list[tuple[int, Ownership]] = []
         self.now_ms, self.heard_ms = 0, 0
         self.damaged = False
@@ -48,11 +49,12 @@ class Tier:
     async def look(self) -> None:
         await asyncio.sleep(0)
 
-    def take_over(self, slot: int) -> None:
+    def take_over(self, slot: int, *, was_released: bool) -> None:
         if self.damaged:
             self.damaged = False
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "damaged")
         self.done.append(("take", slot))
+        self.released.append(was_released)
 
     def resign(self, slot: int) -> None:
         self.done.append(("resign", slot))
@@ -116,6 +118,7 @@ def test_a_slot_that_another_has_taken_is_given_up_at_once_and_left_to_it(
         assert first.told == [(0, Ownership(1, 0)), (0, Ownership(2, 1))]
         assert first.done == [("take", 0), ("resign", 0)]
         assert second.check(0) is None
+        assert (first.released, second.released) == ([True], [False]), "nobody had it, then the first"
 
     run(test, monkeypatch)
 

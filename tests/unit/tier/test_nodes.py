@@ -76,7 +76,7 @@ class Member:
     async def look(self) -> None:
         await asyncio.sleep(0)
 
-    def take_over(self, slot: int) -> None:
+    def take_over(self, slot: int, *, was_released: bool) -> None:
         self.done.append(("take", slot))
 
     def resign(self, slot: int) -> None:
