@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 from tests.unit.partition.bench import ACCEPT, EARLIEST, LIMITS, Bench
 
-from sharecore.config import ConfigError
-from sharecore.errors import ErrorCode, KafkaError
+from sharecore.errors import ConfigError, ErrorCode, KafkaError
 
 WAITS = replace(EARLIEST, share_ordering="key", share_ordering_takeover_wait=True)
 LONG = LIMITS._replace(max_wait_ms=600_000)
