@@ -17,16 +17,20 @@ if TYPE_CHECKING:
     from sharecore.security.acl import Acl, AclFilter
 
 acls = commands(
-    "What is allowed to whom, here or on Apache Kafka.",
+    "Manage access-control entries, here or on Apache Kafka.",
 )
 _Text = Optional[str]  # noqa: UP045 - typer evaluates the annotation
 Topic = Annotated[_Text, typer.Option("--topic", help="A topic; * for all.")]
 Group = Annotated[_Text, typer.Option("--group", help="A group; * for all.")]
 Transaction = Annotated[_Text, typer.Option("--transactional-id", help="A transactional id; * for all.")]
 TheCluster = Annotated[bool, typer.Option("--cluster", help="The cluster itself.")]
-Prefixed = Annotated[bool, typer.Option("--prefixed", help="All whose names begin with the one given.")]
-Who = Annotated[_Text, typer.Option("--principal", metavar="User:NAME", help="Who; User:* for everybody.")]
-Host = Annotated[str, typer.Option(help="The address that requests come from; * for any.")]
+Prefixed = Annotated[
+    bool, typer.Option("--prefixed", help="Match all resources whose names start with the given one.")
+]
+Who = Annotated[
+    _Text, typer.Option("--principal", metavar="User:NAME", help="The principal; User:* for everybody.")
+]
+Host = Annotated[str, typer.Option(help="The client's address; * for any.")]
 Operations = Annotated[
     Optional[list[str]],  # noqa: UP045
     typer.Option("--operation", help="Such as read, write or all; may be repeated."),
@@ -46,7 +50,7 @@ def list_acls(
     command_config: SettingsFile = None,
     timeout: Timeout = None,
 ) -> None:
-    """List all entries, or those that count for a resource or name a principal."""
+    """List all entries, or those that apply to a resource or principal."""
     with failures_in_one_line():
         wanted = _filter(_resources(topic, group, transactional_id, cluster=cluster), principal)
 
@@ -70,7 +74,7 @@ def list_acls(
     show_list(output, {name: name.upper() for name in names}, rows)
 
 
-@acls.command("add", short_help="Allow something, or deny it.")
+@acls.command("add", short_help="Add an entry.")
 def add(
     principal: Who = None,
     operation: Operations = None,
@@ -80,13 +84,15 @@ def add(
     cluster: TheCluster = False,
     prefixed: Prefixed = False,
     host: Host = "*",
-    deny: Annotated[bool, typer.Option("--deny", help="Deny it, whatever else allows it.")] = False,
+    deny: Annotated[
+        bool, typer.Option("--deny", help="Deny the operation; overrides entries that allow it.")
+    ] = False,
     bootstrap: Bootstrap = BOOTSTRAP,
     setting: Settings = None,
     command_config: SettingsFile = None,
     timeout: Timeout = None,
 ) -> None:
-    """Allow a principal something with a resource, or deny it.
+    """Allow or deny a principal an operation on a resource.
 
     \b
     sharecore acls add --principal User:alice --operation read --topic orders --group workers
@@ -120,7 +126,7 @@ def delete(
     command_config: SettingsFile = None,
     timeout: Timeout = None,
 ) -> None:
-    """Delete the entries that are for exactly this name, or that name a principal."""
+    """Delete the entries for exactly this resource or principal."""
     with failures_in_one_line():
         resources = _resources(topic, group, transactional_id, cluster=cluster)
         if not resources and principal is None:

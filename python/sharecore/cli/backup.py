@@ -20,27 +20,25 @@ def backup(
         typer.Argument(metavar="DIR|-", help="A new directory for the copy; -: a tar archive on stdout."),
     ],
     data_dir: Annotated[
-        Path, typer.Option(metavar="DIR", help="The data directory; its broker may run.")
+        Path, typer.Option(metavar="DIR", help="The data directory; its broker may be running.")
     ] = Path("data"),
-    check: Annotated[
-        bool, typer.Option(help="Read the copy once it is made, and hold every checksum in it.")
-    ] = True,
+    check: Annotated[bool, typer.Option(help="Read the finished copy and verify every checksum.")] = True,
 ) -> None:
     """Copy a data directory while its broker runs.
 
     \b
     sharecore backup ./backup-1                        a copy of ./data
     sharecore backup --data-dir /var/lib/sharecore - | zstd > backup.tar.zst
-    sharecore serve --data-dir ./backup-1              goes back to the copy
+    sharecore serve --data-dir ./backup-1              start on the copy
 
-    The copy is the directory at one moment: every record, acknowledgement and offset that the broker had
-    answered when the command began is in it. It needs read access to the directory and nothing of the broker.
+    The copy is a consistent snapshot: it holds every record, acknowledgement and offset that was confirmed
+    when the command started. The command needs read access to the directory, and no connection to the broker.
     Copying the files of a running broker by other means does not give a usable backup.
 
     \b
-    exit status 0  the copy is made, and whole
-                1  the copy is made, and holds damage that the directory has
-                2  no copy was made
+    exit status 0  the copy is complete and intact
+                1  the copy is complete, but the directory was damaged
+                2  no copy
     """
     from sharecore.storage.backup import back_up, stream_backup
     from sharecore.storage.damage import survey

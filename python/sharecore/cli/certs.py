@@ -15,24 +15,24 @@ def certs(
     host: Annotated[
         Optional[list[str]],  # noqa: UP045 - typer evaluates the annotation
         typer.Option(
-            help="Name or address that clients connect to; repeat for more.  [default: localhost, 127.0.0.1]"
+            help="Name or address that clients connect to; may be repeated.  [default: localhost, 127.0.0.1]"
         ),
     ] = None,
     client: Annotated[
         Optional[list[str]],  # noqa: UP045
-        typer.Option(help="Also a certificate for a client of this name; repeat for more."),
+        typer.Option(help="Also create a certificate for this client; may be repeated."),
     ] = None,
-    days: Annotated[int, typer.Option(min=1, max=3650, help="How long they are valid.")] = 365,
+    days: Annotated[int, typer.Option(min=1, max=3650, help="Validity of the certificates.")] = 365,
 ) -> None:
-    """Make a certificate authority for development and certificates of it.
+    """Create a certificate authority for development, and certificates signed by it.
 
     \b
     sharecore certs                              ca.pem, ca.key and broker.pem in ./certs
     sharecore certs ./tls --client alice         the same, and alice.pem
 
-    broker.pem and alice.pem hold a key and its certificate: ssl.keystore.location with
-    ssl.keystore.type=PEM. Who shall trust them is given ca.pem: ssl.truststore.location, or a client's
-    ssl.ca.location. An authority that lies there already is used again; certificates are made anew.
+    broker.pem and alice.pem hold a key and its certificate: use them as ssl.keystore.location with
+    ssl.keystore.type=PEM. ca.pem makes others trust them: use it as ssl.truststore.location, or as a client's
+    ssl.ca.location. An existing authority in the directory is reused; certificates are created anew.
     """
     from sharecore.security.certificates import Authority
 

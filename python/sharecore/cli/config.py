@@ -14,13 +14,13 @@ from sharecore.cli.typers import commands
 from sharecore.plural import counted
 
 config = commands(
-    "Settings of the broker: an example file, a check, explanations.",
+    "Print, check and explain the broker's settings.",
 )
 
 
-@config.command("example", short_help="Print every setting as a commented file.")
+@config.command("example", short_help="Print all settings as a commented file.")
 def example() -> None:
-    """Print a file for `sharecore serve --config` with every setting, its default and what it does.
+    """Print a file for `sharecore serve --config` with every setting, its default and its description.
 
     \b
     sharecore config example > server.properties
@@ -30,7 +30,7 @@ def example() -> None:
     typer.echo(text(), nl=False)
 
 
-@config.command("check", short_help="Say what of a file cannot stand.")
+@config.command("check", short_help="Check a configuration file.")
 def check(
     file: Annotated[
         Optional[Path],  # noqa: UP045 - typer evaluates the annotation
@@ -38,10 +38,10 @@ def check(
     ] = None,
     settings: Assignments = None,
 ) -> None:
-    """Say what of a file, the environment and --set cannot stand, what has no effect, and what is unknown.
+    """Check a configuration file, the environment and --set for invalid, ineffective and unknown settings.
 
-    Nothing is started and nothing is written. The exit status is 0 where a broker would start with these
-    settings, 2 where it would refuse.
+    Nothing is started or written. The exit status is 0 if a broker would start with these settings, 2 if it
+    would refuse them.
     """
     from sharecore.config import (
         BrokerConfig,
@@ -79,9 +79,9 @@ def check(
     typer.echo(f"{what} with an effect; a broker would start with them")
 
 
-@config.command("explain", short_help="Say what a setting does.")
+@config.command("explain", short_help="Explain a setting.")
 def explain(name: Annotated[str, typer.Argument(metavar="NAME", help="Such as log.dirs.")]) -> None:
-    """Say what a setting of the broker, of topics or of groups does, what it may be, and its default."""
+    """Explain a setting of brokers, topics or groups: its effect, allowed values and default."""
     from sharecore.config.example import explain as text
 
     with failures_in_one_line():

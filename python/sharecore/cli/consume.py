@@ -40,32 +40,36 @@ def consume(
     topic: Annotated[str, typer.Argument()],
     group: Annotated[str, typer.Option("--group", "-g", help="The share group to be a member of.")],
     reject: Annotated[
-        Texts, typer.Option(metavar="TEXT", help="Reject records that hold TEXT: they never come back.")
+        Texts,
+        typer.Option(metavar="TEXT", help="Reject records that contain TEXT: they are not redelivered."),
     ] = None,
     release: Annotated[
-        Texts, typer.Option(metavar="TEXT", help="Release records that hold TEXT: they come back at once.")
+        Texts,
+        typer.Option(metavar="TEXT", help="Release records that contain TEXT: they are redelivered at once."),
     ] = None,
     from_beginning: Annotated[
-        bool, typer.Option("--from-beginning", help="A group that is new starts at the first record.")
+        bool, typer.Option("--from-beginning", help="Start a new group at the first record.")
     ] = False,
     max_records: Annotated[
         Optional[int],  # noqa: UP045
-        typer.Option("--max", "-n", metavar="N", min=1, help="End after N records.  [default: never]"),
+        typer.Option("--max", "-n", metavar="N", min=1, help="Exit after N records.  [default: never]"),
     ] = None,
     idle: Annotated[
         Optional[float],  # noqa: UP045
-        typer.Option(metavar="SECONDS", help="End when nothing came for so long.  [default: never]"),
+        typer.Option(
+            metavar="SECONDS", help="Exit after this many seconds without a record.  [default: never]"
+        ),
     ] = None,
     bootstrap: Bootstrap = BOOTSTRAP,
     settings: Settings = None,
     command_config: SettingsFile = None,
     timeout: Timeout = None,
 ) -> None:
-    """Take records as a member of a share group: accepted unless told otherwise, each shown on a line.
+    """Consume records as a member of a share group, print each on a line, and accept it.
 
-    A pipe or a file gets the bytes of a record as they are, a terminal gets escape sequences for what it
-    would act on. A record is settled once its line is written: what a reader that ends early did not take
-    is released, and comes again.
+    A pipe or file gets the record's bytes unchanged; for a terminal, control characters are escaped. A record
+    is acknowledged once its line is written. If the reader ends early, records it did not read are released
+    and redelivered.
     """
     with failures_in_one_line(), ctrl_c_ends():
         cluster = Cluster(bootstrap, settings, command_config, timeout)

@@ -29,14 +29,12 @@ def dashboard(
     listen: Annotated[
         str, typer.Option(metavar="HOST:PORT", help="Where the page is served; port 0 picks a free one.")
     ] = "localhost:9466",
-    interval: Annotated[
-        float, typer.Option(min=0.5, metavar="SECONDS", help="Between two looks at the cluster.")
-    ] = 3.0,
+    interval: Annotated[float, typer.Option(min=0.5, metavar="SECONDS", help="Refresh interval.")] = 3.0,
     allow_actions: Annotated[
         bool,
         typer.Option(
             "--allow-actions",
-            help="Whoever reaches the page may reset, delete and redrive, where nobody logs in.",
+            help="Without logins, let everyone who can reach the page reset, delete and redrive.",
         ),
     ] = False,
     host: Annotated[
@@ -47,25 +45,25 @@ def dashboard(
     ] = None,
     certificate: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option(metavar="FILE", help="Certificates in PEM: the page is served with TLS."),
+        typer.Option(metavar="FILE", help="Certificate chain in PEM; turns TLS on."),
     ] = None,
     key: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option(metavar="FILE", help="The key of --certificate, where that file has none."),
+        typer.Option(metavar="FILE", help="Private key of --certificate, if not in the same file."),
     ] = None,
     setting: Settings = None,
     command_config: SettingsFile = None,
     timeout: Timeout = None,
 ) -> None:
-    """Serve a page of share groups to browsers: lag, members, records in flight, dead letters.
+    """Serve a web page about share groups: lag, members, records in flight, dead-letter records.
 
     \b
     sharecore dashboard -b broker:9092                        any Apache Kafka 4.2 or later, or sharecore
-    sharecore dashboard -b broker:9093 --command-config client.properties     as the user of that file
-    sharecore dashboard -b broker:9093 -X security.protocol=SASL_SSL          each user logs in
+    sharecore dashboard -b broker:9093 --command-config client.properties     as the user in that file
+    sharecore dashboard -b broker:9093 -X security.protocol=SASL_SSL          every user logs in
 
-    Where nobody logs in, everybody who reaches the page sees what its user may see, and it only shows. Users
-    who log in see and do what the ACLs of the cluster allow them.
+    Without logins, everyone who can reach the page sees what its user may see, read-only. Users who log in
+    may see and do what the cluster's ACLs allow them.
     """
     with failures_in_one_line():
         set_up_logging("info", None)

@@ -35,23 +35,23 @@ def doctor(
     bootstrap: Annotated[str, bootstrap_option("A cluster, ours or Apache Kafka's.")] = "",
     bundle: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option(metavar="FILE", help="Write a .tar.gz to send to who helps: no secrets, no records."),
+        typer.Option(metavar="FILE", help="Write a .tar.gz for a bug report: no secrets, no records."),
     ] = None,
     output: Output = "table",
     setting: SettingsBesideOwn = None,
     command_config: FileBesideOwn = None,
     timeout: Timeout = None,
 ) -> None:
-    """Say what is wrong with a configuration, a data directory or a cluster, and what to do about it.
+    """Diagnose a configuration, a data directory or a cluster, and suggest what to do.
 
     \b
     sharecore doctor --config server.properties               what a broker would start with
-    sharecore doctor --data-dir ./data                        what it keeps, also of a running broker
-    sharecore doctor -b localhost:9092                        share groups that stand still
+    sharecore doctor --data-dir ./data                        a data directory; its broker may be running
+    sharecore doctor -b localhost:9092                        share groups that make no progress
     sharecore doctor -c server.properties --data-dir ./data --bundle support.tar.gz
 
-    Without options it looks at the environment's settings and at ./data. The exit status is 1 where
-    something is bad.
+    Without options it checks the environment's settings and ./data. The exit status is 1 if it finds a
+    problem.
     """
     from sharecore.admin import doctor as look
 

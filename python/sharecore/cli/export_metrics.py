@@ -24,13 +24,16 @@ if TYPE_CHECKING:
 def export_metrics(
     bootstrap: Bootstrap = BOOTSTRAP,
     listen: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="Where /metrics, /healthz and /readyz are served.")
+        str, typer.Option(metavar="HOST:PORT", help="Address for /metrics, /healthz and /readyz.")
     ] = "localhost:9465",
     interval: Annotated[
-        float, typer.Option(min=0.5, metavar="SECONDS", help="Between the begin of one round and the next.")
+        float, typer.Option(min=0.5, metavar="SECONDS", help="Time from the start of one round to the next.")
     ] = 15.0,
     once: Annotated[
-        bool, typer.Option("--once", help="One round to standard output, for a textfile collector or a look.")
+        bool,
+        typer.Option(
+            "--once", help="Print one round to standard output, for example for a textfile collector."
+        ),
     ] = False,
     poison_deliveries: Annotated[
         int,
@@ -43,27 +46,28 @@ def export_metrics(
     oldest: Annotated[
         int,
         typer.Option(
-            min=0, metavar="N", help="Partitions whose oldest unsettled record is looked for in a round."
+            min=0, metavar="N", help="Partitions per round whose oldest unacknowledged record is looked up."
         ),
     ] = 100,
     series: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Share partitions with series of their own.")
+        int,
+        typer.Option(min=0, metavar="N", help="Maximum number of share partitions with their own series."),
     ] = 10_000,
     setting: Settings = None,
     command_config: SettingsFile = None,
     timeout: Timeout = None,
     log_format: Annotated[str, typer.Option(metavar="text|json")] = "text",
 ) -> None:
-    """Serve lag, state, oldest unsettled record and poison candidates of share groups to Prometheus.
+    """Export lag, state, oldest unacknowledged record and poison candidates of share groups to Prometheus.
 
     \b
     sharecore export-metrics -b broker:9092                        any Apache Kafka 4.2 or later, or sharecore
     sharecore export-metrics -b broker:9093 --command-config client.properties     with TLS and SASL
-    sharecore export-metrics --once | grep lag                     one round, to look at
+    sharecore export-metrics --once | grep lag                     one round, printed
 
     It needs DESCRIBE on the groups and their topics; READ on the topics for the oldest record, and READ on
-    __share_group_state for poison candidates. What it may not do it says once and leaves out. While the
-    cluster cannot be had, sharecore_exporter_up is 0 and nothing else is told.
+    __share_group_state for poison candidates. Without a right it logs a warning once and omits those metrics.
+    While the cluster is unreachable, sharecore_exporter_up is 0 and no other metric is exported.
     """
     with failures_in_one_line():
         set_up_logging("info", formatter_of(log_format))

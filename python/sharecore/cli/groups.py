@@ -109,7 +109,7 @@ def list_groups(
     setting: Settings = None,
     command_config: SettingsFile = None,
 ) -> None:
-    """List the groups of all types, or of those asked for."""
+    """List the groups of all types, or of the given ones."""
     with failures_in_one_line():
         types, states = _chosen("--type", kind, TYPES), _chosen("--state", state, STATES)
     with admin_beside(context, bootstrap, setting, command_config, timeout) as admin:
@@ -121,7 +121,7 @@ def list_groups(
     )
 
 
-@groups.command("describe", short_help="Show share groups' members and how far they are.")
+@groups.command("describe", short_help="Show members, offsets and lag of share groups.")
 def describe(
     context: typer.Context,
     group: Annotated[
@@ -135,7 +135,7 @@ def describe(
     setting: Settings = None,
     command_config: SettingsFile = None,
 ) -> None:
-    """Show share groups: their members, and how far they are in each partition."""
+    """Show share groups: their members, and offset and lag in each partition."""
     from sharecore.cli.group_output import describe_group, group_fields
 
     with failures_in_one_line():
@@ -189,33 +189,37 @@ def _dead_letters(admin: BlockingAdmin, group: str) -> str:
     return f"{text}\nno dead letter can be written now: {trouble}" if trouble else text
 
 
-groups.command("peek", short_help="Show the next records of a share group, taking none.")(peek)
-groups.command("pause", short_help="Give share groups no more records.")(pause)
-groups.command("resume", short_help="Give share groups records again.")(resume)
+groups.command("peek", short_help="Show a share group's next records without acquiring them.")(peek)
+groups.command("pause", short_help="Pause delivery to share groups.")(pause)
+groups.command("resume", short_help="Resume delivery to share groups.")(resume)
 
 
 @groups.command("reset-offsets", hidden=True)
-@groups.command("reset", short_help="Move a share group to other offsets.")
+@groups.command("reset", short_help="Reset a share group's offsets.")
 def reset(
     context: typer.Context,
     group: Group,
     to_earliest: Annotated[bool, typer.Option("--to-earliest", help="To the first record.")] = False,
-    to_latest: Annotated[bool, typer.Option("--to-latest", help="Behind the last record.")] = False,
+    to_latest: Annotated[bool, typer.Option("--to-latest", help="To the end of the log.")] = False,
     to_datetime: Annotated[
         Time,
         typer.Option(
             "--to-datetime",
             metavar=FORMAT,
-            help="To the first record that is not older; UTC unless Z or an offset such as +02:00 follows.",
+            help="To the first record at or after this time; UTC unless a zone such as +02:00 is given.",
         ),
     ] = None,
     to_offset: Annotated[
         Optional[int],  # noqa: UP045
-        typer.Option("--to-offset", min=0, help="To this offset, or the nearest that there is."),
+        typer.Option("--to-offset", min=0, help="To this offset, or the nearest one in the log."),
     ] = None,
     topic: Topics = None,
-    execute: Annotated[bool, typer.Option("--execute", help="Do it; without this, only show it.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show it, as without --execute.")] = False,
+    execute: Annotated[
+        bool, typer.Option("--execute", help="Apply the change; without this option it is only shown.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show the change; this is the default.")
+    ] = False,
     local: Local = False,
     output: Output = "table",
     timeout: Timeout = None,
@@ -223,7 +227,7 @@ def reset(
     setting: Settings = None,
     command_config: SettingsFile = None,
 ) -> None:
-    """Move a share group to other offsets, everywhere or in the topics given; it must have no members."""
+    """Reset a share group's offsets, everywhere or in the given topics. The group must have no members."""
     with failures_in_one_line():
         if execute and dry_run:
             raise UsageFailed("--execute and --dry-run exclude each other")
@@ -248,7 +252,7 @@ def reset(
         raise typer.Exit(1)
 
 
-@groups.command("delete-offsets", short_help="Forget how far a share group is in topics.")
+@groups.command("delete-offsets", short_help="Delete a share group's offsets in topics.")
 def delete_offsets(
     context: typer.Context,
     group: Group,
@@ -259,7 +263,7 @@ def delete_offsets(
     setting: Settings = None,
     command_config: SettingsFile = None,
 ) -> None:
-    """Forget how far a share group is in whole topics; it must have no members."""
+    """Delete a share group's offsets in whole topics. The group must have no members."""
     with admin_beside(context, bootstrap, setting, command_config, timeout) as admin:
         errors = admin.delete_offsets(group, topic)
     rows = [[name, str(error or "deleted")] for name, error in sorted(errors.items())]
@@ -277,23 +281,20 @@ def delete(
         typer.Option(
             "--type",
             metavar="TYPE",
-            help="Groups of this type, with the offsets they have committed; may be repeated.  "
-            "[default: share]",
+            help="Groups of this type, with their committed offsets; may be repeated.  [default: share]",
         ),
     ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Remove the members first that a group still has.")
-    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Remove remaining members first.")] = False,
     output: Output = "table",
     timeout: Timeout = None,
     bootstrap: BootstrapOfOne = "",
     setting: Settings = None,
     command_config: SettingsFile = None,
 ) -> None:
-    """Delete share groups with their state, or groups of the types given.
+    """Delete share groups with their state, or groups of the given types.
 
-    A group with members is not deleted: who they are is said. With --force they are removed from the group
-    first; stop them before, as they join again otherwise.
+    A group with members is not deleted; its members are printed. --force removes them from the group first:
+    stop their processes before, or they rejoin.
     """
     from sharecore.errors import KafkaError
 
@@ -338,17 +339,19 @@ def _delete(admin: BlockingAdmin, name: str, types: list[str], *, force: bool) -
     return False, f"NON_EMPTY_GROUP: members join again: {who}; stop them first"
 
 
-@groups.command("config", short_help="Show or change a group's settings.")
+@groups.command("config", short_help="Show or change a group's configuration.")
 def config(
     context: typer.Context,
     group: Group,
     change: Annotated[
         Optional[list[str]],  # noqa: UP045
-        typer.Option("--set", metavar="KEY=VALUE", help="A setting for the group; may be repeated."),
+        typer.Option("--set", metavar="KEY=VALUE", help="Set a configuration; may be repeated."),
     ] = None,
     unset: Annotated[
         Optional[list[str]],  # noqa: UP045
-        typer.Option("--unset", metavar="KEY", help="Back to the broker's default; may be repeated."),
+        typer.Option(
+            "--unset", metavar="KEY", help="Reset a configuration to the broker's default; may be repeated."
+        ),
     ] = None,
     output: Output = "table",
     timeout: Timeout = None,
@@ -356,7 +359,7 @@ def config(
     setting: SettingsBesideSet = None,
     command_config: SettingsFile = None,
 ) -> None:
-    """Show a group's settings, after changing those given."""
+    """Show a group's configuration, after applying the given changes."""
     with admin_beside(context, bootstrap, setting, command_config, timeout) as admin:
         if change or unset:
             admin.alter_configs(group, key_values(change or [], "--set"), unset=unset or ())
@@ -365,21 +368,23 @@ def config(
     show_list(output, {"key": "KEY", "value": "VALUE", "from": "FROM"}, rows)
 
 
-@groups.command("dead-letters", short_help="Have a share group's dead letters go to a topic.")
+@groups.command("dead-letters", short_help="Set up a dead-letter topic for a share group.")
 def dead_letters(
     context: typer.Context,
     group: Group,
-    topic: Annotated[str, typer.Option("--topic", metavar="TOPIC", help="Where they go, such as dlq.jobs.")],
-    create: Annotated[bool, typer.Option("--create", help="Create the topic where it is missing.")] = False,
+    topic: Annotated[
+        str, typer.Option("--topic", metavar="TOPIC", help="The dead-letter topic, such as dlq.jobs.")
+    ],
+    create: Annotated[bool, typer.Option("--create", help="Create the topic if it does not exist.")] = False,
     copy: Annotated[
-        bool, typer.Option("--copy/--no-copy", help="Whether a dead letter carries the record.")
+        bool, typer.Option("--copy/--no-copy", help="Copy the original record into the dead-letter record.")
     ] = True,
     partitions: Annotated[
         int,
         typer.Option(
             "--partitions",
             metavar="N",
-            help="Of a new topic; the broker's default unless given.",
+            help="For a new topic; the broker's default if omitted.",
             show_default=False,
         ),
     ] = -1,
@@ -392,9 +397,11 @@ def dead_letters(
     setting: Settings = None,
     command_config: SettingsFile = None,
 ) -> None:
-    """Have a share group's dead letters go to a topic: permit the topic, create it if asked, set the group.
+    """Set up a dead-letter topic for a share group: permit the topic, create it if asked, configure the
+    group.
 
-    What is in place already stays; what rules dead letters out is said, with what to do about it.
+    Existing settings are kept. If something prevents dead-letter records, the command says what and how to
+    fix it.
     """
     with admin_beside(context, bootstrap, setting, command_config, timeout) as admin:
         setup = admin.set_up_dead_letters(

@@ -29,7 +29,7 @@ def keda(
     ] = "localhost:9466",
     interval: Annotated[
         float,
-        typer.Option(min=0.5, metavar="SECONDS", help="How often to check the lag for external-push."),
+        typer.Option(min=0.5, metavar="SECONDS", help="How often the lag is checked for external-push."),
     ] = 5.0,
     tls_certificate: Annotated[
         Optional[Path],  # noqa: UP045 - typer evaluates the annotation

@@ -22,7 +22,7 @@ def pause(
         typer.Option(
             "--for",
             metavar="TIME",
-            help="Resume by itself after this time: 90s, 10m, 2h, 1d.",
+            help="Resume automatically after this time: 90s, 10m, 2h, 1d.",
             show_default=False,
         ),
     ] = None,
@@ -31,9 +31,9 @@ def pause(
     setting: Settings = None,
     command_config: SettingsFile = None,
 ) -> None:
-    """Give share groups no more records until they are resumed.
+    """Pause delivery to share groups until they are resumed.
 
-    Members stay in the group. What they hold they may acknowledge, and locks run out as always.
+    Members stay in the group and may acknowledge the records they hold; locks expire as usual.
     """
     from sharecore.admin.pausing import Pause
 
@@ -55,7 +55,7 @@ def resume(
     setting: Settings = None,
     command_config: SettingsFile = None,
 ) -> None:
-    """Give share groups records again."""
+    """Resume delivery to share groups."""
     with admin_beside(context, bootstrap, setting, command_config, timeout) as admin:
         for name in group:
             admin.resume(name)

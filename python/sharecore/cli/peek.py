@@ -30,13 +30,16 @@ def peek(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="A topic that it reads.")],
     partition: Annotated[
         Optional[list[int]],  # noqa: UP045 - typer evaluates the annotation
-        typer.Option("--partition", metavar="N", help="Only this partition; may be repeated."),
+        typer.Option("--partition", metavar="N", help="Show only this partition; may be repeated."),
     ] = None,
     count: Annotated[
-        int, typer.Option("--max", min=1, metavar="N", help="Records of each partition at most.")
+        int, typer.Option("--max", min=1, metavar="N", help="Maximum number of records per partition.")
     ] = 20,
     settled: Annotated[
-        bool, typer.Option("--settled", help="Show settled records too, behind one that is not.")
+        bool,
+        typer.Option(
+            "--settled", help="Also show acknowledged and archived records beyond the start offset."
+        ),
     ] = False,
     output: Output = "table",
     lines: Annotated[
@@ -47,21 +50,21 @@ def peek(
     command_config: SettingsFile = None,
     timeout: Timeout = None,
 ) -> None:
-    """Show what is in flight and what comes next for a share group, and take none of it.
+    """Show a share group's records in flight and its next records, without acquiring them.
 
     \b
     sharecore groups peek workers jobs
     sharecore groups peek workers jobs --partition 3 --max 100 --output json | jq .[].value
 
     \b
-    new           never delivered: it comes next (on Apache Kafka: or is leased for the first time)
-    acquired      leased to a member at this moment; only a broker of sharecore tells
-    available     was delivered that often and given back, or its lock ran out; it comes again
-    acknowledged, archived     settled (--settled)
+    new           never delivered (on Apache Kafka: or acquired for the first time)
+    acquired      held by a member at this moment; only sharecore brokers show it
+    available     delivered that often, then released or expired; will be redelivered
+    acknowledged, archived     done (--settled)
 
-    Records are read as any consumer reads them, their state out of __share_group_state: nothing is leased,
-    no delivery is counted. It needs DESCRIBE on the group, READ on the topic, and READ on
-    __share_group_state for the states; without that all records look new. Leases are not durable: they need
+    Records are read like any consumer reads them, their state from __share_group_state: nothing is acquired,
+    no delivery is counted. Needs DESCRIBE on the group, READ on the topic, and READ on __share_group_state
+    for the states; without it all records look new. Acquired records are not persisted: showing them needs
     DESCRIBE_CONFIGS on the group.
     """
     default, before, whole = context.obj or (usual_bootstrap(), None, None)

@@ -36,7 +36,7 @@ _PROGRESS_SECONDS = 1.0
 
 
 class Compression(str, Enum):
-    """How batches are compressed."""
+    """Compression of batches."""
 
     NONE = "none"
     GZIP = "gzip"
@@ -63,7 +63,7 @@ def produce(
     ] = None,
     partition: Annotated[
         Optional[int],  # noqa: UP045
-        typer.Option("--partition", "-p", min=0, help="Where the records go.  [default: as the key says]"),
+        typer.Option("--partition", "-p", min=0, help="Partition to write to.  [default: by key]"),
     ] = None,
     file: Annotated[
         Optional[Path],  # noqa: UP045
@@ -78,19 +78,25 @@ def produce(
     ] = False,
     delay: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option(metavar="DURATION", help="Deliver no earlier, such as 10m; for groups that heed it."),
+        typer.Option(
+            metavar="DURATION", help="Deliver no earlier than in, say, 10m; for groups that use the header."
+        ),
     ] = None,
     deliver_at: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option("--deliver-at", metavar=FORMAT, help="Deliver no earlier; for groups that heed it."),
+        typer.Option(
+            "--deliver-at", metavar=FORMAT, help="Deliver no earlier; for groups that use the header."
+        ),
     ] = None,
     ttl: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option("--ttl", metavar="DURATION", help="Give up after this time; for groups that heed it."),
+        typer.Option(
+            "--ttl", metavar="DURATION", help="Expire after this time; for groups that use the header."
+        ),
     ] = None,
     compression: Annotated[
         Optional[Compression],  # noqa: UP045
-        typer.Option(help="How batches are compressed.  [default: none]"),
+        typer.Option(help="Compression of batches.  [default: none]"),
     ] = None,
     bootstrap: Bootstrap = BOOTSTRAP,
     settings: Settings = None,
@@ -102,19 +108,20 @@ def produce(
             min=0.1,
             max=86_400,
             metavar="SECONDS",
-            help=f"How long each record is tried.  [default: {ANSWER_SECONDS_MAX:g}]",
+            help=f"Time limit for each record.  [default: {ANSWER_SECONDS_MAX:g}]",
         ),
     ] = None,
 ) -> None:
-    """Write records to a topic, and wait until the broker has answered for each.
+    """Write records to a topic, and wait until the broker has confirmed each one.
 
-    A record is the bytes of a line as they are, without the line feed at its end; an empty line is an empty
-    record. On a failure no more is read, and how many records are written is said.
+    Each line of input is a record, without its line feed; an empty line is an empty record. After a failure
+    the command stops and prints how many records it wrote.
 
     --delay and --deliver-at write the header deliver-at, for groups with share.deliver.at.header=deliver-at;
     --ttl writes the header ttl, for groups with share.record.ttl.header=ttl.
 
-    With --json a string is sent as it is, null as no value, and anything else as JSON.
+    With --json a string is sent as is, null becomes a record without a value, and any other value is sent as
+    JSON.
     """
     with failures_in_one_line():
         cluster = Cluster(bootstrap, settings, command_config, timeout)

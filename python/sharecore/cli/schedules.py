@@ -22,25 +22,27 @@ from sharecore.plural import counted
 
 _WIDTH = 60
 _SECONDS = 30
-schedules = commands("Records that are written to a topic when they are due: add, list, cancel, run.")
-Topic = Annotated[str, typer.Option("--topic", metavar="TOPIC", help="Where schedules are kept.")]
+schedules = commands("Add, list, cancel and run schedules: records written to a topic when they are due.")
+Topic = Annotated[str, typer.Option("--topic", metavar="TOPIC", help="The topic that holds the schedules.")]
 Key = Annotated[str, typer.Argument(metavar="KEY", help="The schedule's name.")]
 
 
-@schedules.command("run", short_help="Write what is due, until stopped.")
+@schedules.command("run", short_help="Run a scheduler until stopped.")
 def run(
     topic: Topic = "schedules",
     partitions: Annotated[
-        int, typer.Option("--partitions", min=1, metavar="N", help="Of the topic, if it has to be created.")
+        int,
+        typer.Option("--partitions", min=1, metavar="N", help="Partitions of the topic, if it is created."),
     ] = 1,
     bootstrap: Bootstrap = BOOTSTRAP,
     setting: Settings = None,
     command_config: SettingsFile = None,
 ) -> None:
-    """Run a scheduler: it reads schedules from a topic and writes each to its target when it is due.
+    """Run a scheduler, which reads schedules from a topic and writes each record to its target topic when it
+    is due.
 
-    Several may run; they share the partitions of the topic. Each time of a schedule is written once for
-    whoever reads committed records (isolation.level=read_committed).
+    Several schedulers share the partitions of the topic. Each occurrence is written exactly once for
+    consumers with isolation.level=read_committed.
     """
     from sharecore.cli.logs import set_up_logging
 
@@ -65,10 +67,12 @@ def run(
 def add(
     key: Key,
     value: Annotated[str, typer.Argument(metavar="VALUE", help="The record's value.")],
-    target: Annotated[str, typer.Option("--to", metavar="TOPIC", help="Where the record is written.")],
+    target: Annotated[str, typer.Option("--to", metavar="TOPIC", help="The target topic.")],
     at: Annotated[
         Optional[str],  # noqa: UP045 - typer evaluates the annotation
-        typer.Option("--at", metavar=FORMAT, help="Write it at this time; with --cron, none before."),
+        typer.Option(
+            "--at", metavar=FORMAT, help="Write it at this time; with --cron, not before this time."
+        ),
     ] = None,
     delay: Annotated[
         Optional[str],  # noqa: UP045
@@ -76,11 +80,13 @@ def add(
     ] = None,
     every: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option("--every", metavar="DURATION", help="Write it again and again, 1s at least."),
+        typer.Option(
+            "--every", metavar="DURATION", help="Write it repeatedly at this interval, at least 1s."
+        ),
     ] = None,
     cron: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option("--cron", metavar="'M H D M W'", help="Write it at these times."),
+        typer.Option("--cron", metavar="'M H D M W'", help="Write it at the times of this cron expression."),
     ] = None,
     zone: Annotated[
         str, typer.Option("--zone", metavar="ZONE", help="The time zone of --cron, such as Europe/Berlin.")
@@ -147,7 +153,7 @@ def cancel(
     command_config: SettingsFile = None,
     timeout: Timeout = None,
 ) -> None:
-    """Cancel schedules: what is not written yet is not written any more."""
+    """Cancel schedules: records not yet written are dropped."""
     with failures_in_one_line():
         cluster = Cluster(bootstrap, setting, command_config, timeout)
         cluster.check()
@@ -156,7 +162,7 @@ def cancel(
 
 @schedules.command("list", short_help="List the schedules.")
 def list_schedules(
-    count: Annotated[int, typer.Option("--max", min=1, metavar="N", help="So many at most.")] = 100,
+    count: Annotated[int, typer.Option("--max", min=1, metavar="N", help="Maximum number shown.")] = 100,
     topic: Topic = "schedules",
     output: Output = "table",
     bootstrap: Bootstrap = BOOTSTRAP,
@@ -164,7 +170,7 @@ def list_schedules(
     command_config: SettingsFile = None,
     timeout: Timeout = None,
 ) -> None:
-    """List the schedules, those that are due next first."""
+    """List the schedules, next due first."""
     with failures_in_one_line():
         from confluent_kafka import KafkaException
 

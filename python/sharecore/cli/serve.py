@@ -22,7 +22,9 @@ EXIT_USAGE = 2
 
 Assignments = Annotated[
     Optional[list[str]],  # noqa: UP045 - typer evaluates the annotation
-    typer.Option("--set", "-s", metavar="KEY=VALUE", help="One setting, over the file's; repeat for more."),
+    typer.Option(
+        "--set", "-s", metavar="KEY=VALUE", help="A setting that overrides the file; may be repeated."
+    ),
 ]
 
 
@@ -34,7 +36,7 @@ def serve(
     settings: Assignments = None,
     host: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option(help="Address to listen on and to tell clients.  [default: localhost]"),
+        typer.Option(help="Address to listen on and to advertise.  [default: localhost]"),
     ] = None,
     port: Annotated[
         Optional[int],  # noqa: UP045
@@ -42,98 +44,100 @@ def serve(
     ] = None,
     data_dir: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option(metavar="DIR", help="Where everything is kept.  [default: ./data]"),
+        typer.Option(metavar="DIR", help="Data directory.  [default: ./data]"),
     ] = None,
-    node_id: Annotated[int | None, typer.Option(min=0, help="Number of this broker.  [default: 1]")] = None,
+    node_id: Annotated[int | None, typer.Option(min=0, help="Id of this broker.  [default: 1]")] = None,
     durability: Annotated[
         Optional[str],  # noqa: UP045
         typer.Option(
             metavar="fsync|os",
-            help="fsync: what is answered survives the loss of power. "
-            "os: only the end of the process, but faster.  [default: fsync]",
+            help="fsync: confirmed writes survive a power failure. os: they survive a crash of the process "
+            "only, but are faster.  [default: fsync]",
         ),
     ] = None,
     add_scram: Annotated[
         Optional[list[str]],  # noqa: UP045
         typer.Option(
             metavar="MECHANISM=[name=USER,password=SECRET]",
-            help="A user that is there when the broker starts, as kafka-storage has it; repeat for more.",
+            help="A user created at the first start, in kafka-storage's syntax; may be repeated.",
         ),
     ] = None,
     metrics_listener: Annotated[
         Optional[str],  # noqa: UP045
         typer.Option(
             metavar="HOST:PORT",
-            help="Serve /metrics, /healthz and /readyz there, to whoever can reach it.  [default: nowhere]",
+            help="Address for /metrics, /healthz and /readyz, without access control.  [default: off]",
         ),
     ] = None,
     page_listener: Annotated[
         Optional[str],  # noqa: UP045
         typer.Option(
             metavar="HOST:PORT",
-            help="Serve the page of share groups there; https://HOST:PORT with TLS.  [default: nowhere]",
+            help="Address for the web page about share groups; https://HOST:PORT with TLS.  [default: off]",
         ),
     ] = None,
     upstream: Annotated[
         Optional[str],  # noqa: UP045
         typer.Option(
             metavar="HOST:PORT,...",
-            help="Be a node in front of this Kafka cluster, which keeps records and share state.",
+            help="Run as a tier node in front of this Kafka cluster, which keeps records and share state.",
         ),
     ] = None,
     upstream_settings: Annotated[
         Optional[list[str]],  # noqa: UP045
-        typer.Option("-X", metavar="KEY=VALUE", help="A setting of the connection to it; repeat for more."),
+        typer.Option(
+            "-X", metavar="KEY=VALUE", help="A setting of the connection to that cluster; may be repeated."
+        ),
     ] = None,
     advertise: Annotated[
         Optional[list[str]],  # noqa: UP045
         typer.Option(
             metavar="[LISTENER://]HOST:PORT",
-            help="Address to tell clients of a listener, which is named where there are several; repeat for "
-            "more.  [default: where it listens]",
+            help="Address that clients are given for a listener; name the listener if there are several. "
+            "May be repeated.  [default: where it listens]",
         ),
     ] = None,
     ephemeral: Annotated[
         bool,
         typer.Option(
             "--ephemeral",
-            help="For tests: a free port, data in a temporary directory that is deleted at the end, no waits "
-            "for disks or for members of groups, and a control endpoint that moves the time of locks.",
+            help="For tests: a free port, a temporary data directory that is deleted at exit, no syncs, no "
+            "rebalance delay, and a control endpoint that advances the clock of locks.",
         ),
     ] = False,
     print_address: Annotated[
         bool,
         typer.Option(
-            "--print-address", help="Print the addresses as one line of JSON once the broker serves."
+            "--print-address", help="Print the addresses as one line of JSON once the broker is ready."
         ),
     ] = False,
     stop_with_stdin: Annotated[
         bool,
         typer.Option(
             "--stop-with-stdin",
-            help="Stop when standard input closes, as it does when the process that started the broker dies.",
+            help="Stop when standard input closes, for example because the parent process died.",
         ),
     ] = False,
     log_format: Annotated[
         str,
         typer.Option(
-            metavar="text|json", help="json: one object a line, with group, topic, partition and member."
+            metavar="text|json", help="json: one object per line, with group, topic, partition and member."
         ),
     ] = "text",
     log_level: Annotated[str, typer.Option(metavar="debug|info|warning|error")] = "info",
 ) -> None:
-    """Run a broker: stock Kafka clients run share groups on it unchanged.
+    """Run a broker on which stock Kafka clients use share groups unchanged.
 
     \b
-    sharecore serve                                   on localhost:9092, with its data in ./data
+    sharecore serve                                   on localhost:9092, data in ./data
     sharecore serve --port 0 --data-dir ./try        anywhere else
     sharecore serve -c server.properties -s num.partitions=4
     sharecore serve --upstream kafka-1:9092 --node-id 1 --advertise this-host:9092
     sharecore serve --ephemeral --print-address      for a test; sharecore.testing does it for pytest
 
-    Settings have the names of Kafka's server.properties; `sharecore config example` prints them all. A
-    variable wins over the file (SHARECORE_LOG_DIRS for log.dirs), the command line over both.
-    Ctrl-C or SIGTERM stops it cleanly; a second Ctrl-C at once.
+    Settings have the names of Kafka's server.properties; `sharecore config example` prints them all.
+    Environment variables (SHARECORE_LOG_DIRS for log.dirs) override the file, the command line overrides
+    both. Ctrl-C or SIGTERM stops the broker cleanly; a second Ctrl-C stops it at once.
     """
     from sharecore.cli.logs import FORMATS, LEVELS, JsonLines, set_up_logging
 

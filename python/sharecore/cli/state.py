@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from sharecore.sharestate.keys import SharePartitionKey
 
 state = commands(
-    "Show what the broker keeps of share groups.",
+    "Show the persisted state of share groups.",
 )
 
 
 @state.callback()
 def options() -> None:
-    """Show what the broker keeps of share groups."""
+    """Show the persisted state of share groups."""
 
 
 @state.command("dump", short_help="Print the state of share partitions.")
@@ -40,7 +40,7 @@ def dump(
         Optional[Path],  # noqa: UP045 - typer evaluates the annotation
         typer.Option(
             metavar="DIR",
-            help="A data directory of sharecore's. Nothing in it is changed, and its broker may be running.",
+            help="A data directory of sharecore, opened read-only; its broker may be running.",
         ),
     ] = None,
     bootstrap: BootstrapOrDirectory = "",
@@ -49,36 +49,35 @@ def dump(
         typer.Option(metavar="GROUP:TOPICID:PARTITION", help="Only this share partition."),
     ] = None,
     history: Annotated[
-        bool, typer.Option("--history", help="Every record about --key that is still there, oldest first.")
+        bool, typer.Option("--history", help="Print all retained records of --key, oldest first.")
     ] = False,
     output: Output = "table",
     lines: Annotated[
-        str, typer.Option("--format", metavar="table|json", hidden=True, help="json: an object a line.")
+        str, typer.Option("--format", metavar="table|json", hidden=True, help="json: one object per line.")
     ] = "table",
     setting: Settings = None,
     command_config: SettingsFile = None,
     timeout: Timeout = None,
 ) -> None:
-    """Print the state of share partitions as the topic __share_group_state has it.
+    """Print the state of share partitions from the topic __share_group_state.
 
     \b
     sharecore state dump                                       of the broker on localhost:9092
-    sharecore state dump --data-dir ./data                     of a broker that may be stopped
+    sharecore state dump --data-dir ./data                     of a broker, running or not
     sharecore state dump --output json | jq '.[] | select(.topic == "orders")'
     sharecore state dump --key orders-group:Wj5BzQ1_Q9yJHXXV8pq9pA:0 --history
 
     \b
-    KEY        group, topic id and partition; --key takes it as it is printed
-    START      what lies before is done for the group; -1: nobody has asked for records yet
-    DONE       settled records from START on, which need not be delivered again; -1: not known
-    EPOCHS     state epoch / leader epoch / snapshot epoch: the state began anew, a new leader read it,
-               all of it was written once more
-    IN FLIGHT  records from START on that are not simply new: offsets, state, x how often delivered
+    KEY        group, topic id and partition, as --key takes it
+    START      start offset: all earlier records are done; -1: no record was fetched yet
+    DONE       acknowledged and archived records from START on; -1: not known
+    EPOCHS     state epoch / leader epoch / snapshot epoch: raised by a reset, a leader, a snapshot
+    IN FLIGHT  records from START on with a state: offsets, state, x number of deliveries
 
-    With --history each line is a record: ShareSnapshot holds the whole state, ShareUpdate what changed
-    since, a tombstone deletes it. Records that a later snapshot made redundant are gone.
+    With --history each line is a record: a ShareSnapshot holds the whole state, a ShareUpdate the changes
+    since, a tombstone deletes it. Records made redundant by a later snapshot are gone.
 
-    Records that cannot be read are told on stderr with partition and offset; the exit status is then 1.
+    Unreadable records are reported on stderr with partition and offset; the exit status is then 1.
     """
     with failures_in_one_line():
         if lines not in FORMATS:

@@ -23,7 +23,7 @@ EXIT_DAMAGED, EXIT_NOT_DONE = 1, 2
 _SHOWN_MAX = 50
 
 store = commands(
-    "Check a data directory, and save what is whole of a damaged one.",
+    "Check a data directory, or salvage the intact part of a damaged one.",
 )
 
 Directory = Annotated[
@@ -34,25 +34,25 @@ AsJson = Annotated[bool, typer.Option("--json", hidden=True, help="As --output j
 
 @store.callback()
 def options() -> None:
-    """Check a data directory, and save what is whole of a damaged one."""
+    """Check a data directory, or salvage the intact part of a damaged one."""
 
 
-@store.command("check", short_help="Tell what of a data directory is damaged.")
+@store.command("check", short_help="Find damage in a data directory.")
 def check(directory: Directory, output: Output = "table", as_json: AsJson = False) -> None:
-    """Read all of a data directory and tell what is damaged and what is lost. Nothing is changed.
+    """Read all of a data directory and report what is damaged and what is lost. Nothing is changed.
 
     \b
     sharecore store check ./data
     sharecore store check ./data --output json | jq '.lost[]'
 
-    Every frame of the journal, every batch and every index is held against its checksum. A broker refuses to
-    start on a damaged directory, because records that were acknowledged are missing; `sharecore store
-    salvage` makes a new directory of the rest.
+    The checksum of every journal frame, batch and index is verified. A broker refuses to start on a damaged
+    directory, because confirmed records are missing; `sharecore store salvage` makes a new directory from the
+    rest.
 
     \b
-    exit status 0  all is whole
-                1  something is damaged
-                2  there is nothing to check, or a broker has the directory
+    exit status 0  no damage
+                1  damage was found
+                2  nothing to check, or a broker uses the directory
     """
     from sharecore.storage.damage import survey
 
@@ -70,36 +70,36 @@ def check(directory: Directory, output: Output = "table", as_json: AsJson = Fals
         raise typer.Exit(EXIT_DAMAGED)
 
 
-@store.command("salvage", short_help="Make a new data directory of what is whole.")
+@store.command("salvage", short_help="Make a new data directory from intact data.")
 def salvage(
     directory: Directory,
     to: Annotated[
         Optional[Path],  # noqa: UP045 - typer evaluates the annotation
-        typer.Option("--to", metavar="NEWDIR", help="Where the new directory goes: not there yet, or empty."),
+        typer.Option("--to", metavar="NEWDIR", help="The new directory; must not exist, or be empty."),
     ] = None,
     in_place: Annotated[
         bool,
         typer.Option(
-            "--in-place", help="The new directory takes the name of the old, which is kept beside it."
+            "--in-place", help="Give the new directory the old one's name; the old one is kept beside it."
         ),
     ] = False,
     output: Output = "table",
     as_json: AsJson = False,
 ) -> None:
-    """Make a new data directory of all that is whole in a damaged one, and list what is lost.
+    """Make a new data directory from the intact data of a damaged one, and list what is lost.
 
     \b
     sharecore store salvage ./data --to ./data.new && sharecore serve --data-dir ./data.new
-    sharecore store salvage ./data --in-place          the damaged one becomes ./data.damaged-1
+    sharecore store salvage ./data --in-place          the damaged one is renamed ./data.damaged-1
 
-    The damaged directory is read and never written to. Records keep their offsets; topics, configurations,
-    groups, committed offsets and share state are kept as far as they are whole. What is lost is listed by
-    partition and offsets. Records of which nothing tells whose they are become topics recovered-1,
-    recovered-2 and so on. The new directory takes as much room as the records in the old.
+    The damaged directory is only read. Records keep their offsets; intact topics, configurations, groups,
+    committed offsets and share state are kept. Lost records are listed by partition and offset. Records whose
+    topic is unknown become topics recovered-1, recovered-2 and so on. The new directory needs as much space
+    as the records in the old one.
 
     \b
-    exit status 0  all was whole, and is in the new directory
-                1  what was whole is in the new directory, something was lost
+    exit status 0  nothing was lost
+                1  the new directory was made, something was lost
                 2  no new directory was made
     """
     from sharecore.storage import damage as work

@@ -33,7 +33,7 @@ EXIT_DAMAGED = 1
 API_TIMEOUT_MS = 30_000
 """How long the operator's requests are tried: `tier.operator`, which takes long to import, has the same."""
 
-tier = commands("The nodes in front of an existing cluster: who has what, and who is to have it.")
+tier = commands("Manage the tier nodes in front of an existing cluster.")
 
 Upstream = Annotated[
     Optional[str],  # noqa: UP045 - typer evaluates the annotation
@@ -42,12 +42,14 @@ Upstream = Annotated[
         "--bootstrap-server",
         "-b",
         metavar="HOST:PORT,...",
-        help="The cluster behind the tier, as `serve` has it; SHARECORE_BOOTSTRAP_SERVER unless it is given.",
+        help="The upstream cluster, as for `serve`; SHARECORE_BOOTSTRAP_SERVER unless it is given.",
     ),
 ]
 UpstreamSettings = Annotated[
     Optional[list[str]],  # noqa: UP045
-    typer.Option("-X", metavar="KEY=VALUE", help="A setting of the connection to it; repeat for more."),
+    typer.Option(
+        "-X", metavar="KEY=VALUE", help="A setting of the connection to that cluster; may be repeated."
+    ),
 ]
 Config = Annotated[
     Optional[Path],  # noqa: UP045
@@ -55,7 +57,7 @@ Config = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", hidden=True, help="As --output json.")]
 SettlingTimeout = Annotated[
-    float, typer.Option(metavar="SECONDS", min=0, help="How long to wait until it is so; 0 does not wait.")
+    float, typer.Option(metavar="SECONDS", min=0, help="How long to wait for the result; 0: do not wait.")
 ]
 Timeout = Annotated[Optional[float], timeout_option(API_TIMEOUT_MS)]  # noqa: UP045
 GroupName = Annotated[str, typer.Argument(metavar="GROUP", help="The share group.")]
@@ -68,17 +70,15 @@ NodeAddress = Annotated[
     ),
 ]
 OffsetsOnly = Annotated[
-    bool, typer.Option("--offsets-only", help="Start offsets alone; takes no CLUSTER_ACTION right.")
+    bool, typer.Option("--offsets-only", help="Move only start offsets; needs no CLUSTER_ACTION right.")
 ]
-Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Replace a group of that name on the other side.")
-]
-Undo = Annotated[bool, typer.Option("--undo", help="Take it back.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing group of that name.")]
+Undo = Annotated[bool, typer.Option("--undo", help="Undo an earlier command.")]
 
 
 @tier.callback()
 def options() -> None:
-    """The nodes in front of an existing cluster: who has what, and who is to have it.
+    """Manage the tier nodes in front of an existing cluster.
 
     All of it is read from the cluster behind the tier, and told to nodes through it: with the same
     --upstream, -X and -c as `sharecore serve`, and the rights of a node's user.
@@ -91,23 +91,23 @@ def status(
     upstream_settings: UpstreamSettings = None,
     config: Config = None,
     settings: Assignments = None,
-    slots: Annotated[bool, typer.Option("--slots", help="One line a slot, too.")] = False,
+    slots: Annotated[bool, typer.Option("--slots", help="Also print one line per slot.")] = False,
     output: Output = "table",
     as_json: AsJson = False,
     timeout: Timeout = None,
 ) -> None:
-    """Show the nodes of a tier, and how many slots each has; with --slots, who has which.
+    """Show the nodes of a tier and how many slots each owns; with --slots also the owner of each slot.
 
     \b
     sharecore tier status --upstream kafka-1:9092
     sharecore tier status -c node.properties --slots
     sharecore tier status -c node.properties --output json | jq '.slots[] | select(.owner == null)'
 
-    RECORDS is how many records of the state topic are kept of a slot: who takes it over reads so many.
+    RECORDS is the number of state records of a slot: a node that takes the slot over reads that many.
 
     \b
-    exit status 0  every slot has an owner, and enough replicas upstream
-                1  some have not, no node is there, or the tier's topics have wrong settings
+    exit status 0  every slot has an owner and enough replicas upstream
+                1  a slot lacks them, there is no node, or the tier's topics have wrong settings
     """
     found = _run(upstream, upstream_settings, config, settings, lambda operator: operator.status(), timeout)
     ailing = _ailing(found)
@@ -121,12 +121,12 @@ def status(
         raise typer.Exit(1)
 
 
-@tier.command("move", short_help="Have a slot, or a topic's partition, at a node.")
+@tier.command("move", short_help="Move a slot, or a partition's slot, to a node.")
 def move(
     what: Annotated[str, typer.Argument(metavar="SLOT|TOPIC[:PARTITION]", help="What is to move.")],
     to: Annotated[
         Optional[int],  # noqa: UP045
-        typer.Option("--to", metavar="NODE", min=0, help="The node.id of the node that is to have it."),
+        typer.Option("--to", metavar="NODE", min=0, help="The node.id of the new owner."),
     ] = None,
     undo: Undo = False,
     timeout: SettlingTimeout = 30.0,
@@ -135,16 +135,16 @@ def move(
     config: Config = None,
     settings: Assignments = None,
 ) -> None:
-    """Have a slot at a certain node, or the slots that partitions of a topic lie in. Nothing is delivered
-    again, where members settle what they hold in time.
+    """Move a slot to a node, or the slots of a topic's partitions. No record is redelivered if members
+    acknowledge in time.
 
     \b
     sharecore tier move 5 --to 2 --upstream kafka-1:9092
     sharecore tier move orders:0 --to 2 -c node.properties
-    sharecore tier move orders --undo -c node.properties       wherever the tier puts them
+    sharecore tier move orders --undo -c node.properties       let the tier choose
 
-    It stays there as long as the node is there, and comes back with it. A slot holds partitions of many
-    topics, and groups: all of them move.
+    The slot stays there while the node is up, and returns with it. A slot holds partitions of many topics,
+    and groups: all of them move.
     """
     with failures_in_one_line():
         if undo == (to is not None):
@@ -159,7 +159,7 @@ def move(
         await operator.placement.pin([Pin(slot, to) for slot in slots])
         names = f"slot{'s'[: len(slots) > 1]} {', '.join(map(str, slots))}"
         if to is None:
-            return f"{names}: wherever the tier puts them"
+            return f"{names}: let the tier choose"
         there = timeout and await operator.wait(
             lambda status: all(status.slots[slot].owner == to for slot in slots), timeout
         )
@@ -168,7 +168,7 @@ def move(
     typer.echo(_run(upstream, upstream_settings, config, settings, work))
 
 
-@tier.command("drain", short_help="Have a node give up all its slots.")
+@tier.command("drain", short_help="Move all slots away from a node.")
 def drain(
     node: Annotated[int, typer.Argument(metavar="NODE", min=0, help="The node.id of the node.")],
     undo: Undo = False,
@@ -178,17 +178,17 @@ def drain(
     config: Config = None,
     settings: Assignments = None,
 ) -> None:
-    """Have a node give all its slots to the others, one by one as members settle what they hold. It stays a
-    node of the tier, and answers clients; it gets no slots until that is taken back, even if it is started
-    again. (A node that gets SIGTERM does the same before it ends.)
+    """Move all slots of a node to the others, one by one as members acknowledge their records. The node stays
+    in the tier and answers clients, but gets no slots until --undo, even after a restart. (On SIGTERM a node
+    drains itself before it exits.)
 
     \b
     sharecore tier drain 2 --upstream kafka-1:9092
     sharecore tier drain 2 --undo -c node.properties
 
     \b
-    exit status 0  it has no slots
-                1  it still had some when the time was over, or there is no other node
+    exit status 0  the node has no slots
+                1  it still had some when the time ran out, or there is no other node
     """
 
     async def work(operator: Operator) -> tuple[bool, str]:
@@ -212,10 +212,10 @@ def drain(
         raise typer.Exit(1)
 
 
-@tier.command("repair", short_help="Check the state topic, and put right what keeps nodes from it.")
+@tier.command("repair", short_help="Check the state topic and repair it.")
 def repair(
     yes: Annotated[
-        bool, typer.Option("--yes", help="Do it; else it is only told what there is to do.")
+        bool, typer.Option("--yes", help="Repair; without this option problems are only reported.")
     ] = False,
     upstream: Upstream = None,
     upstream_settings: UpstreamSettings = None,
@@ -223,23 +223,22 @@ def repair(
     settings: Assignments = None,
     timeout: Timeout = None,
 ) -> None:
-    """Read all of the state topic and tell what is wrong with it; with --yes, put that right. The nodes must
-    be stopped for that, unless only settings are wrong.
+    """Read all of the state topic and report what is wrong; with --yes, repair it. Stop the nodes first,
+    unless only settings are wrong.
 
     \b
     sharecore tier repair --upstream kafka-1:9092
     sharecore tier repair --upstream kafka-1:9092 --yes
 
-    Wrong are: records that cannot be read, records that are missing between others, and those without a
-    claim before them, as compaction leaves them; settings of the state or the settings topic under which
-    the cluster deletes what is needed, such as a retention.ms; a topic that is gone.
-    What can be read is written once more. What a record would have settled that is lost comes again; a topic
-    that is gone is made anew, and all groups begin where their reset policy says. What an unclean election
-    has cut off needs no repair: nodes go on with what is left.
+    It finds unreadable records, gaps, and records without a preceding claim, as compaction leaves them;
+    settings of the state or settings topic that make the cluster delete needed records, such as retention.ms;
+    a missing topic. Repair rewrites the readable records. Acknowledgements in lost records are undone: those
+    records are redelivered. A missing topic is recreated, and all groups start at their reset policy. A
+    truncation by an unclean election needs no repair: nodes continue with what is left.
 
     \b
-    exit status 0  nothing is wrong, or it has been put right
-                1  something is wrong
+    exit status 0  nothing is wrong, or it was repaired
+                1  something is wrong; with --yes: could not be repaired
     """
 
     async def work(operator: Operator) -> bool:
@@ -293,7 +292,7 @@ def repair(
         raise typer.Exit(EXIT_DAMAGED)
 
 
-@tier.command("adopt", short_help="Take a share group over from the upstream cluster.")
+@tier.command("adopt", short_help="Move a share group from the upstream cluster to the tier.")
 def adopt(
     group: GroupName,
     node: NodeAddress = None,
@@ -306,21 +305,21 @@ def adopt(
     settings: Assignments = None,
     timeout: Timeout = None,
 ) -> None:
-    """Take a share group over from the upstream cluster (Apache Kafka 4.2 and newer): start offsets, states
-    and delivery counts of records, and the group's settings. Then the group is deleted upstream.
+    """Move a share group from the upstream cluster (Apache Kafka 4.2 and newer) to the tier: start offsets,
+    record states and delivery counts, and the group's settings. Then delete it upstream.
 
     \b
     sharecore tier adopt workers --upstream kafka-1:9092
     sharecore tier adopt workers -c node.properties --command-config client.properties
 
-    It is refused while the group has members on either side. It may be interrupted, and run again.
+    Refused while the group has members on either side. If it is interrupted, run it again.
     """
     run = partial(_run, upstream, upstream_settings, config, settings, timeout=timeout)
     how = {"to_tier": True, "offsets_only": offsets_only}
     _move(run, group, node, command_config, timeout, overwrite, how)
 
 
-@tier.command("return", short_help="Give a share group back to the upstream cluster.")
+@tier.command("return", short_help="Move a share group from the tier to the upstream cluster.")
 def return_(
     group: GroupName,
     node: NodeAddress = None,
@@ -333,8 +332,8 @@ def return_(
     settings: Assignments = None,
     timeout: Timeout = None,
 ) -> None:
-    """Give a share group to the upstream cluster, which has share groups of its own (Apache Kafka 4.2 and
-    newer): the reverse of `adopt`. Then the group is deleted at the tier.
+    """Move a share group from the tier to the upstream cluster (Apache Kafka 4.2 and newer), the reverse of
+    `adopt`. Then delete it at the tier.
 
     \b
     sharecore tier return workers --upstream kafka-1:9092

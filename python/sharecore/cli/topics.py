@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from sharecore.admin.overview import GroupOverview
     from sharecore.admin.topics import TopicAdmin, TopicDescription
 
-topics = commands("Topics, here or on any Kafka cluster: create, list, describe, alter, delete.")
+topics = commands("Create, list, describe, alter and delete topics, here or on any Kafka cluster.")
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="Name of the topic.")]
 Topics = Annotated[list[str], typer.Argument(metavar="TOPIC...", help="Names of topics.")]
 Configs = Annotated[
@@ -42,7 +42,7 @@ Configs = Annotated[
 
 @topics.command("list", short_help="List the topics.")
 def list_topics(
-    internal: Annotated[bool, typer.Option("--internal", help="The brokers' own topics, too.")] = False,
+    internal: Annotated[bool, typer.Option("--internal", help="Include internal topics.")] = False,
     output: Output = "table",
     bootstrap: Bootstrap = BOOTSTRAP,
     settings: Settings = None,
@@ -75,7 +75,7 @@ def create(
     ] = None,
     config: Configs = None,
     if_not_exists: Annotated[
-        bool, typer.Option("--if-not-exists", help="A topic that exists is left as it is.")
+        bool, typer.Option("--if-not-exists", help="Leave existing topics unchanged.")
     ] = False,
     bootstrap: Bootstrap = BOOTSTRAP,
     settings: Settings = None,
@@ -118,7 +118,7 @@ def describe(
     command_config: SettingsFile = None,
     timeout: Timeout = None,
 ) -> None:
-    """Show a topic: partitions, settings of its own, and how far behind the share groups are that read it."""
+    """Show a topic: partitions, non-default settings, and the lag of the share groups that read it."""
     found = _run(Cluster(bootstrap, settings, command_config, timeout), lambda admin: admin.describe(topic))
     if output == "json":
         print_json(_fields(found))
@@ -131,12 +131,12 @@ def alter(
     topic: Topic,
     partitions: Annotated[
         Optional[int],  # noqa: UP045
-        typer.Option("--partitions", min=1, metavar="N", help="How many it shall have; never fewer."),
+        typer.Option("--partitions", min=1, metavar="N", help="New number of partitions; cannot be lowered."),
     ] = None,
     config: Configs = None,
     unset: Annotated[
         Optional[list[str]],  # noqa: UP045
-        typer.Option("--unset", metavar="KEY", help="A setting back to its default; may be repeated."),
+        typer.Option("--unset", metavar="KEY", help="Reset a setting to its default; may be repeated."),
     ] = None,
     bootstrap: Bootstrap = BOOTSTRAP,
     settings: Settings = None,
@@ -167,15 +167,13 @@ def alter(
 @topics.command("delete", short_help="Delete topics with their records.")
 def delete(
     topic: Topics,
-    if_exists: Annotated[
-        bool, typer.Option("--if-exists", help="A topic that is missing is no error.")
-    ] = False,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="Ignore missing topics.")] = False,
     bootstrap: Bootstrap = BOOTSTRAP,
     settings: Settings = None,
     command_config: SettingsFile = None,
     timeout: Timeout = None,
 ) -> None:
-    """Delete topics with their records, and what groups know of them."""
+    """Delete topics with their records and the groups' offsets in them."""
     from sharecore.errors import ErrorCode, KafkaError
 
     async def work(admin: TopicAdmin, name: str) -> str:

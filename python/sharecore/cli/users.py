@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 
 users = commands(
-    "Users that say who they are with SCRAM, here or on Apache Kafka.",
+    "Manage SCRAM users, here or on Apache Kafka.",
 )
 Name = Annotated[str, typer.Argument(metavar="USER", help="Name of the user.")]
 Mechanisms = Annotated[
@@ -36,7 +36,7 @@ def list_users(
     command_config: SettingsFile = None,
     timeout: Timeout = None,
 ) -> None:
-    """List the users and the mechanisms that each has a password for."""
+    """List the users and their mechanisms."""
     with failures_in_one_line():
         found = _run(Cluster(bootstrap, setting, command_config, timeout), lambda admin: admin.list())
     show_list(
@@ -59,7 +59,7 @@ def add(
     command_config: SettingsFile = None,
     timeout: Timeout = None,
 ) -> None:
-    """Add a user, or change a user's password; it is asked for, or read from a pipe.
+    """Add a user or change a password. The password is prompted for, or read from a pipe.
 
     \b
     sharecore users add alice
@@ -85,7 +85,7 @@ def delete(
     command_config: SettingsFile = None,
     timeout: Timeout = None,
 ) -> None:
-    """Delete a user's passwords; connections that stand stay."""
+    """Delete a user's credentials. Open connections stay open."""
     with failures_in_one_line():
         chosen = _chosen(mechanism)
 

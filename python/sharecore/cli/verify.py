@@ -60,72 +60,75 @@ def _nothing_proved() -> Iterator[None]:
 
 def verify(
     bootstrap: Annotated[
-        str, bootstrap_option("The cluster to try: ours, or Apache Kafka 4.2 and later.", None)
+        str, bootstrap_option("The cluster to verify: ours, or Apache Kafka 4.2 and later.", None)
     ] = "",
-    minutes: Annotated[float, typer.Option(min=0.05, help="How long the load lasts.")] = 10.0,
+    minutes: Annotated[float, typer.Option(min=0.05, help="Duration of the workload.")] = 10.0,
     producers: Annotated[int, typer.Option(min=1, max=200, help="Producers; a third use transactions.")] = 8,
     workers: Annotated[int, typer.Option(min=1, max=1000, help="Members of the share group.")] = 32,
-    topics: Annotated[int, typer.Option(min=1, max=100, help="Topics, made for this and deleted.")] = 3,
+    topics: Annotated[int, typer.Option(min=1, max=100, help="Topics, created for this and deleted.")] = 3,
     partitions: Annotated[int, typer.Option(min=1, max=1000, help="Partitions of each topic.")] = 4,
     group: Annotated[
         str, typer.Option(help="The share group, which must not exist.  [default: a new one]")
     ] = "",
-    rate: Annotated[float, typer.Option(min=1, help="Records a second, of all producers together.")] = 400.0,
+    rate: Annotated[float, typer.Option(min=1, help="Records per second of all producers together.")] = 400.0,
     seed: Annotated[
         Optional[int],  # noqa: UP045 - typer evaluates the annotation
         typer.Option(help="Repeat the choices and faults of another run.  [default: drawn]"),
     ] = None,
     bound: Annotated[
-        float, typer.Option(min=1, help="Seconds after a lock within which a record must be delivered.")
+        float,
+        typer.Option(min=1, help="Seconds after a lock ends within which a record must be redelivered."),
     ] = 60.0,
     nemesis: Annotated[
         bool,
-        typer.Option("--nemesis", help="Start a broker and break it meanwhile: kill, stop, restart, cut ..."),
+        typer.Option("--nemesis", help="Start a broker and inject faults: kill, stop, restart, cut ..."),
     ] = False,
     broker: Annotated[
         str,
         typer.Option(
             metavar="COMMAND",
-            help="The broker that --nemesis starts; {port}, {advertised} and {data} are filled in.",
+            help="Command that starts the broker for --nemesis; {port}, {advertised} and {data} are "
+            "replaced.",
         ),
     ] = "",
     output: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option(
-            "--output", "-o", metavar="FILE", help="Keep the history.  [default: only after a breach]"
+            "--output", "-o", metavar="FILE", help="File for the history.  [default: only after a breach]"
         ),
     ] = None,
     history: Annotated[
         Optional[list[Path]],  # noqa: UP045
-        typer.Option(metavar="FILE", help="Check a recorded history instead; repeat it for parts of one."),
+        typer.Option(metavar="FILE", help="Check a recorded history instead; may be repeated for its parts."),
     ] = None,
     report: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option(metavar="FILE", help="Write the result as an HTML page that needs nothing else."),
+        typer.Option(metavar="FILE", help="Write the result as a self-contained HTML page."),
     ] = None,
     settings: Settings = None,
     command_config: SettingsFile = None,
     timeout: Timeout = None,
 ) -> None:
-    """Prove that a cluster with share groups keeps its promises.
+    """Verify the guarantees of a cluster with share groups.
 
     \b
-    sharecore verify -b localhost:9092 --minutes 10          a workload, and what it proves
-    sharecore verify --nemesis --minutes 10 --seed 7         on a broker that is started for it, and broken
-    sharecore verify --history run.jsonl --report run.html   check a recorded history, and show it on a page
+    sharecore verify -b localhost:9092 --minutes 10          run a workload and check it
+    sharecore verify --nemesis --minutes 10 --seed 7         start a broker and inject faults
+    sharecore verify --history run.jsonl --report run.html   check a recorded history, write a report
 
-    The workload makes topics and a share group of its own, and deletes them at the end. It produces with and
-    without transactions, consumes with members that accept, release, reject, renew, crash and let locks run
-    out, reads everything as plain consumers do, and administers. Every call goes into a history with its
-    start, end and outcome, and the history is checked. docs/verify.md describes its format and each promise.
+    The workload creates its own topics and share group, and deletes them at the end. It produces with and
+    without transactions; consumes with members that accept, release, reject, renew, crash and let locks
+    expire; reads everything with plain consumers; and runs admin operations. A history records every call
+    with its start, end and outcome; a checker then checks the history. docs/verify.md describes its format
+    and each guarantee.
 
-    --nemesis touches only what it has started itself. Ctrl-C ends the load early: what is left is settled and
-    checked; a second Ctrl-C ends the command.
+    --nemesis touches only processes it started itself. Ctrl-C ends the workload early: remaining records are
+    consumed and the history is checked. A second Ctrl-C ends the command.
 
     \b
-    exit status 0  no promise was broken
-                1  a promise was broken; the lines of the history that show it are printed
-                2  nothing was proved: wrong usage, no history, or no cluster
+    exit status 0  no breach was found
+                1  a breach was found; the history lines that show it are printed
+                2  nothing was checked: wrong usage, no history, or no cluster
     """
     with failures_in_one_line(), ctrl_c_ends(), _nothing_proved():
         if sum(map(bool, (history, bootstrap, nemesis))) != 1:

@@ -27,9 +27,7 @@ def work(
     ] = None,
     settings: Annotated[
         Optional[list[str]],  # noqa: UP045
-        typer.Option(
-            "--set", "-s", metavar="KEY=VALUE", help="One setting of the consumer; repeat for more."
-        ),
+        typer.Option("--set", "-s", metavar="KEY=VALUE", help="A consumer setting; may be repeated."),
     ] = None,
     create_topics: Annotated[
         Optional[bool],  # noqa: UP045
@@ -39,8 +37,8 @@ def work(
         Optional[bool],  # noqa: UP045
         typer.Option(
             "--from-beginning/--no-from-beginning",
-            help="Start at the first record of partitions that the group has not read yet, or where the "
-            "cluster says.  [default: a new group starts at the first record]",
+            help="Start partitions that the group has not read yet at their first record, or at the "
+            "cluster's default.  [default: a new group starts at the first record]",
         ),
     ] = None,
     max_deliveries: Annotated[
@@ -66,17 +64,18 @@ def work(
         typer.Option("--health-host", metavar="ADDRESS", help="On this address.  [default: all]"),
     ] = None,
     log_level: Annotated[str, typer.Option(metavar="debug|info|warning|error")] = "info",
-    log_format: Annotated[str, typer.Option(metavar="text|json", help="json: an object a line.")] = "text",
+    log_format: Annotated[str, typer.Option(metavar="text|json", help="json: one object per line.")] = "text",
     bootstrap: Bootstrap = BOOTSTRAP,
     command_config: SettingsFile = None,
 ) -> None:
-    """Run a worker: a function that is called with each record of a topic.
+    """Run a worker: call a function with each record of a topic.
 
     \b
     sharecore work jobs:resize --group resizers
 
-    The function is made a worker by the decorator sharecore.client.worker; options given here win over the
-    decorator's. SIGTERM or Ctrl-C lets it end what it works on; a second one gives the rest back at once.
+    The decorator sharecore.client.worker turns a function into a worker; options given here override the
+    decorator's. On SIGTERM or Ctrl-C the worker finishes the records it has; a second signal releases them at
+    once.
     """
     from sharecore.cli.json_lines import JsonLines
     from sharecore.cli.logs import LEVELS, set_up_logging

@@ -52,14 +52,15 @@ if TYPE_CHECKING:
     from sharecore.admin.letters import Letter, Wanted
 
 dlq = commands(
-    "Dead letters (KIP-1191) of share groups, here or on Apache Kafka 4.4 and later.",
+    "List, show and redrive dead-letter records (KIP-1191) of share groups, here or on Apache Kafka 4.4 "
+    "and later.",
 )
 
 _WIDTH = 60
 DeadLetterTopic = Annotated[str, typer.Argument(metavar="TOPIC", help="A dead-letter topic.")]
 
 
-@dlq.command("list", short_help="Which letters there are, by group, source and cause.")
+@dlq.command("list", short_help="Count dead-letter records by group, source and cause.")
 def list_letters(
     topic: Annotated[
         Optional[list[str]],  # noqa: UP045
@@ -77,7 +78,7 @@ def list_letters(
     command_config: SettingsFile = None,
     timeout: Timeout = None,
 ) -> None:
-    """Count the letters of dead-letter topics, by group, source and cause."""
+    """Count the records of dead-letter topics by group, source and cause."""
     wanted = wanted_of(group, cause, since, until, source)
     cluster = Cluster(bootstrap, settings, command_config, timeout)
     with _clients(cluster) as chosen:
@@ -118,7 +119,7 @@ def list_letters(
     )
 
 
-@dlq.command("show", short_help="Show letters, one a line.")
+@dlq.command("show", short_help="Show dead-letter records, one per line.")
 def show(
     topic: DeadLetterTopic,
     group: Group = None,
@@ -137,8 +138,8 @@ def show(
     command_config: SettingsFile = None,
     timeout: Timeout = None,
 ) -> None:
-    """Show letters: where they lie, what they are about, and the record where they carry it; with
-    --output json their headers, too.
+    """Show dead-letter records: their place, the original record's place, and the original record if they
+    carry it. With --output json also their headers.
     """
     wanted = wanted_of(group, cause, since, until, source, key, pattern, header)
     cluster = Cluster(bootstrap, settings, command_config, timeout)
@@ -169,7 +170,7 @@ def show(
     show_table(["LETTER", "GROUP", "RECORD", "CAUSE", "DELIVERED", "KEY", "VALUE"], rows)
 
 
-@dlq.command("redrive", short_help="Produce again what letters are about.")
+@dlq.command("redrive", short_help="Produce the original records again.")
 def redrive(
     topic: DeadLetterTopic,
     group: Group = None,
@@ -190,22 +191,24 @@ def redrive(
     progress: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option(
-            "--progress", metavar="FILE", help="Remembers what is done; the next run goes on there."
+            "--progress", metavar="FILE", help="File that records progress; the next run continues from it."
         ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count only.")] = False,
     bootstrap: Bootstrap = BOOTSTRAP,
     settings: Settings = None,
     command_config: SettingsFile = None,
     timeout: Timeout = None,
 ) -> None:
-    """Produce again what letters are about: with the record that they carry, or the one in its topic still.
+    """Produce the original records again, from the dead-letter record if it carries a copy, else from their
+    topic.
 
-    Records keep key, value and headers, and go to the partition of the same number. Headers tell where they
-    were: __redrive.topic, .partition, .offset, .group, .delivery.count, and .count, how often.
+    Records keep key, value and headers, and go to the partition with the same number. Headers name their
+    origin: __redrive.topic, .partition, .offset, .group, .delivery.count, and .count (the number of
+    redrives).
 
-    Each record is produced at least once. Letters stay where they are: with --progress FILE the next run
-    passes over those that were redriven, whatever its filters, and a run that broke off is continued.
+    Each record is produced at least once. Dead-letter records are not deleted: with --progress FILE the next
+    run skips those already redriven, whatever its filters, and an interrupted run continues.
     """
     wanted = wanted_of(group, cause, since, until, source, key, pattern, header)
     cluster = Cluster(bootstrap, settings, command_config, timeout)

@@ -15,25 +15,29 @@ if TYPE_CHECKING:
     from sharecore.admin.letters import Wanted
 
 Text = Optional[str]  # noqa: UP045 - typer evaluates the annotation
-Group = Annotated[Text, typer.Option("--group", "-g", help="Letters of this share group.")]
+Group = Annotated[Text, typer.Option("--group", "-g", help="Only of this share group.")]
 Cause = Annotated[
     Text,
-    typer.Option(metavar="rejected|exhausted|expired", help="exhausted: at the delivery limit."),
+    typer.Option(metavar="rejected|exhausted|expired", help="exhausted: the delivery limit was reached."),
 ]
 Since = Annotated[
-    Time, typer.Option("--since", metavar=FORMAT, help="Letters written then or later; UTC without a zone.")
+    Time,
+    typer.Option(
+        "--since", metavar=FORMAT, help="Written at or after this time; UTC unless a zone is given."
+    ),
 ]
 Until = Annotated[
-    Time, typer.Option("--until", metavar=FORMAT, help="Letters written before; UTC without a zone.")
+    Time,
+    typer.Option("--until", metavar=FORMAT, help="Written before this time; UTC unless a zone is given."),
 ]
-Source = Annotated[Text, typer.Option("--source", metavar="TOPIC", help="Records of this topic.")]
-Key = Annotated[Text, typer.Option("--key", help="Records with this key; needs letters that carry it.")]
-Filter = Annotated[
-    Text, typer.Option("--filter", metavar="REGEX", help="Records whose value it is found in.")
+Source = Annotated[Text, typer.Option("--source", metavar="TOPIC", help="Only records from this topic.")]
+Key = Annotated[
+    Text, typer.Option("--key", help="Only records with this key, if the dead-letter record carries it.")
 ]
+Filter = Annotated[Text, typer.Option("--filter", metavar="REGEX", help="Only records whose value matches.")]
 Headers = Annotated[
     Optional[list[str]],  # noqa: UP045
-    typer.Option("--header", metavar="NAME=VALUE", help="Records with this header; may be repeated."),
+    typer.Option("--header", metavar="NAME=VALUE", help="Only records with this header; may be repeated."),
 ]
 
 

@@ -28,11 +28,11 @@ class _Later(TyperGroup):
 
 
 spark = commands(
-    "Jobs over share groups, on Spark: on this machine, or on a cluster with --master.",
+    "Run Spark jobs over share groups, on this machine or on a cluster with --master.",
     cls=_Later,
 )
 
 
 @spark.callback()
 def options() -> None:
-    """Jobs over share groups, on Spark: on this machine, or on a cluster with --master."""
+    """Run Spark jobs over share groups, on this machine or on a cluster with --master."""

@@ -35,7 +35,7 @@ def audit(
         Optional[Path],  # noqa: UP045 - typer evaluates the annotation
         typer.Option(
             metavar="DIR",
-            help="Read a data directory of sharecore's, or a log directory of Apache Kafka's, instead.",
+            help="Read a data directory of sharecore or a log directory of Apache Kafka instead.",
         ),
     ] = None,
     out: Out = None,
@@ -47,17 +47,18 @@ def audit(
     command_config: SettingsFile = None,
     timeout: Timeout = None,
 ) -> None:
-    """Look for what must not be in the history of share state.
+    """Check the history of share state for inconsistencies.
 
     \b
     sharecore spark audit --out audit
     sharecore spark audit --data-dir ./data --group orders
 
-    Each record of __share_group_state is held against those before it: start offsets and epochs that go back,
-    delivery counts that fall, settled records that change, batches that overlap or lie below the start
-    offset, snapshots that forget something. --out has DIR/findings, Parquet with a row a finding.
+    Each record of __share_group_state is compared with the ones before it: start offsets and epochs that
+    decrease, delivery counts that fall, done records that change, batches that overlap or lie below the start
+    offset, incomplete snapshots. --out writes DIR/findings, Parquet with a row per finding.
 
-    Exit status: 0 no error was found (warnings may be), 1 there is one, or the state cannot be read.
+    Exit status: 0 no error was found (there may be warnings), 1 an error was found, or the state cannot be
+    read.
     """
     with failures():
         from sharecore.jobs.output import parquet_path, report_path

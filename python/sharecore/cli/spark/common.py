@@ -45,7 +45,7 @@ ReportFile = Annotated[
     Optional[str],  # noqa: UP045
     typer.Option("--report", metavar="FILE.html", help="Write the report here.  [default: DIR/report.html]"),
 ]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is in --out already.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace existing files in --out.")]
 
 _EXTRA = 'pip install "sharecore[spark]"'
 

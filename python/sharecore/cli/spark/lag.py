@@ -44,22 +44,22 @@ def lag(
     command_config: SettingsFile = None,
     timeout: Timeout = None,
 ) -> None:
-    """Show how far share groups are behind in each partition, and how old the oldest waiting record is.
+    """Show the lag of share groups in each partition, and the age of the oldest waiting record.
 
     \b
     sharecore spark lag --group orders --out lag
 
     \b
-    START         what lies before is done for the group; -: it has not begun
+    START         start offset: all earlier records are done; -: the group has not started
     END           the end of the log
-    LAG           records from START to END that are not settled
-    REDELIVERED   those of them that were delivered, not acknowledged, and wait to be delivered again
+    LAG           records from START to END that are not done
+    REDELIVERED   those that were delivered, not acknowledged, and wait for redelivery
     WITHOUT THEM  LAG without REDELIVERED
-    BYTES         of LAG, about, by the mean size of the partition's records
-    AGE           of the oldest record that is not settled, by its timestamp
+    BYTES         of LAG, estimated from the partition's mean record size
+    AGE           of the oldest record in LAG, by its timestamp
 
-    It goes by the state that is written: who holds records at the moment is not part of it.
-    --out has DIR/lag, Parquet with a row a share partition.
+    It reads persisted state, which does not include acquired records. --out writes DIR/lag, Parquet with a
+    row per share partition.
     """
     with failures():
         from sharecore.jobs.cluster import check_group

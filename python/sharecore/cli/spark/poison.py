@@ -32,7 +32,7 @@ def poison(
     group: Group,
     threshold: Annotated[
         Optional[int],  # noqa: UP045 - typer evaluates the annotation
-        typer.Option(min=1, help="Deliveries from which on a record counts.  [default: the limit less one]"),
+        typer.Option(min=1, help="Minimum number of deliveries.  [default: limit - 1]"),
     ] = None,
     topic: Topics = None,
     out: Out = None,
@@ -44,13 +44,13 @@ def poison(
     command_config: SettingsFile = None,
     timeout: Timeout = None,
 ) -> None:
-    """Show the records that wait to be delivered again and were delivered nearly as often as may be.
+    """Show records that wait for redelivery and are close to their delivery limit.
 
     \b
     sharecore spark poison --group orders --out poison
 
-    The limit is the group's share.delivery.count.limit. Records that have reached it are archived: see
-    `sharecore spark redrive`. --out has DIR/records, Parquet with the records, whole.
+    The limit is the group's share.delivery.count.limit. Records that reached it are archived: see `sharecore
+    spark redrive`. --out writes DIR/records, Parquet with the complete records.
     """
     with failures():
         from sharecore.jobs.cluster import delivery_limit

@@ -32,16 +32,14 @@ def redrive(
     group: AnyGroup = None,
     dead_letters: Annotated[
         Optional[str],  # noqa: UP045 - typer evaluates the annotation
-        typer.Option(
-            metavar="TOPIC", help="Go by the letters in this dead-letter topic, not by the group's history."
-        ),
+        typer.Option(metavar="TOPIC", help="Read this dead-letter topic instead of the group's history."),
     ] = None,
     topic: Topics = None,
     outcome: Annotated[
         str,
         typer.Option(
             metavar="rejected|exhausted|all",
-            help="rejected by a consumer, exhausted: given up at the delivery limit.",
+            help="rejected: by a consumer; exhausted: archived at the delivery limit.",
         ),
     ] = "all",
     since: Since = None,
@@ -51,9 +49,11 @@ def redrive(
     header: Headers = None,
     to_topic: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option(metavar="TOPIC", help="Where the records go.  [default: back to their topic]"),
+        typer.Option(metavar="TOPIC", help="Partition to write to.  [default: back to their topic]"),
     ] = None,
-    execute: Annotated[bool, typer.Option("--execute", help="Do it; without this, only show it.")] = False,
+    execute: Annotated[
+        bool, typer.Option("--execute", help="Apply the change; without this option it is only shown.")
+    ] = False,
     out: Out = None,
     report: ReportFile = None,
     master: Master = None,
@@ -62,25 +62,27 @@ def redrive(
     command_config: SettingsFile = None,
     timeout: Timeout = None,
 ) -> None:
-    """Produce again what a group rejected or gave up, as far as the history of its state tells of it.
+    """Produce again the records that a group rejected or archived, as far as the history of its state covers
+    them.
 
     \b
     sharecore spark redrive --group orders --out redriven                the plan
-    sharecore spark redrive --group orders --out redriven --execute      does it
+    sharecore spark redrive --group orders --out redriven --execute      produces them
     sharecore spark redrive --dead-letters dlq.orders --out redriven     from a dead-letter topic
 
-    Records keep key, value, headers and timestamp, and go to the partition of the same number. Headers tell
-    where they were: __redrive.topic, .partition, .offset, .group, .delivery.count, and .count, how often.
+    Records keep key, value, headers and timestamp, and go to the partition of the same number. Headers name
+    their origin: __redrive.topic, .partition, .offset, .group, .delivery.count, and .count (the number of
+    redrives).
 
-    With --dead-letters it is the letters' records, of all groups or of one; --since, --until, --key, --filter
-    and --header choose among them. A letter that does not carry its record stands for the one that is in its
-    topic still; a letter does not tell the timestamp of a record that it carries.
+    With --dead-letters the records come from a dead-letter topic, for all groups or one; --since, --until,
+    --key, --filter and --header select among them. If a dead-letter record carries no copy, the original is
+    read from its topic. Copies do not include the original timestamp.
 
-    Each record is produced at least once. DIR/redriven, Parquet with a row a record, remembers what was done
-    (of letters DIR/redriven-letters): the next run with the same --out passes over it. A run that breaks off
-    is not remembered, nor is a task that Spark runs again: its records may come twice, with the same headers.
+    Each record is produced at least once. DIR/redriven (for dead-letter records DIR/redriven-letters),
+    Parquet with a row per record, lists what was produced: the next run with the same --out skips those. An
+    interrupted run or a task that Spark retries may produce records twice, with the same headers.
 
-    All members of all groups of the target topic are given the records, not only this group's.
+    All groups that read the target topic get the records, not only this group.
     """
     with failures():
         from sharecore.jobs.delivery import check_producer

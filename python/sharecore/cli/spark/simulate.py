@@ -45,19 +45,19 @@ _TRACE_OPTIONS = {
 
 def simulate(
     records_per_s: Annotated[
-        Text, typer.Option(metavar="N,...", help="What arrives.  [default: 1000]")
+        Text, typer.Option(metavar="N,...", help="Arrival rate.  [default: 1000]")
     ] = None,
     members: Annotated[Text, typer.Option(metavar="N,...", help="Members.  [default: 4]")] = None,
     handling: Annotated[
         Text,
         typer.Option(
             metavar="DISTRIBUTION,...",
-            help="Time for a record: fixed:MS, exponential:MS, uniform:MS:MS or lognormal:MEDIAN_MS:SIGMA.  "
-            "[default: exponential:2]",
+            help="Handling time per record: fixed:MS, exponential:MS, uniform:MS:MS or "
+            "lognormal:MEDIAN_MS:SIGMA.  [default: exponential:2]",
         ),
     ] = None,
     failure_rate: Annotated[
-        Text, typer.Option(metavar="P,...", help="Part of the deliveries that are released.  [default: 0]")
+        Text, typer.Option(metavar="P,...", help="Fraction of deliveries that are released.  [default: 0]")
     ] = None,
     lock_ms: Annotated[
         Text, typer.Option(metavar="MS,...", help="share.record.lock.duration.ms.  [default: 30000]")
@@ -69,32 +69,34 @@ def simulate(
         Text, typer.Option(metavar="N,...", help="share.delivery.count.limit.  [default: 5]")
     ] = None,
     max_poll_records: Annotated[
-        Text, typer.Option(metavar="N,...", help="Records that a member takes at a time.  [default: 500]")
+        Text, typer.Option(metavar="N,...", help="Records per poll of a member.  [default: 500]")
     ] = None,
     record_batch: Annotated[
-        Text, typer.Option(metavar="N,...", help="Records in a record batch of the producers.  [default: 1]")
+        Text, typer.Option(metavar="N,...", help="Records per produced batch.  [default: 1]")
     ] = None,
     write_ms: Annotated[
-        Text, typer.Option(metavar="MS,...", help="Until an acknowledgement is durable.  [default: 0]")
+        Text, typer.Option(metavar="MS,...", help="Time until an acknowledgement is durable.  [default: 0]")
     ] = None,
     acquire_mode: Annotated[
         str, typer.Option(metavar="batch_optimized|record_limit", help="share.acquire.mode.")
     ] = "batch_optimized",
     arrivals: Annotated[str, typer.Option(metavar="poisson|constant")] = "poisson",
     renew: Annotated[
-        bool, typer.Option("--renew", help="Members renew their locks at half of their time.")
+        bool, typer.Option("--renew", help="Members renew their locks at half their duration.")
     ] = False,
-    duration: Annotated[float, typer.Option(metavar="SECONDS", help="How long records arrive.")] = 60.0,
+    duration: Annotated[float, typer.Option(metavar="SECONDS", help="How long records are produced.")] = 60.0,
     partitions: Annotated[
-        int, typer.Option(min=1, help="Share partitions at each point, each with its seed.")
+        int, typer.Option(min=1, help="Share partitions per point, each with its own seed.")
     ] = 1,
-    seed: Annotated[int, typer.Option(help="Of the first share partition; the same gives the same.")] = 1,
+    seed: Annotated[
+        int, typer.Option(help="Seed of the first share partition; runs with equal seeds are equal.")
+    ] = 1,
     trace: Annotated[
         Text,
         typer.Option(
             metavar="FILE|DIR",
             help="Replay traces (python -m sharecore.trace --help) instead of a load; --lock-ms, "
-            "--max-record-locks and --delivery-limit then replace what a trace says.",
+            "--max-record-locks and --delivery-limit override the trace's values.",
         ),
     ] = None,
     out: Out = None,
@@ -108,11 +110,11 @@ def simulate(
     sharecore spark simulate --members 2,4,8,16 --handling exponential:10 --out sizing
     sharecore spark simulate --trace traces/ --lock-ms 5000,30000 --out replayed
 
-    Members take records, work on one after the other and acknowledge them together; the share partition is
-    the engine that brokers run, the time is simulated. A comma makes a sweep: every combination of the values
-    is a point, and points run in parallel. Arrivals and handling times of a seed are the same at each point.
+    Members acquire records, handle them one after the other and acknowledge them together. The share
+    partition is the brokers' engine; time is simulated. Commas make a sweep: every combination of values is a
+    point, and points run in parallel. Arrivals and handling times depend on the seed alone.
 
-    --out has DIR/runs, Parquet with a row a run, its parameters, results and samples over time.
+    --out writes DIR/runs, Parquet with a row per run: parameters, results and samples over time.
     """
     with failures():
         from sharecore.jobs.output import parquet_path, report_path

@@ -14,32 +14,32 @@ from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, failures_
 
 def top(
     bootstrap: Bootstrap = BOOTSTRAP,
-    interval: Annotated[float, typer.Option(min=0.5, metavar="SECONDS", help="Between two looks.")] = 2.0,
+    interval: Annotated[float, typer.Option(min=0.5, metavar="SECONDS", help="Refresh interval.")] = 2.0,
     metrics: Annotated[
         str,
         typer.Option(
             metavar="URL",
-            help="Metrics of a sharecore broker: what is in flight, how old leases are.",
+            help="Metrics of a sharecore broker: records in flight, age of locks.",
         ),
     ] = "",
     setting: Settings = None,
     command_config: SettingsFile = None,
     timeout: Timeout = None,
 ) -> None:
-    """Watch share groups on a terminal: members, lag, rates, records that came back.
+    """Watch share groups in a terminal: members, lag, rates, redelivered records.
 
     \b
     sharecore top                                             the cluster on localhost:9092
     sharecore top -b broker:9092                              any Apache Kafka 4.2 or later
-    sharecore top --metrics http://localhost:9464/metrics     with what is in flight
+    sharecore top --metrics http://localhost:9464/metrics     with records in flight
 
     \b
     Enter  partitions and members of a group      Esc  back
-    s      sort by the next column                r    the other way round
+    s      sort by the next column                r    reverse the order
     /      only names that contain something      q    quit
 
-    SETTLED/S counts what the start offset passes; CAME BACK what was given back and waits, out of
-    __share_group_state. A dash: the cluster does not tell.
+    SETTLED/S is how fast the start offset advances; CAME BACK counts records that were returned and wait for
+    redelivery, read from __share_group_state. A dash: the cluster does not provide it.
     """
     with failures_in_one_line():
         if not sys.stdout.isatty():
