@@ -16,6 +16,8 @@ SOURCES := $(sort $(shell find python rust -type f \( -name '*.rs' -o -name '*.p
 	-o -name '*.js' -o -name '*.css' -o -name '*.html' -o -name '*.svg' -o -name py.typed -o -name Cargo.toml \) -not -path '*/target/*')) Cargo.toml Cargo.lock pyproject.toml README.md LICENSE THIRD-PARTY.md
 KAFKA_JARS := build/jars/kafka-4.3.1
 CLIENT_JARS := build/jars/clients-4.4.0
+OLDEST_CLIENT_JARS := build/jars/clients-4.2.2
+SPRING_JARS := build/jars/spring-kafka
 WIRE_JARS := build/jars/kafka-4.4.0
 UPSTREAM_JARS := build/jars/kafka-3.9.1
 OLDEST_JARS := build/jars/kafka-2.6.3

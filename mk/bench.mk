@@ -47,8 +47,12 @@ bench-dlq: .venv/.installed .venv-test/.installed jars ## what dead letters cost
 bench-thinned: .venv/.installed .venv-test/.installed ## bytes that answers carry for each byte wanted where ten keys have an order (ARGS="--codecs zstd --runs 1")
 	$(BIN)/python -m benches.thinned $(ARGS)
 
-bench-queues: .venv/.installed .venv-test/.installed jars $(QUEUE_JARS)/.done ## order by key, back-off, delivery times and weights, beside other queues (half an hour; ARGS="--records 20000 --only order")
+bench-queues: .venv/.installed .venv-test/.installed jars $(QUEUE_JARS)/.done build/go/queue-rivals ## order by key, back-off, delivery times and weights, beside Parallel Consumer, NATS, Redis and RabbitMQ (half an hour, takes Go; ARGS="--records 20000 --only order")
 	$(BIN)/python -m benches.queues $(ARGS)
+
+build/go/queue-rivals: $(wildcard benches/queues/rivals/*)
+	@.ci/need go
+	cd benches/queues/rivals && go build -o $(CURDIR)/$@ .
 
 bench-cold: .venv/.installed .venv-test/.installed jars ## how long others wait while old records are read from the disk (ARGS="--megabytes 5000")
 	$(BIN)/python -m benches.cold $(ARGS)

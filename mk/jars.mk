@@ -17,7 +17,9 @@ $(OLDEST_JARS)/.done: tests/interop/upstream/oldest/pom.xml | $(UPSTREAM_JARS)/.
 $(WIRE_JARS)/.done: tests/differential/wire/pom.xml | $(CLIENT_JARS)/.done
 $(SPARK_KAFKA_JARS)/.done: benches/spark/pom.xml
 $(QUEUE_JARS)/.done: benches/queues/pom.xml | $(CLIENT_JARS)/.done
-$(CLIENT_JARS)/.done $(UPSTREAM_JARS)/.done $(OLDEST_JARS)/.done $(WIRE_JARS)/.done $(SPARK_KAFKA_JARS)/.done $(QUEUE_JARS)/.done:
+$(OLDEST_CLIENT_JARS)/.done: tests/queues/oldest/pom.xml | $(WIRE_JARS)/.done
+$(SPRING_JARS)/.done: tests/clients/java/spring/pom.xml | $(OLDEST_CLIENT_JARS)/.done
+$(CLIENT_JARS)/.done $(UPSTREAM_JARS)/.done $(OLDEST_JARS)/.done $(WIRE_JARS)/.done $(SPARK_KAFKA_JARS)/.done $(QUEUE_JARS)/.done $(OLDEST_CLIENT_JARS)/.done $(SPRING_JARS)/.done:
 	@.ci/need java maven
 	$(COPY_JARS) -f $< -DoutputDirectory=$(CURDIR)/$(@D)
 	@touch $@

@@ -18,19 +18,23 @@ from pathlib import Path
 
 from benches.apache import as_kafka_starts_it
 from benches.machine import Stolen, machine, sync_ms
+from benches.queues.restart import WAITING, restart
+from benches.queues.rivals import RIVALS
 from benches.queues.sampler import Sampler
 from benches.queues.shapes import SHAPES, Case, Result
-from benches.queues.subjects import KafkaSubject, Server, Subject
+from benches.queues.subjects import KafkaSubject, Subject
 from benches.queues.trail import Trail
 from rich import box
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
-from tests.harness.broker import Broker, free_port
+from tests.harness.broker import Broker
 
 JAVA, CONFLUENT = "sharecore, Java", "sharecore, confluent-kafka"
 JAVA_OS, PARALLEL = "sharecore os, Java", "Parallel Consumer on Apache Kafka 4.3.1"
-SUBJECTS = (JAVA, CONFLUENT, JAVA_OS, PARALLEL)
+OURS = (JAVA, CONFLUENT, JAVA_OS)
+SUBJECTS = (*OURS, PARALLEL, *RIVALS)
+RESTART = "restart"
 LEAD_S = 8
 """What consumers take to join before a load begins that has times."""
 
@@ -47,7 +51,7 @@ def options() -> argparse.Namespace:
     add("--members", type=int, default=4, help="consumers of a run (default: %(default)s)")
     add("--workers", type=int, nargs="+", default=[8, 64, 256], help="consumers of the shape zipf")
     add("--rounds", type=int, default=1, help="the table shows medians")
-    add("--only", nargs="+", choices=SHAPES, default=list(SHAPES))
+    add("--only", nargs="+", choices=[*SHAPES, RESTART], default=[*SHAPES, RESTART])
     add("--subjects", nargs="+", choices=SUBJECTS, default=list(SUBJECTS))
     return parser.parse_args()
 
@@ -59,24 +63,26 @@ class Bench:
         scratch: an empty directory.
     """
 
-    def __init__(self, chosen: argparse.Namespace, scratch: Path) -> None:
+    def __init__(self, chosen: argparse.Namespace, scratch: Path, console: Console) -> None:
         self._scratch = scratch
         self._number = 0
         self._filled: dict[tuple[int, str], array[int]] = {}
-        self.subjects = {name: subject for name, subject in self._made() if name in chosen.subjects}
+        self.subjects = {name: subject for name, subject in self._made(console) if name in chosen.subjects}
 
-    def _made(self) -> Iterator[tuple[str, Subject]]:
-        ours = self._ours("fsync", ())
+    def _made(self, console: Console) -> Iterator[tuple[str, Subject]]:
+        ours = Broker(self._scratch / "fsync", "sharecore")
+        ours_os = Broker(self._scratch / "os", "sharecore", {}, ("--durability", "os"))
         yield JAVA, KafkaSubject(ours, "java", "fsync")
         yield CONFLUENT, KafkaSubject(ours, "confluent", "fsync")
-        yield JAVA_OS, KafkaSubject(self._ours("os", ("--durability", "os")), "java", "page cache")
-        apache = Server(Broker(self._scratch / "apache", "apache"))
+        yield JAVA_OS, KafkaSubject(ours_os, "java", "page cache")
+        apache = Broker(self._scratch / "apache", "apache")
         yield PARALLEL, KafkaSubject(apache, "parallel", "page cache, offsets every 5 s")
-
-    def _ours(self, name: str, arguments: tuple[str, ...]) -> Server:
-        metrics = f"127.0.0.1:{free_port()}"
-        settings = {"sharecore.metrics.listener": metrics}
-        return Server(Broker(self._scratch / name, "sharecore", settings, arguments), metrics)
+        for name, kind in RIVALS.items():
+            missing = kind.missing()
+            if missing is None:
+                yield name, kind(self._scratch / name)
+            else:
+                console.print(f"{missing} is not installed: no figures of {name}")
 
     def measure(self, name: str, case: Case) -> Result:
         """Run a case once."""
@@ -88,27 +94,28 @@ class Bench:
         began_ns = time.time_ns()
         filling: threading.Thread | None = None
         sent = array("q")
-        if load.rate or load.due_s:
+        key = subject.pid, load.name
+        if load.rate or load.due_s or not subject.keeps:
             topic += f"-{self._number}"
+        if key not in self._filled or topic != load.name:
+            subject.create(load, topic)
+        if load.rate or load.due_s:
             lead = LEAD_S + (0 if load.rate else load.count // 40_000)
             began_ns += lead * 1_000_000_000
             filling = threading.Thread(target=lambda: sent.extend(subject.fill(load, topic, began_ns)))
             filling.start()
+        elif topic != load.name:
+            sent = subject.fill(load, topic, began_ns)
         else:
-            key = subject.pid, load.name
             if key not in self._filled:
                 self._filled[key] = subject.fill(load, topic, began_ns)
             sent = self._filled[key]
-        before = subject.sent_bytes() if case.is_ours_alone else 0
         with Sampler(subject.pid) as sampler:
             subject.consume(case.run, topic, group, trail)
         if filling is not None:
             filling.join()
         result = Result(case.run, Trail(trail), sampler, sent, began_ns)
         trail.unlink()
-        if case.is_ours_alone:
-            bytes_sent, log_bytes = subject.sent_bytes() - before, subject.log_bytes(topic)
-            return result._replace(sent_bytes=bytes_sent, log_bytes=log_bytes)
         return result
 
     def kill(self) -> None:
@@ -128,20 +135,28 @@ def main() -> None:
         tempfile.TemporaryDirectory(prefix="bench-queues-") as directory,
         Progress(*columns, console=console) as progress,
     ):
-        bench = Bench(chosen, Path(directory))
-        cases = [(shape, case) for shape in chosen.only for case in SHAPES[shape](chosen)]
+        bench = Bench(chosen, Path(directory), console)
+        shapes = [shape for shape in chosen.only if shape != RESTART]
+        cases = [(shape, case) for shape in shapes for case in SHAPES[shape](chosen)]
         task = progress.add_task("", total=len(cases) * len(bench.subjects))
         try:
             for shape, case in cases:
                 found: dict[str, dict[str, list[float] | str]] = defaultdict(dict)
                 for name, subject in bench.subjects.items():
                     progress.update(task, description=f"{shape}, {case.title}: {name}")
-                    if subject.able(case.run) and (subject.tells_bytes or not case.is_ours_alone):
+                    if subject.able(case.run) and (name in OURS or not case.is_ours_alone):
                         measure(bench, name, case, chosen.rounds, found, console)
                     progress.advance(task)
                 rows += [(f"{shape}: {case.title}", figure, by_name) for figure, by_name in found.items()]
         finally:
             bench.kill()
+        if RESTART in chosen.only:
+            progress.update(task, description=RESTART)
+            for waiting in (0, WAITING):
+                title = f"{RESTART}: killed while {waiting:,} records wait"
+                homes = [Path(directory) / f"{RESTART}-{waiting}-{number}" for number in range(chosen.rounds)]
+                lives = [restart(home, waiting) for home in homes]
+                rows += [(title, figure, {JAVA: [each[figure] for each in lives]}) for figure in lives[0]]
         median, late = sync_ms(Path(directory))
     for name, subject in bench.subjects.items():
         console.print(f"{name}: a confirmed record is durable with {subject.durability}")

@@ -30,8 +30,6 @@ class Result(NamedTuple):
     Args:
         sent: when each record was produced, in nanoseconds since the epoch.
         began_ns: what the load's times count from.
-        sent_bytes: what the broker has sent as answers to share fetches; 0 where it does not tell.
-        log_bytes: what the topic's record batches have.
     """
 
     run: Run
@@ -39,8 +37,6 @@ class Result(NamedTuple):
     sampler: Sampler
     sent: array[int]
     began_ns: int
-    sent_bytes: float = 0
-    log_bytes: float = 0
 
 
 Figures = dict[str, float]
@@ -148,23 +144,6 @@ def skewed(chosen: argparse.Namespace) -> Iterator[Case]:
 
         run = Run(load, ordered(), workers=workers, poll=1, work_us=1000, seconds=chosen.seconds)
         yield Case(f"{workers} workers", run, figures, is_whole=False)
-
-
-def compressed(chosen: argparse.Namespace) -> Iterator[Case]:
-    """Batches of 1,000 records, of which few can be delivered at a time."""
-    for codec in ("none", "lz4", "zstd", "gzip"):
-        for keys in (1_000, 10):
-            load = Load(f"{codec}-{keys}", uniform(chosen.records // 10, keys), codec=codec, batch=1_000)
-            run = Run(load, ordered(), workers=chosen.members, seconds=chosen.seconds)
-            title = f"{codec}, {keys:,} keys"
-            yield Case(title, run, _bytes_a_byte, is_whole=False, is_ours_alone=True)
-
-
-def _bytes_a_byte(result: Result) -> Figures:
-    part = len(result.trail.deliveries) / result.run.load.count
-    figures = throughput(result)
-    figures["bytes sent a byte wanted"] = result.sent_bytes / (result.log_bytes * part)
-    return figures
 
 
 def backoff(chosen: argparse.Namespace) -> Iterator[Case]:
@@ -275,7 +254,6 @@ SHAPES: dict[str, Callable[[argparse.Namespace], Iterator[Case]]] = {
     "order": order,
     "hot-key": hot_key,
     "zipf": skewed,
-    "compressed": compressed,
     "backoff": backoff,
     "times": times,
     "weights": weights,

@@ -6,13 +6,11 @@ import os
 import subprocess
 import sys
 import time
-import urllib.request
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 from benches.queues.load import Load, value
 from confluent_kafka import KafkaError, Message, Producer
@@ -70,6 +68,8 @@ class Subject(ABC):
     """A server under measurement, with one kind of client."""
 
     durability: str
+    keeps = True
+    """Whether what one group has consumed is there for the next."""
 
     @abstractmethod
     def start(self) -> None:
@@ -89,6 +89,10 @@ class Subject(ABC):
         """Return whether the system has what a run asks for, or its users a recipe."""
 
     @abstractmethod
+    def create(self, load: Load, topic: str) -> None:
+        """Make what a load is produced to."""
+
+    @abstractmethod
     def fill(self, load: Load, topic: str, began_ns: int) -> array[int]:
         """Produce a load; return when each record was sent, in nanoseconds since the epoch.
 
@@ -99,19 +103,6 @@ class Subject(ABC):
     @abstractmethod
     def command(self, run: Run, topic: str, group: str) -> list[str]:
         """Set up a group; return the command line of its consumers, but for what `words` has."""
-
-    @property
-    def tells_bytes(self) -> bool:
-        """Whether the server has `sent_bytes` and `log_bytes`."""
-        return False
-
-    def sent_bytes(self) -> float:
-        """Return the bytes of all answers to share fetches so far; 0 from a server that does not tell."""
-        return 0.0
-
-    def log_bytes(self, topic: str) -> float:
-        """Return the bytes of a topic's record batches; 0 from a server that does not tell."""
-        return 0.0
 
     def consume(self, run: Run, topic: str, group: str, trail: Path) -> None:
         """Consume a load, and write a trail."""
@@ -134,40 +125,24 @@ def words(run: Run, trail: Path) -> list[str]:
         "seconds": run.seconds,
         "spare": run.load.count + 10_000,
         "order": run.order.upper() if run.order == "key" else "UNORDERED",
+        "run_max": run.run_max,
+        "delayed": int(bool(run.load.due_s)),
         "trail": trail,
     }
     return [f"{name}={value}" for name, value in named.items()]
-
-
-class Server(NamedTuple):
-    """A broker, and where it has its metrics if it is sharecore."""
-
-    broker: Broker
-    metrics: str = ""
-
-    def metric(self, name: str, **labels: str) -> float:
-        """Return a metric's value; 0 while there is none."""
-        with urllib.request.urlopen(f"http://{self.metrics}/metrics", timeout=30) as answer:
-            text = answer.read().decode()
-        wanted = [f'{label}="{value}"' for label, value in labels.items()]
-        for line in text.splitlines():
-            if line.startswith(f"{name}{{") and all(each in line for each in wanted):
-                return float(line.rpartition(" ")[2])
-        return 0.0
 
 
 class KafkaSubject(Subject):
     """sharecore or Apache Kafka, with a client of Kafka's.
 
     Args:
-        server: may be another subject's too.
+        broker: may be another subject's too.
         client: java, confluent or parallel.
         durability: when the broker confirms.
     """
 
-    def __init__(self, server: Server, client: str, durability: str) -> None:
-        self._server = server
-        self.broker = server.broker
+    def __init__(self, broker: Broker, client: str, durability: str) -> None:
+        self.broker = broker
         self._client = client
         self.durability = durability
 
@@ -187,20 +162,11 @@ class KafkaSubject(Subject):
             not run.load.due_s and run.run_max == 1 and run.load.topics == 1
         )
 
-    @property
-    def tells_bytes(self) -> bool:
-        return self._server.metrics != ""
-
-    def sent_bytes(self) -> float:
-        name = "kafka_server_broker_topic_metrics_bytes_out_total"
-        return self._server.metric(name, request="SHARE_FETCH")
-
-    def log_bytes(self, topic: str) -> float:
-        return self._server.metric("kafka_log_log_size_bytes", topic=f"{topic}.0")
-
-    def fill(self, load: Load, topic: str, began_ns: int) -> array[int]:
+    def create(self, load: Load, topic: str) -> None:
         for number in range(load.topics):
             create_topic(self.broker.bootstrap, f"{topic}.{number}", load.partitions)
+
+    def fill(self, load: Load, topic: str, began_ns: int) -> array[int]:
         # a retry would change the order
         settings: dict[str, object] = {"enable.idempotence": True, "linger.ms": 5, "batch.size": BATCH_BYTES}
         if load.batch:

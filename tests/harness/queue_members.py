@@ -1,7 +1,8 @@
-"""Stock clients as members of a group: Java's share consumer and librdkafka's."""
+"""Stock clients as members of a group: Java's share consumer, Spring's, franz-go's and librdkafka's."""
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 import threading
@@ -11,18 +12,51 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.harness import java
-from tests.harness.broker import KAFKA_LIBS
+from tests.harness.broker import KAFKA_LIBS, ROOT
 from tests.harness.clients import ACCEPT, RELEASE, share_consumer
 from tests.harness.queue_ledger import Came, Ledger, Place
 
 GROUP, TOPIC = "ordered", "orders"
-JAVA = {"java 4.3.1": KAFKA_LIBS, "java 4.4.0": java.CLIENT_LIBS}
+OLDEST_LIBS = Path(os.environ.get("OLDEST_CLIENT_LIBS", ROOT / "build/jars/clients-4.2.2"))
+SPRING_LIBS = Path(os.environ.get("SPRING_LIBS", ROOT / "build/jars/spring-kafka"))
+GO_CLIENT = os.environ.get("GO_CLIENT", str(ROOT / "build/go/client"))
+JAVA = {"java 4.2.2": OLDEST_LIBS, "java 4.3.1": KAFKA_LIBS, "java 4.4.0": java.CLIENT_LIBS}
+SPRING, GO = "spring-kafka", "franz-go"
+POLL = 10
 
 
 @contextmanager
 def java_member(bootstrap: str, ledger: Ledger, name: str, libs: Path = java.CLIENT_LIBS) -> Iterator[None]:
     """Java's consumer, which accepts what comes; it is killed in the end."""
     command = java.program(java.PROBES / "ShareProbe.java", "trail", bootstrap, GROUP, TOPIC, libs=libs)
+    with _member(command, ledger, name):
+        yield
+
+
+@contextmanager
+def spring_member(bootstrap: str, ledger: Ledger) -> Iterator[None]:
+    """Spring's container for share groups, likewise."""
+    source = ROOT / "tests/queues/SpringMember.java"
+    with _member(java.program(source, bootstrap, GROUP, TOPIC, libs=SPRING_LIBS), ledger, SPRING):
+        yield
+
+
+@contextmanager
+def go_member(bootstrap: str, ledger: Ledger, home: Path) -> Iterator[None]:
+    """franz-go's, likewise.
+
+    Args:
+        home: for its settings.
+    """
+    settings = home / "franz-go.properties"
+    settings.write_text(f"bootstrap.servers={bootstrap}\n")
+    with _member([GO_CLIENT, str(settings), "trail", TOPIC, GROUP, str(POLL)], ledger, GO):
+        yield
+
+
+@contextmanager
+def _member(command: list[str], ledger: Ledger, name: str) -> Iterator[None]:
+    """Run a program that says of each record when it came; kill it in the end."""
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
     def read() -> None:

@@ -2,7 +2,10 @@ module sharecore/tests/interop/go
 
 go 1.26.0
 
-require github.com/twmb/franz-go v1.22.2
+require (
+	github.com/twmb/franz-go v1.22.2
+	golang.org/x/sys v0.50.0
+)
 
 require (
 	github.com/klauspost/compress v1.20.3 // indirect

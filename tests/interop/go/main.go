@@ -21,6 +21,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
+	"golang.org/x/sys/unix"
 )
 
 const patience = 40 * time.Second
@@ -56,6 +57,8 @@ func main() {
 		consume(ctx, options, count)
 	case "group":
 		consume(ctx, append(options, kgo.ConsumerGroup(os.Args[4])), count)
+	case "trail":
+		trail(append(options, kgo.ShareGroup(os.Args[4]), kgo.ShareMaxRecords(int32(count))), count)
 	case "share":
 		share(ctx, append(options, kgo.ShareGroup(os.Args[4]), kgo.ShareAckCallback(answered)), count)
 	case "accept":
@@ -149,6 +152,32 @@ func accept(ctx context.Context, options []kgo.Opt, count int) {
 		check(client.FlushAcks(ctx))
 	}
 	client.Close()
+}
+
+// trail goes on while a broker is gone: what it could not say then comes again.
+func trail(options []kgo.Opt, count int) {
+	client, err := kgo.NewClient(options...)
+	check(err)
+	for {
+		records := client.PollRecords(context.Background(), count).Records()
+		for _, record := range records {
+			fmt.Println("came", monotonic(), record.Offset, record.DeliveryCount(), record.Partition)
+			record.Ack(kgo.AckAccept)
+		}
+		if len(records) == 0 {
+			time.Sleep(50 * time.Millisecond)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		client.FlushAcks(ctx)
+		cancel()
+	}
+}
+
+// monotonic reads the clock that other processes share, in nanoseconds.
+func monotonic() int64 {
+	var now unix.Timespec
+	check(unix.ClockGettime(unix.CLOCK_MONOTONIC, &now))
+	return now.Nano()
 }
 
 func poll(ctx context.Context, client *kgo.Client) []*kgo.Record {
