@@ -14,21 +14,21 @@ WORD = {"pass": "passed", "FAIL": "failed", "skip": "skipped"}
 INTRO = """# Compatibility
 
 Apache Kafka's own acceptance tests of share groups and its command-line tools, run unchanged against
-sharecore by `make conformance`, which writes this page ([how it works](../tests/conformance/README.md)).
+sharecore by `make conformance`, which generates this page ([how it works](../tests/conformance/README.md)).
 The baseline is Apache Kafka 4.3.1, one broker, under the same harness. A skipped test needs several brokers,
 or a broker in its own JVM.
 
-What no test here asks for, and is not there yet:
+Not supported, and not covered by these tests:
 
-- one broker: no replication, no cluster, no failover; what is on its disk is all there is
-- no tiered storage
-- no streams groups (KIP-1071), no delegation tokens, no Kerberos
-- APIs of Apache Kafka 4.3.1 that are not served, for what they are about: ALTER_REPLICA_LOG_DIRS (one log
-  directory), UNREGISTER_BROKER (one broker), ADD_RAFT_VOTER and REMOVE_RAFT_VOTER (no quorum of controllers),
-  WRITE_TXN_MARKERS and ADD_PARTITIONS_TO_TXN 4 and 5 (between brokers; markers are written where a
-  transaction ends, so none is left to be aborted), STREAMS_GROUP_HEARTBEAT and STREAMS_GROUP_DESCRIBE, and
-  the four of delegation tokens. ApiVersions does not offer them; all others are offered in the same versions,
-  and in the newer ones of 4.4.0: ApiVersions 5, TxnOffsetCommit 6 and DeleteGroups 3
+- replication, clusters and failover: sharecore is one broker with one copy of the data
+- tiered storage
+- streams groups (KIP-1071), delegation tokens, Kerberos
+- these APIs of Apache Kafka 4.3.1: ALTER_REPLICA_LOG_DIRS (there is one log directory), UNREGISTER_BROKER (one
+  broker), ADD_RAFT_VOTER and REMOVE_RAFT_VOTER (no controller quorum), WRITE_TXN_MARKERS and
+  ADD_PARTITIONS_TO_TXN 4 and 5 (between brokers; the broker writes the markers when a transaction ends, so
+  no open one is left to abort), STREAMS_GROUP_HEARTBEAT and STREAMS_GROUP_DESCRIBE, and the four APIs of
+  delegation tokens. ApiVersions does not list them. It lists all others in the same versions, and newer ones
+  of 4.4.0: ApiVersions 5, TxnOffsetCommit 6 and DeleteGroups 3
 """
 
 
