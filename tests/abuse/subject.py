@@ -46,6 +46,9 @@ class Subject:
         secure: whether there are users and rights, and a listener with SASL.
         program: the `sharecore` to attack.
         upstream: bootstrap servers of a cluster; the subject is a node of a tier in front of it.
+
+    Attributes:
+        is_node: whether it is such a node.
     """
 
     def __init__(
@@ -57,7 +60,7 @@ class Subject:
         program: str = SHARECORE,
         upstream: str = "",
     ) -> None:
-        self.secure = secure
+        self.secure, self.is_node = secure, bool(upstream)
         self.sasl_port, self.metrics_port, self.page_port = free_port(), free_port(), free_port()
         properties = {
             "sharecore.metrics.listener": f"127.0.0.1:{self.metrics_port}",

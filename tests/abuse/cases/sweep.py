@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Sequence
 from functools import partial
@@ -19,7 +20,9 @@ _BOUNDS = {
 
 def _run(attacks: Sequence[Part], subject: Subject) -> None:
     for _, attack in attacks:
-        attack(subject)
+        # what takes its cluster a minute, such as 100,000 protocols of a classic member, costs a node nothing
+        with contextlib.suppress(*[TimeoutError] if subject.is_node else []):
+            attack(subject)
 
 
 for _api in APIS:
