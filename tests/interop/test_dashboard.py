@@ -113,7 +113,11 @@ def test_each_user_logs_in_where_no_user_is_named(tmp_path: Path) -> None:
         (("--key", "key.pem"), 2, "--key has no effect without --certificate"),
         (("--certificate", "none.pem"), 1, "--certificate none.pem: cannot be loaded"),
         (("-X", "sasl.mechanism=PLAIN"), 1, "sasl.mechanism=PLAIN has no effect"),
-        (("-X", "security.protocol=SASL_SSL", "-X", "group=x"), 1, "group is no setting of an admin client"),
+        (
+            ("-X", "security.protocol=SASL_SSL", "-X", "group=x"),
+            1,
+            "group is not a setting of an admin client",
+        ),
     ],
 )
 def test_what_cannot_be_had_is_one_line(

@@ -107,7 +107,7 @@ def test_another_format_is_refused(cluster: Broker, command: str) -> None:
     address = [] if command.startswith("store") else ["-b", cluster.bootstrap]
     shown = CliRunner().invoke(app, [*command.split(), "--output", "xml", *address])
     assert shown.exit_code == 2
-    assert "xml: one of table, json is needed" in shown.output
+    assert "xml: must be one of table, json" in shown.output
 
 
 WAITING = [

@@ -72,16 +72,16 @@ def test_lines_of_json(broker: Broker, group: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        (b"{", "line 2 is no JSON"),
-        (b"5", 'line 2 is no JSON object with a "value"'),
-        (b"{}", 'line 2 is no JSON object with a "value"'),
+        (b"{", "line 2 is not JSON"),
+        (b"5", 'line 2 is not a JSON object with a "value"'),
+        (b"{}", 'line 2 is not a JSON object with a "value"'),
         (
             b'{"value": 1, "kye": 2}',
             "line 2 has a field 'kye'; the fields are headers, key, partition, value",
         ),
-        (b'{"value": 1, "partition": "1"}', "line 2: partition '1' is no number of a partition"),
+        (b'{"value": 1, "partition": "1"}', "line 2: partition '1' is not a partition number"),
         (b'{"value": 1, "headers": 5}', "line 2: headers are neither an object nor a list of [name, value]"),
-        (b"\xff", "line 2 is no JSON"),
+        (b"\xff", "line 2 is not JSON"),
     ],
 )
 def test_a_line_that_is_no_record(broker: Broker, topic: str, line: bytes, told: str) -> None:

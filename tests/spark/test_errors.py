@@ -39,10 +39,10 @@ def failure(rows: DataFrame, checkpoint: Path) -> str:
     [
         ({"subscribe": ""}, "subscribe is missing: the topics to read"),
         ({"group.id": ""}, "group.id is missing: the share group"),
-        ({"includeHeaders": "maybe"}, "includeHeaders='maybe': true or false is needed"),
+        ({"includeHeaders": "maybe"}, "includeHeaders='maybe': must be true or false"),
         ({"maxOffsetsPerTrigger": "9"}, "no option of format sharegroup; did you mean maxRecordsPerTrigger?"),
         ({"kafka.sasl.pasword": "x"}, "did you mean sasl.password?"),
-        ({"startingOffsets": "first"}, "earliest, latest or by_duration:PT1H is needed"),
+        ({"startingOffsets": "first"}, "must be earliest, latest or by_duration:PT1H"),
     ],
 )
 def test_wrong_options(spark: SparkSession, options: dict[str, str], message: str) -> None:

@@ -69,7 +69,7 @@ def test_what_is_wrong_is_said_in_one_line(spark: SparkSession, tmp_path: Path) 
     for arguments, reason in (
         (["--members", "many"], "--members many: a number"),
         (["--members", "0"], "members=0: at least 1"),
-        (["--handling", "soon"], "no distribution of handling times"),
+        (["--handling", "soon"], "unknown handling-time distribution"),
         (["--trace", tmp_path / "none"], "PATH_NOT_FOUND"),
         (["--trace", tmp_path / "bad"], "bad: line 2: op is one of"),
         (["--trace", tmp_path / "bad", "--members", 3], "--members would have no effect"),

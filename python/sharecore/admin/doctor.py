@@ -90,9 +90,9 @@ def configuration(properties: Mapping[str, str]) -> list[Finding]:
     about = "configuration"
     near = misspelled(properties)
     found = [
-        Finding(about, "bad", f"{name} is no setting", f"did you mean {near[name]}?")
+        Finding(about, "bad", f"{name} is not a setting", f"did you mean {near[name]}?")
         if name in near
-        else Finding(about, "doubt", f"{name} is no setting", "it is ignored")
+        else Finding(about, "doubt", f"{name} is not a setting", "it is ignored")
         for name in unknown_names(properties)
     ]
     found += [Finding(about, "doubt", remark) for remark in remarks_on(properties)]
@@ -145,7 +145,7 @@ def data_directory(directory: Path) -> list[Finding]:
     about = "data directory"
     if not directory.is_dir():
         return [
-            Finding(about, "bad", f"{directory} is no directory", "a broker makes it when it first starts")
+            Finding(about, "bad", f"{directory} is not a directory", "a broker makes it when it first starts")
         ]
     found = []
     if not os.access(directory, os.W_OK | os.X_OK):

@@ -140,7 +140,7 @@ def describe(
 
     with failures_in_one_line():
         if bool(group) == all_groups:
-            raise UsageFailed("names of share groups are needed, or --all-groups, and not both")
+            raise UsageFailed("name share groups or use --all-groups, not both")
     with admin_beside(context, bootstrap, setting, command_config, timeout) as admin:
         names = group or [each.group_id for each in admin.list_groups()]
         found = [_look_at(admin, name) for name in names]
@@ -447,7 +447,7 @@ def _target(earliest: bool, latest: bool, time: str | None, offset: int | None) 
         if target is not None
     ]
     if len(chosen) != 1:
-        raise UsageFailed("one of --to-earliest, --to-latest, --to-datetime and --to-offset is needed")
+        raise UsageFailed("use one of --to-earliest, --to-latest, --to-datetime and --to-offset")
     return chosen[0]
 
 

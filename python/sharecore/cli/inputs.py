@@ -70,16 +70,16 @@ def of_json(line: bytes, number: int, usual: Input) -> Input:
     try:
         given = json.loads(line)
     except ValueError as error:
-        raise CommandFailed(f"line {number} is no JSON: {error}") from None
+        raise CommandFailed(f"line {number} is not JSON: {error}") from None
     if not isinstance(given, dict) or "value" not in given:
-        raise CommandFailed(f'line {number} is no JSON object with a "value"')
+        raise CommandFailed(f'line {number} is not a JSON object with a "value"')
     unknown = given.keys() - _FIELDS
     if unknown:
         names = ", ".join(sorted(_FIELDS))
         raise CommandFailed(f"line {number} has a field {min(unknown)!r}; the fields are {names}")
     partition = given.get("partition", usual.partition)
     if isinstance(partition, bool) or not isinstance(partition, int) or not -1 <= partition < 2**31:
-        raise CommandFailed(f"line {number}: partition {partition!r} is no number of a partition")
+        raise CommandFailed(f"line {number}: partition {partition!r} is not a partition number")
     headers = usual.headers + _headers(given["headers"], number) if "headers" in given else usual.headers
     key = _content(given["key"]) if "key" in given else usual.key
     return Input(_content(given["value"]), key, headers, partition)

@@ -304,7 +304,7 @@ def read_config(properties: dict[str, str]) -> BrokerConfig:
     check_spelling(properties)
     # logged before the values are read: one of them may end the start
     for name in unknown_names(properties):
-        log.warning("%s is no setting of this broker or of Kafka's; it is ignored", name)
+        log.warning("%s is not a setting of this broker or of Kafka's; it is ignored", name)
     config = BrokerConfig.from_properties(properties)
     for remark in remarks_on(properties):
         log.warning("%s", remark)

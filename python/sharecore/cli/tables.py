@@ -36,7 +36,7 @@ _OUTPUTS = ("table", "json")
 
 def _output(text: str) -> str:
     if text not in _OUTPUTS:
-        raise typer.BadParameter(f"{text}: one of {', '.join(_OUTPUTS)} is needed")
+        raise typer.BadParameter(f"{text}: must be one of {', '.join(_OUTPUTS)}")
     return text
 
 

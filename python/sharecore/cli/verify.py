@@ -132,7 +132,7 @@ def verify(
     """
     with failures_in_one_line(), ctrl_c_ends(), _nothing_proved():
         if sum(map(bool, (history, bootstrap, nemesis))) != 1:
-            raise UsageFailed("one of --bootstrap-server, --nemesis and --history is needed, and one only")
+            raise UsageFailed("use exactly one of --bootstrap-server, --nemesis and --history")
         if broker and not nemesis:
             raise UsageFailed("--broker is for --nemesis, which starts it")
         if history:

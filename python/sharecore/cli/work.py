@@ -145,7 +145,7 @@ def load(target: str) -> Worker:
     found = getattr(module, name, None)
     if not isinstance(found, Worker):
         problem = (
-            "has no such name" if found is None else f"{name} is no worker; decorate it with @worker(...)"
+            "has no such name" if found is None else f"{name} is not a worker; decorate it with @worker(...)"
         )
         raise CommandFailed(f"{target}: module {module_name} {problem}")
     return found

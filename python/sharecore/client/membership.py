@@ -85,7 +85,7 @@ class Membership:
             self._wake.set()
 
     def trouble(self) -> str:
-        """Return why this is no member that the group's coordinator answers, empty if it is; safe to call
+        """Return why this is not a member that the group's coordinator answers, empty if it is; safe to call
         from any thread.
         """
         group, error, asked_at = self._settings.group_id, self._trouble, self._asked_at

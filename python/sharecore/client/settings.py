@@ -23,7 +23,7 @@ BATCH_OPTIMIZED, RECORD_LIMIT = "batch_optimized", "record_limit"
 
 def _text(name: str, value: Any) -> str:
     if not isinstance(value, str) or not value:
-        raise ConfigError(f"{name}={value!r}: a text that is not empty is needed")
+        raise ConfigError(f"{name}={value!r}: must be a non-empty string")
     return value
 
 
@@ -38,7 +38,7 @@ def _number(low: int, high: int) -> Parser:
         except (TypeError, ValueError):
             number = None
         if number is None or not low <= number <= high:
-            raise ConfigError(f"{name}={value!r}: a whole number from {low} to {high} is needed")
+            raise ConfigError(f"{name}={value!r}: must be a whole number from {low} to {high}")
         return number
 
     return parse
@@ -48,7 +48,7 @@ def _choice(*allowed: str, lower: bool = True) -> Parser:
     def parse(name: str, value: Any) -> str:
         chosen = str(value).lower() if lower else str(value).upper()
         if chosen not in allowed:
-            raise ConfigError(f"{name}={value!r}: one of {', '.join(allowed)} is needed")
+            raise ConfigError(f"{name}={value!r}: must be one of {', '.join(allowed)}")
         return chosen
 
     return parse
@@ -59,14 +59,14 @@ def _flag(name: str, value: Any) -> bool:
         return value
     if str(value).lower() in ("true", "false"):
         return str(value).lower() == "true"
-    raise ConfigError(f"{name}={value!r}: true or false is needed")
+    raise ConfigError(f"{name}={value!r}: must be true or false")
 
 
 def _callable(name: str, value: Any) -> Deserializer | None:
     if value is None or callable(value):
         function: Deserializer | None = value
         return function
-    raise ConfigError(f"{name}={value!r}: a function from bytes to a value is needed")
+    raise ConfigError(f"{name}={value!r}: must be a function from bytes to a value")
 
 
 def _addresses(name: str, value: Any) -> tuple[tuple[str, int], ...]:
@@ -78,25 +78,23 @@ def _addresses(name: str, value: Any) -> tuple[tuple[str, int], ...]:
         if not host or (host.count(":") > 0 and not host.startswith("[")) or not colon:
             host, port = text, "9092"
         if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-            raise ConfigError(
-                f"{name}={value!r}: addresses as host:port are needed, with commas between them"
-            )
+            raise ConfigError(f"{name}={value!r}: must be comma-separated host:port addresses")
         found.append((host.strip("[]"), int(port)))
     if not found:
-        raise ConfigError(f"{name}={value!r}: at least one address as host:port is needed")
+        raise ConfigError(f"{name}={value!r}: must be at least one host:port address")
     return tuple(found)
 
 
 def _token(name: str, value: Any) -> str | Callable[[], Any] | None:
     if value is None or callable(value) or isinstance(value, str):
         return value or None
-    raise ConfigError(f"{name}: a token is needed, or a function that gives one")
+    raise ConfigError(f"{name}: must be a token or a function that returns one")
 
 
 def _address(name: str, value: Any) -> str | None:
     text = _optional_text(name, value)
     if text is not None and not text.startswith(("https://", "http://")):
-        raise ConfigError(f"{name}={value!r}: an https: or http: address is needed")
+        raise ConfigError(f"{name}={value!r}: must be an https: or http: URL")
     return text
 
 
@@ -287,7 +285,7 @@ def _read(
         if name not in keys:
             close = difflib.get_close_matches(name, keys, n=1)
             hint = f"; did you mean {close[0]}?" if close else ""
-            raise ConfigError(f"{name} is no setting of {client}{hint}")
+            raise ConfigError(f"{name} is not a setting of {client}{hint}")
         if name in given and given[name] != value:
             raise ConfigError(f"{name} is given twice, as {given[name]!r} and as {value!r}")
         given[name] = value

@@ -40,4 +40,4 @@ def handling_time(text: str) -> Draw:
 
 
 def _none(text: str) -> ConfigError:
-    return ConfigError(f"{text!r} is no distribution of handling times: {_FORMS}")
+    return ConfigError(f"unknown handling-time distribution {text!r}: {_FORMS}")

@@ -63,13 +63,13 @@ class Load:
             "max_poll_records",
         ):
             if getattr(self, name) < 1:
-                raise ConfigError(f"{name}={getattr(self, name)}: at least 1 is needed")
+                raise ConfigError(f"{name}={getattr(self, name)}: must be at least 1")
         if self.arrivals not in ("poisson", "constant"):
-            raise ConfigError(f"arrivals={self.arrivals!r}: poisson or constant is needed")
+            raise ConfigError(f"arrivals={self.arrivals!r}: must be poisson or constant")
         if not self.records_per_s > 0 or not self.duration_s > 0 or self.write_ms < 0:
             raise ConfigError("records_per_s and duration_s must be above 0, write_ms not below")
         if not 0 <= self.failure_rate <= 1:
-            raise ConfigError(f"failure_rate={self.failure_rate}: a number from 0 to 1 is needed")
+            raise ConfigError(f"failure_rate={self.failure_rate}: must be a number from 0 to 1")
         if self.records_per_s * self.duration_s > RECORDS_MAX:
             raise ConfigError(
                 f"{self.records_per_s:g} records/s for {self.duration_s:g} s are more than {RECORDS_MAX:,} "

@@ -77,7 +77,7 @@ async def pause(admin: Admin, body: Json) -> Json:
     elif isinstance(minutes, int | float) and 0 < minutes <= _PAUSE_MINUTES_MAX:
         await admin.pause(group_id, until_ms=round(time.time() * 1000 + minutes * 60_000))
     else:
-        raise BadRequest(f"minutes: a number above 0 and up to {_PAUSE_MINUTES_MAX} is needed, or none")
+        raise BadRequest(f"minutes: must be above 0 and at most {_PAUSE_MINUTES_MAX}, or omitted")
     return {}
 
 
@@ -100,7 +100,7 @@ async def redrive(transport: Transport, body: Json) -> Json:
     places = _places(body)
     to = body.get("to") or None
     if to is not None and not isinstance(to, str):
-        raise BadRequest("to: the name of a topic is needed")
+        raise BadRequest("to: must be a topic name")
     partitions: dict[str, int] = {}
     batches: dict[TopicPartition, list[Fresh]] = {}
     gone = 0
@@ -153,13 +153,13 @@ def text_of(body: Json, name: str) -> str:
     """Return a text of a request; raise BadRequest."""
     value = body.get(name)
     if not isinstance(value, str) or not value:
-        raise BadRequest(f"{name}: a text is needed")
+        raise BadRequest(f"{name}: must be a string")
     return value
 
 
 def _require(body: Json, name: str) -> None:
     if not _confirmed(body, name):
-        raise BadRequest(f"confirm: {name!r} is needed")
+        raise BadRequest(f"confirm: must be {name!r}")
 
 
 def _confirmed(body: Json, name: str) -> bool:
@@ -179,17 +179,17 @@ def _target(body: Json) -> Target:
             return Target.at(parse_time(value))
     except (ValueError, OverflowError) as error:
         raise BadRequest(f"value: {error}") from None
-    raise BadRequest("to: one of earliest, latest, offset, time is needed, the last two with a value")
+    raise BadRequest("to: must be earliest, latest, offset or time, the last two with a value")
 
 
 def _places(body: Json) -> list[tuple[int, int]]:
     given: Any = body.get("letters")
     if not isinstance(given, list) or not 0 < len(given) <= RECORDS_MAX:
-        raise BadRequest(f"letters: 1 to {RECORDS_MAX} pairs of partition and offset are needed")
+        raise BadRequest(f"letters: must be 1 to {RECORDS_MAX} pairs of partition and offset")
     places = []
     for each in given:
         if not (isinstance(each, list) and len(each) == 2 and all(type(one) is int for one in each)):
-            raise BadRequest("letters: pairs of partition and offset are needed")
+            raise BadRequest("letters: must be pairs of partition and offset")
         places.append((each[0], each[1]))
     return sorted(set(places))
 

@@ -336,7 +336,7 @@ def _number(request: Request, name: str, default: int, most: int) -> int:
     if not text:
         return default
     if not text.isdecimal() or len(text) > 19 or not 0 <= int(text) <= most:
-        raise BadRequest(f"{name}: a whole number from 0 to {most} is needed")
+        raise BadRequest(f"{name}: must be a whole number from 0 to {most}")
     return int(text)
 
 

@@ -82,7 +82,7 @@ def read_options(given: Mapping[str, str]) -> Options:
     starting = own.get("startingOffsets")
     if starting is not None and not _STARTING.fullmatch(starting):
         raise ConfigError(
-            f"startingOffsets={starting!r}: earliest, latest or by_duration:PT1H is needed. It is where the "
+            f"startingOffsets={starting!r}: must be earliest, latest or by_duration:PT1H. It is where the "
             "group begins; from then on the broker knows what the group has read"
         )
     records_max = _number("maxRecordsPerTrigger", own.get("maxRecordsPerTrigger", "1000000"))
@@ -113,11 +113,11 @@ def read_options(given: Mapping[str, str]) -> Options:
 
 def _number(name: str, text: str) -> int:
     if not text.strip().isdecimal() or not 0 < int(text) < 2**31:
-        raise ConfigError(f"{name}={text!r}: a whole number from 1 to {2**31 - 1} is needed")
+        raise ConfigError(f"{name}={text!r}: must be a whole number from 1 to {2**31 - 1}")
     return int(text)
 
 
 def _flag(name: str, text: str) -> bool:
     if text.strip().lower() not in ("true", "false"):
-        raise ConfigError(f"{name}={text!r}: true or false is needed")
+        raise ConfigError(f"{name}={text!r}: must be true or false")
     return text.strip().lower() == "true"

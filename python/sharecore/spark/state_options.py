@@ -67,5 +67,5 @@ def read_state_options(given: Mapping[str, str]) -> StateOptions:
 
 def _choice(name: str, value: str, allowed: tuple[str, ...]) -> str:
     if value not in allowed:
-        raise ConfigError(f"{name}={value!r}: one of {', '.join(allowed)} is needed")
+        raise ConfigError(f"{name}={value!r}: must be one of {', '.join(allowed)}")
     return value

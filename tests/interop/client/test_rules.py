@@ -188,7 +188,7 @@ def _is_known(name: str) -> bool:
     try:
         read_settings({"bootstrap.servers": "broker:9092", "group.id": "g"} | {name: "1"})
     except ConfigError as error:
-        return "is no setting" not in str(error)
+        return "is not a setting" not in str(error)
     return True
 
 

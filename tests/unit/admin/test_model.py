@@ -26,7 +26,7 @@ def test_targets_ask_for_their_timestamps() -> None:
     ("settings", "text"),
     [
         ({}, r"bootstrap\.servers is missing"),
-        ({"bootstrap.servers": "h:1", "group.id": "g"}, "group.id is no setting of an admin client"),
+        ({"bootstrap.servers": "h:1", "group.id": "g"}, "group.id is not a setting of an admin client"),
         ({"bootstrap.servers": "h:1", "request.timeout.m": 1}, r"did you mean request\.timeout\.ms\?"),
         ({"bootstrap.servers": "h:1", "security.protocol": "SASL_SSL"}, "sasl.mechanism is missing"),
     ],

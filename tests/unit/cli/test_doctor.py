@@ -33,8 +33,8 @@ def run_here(*arguments: str) -> Result:
 @pytest.mark.parametrize(
     ("settings", "level", "word"),
     [
-        ({"num.partition": "4"}, "bad", "num.partition is no setting"),
-        ({"acme.audit.topic": "4"}, "doubt", "acme.audit.topic is no setting"),
+        ({"num.partition": "4"}, "bad", "num.partition is not a setting"),
+        ({"acme.audit.topic": "4"}, "doubt", "acme.audit.topic is not a setting"),
         ({"num.network.threads": "4"}, "doubt", "num.network.threads"),
         ({"num.partitions": "many"}, "bad", "not an integer"),
         ({"listeners": "PLAINTEXT://0.0.0.0:9092"}, "doubt", "takes anybody"),
@@ -80,7 +80,7 @@ def test_a_whole_directory_a_damaged_one_and_none(tmp_path: Path) -> None:
 
     ended = run("--data-dir", str(tmp_path / "none"), cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (1, "")
-    assert "is no directory" in ended.stdout
+    assert "is not a directory" in ended.stdout
 
 
 def test_a_cluster_with_a_group_that_nobody_serves(tmp_path: Path) -> None:

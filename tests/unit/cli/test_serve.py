@@ -103,7 +103,7 @@ def test_the_command_line_wins_over_the_file(tmp_path: Path) -> None:
     broker.send_signal(signal.SIGTERM)
     _, log = broker.communicate(timeout=20)
     assert broker.returncode == 0
-    assert "acme.audit is no setting" in log
+    assert "acme.audit is not a setting" in log
     assert "no effect: num.io.threads: Threads and buffers" in log
 
 

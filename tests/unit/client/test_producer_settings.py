@@ -47,7 +47,7 @@ def test_a_name_of_java_or_librdkafka(given: dict[str, Any], name: str, value: o
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"batch.sise": 5}, "batch.sise is no setting of a producer; did you mean batch.size"),
+        ({"batch.sise": 5}, "batch.sise is not a setting of a producer; did you mean batch.size"),
         ({"partitioner.class": "x"}, "partitioner.class cannot be set for a producer"),
         ({"acks": 1}, "acks"),
         ({"linger.ms": "soon"}, "linger.ms"),

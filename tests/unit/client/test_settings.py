@@ -58,5 +58,7 @@ def test_nobody_is_warned_of_what_happens_anyway(
     ],
 )
 def test_a_name_that_is_not_known_is_refused(name: str, near: str) -> None:
-    with pytest.raises(ConfigError, match=f"{name} is no setting of a share consumer; did you mean {near}"):
+    with pytest.raises(
+        ConfigError, match=f"{name} is not a setting of a share consumer; did you mean {near}"
+    ):
         read_settings(NEEDED | {name: "5"})

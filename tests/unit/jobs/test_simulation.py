@@ -129,7 +129,7 @@ def test_the_seed_fixes_the_arrivals_whatever_else_differs() -> None:
     "text", ["fixed", "fixed:x", "fixed:-1", "gauss:1:2", "uniform:3:1", "exponential:0", ""]
 )
 def test_a_distribution_that_is_none(text: str) -> None:
-    with pytest.raises(ConfigError, match="no distribution of handling times"):
+    with pytest.raises(ConfigError, match="unknown handling-time distribution"):
         handling_time(text)
 
 

@@ -56,7 +56,7 @@ def wanted_of(
 
     with failures_in_one_line():
         if cause not in (None, REJECTED, EXHAUSTED, EXPIRED):
-            raise UsageFailed(f"--cause {cause}: one of {REJECTED}, {EXHAUSTED}, {EXPIRED} is needed")
+            raise UsageFailed(f"--cause {cause}: must be one of {REJECTED}, {EXHAUSTED}, {EXPIRED}")
         try:
             compiled = None if pattern is None else re.compile(pattern)
         except re.error as error:

@@ -90,7 +90,7 @@ def redrive(
         from sharecore.jobs.redrivable import ALL, OUTCOMES
 
         if outcome not in OUTCOMES:
-            raise UsageFailed(f"--outcome {outcome}: one of {', '.join(OUTCOMES)} is needed")
+            raise UsageFailed(f"--outcome {outcome}: must be one of {', '.join(OUTCOMES)}")
         if execute and out is None:
             raise CommandFailed(
                 "--execute needs --out DIR: what is done is remembered there, and not done twice"
@@ -103,7 +103,7 @@ def redrive(
             wanted = wanted_of(group, cause, since, until, None, key, pattern, header)
             source = Letters(settings, dead_letters, wanted, topic or [], to_topic)
         elif group is None:
-            raise UsageFailed("--group GROUP is needed, or --dead-letters TOPIC")
+            raise UsageFailed("use --group GROUP or --dead-letters TOPIC")
         elif (since, until, key, pattern, header) != (None,) * 5:
             raise CommandFailed(
                 "--since, --until, --key, --filter and --header choose letters: "

@@ -133,7 +133,7 @@ def simulate(
         }
         given = {name: values for name, values in swept.items() if values}
         if acquire_mode not in ("batch_optimized", "record_limit"):
-            raise UsageFailed(f"--acquire-mode {acquire_mode}: batch_optimized or record_limit is needed")
+            raise UsageFailed(f"--acquire-mode {acquire_mode}: must be batch_optimized or record_limit")
         if trace is None:
             from sharecore.jobs.load import Load
 
@@ -187,9 +187,7 @@ def _values(option: str, text: str | None, kind: Callable[[str], Any]) -> list[A
     try:
         return [kind(part.strip()) for part in text.split(",")]
     except ValueError:
-        raise CommandFailed(
-            f"{option} {text}: a number, or several with commas between them, is needed"
-        ) from None
+        raise CommandFailed(f"{option} {text}: must be a number, or several separated by commas") from None
 
 
 def _show(rows: Sequence[dict[str, Any]], axes: Sequence[str]) -> None:

@@ -64,7 +64,7 @@ class Schedule:
         if self.at_ms is not None and not 0 <= self.at_ms <= _MS_MAX:
             raise ConfigError(f"{AT}={self.at_ms}: not a time in milliseconds since the epoch")
         if self.every_ms is not None and not EVERY_MS_MIN <= self.every_ms <= _MS_MAX:
-            raise ConfigError(f"{EVERY}={self.every_ms}: at least {EVERY_MS_MIN} ms are needed")
+            raise ConfigError(f"{EVERY}={self.every_ms}: must be at least {EVERY_MS_MIN} ms")
         taken = next((name for name, _ in self.headers if name in _OURS), None)
         if taken is not None:
             raise ConfigError(f"header {taken}: a schedule's own; use another name")

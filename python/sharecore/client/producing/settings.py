@@ -183,7 +183,7 @@ def refused(error: str, settings: ProducerSettings) -> ConfigError:
         if f'property: "{name}"' in error:
             close = difflib.get_close_matches(name, _NEAR, n=1)
             hint = f"; did you mean {close[0]}?" if close else ""
-            return ConfigError(f"{name} is no setting of a producer{hint}")
+            return ConfigError(f"{name} is not a setting of a producer{hint}")
     for kafkas, name in _SAME.items():
         if kafkas in settings.rdkafka:
             error = error.replace(f'"{name}"', f'"{kafkas}"')

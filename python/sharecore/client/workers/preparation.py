@@ -335,6 +335,6 @@ def _shown(settings: ConnectionSettings) -> str:
 def check_needs(needs: Needs) -> None:
     """Raise ConfigError for needs that no cluster can meet."""
     if needs.max_deliveries is not None and needs.max_deliveries < 1:
-        raise ConfigError(f"max_deliveries={needs.max_deliveries}: at least 1 is needed")
+        raise ConfigError(f"max_deliveries={needs.max_deliveries}: must be at least 1")
     if needs.dead_letters is not None and not needs.dead_letters:
         raise ConfigError("dead_letters needs the name of a topic")

@@ -43,9 +43,9 @@ class Retry:
         if not all(map(math.isfinite, numbers)):
             raise ConfigError(f"{self}: every value must be a finite number")
         if not 0 <= self.first_seconds <= self.max_seconds or self.factor < 1:
-            raise ConfigError(f"{self}: 0 <= first_seconds <= max_seconds and factor >= 1 are needed")
+            raise ConfigError(f"{self}: must have 0 <= first_seconds <= max_seconds and factor >= 1")
         if not 0 <= self.jitter <= 1 or self.give_up_seconds < 0:
-            raise ConfigError(f"{self}: jitter from 0 to 1 and give_up_seconds >= 0 are needed")
+            raise ConfigError(f"{self}: must have jitter from 0 to 1 and give_up_seconds >= 0")
         if self.max_waiting < 1 or (self.attempts is not None and self.attempts < 1):
             raise ConfigError(f"{self}: max_waiting and attempts must be at least 1")
 
@@ -84,9 +84,9 @@ class Backoff:
 
     def __post_init__(self) -> None:
         if not 0 <= self.first_ms <= self.last_ms or not 1 <= self.factor < math.inf:
-            raise ConfigError(f"{self}: 0 <= first_ms <= last_ms and factor >= 1 are needed")
+            raise ConfigError(f"{self}: must have 0 <= first_ms <= last_ms and factor >= 1")
         if not 0 <= self.jitter <= 1:
-            raise ConfigError(f"{self}: jitter from 0 to 1 is needed")
+            raise ConfigError(f"{self}: must have jitter from 0 to 1")
 
     def as_retry(self) -> Retry:
         """Return the retry policy with these waits."""

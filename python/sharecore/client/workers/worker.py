@@ -266,20 +266,20 @@ def worker(
     if not names:
         raise ConfigError("a worker needs a topic")
     if concurrency < 1:
-        raise ConfigError(f"concurrency={concurrency}: at least 1 is needed")
+        raise ConfigError(f"concurrency={concurrency}: must be at least 1")
     if on_error not in _OUTCOMES:
-        raise ConfigError(f"on_error={on_error!r}: one of {', '.join(_OUTCOMES)} is needed")
+        raise ConfigError(f"on_error={on_error!r}: must be one of {', '.join(_OUTCOMES)}")
     if retry is not None and backoff is not None:
         raise ConfigError("retry and backoff say the same: give one of them")
     if handler_timeout is not None and handler_timeout <= 0:
-        raise ConfigError(f"handler_timeout={handler_timeout}: more than 0 s are needed")
+        raise ConfigError(f"handler_timeout={handler_timeout}: must be more than 0 s")
     if drain_seconds is not None and drain_seconds < 0:
-        raise ConfigError(f"drain_seconds={drain_seconds}: 0 s or more are needed")
+        raise ConfigError(f"drain_seconds={drain_seconds}: must be 0 s or more")
     group_backoff = retry if isinstance(retry, Backoff) else None
     if group_backoff is not None and on_error == "reject":
         raise ConfigError(f"retry={retry}: on_error='reject' ends a record at its first failure; drop one")
     if group_backoff is not None and group_backoff.first_ms == 0:
-        raise ConfigError(f"retry={retry}: first_ms of at least 1 is needed")
+        raise ConfigError(f"retry={retry}: must have first_ms of at least 1")
     in_place = backoff if retry is None else retry
     if isinstance(in_place, Backoff):
         in_place = in_place.as_retry()
