@@ -23,8 +23,8 @@ Not supported, and not covered by these tests:
 - replication, clusters and failover: sharecore is one broker with one copy of the data
 - tiered storage
 - streams groups (KIP-1071), delegation tokens, Kerberos
-- these APIs of Apache Kafka 4.3.1: ALTER_REPLICA_LOG_DIRS (there is one log directory), UNREGISTER_BROKER (one
-  broker), ADD_RAFT_VOTER and REMOVE_RAFT_VOTER (no controller quorum), WRITE_TXN_MARKERS and
+- these APIs of Apache Kafka 4.3.1: ALTER_REPLICA_LOG_DIRS (there is one log directory), UNREGISTER_BROKER
+  (one broker), ADD_RAFT_VOTER and REMOVE_RAFT_VOTER (no controller quorum), WRITE_TXN_MARKERS and
   ADD_PARTITIONS_TO_TXN 4 and 5 (between brokers; the broker writes the markers when a transaction ends, so
   no open one is left to abort), STREAMS_GROUP_HEARTBEAT and STREAMS_GROUP_DESCRIBE, and the four APIs of
   delegation tokens. ApiVersions does not list them. It lists all others in the same versions, and newer ones
