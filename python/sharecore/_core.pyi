@@ -22,7 +22,7 @@ __all__ = [
     "WrittenAnswer", "bench_trace", "bucket_url", "call_by_name", "combine", "combine_state_batches",
     "crc32c", "damaged_batches", "decode_columns", "decode_records", "decode_share_state", "decompress",
     "encode_batch", "encode_records", "inspect_bucket", "java_hash", "monotonic_ms", "next_epoch", "now_ms",
-    "observe_partitions", "plant_bug", "probe_bucket", "reaches_s3", "read_request_header",
+    "observe_partitions", "plant_bug", "prepare_home", "probe_bucket", "reaches_s3", "read_request_header",
     "restore_bucket", "settle", "skip_tagged_fields", "survey_store", "use_one_heap", "whole_batches",
 ]  # fmt: skip
 
@@ -2168,7 +2168,8 @@ def survey_store(
 class BucketCopy:
     """A bucket, and what is asked of the copy in it; one store takes it (`Store(bucket=)`).
 
-    `random`: 16 bytes that no other store ever used. Raises ValueError for settings that cannot be right.
+    `random`: 16 bytes that no other store ever used. `is_tried`: the bucket is known to be one that can be
+    relied on. Raises ValueError for settings that cannot be right.
     """
 
     def __new__(
@@ -2184,6 +2185,9 @@ class BucketCopy:
         interval_ms: int,
         history_ms: int,
         surplus_bytes: int,
+        linger_ms: int = ...,
+        puts_per_second: int = ...,
+        is_tried: bool = ...,
     ) -> Self: ...
 
 @final
@@ -2268,6 +2272,23 @@ def inspect_bucket(
     Returns: cluster id; epoch, place and time of the newest object of the journal; the oldest time that can
     be restored; objects and bytes by the first part of their names; objects of the journal since `since_ms`.
     Raises ValueError for settings that cannot be right, OSError if it cannot be read or holds no copy.
+    """
+
+def prepare_home(
+    url: str,
+    path: str | PathLike[str],
+    *,
+    endpoint: str | None,
+    region: str | None,
+    allow_http: bool,
+    cluster_id: str | None,
+    random: tuple[int, int],
+) -> tuple[Literal["empty", "local", "bucket"], str | None, int, int, int]:
+    """Bring a data directory in line with its home in a bucket, after trying whether that can be relied on.
+
+    Returns: `empty` (nothing is in either), `local` (the directory was no home so far) or `bucket`; the
+    cluster whose home it is, None if that is not known; place and time of the newest object, and bytes read.
+    Raises ValueError for settings that cannot be right, OSError if nothing was changed.
     """
 
 def restore_bucket(

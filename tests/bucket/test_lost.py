@@ -14,13 +14,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.bucket.home import home_settings, lose_again_and_again, numbers_in
 from tests.bucket.ledger import GROUP, Ledger
 from tests.bucket.versitygw import credentials, free_port, versitygw
 from tests.harness.broker import QUICK_GROUPS, SHARECORE, Broker
 from tests.harness.clients import configure_group, create_topic
 from tests.harness.s3 import BUCKET
-
-from sharecore.storage import Storage, StorageOptions
 
 LOSSES = int(os.environ.get("LOSSES", "3"))
 SEED = int(os.environ.get("SEED", "1"))
@@ -32,16 +31,6 @@ TOPIC = "jobs"
 def endpoint(tmp_path: Path) -> Iterator[str]:
     with versitygw(tmp_path / "server") as endpoint:
         yield endpoint
-
-
-def numbers_in(directory: Path) -> set[int]:
-    storage = Storage(directory, StorageOptions(read_only=True))
-    try:
-        found = storage.topics.get(TOPIC)
-        assert found is not None
-        return {int(value or b"") for log in found.partitions for _, _, _, value in log.scan(0)}
-    finally:
-        storage.close()
 
 
 def restore(directory: Path, endpoint: str) -> float:
@@ -88,7 +77,7 @@ def test_what_the_bucket_had_is_there_when_the_machine_is_lost(endpoint: str, tm
 
         copied, settled = ledger.copied()
         took = restore(data, endpoint)
-        there = numbers_in(data)
+        there = numbers_in(data, TOPIC)
         assert copied - there == set(), f"SEED={SEED}"
         assert ledger.received & settled_before == set(), f"delivered again: SEED={SEED}"
         began = broker.start()
@@ -102,4 +91,15 @@ def test_what_the_bucket_had_is_there_when_the_machine_is_lost(endpoint: str, tm
         first = ledger.next
     log = broker.read_log()
     assert broker.terminate() == 0
+    assert all(secret not in log for secret in credentials().values())
+
+
+@pytest.mark.timeout(180 + 60 * LOSSES)
+def test_nothing_answered_is_lost_with_the_machine_where_answers_wait(endpoint: str, tmp_path: Path) -> None:
+    metrics_port = free_port()
+    settings = home_settings(URL, metrics_port) | {"sharecore.bucket.endpoint": endpoint}
+    broker = Broker(tmp_path / "broker", settings=settings)
+    broker.environment |= credentials()
+    lose_again_and_again(broker, metrics_port, LOSSES, SEED)
+    log = broker.read_log()
     assert all(secret not in log for secret in credentials().values())

@@ -51,7 +51,7 @@ def test_defaults_stand_beside_each_other() -> None:
         ("group.share.delivery.count.limit", "11", "an integer from 2 to 10"),
         ("group.share.max.partition.max.record.locks", "10000001", "an integer from 2000 to 10000000"),
         ("log.cleanup.policy", "delete,shrink", "a list of compact, delete"),
-        ("sharecore.durability", "never", "one of fsync, os"),
+        ("sharecore.durability", "never", "one of fsync, os, bucket"),
         ("log.dirs", "/a,/b", "one path"),
     ],
 )

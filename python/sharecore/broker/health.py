@@ -69,5 +69,6 @@ class Health:
         except KafkaError as error:
             return f"the data directory cannot be written: {error.message or error.code.name}"
         except (asyncio.TimeoutError, TimeoutError):
-            return f"the data directory has not taken a write for {_PROBE_SECONDS_MAX:g} s"
+            outage = self._broker.backend.trouble()
+            return outage or f"the data directory has not taken a write for {_PROBE_SECONDS_MAX:g} s"
         return ""

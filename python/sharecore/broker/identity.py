@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sharecore.errors import ConfigError
 from sharecore.storage import Catalogue
+from sharecore.storage.bucket import BucketPlace, prepare
 from sharecore.storage.identity import (
     FILE_NAME,
     IDENTITY,
@@ -85,8 +86,37 @@ def _new_cluster_id() -> str:
     return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
 
 
-async def repeat(data_dir: Path, identity: Identity, catalogue: Catalogue) -> None:
+def identify_home(data_dir: Path, node_id: int, bucket: BucketPlace) -> Identity:
+    """Bring a data directory in line with its home in a bucket; return who that makes this broker.
+
+    The cluster is the bucket's, and the node the one that is configured: another one may serve the home next.
+
+    Raises:
+        ConfigError: the bucket cannot be reached with these settings, or nothing says whose the directory is.
+        OSError: the bucket cannot be relied on, or is another cluster's. Nothing was changed.
+    """
+    data_dir.mkdir(parents=True, exist_ok=True)
+    try:
+        own = read_identity(data_dir)
+    except DamagedIdentity:
+        own = None
+    prepared = prepare(bucket, data_dir, own)
+    if own is None:
+        own = _without_file(data_dir) if prepared.cluster_id is None else None
+    cluster_id = prepared.cluster_id or (_new_cluster_id() if own is None else own.cluster_id)
+    if prepared.how == "bucket":
+        logger.info("%s holds what %s had, %.1f MB of it read", data_dir, bucket.url, prepared.bytes / 1e6)
+    found = Identity(cluster_id, node_id)
+    if not is_current(data_dir, found):
+        write_identity(data_dir, found)
+    return found
+
+
+async def repeat(data_dir: Path, identity: Identity, catalogue: Catalogue, *, of_cluster: bool) -> None:
     """Have the store repeat who the data directory belongs to.
+
+    Args:
+        of_cluster: only the cluster has to be the same: the data may have been another node's.
 
     Raises:
         ConfigError: it says something else.
@@ -95,7 +125,7 @@ async def repeat(data_dir: Path, identity: Identity, catalogue: Catalogue) -> No
     kept = decode_identity(catalogue.get(IDENTITY))
     if kept is None:
         await catalogue.put(IDENTITY, encode_identity(identity))
-    elif kept != identity:
+    elif kept.cluster_id != identity.cluster_id or (kept != identity and not of_cluster):
         raise ConfigError(
             f"{data_dir / FILE_NAME}: the file says {identity}, and the store {kept}: one of them is another "
             "directory's. Restore the file that belongs here, or remove it: a start writes it anew"

@@ -16,7 +16,8 @@ from sharecore.broker.bucket_watch import BucketWatch
 from sharecore.broker.cleaner import Cleaner
 from sharecore.broker.cluster import Cluster, SingleBroker
 from sharecore.broker.handlers import SERVED
-from sharecore.broker.identity import identify, repeat
+from sharecore.broker.home_watch import HomeWatch
+from sharecore.broker.identity import identify, identify_home, repeat
 from sharecore.broker.internal_topics import ensure_internal_topics
 from sharecore.broker.last_leases import LastLeases
 from sharecore.broker.retention import Retention
@@ -82,19 +83,29 @@ class StoreBackend:
         config = broker.config
         self._data_dir = Path(config.data_dir)
         self._durability = config.sharecore_durability
-        self.identity = identify(self._data_dir, config.node_id)
+        is_home = self._durability == "bucket"
+        place = _place(config)
+        if is_home:
+            assert place is not None, "the configuration was checked"
+            self.identity = await asyncio.to_thread(identify_home, self._data_dir, config.node_id, place)
+        else:
+            self.identity = identify(self._data_dir, config.node_id)
         options = replace(_storage_options(config), copy=copy_options(config, self.identity))
         self.storage = self._open_storage(self._data_dir, options)
-        if config.sharecore_bucket_url is not None:
-            self._copy = BucketWatch(bucket_url(config.sharecore_bucket_url), self._copy_status)
         self.storage.attach(asyncio.get_running_loop())
+        if place is not None:
+            url = bucket_url(place.url)
+            self._copy = HomeWatch(url, self._copy_status) if is_home else BucketWatch(url, self._copy_status)
+            self._copy.start()
         self.catalogue, self.configs = self.storage.catalogue, self.storage.configs
         self.topics = self.storage.topics
         self.cluster = SingleBroker(self.identity, lambda: broker.listeners, config.broker_rack)
         try:
-            await repeat(self._data_dir, self.identity, self.catalogue)
+            await repeat(self._data_dir, self.identity, self.catalogue, of_cluster=is_home)
             await ensure_internal_topics(self.topics, config)
         except BaseException:
+            if self._copy is not None:
+                self._copy.stop()
             self.storage.close()
             raise
 
@@ -126,8 +137,6 @@ class StoreBackend:
         self._retention, self._cleaner = Retention(*chores), Cleaner(*chores)
         self._retention.start()
         self._cleaner.start()
-        if self._copy is not None:
-            self._copy.start()
         self._verifying = asyncio.get_running_loop().create_task(self._verify())
 
     async def _verify(self) -> None:
@@ -153,7 +162,10 @@ class StoreBackend:
             self._copy.stop()
 
     async def settle(self) -> None:
-        """Wait for the disk."""
+        """Wait for the disk; for a bucket no longer than it is worth."""
+        if isinstance(self._copy, HomeWatch):
+            await self._copy.settle(self.storage, self._last_leases)
+            return
         if self._last_leases is not None:
             await self._last_leases.end()
         self.storage.sync()
@@ -163,11 +175,15 @@ class StoreBackend:
         self.storage.close()
 
     def trouble(self) -> str:
-        """Nothing but the disk can be wrong, and a write finds that out."""
-        return ""
+        """Return why answers wait for the bucket; without one nothing but the disk can be wrong, and a write
+        finds that out.
+        """
+        return self._copy.outage() if isinstance(self._copy, HomeWatch) else ""
 
     def describe(self) -> str:
         """Where everything is kept, for a person."""
+        if isinstance(self._copy, HomeWatch):
+            return f"data in {self._copy.url}, cached in {self._data_dir}"
         copied = f", copied to {self._copy.url}" if self._copy is not None else ""
         return f"data in {self._data_dir}, durability {self._durability}{copied}"
 
@@ -226,18 +242,28 @@ def _storage_options(config: BrokerConfig) -> StorageOptions:
 
 def copy_options(config: BrokerConfig, identity: Identity) -> CopyOptions | None:
     """Return what is asked of the copy in a bucket; None without one."""
-    if config.sharecore_bucket_url is None:
+    place = _place(config)
+    if place is None:
         return None
     return CopyOptions(
-        BucketPlace(
-            config.sharecore_bucket_url,
-            config.sharecore_bucket_endpoint,
-            config.sharecore_bucket_region,
-            config.sharecore_bucket_allow_http,
-        ),
+        place,
         identity.cluster_id,
         identity.node_id,
         config.sharecore_bucket_interval_ms,
         config.sharecore_bucket_history_ms,
         config.sharecore_bucket_surplus_bytes,
+        config.sharecore_bucket_linger_ms,
+        config.sharecore_bucket_puts_per_second,
+        is_tried=config.sharecore_durability == "bucket",
+    )
+
+
+def _place(config: BrokerConfig) -> BucketPlace | None:
+    if config.sharecore_bucket_url is None:
+        return None
+    return BucketPlace(
+        config.sharecore_bucket_url,
+        config.sharecore_bucket_endpoint,
+        config.sharecore_bucket_region,
+        config.sharecore_bucket_allow_http,
     )

@@ -50,9 +50,9 @@ def serve(
     durability: Annotated[
         Optional[str],  # noqa: UP045
         typer.Option(
-            metavar="fsync|os",
+            metavar="fsync|os|bucket",
             help="fsync: confirmed writes survive a power failure. os: they survive a crash of the process "
-            "only, but are faster.  [default: fsync]",
+            "only, but are faster. bucket: they survive the loss of the machine.  [default: fsync]",
         ),
     ] = None,
     add_scram: Annotated[

@@ -33,7 +33,7 @@ from sharecore.config.unserved import refusals
 from sharecore.config.unserved_values import ignored_keys
 from sharecore.errors import ConfigError
 
-DURABILITIES = ("fsync", "os")
+DURABILITIES = ("fsync", "os", "bucket")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,8 @@ class BrokerConfig(
     sharecore_durability: str = setting(
         Kind.STRING,
         "fsync",
-        "fsync: what is answered survives the loss of power; os: it survives the end of the process.",
+        "fsync: what is answered survives the loss of power; os: it survives the end of the process; bucket: "
+        "it survives the loss of the machine, as `sharecore.bucket.url` has it.",
         choices=DURABILITIES,
     )
     sharecore_features: tuple[str, ...] = setting(
@@ -188,6 +189,11 @@ class BrokerConfig(
             )
         if self.sharecore_bucket_url is not None:
             self._check_bucket(self.sharecore_bucket_url)
+        elif self.sharecore_durability == "bucket":
+            raise ConfigError(
+                "sharecore.durability=bucket: set sharecore.bucket.url, as s3://BUCKET/PREFIX or "
+                "file:///DIRECTORY"
+            )
         check_relations(self.value, self.explicit)
 
     def _check_bucket(self, url: str) -> None:

@@ -24,13 +24,13 @@ def check_endpoint(text: str) -> None:
 
 @dataclass(frozen=True, kw_only=True, init=False, eq=False, repr=False)
 class BucketSettings:
-    """A copy of everything in a bucket, beside the data directory (docs/bucket.md)."""
+    """A bucket: for a copy beside the data directory, or for what answers wait for (docs/bucket.md)."""
 
     sharecore_bucket_url: str | None = setting(
         Kind.STRING,
         None,
         "Bucket that gets a copy of all that is committed, as s3://BUCKET/PREFIX or file:///DIRECTORY; none: "
-        "no copy. Answers do not wait for it.",
+        "no copy. Answers wait for it with `sharecore.durability=bucket` alone.",
         check=check_bucket_url,
     )
     sharecore_bucket_endpoint: str | None = setting(
@@ -49,9 +49,25 @@ class BucketSettings:
         Kind.INT,
         1000,
         "How long what was committed waits at most for more to be copied with it: what a lost machine loses, "
-        "and with it how many requests a bucket costs.",
+        "and with it how many requests a bucket costs. Without effect if answers wait for the bucket.",
         low=10,
         high=3_600_000,
+    )
+    sharecore_bucket_linger_ms: int = setting(
+        Kind.INT,
+        20,
+        "With `sharecore.durability=bucket`: how long a write waits at most to share an object with others, "
+        "while an object is on its way.",
+        low=0,
+        high=10_000,
+    )
+    sharecore_bucket_puts_per_second: int = setting(
+        Kind.INT,
+        10,
+        "With `sharecore.durability=bucket`: objects of the journal created a second, over a minute, which "
+        "bounds the bill. Beyond it writes wait longer and share objects; objects of 4 MiB do not count.",
+        low=1,
+        high=10_000,
     )
     sharecore_bucket_history_ms: int = setting(
         Kind.LONG, 86_400_000, "How far back `sharecore bucket restore --at` reaches at least.", low=0

@@ -13,12 +13,13 @@ from sharecore._core import (
     BucketCopy,
     bucket_url,
     inspect_bucket,
+    prepare_home,
     probe_bucket,
     reaches_s3,
     restore_bucket,
 )
 from sharecore.errors import ConfigError
-from sharecore.storage.identity import look_up, write_identity
+from sharecore.storage.identity import Identity, look_up, write_identity
 
 Outcome = Literal["passed", "wrong", "unanswered"]
 Verdict = Literal["fit", "grows", "unfit", "unknown"]
@@ -33,6 +34,7 @@ __all__ = [
     "Restored",
     "bucket_url",
     "inspect",
+    "prepare",
     "probe",
     "reaches_s3",
     "restore",
@@ -67,6 +69,9 @@ class CopyOptions:
         interval_ms: how long what was committed waits at most for more to be copied with it.
         history_ms: how far back a restore to a time reaches at least.
         surplus_bytes: disk space for files that are kept only until the bucket has them.
+        linger_ms: how long a write waits at most for others, where answers wait for the bucket.
+        puts_per_second: how many small objects are created a second, where answers wait for the bucket.
+        is_tried: the bucket is known to be one that can be relied on.
     """
 
     place: BucketPlace
@@ -75,6 +80,9 @@ class CopyOptions:
     interval_ms: int = 1000
     history_ms: int = 86_400_000
     surplus_bytes: int = 8 << 30
+    linger_ms: int = 20
+    puts_per_second: int = 10
+    is_tried: bool = False
 
     def begin(self) -> BucketCopy:
         """Return the copy for a store to take, with the threads that reach the bucket.
@@ -95,6 +103,9 @@ class CopyOptions:
                 interval_ms=self.interval_ms,
                 history_ms=self.history_ms,
                 surplus_bytes=self.surplus_bytes,
+                linger_ms=self.linger_ms,
+                puts_per_second=self.puts_per_second,
+                is_tried=self.is_tried,
             )
 
 
@@ -143,10 +154,56 @@ def probe(place: BucketPlace) -> Probe:
     Raises:
         ConfigError: the settings cannot be right, or this build cannot reach the bucket.
     """
-    random = (secrets.randbits(64), secrets.randbits(64))
     with _settings_checked():
-        checks, verdict, why = probe_bucket(place.url, place.endpoint, place.region, place.allow_http, random)
+        checks, verdict, why = probe_bucket(
+            place.url, place.endpoint, place.region, place.allow_http, _random()
+        )
     return Probe([Check(*check) for check in checks], verdict, why)
+
+
+def _random() -> tuple[int, int]:
+    return secrets.randbits(64), secrets.randbits(64)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What a home begins with.
+
+    Args:
+        how: `empty`: neither the directory nor the bucket holds anything; `local`: the directory was no home
+            so far, and is copied first; `bucket`: the directory was brought in line with the bucket.
+        cluster_id: whose home the bucket is; None if that is not known.
+        at_ms: when the newest object was made.
+        bytes: that were read from the bucket.
+    """
+
+    how: Literal["empty", "local", "bucket"]
+    cluster_id: str | None
+    at_ms: int
+    bytes: int
+
+
+def prepare(bucket: BucketPlace, directory: Path, own: Identity | None) -> Prepared:
+    """Bring a data directory in line with its home in a bucket, before it is opened.
+
+    Args:
+        own: whose directory it is, if that is known.
+
+    Raises:
+        ConfigError: the settings cannot be right, or this build cannot reach the bucket.
+        OSError: the bucket cannot be relied on or read, or is another cluster's; nothing was changed.
+    """
+    with _settings_checked():
+        how, cluster_id, _, at_ms, read = prepare_home(
+            bucket.url,
+            directory,
+            endpoint=bucket.endpoint,
+            region=bucket.region,
+            allow_http=bucket.allow_http,
+            cluster_id=None if own is None else own.cluster_id,
+            random=_random(),
+        )
+    return Prepared(how, cluster_id, at_ms, read)
 
 
 _HOUR_MS = 3_600_000

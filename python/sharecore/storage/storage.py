@@ -48,7 +48,7 @@ class StorageOptions:
 
     Args:
         durability: `fsync`: a write counts once it is on the disk. `os`: once the operating system has it,
-            which outlives a killed process but no power loss.
+            which outlives a killed process but no power loss. `bucket`: once the bucket of `copy` has it.
         segment_bytes: size of a file after which the next begins.
         cache_bytes: recent batches kept in memory.
         staging_bytes: what may wait for the disk; appends beyond are refused.

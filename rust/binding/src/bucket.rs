@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use sharecore_bucket::inspect::inspect;
 use sharecore_bucket::probe::{Outcome, Verdict};
 use sharecore_bucket_io::{HAS_S3, Place, Settings, Transport};
-use sharecore_store::{BucketError, Moment, Restoring, restore};
+use sharecore_store::{BucketError, Moment, Prepared, Restoring, restore};
 
 use crate::copying::run_probe;
 
@@ -148,6 +148,47 @@ pub(crate) fn restore_bucket(
             (None, is_damaged, format!("{}: {error}", transport.url()))
         }
     })
+}
+
+/// Bring a data directory in line with its home in a bucket. Returns how it began: `empty` (nothing is in either), `local` (the
+/// directory was no home so far) or `bucket`, after trying whether the bucket can be relied on; the cluster whose home it is, if that is known; the place and time of the
+/// newest object, and the bytes that were read. `ValueError`: wrong settings; `OSError`: nothing was changed.
+#[pyfunction]
+#[pyo3(signature = (url, path, *, endpoint, region, allow_http, cluster_id, random))]
+#[allow(clippy::needless_pass_by_value, clippy::too_many_arguments)]
+pub(crate) fn prepare_home(
+    py: Python<'_>,
+    url: &str,
+    path: PathBuf,
+    endpoint: Option<String>,
+    region: Option<String>,
+    allow_http: bool,
+    cluster_id: Option<String>,
+    random: (u64, u64),
+) -> PyResult<(&'static str, Option<String>, u64, i64, u64)> {
+    let settings = settings(url, endpoint, region, allow_http)?;
+    let mut transport = Transport::start(&settings).map_err(PyValueError::new_err)?;
+    let refused = |why: String| PyOSError::new_err(format!("{}: {why}", settings.place));
+    let random = u128::from(random.0) << 64 | u128::from(random.1);
+    match py.detach(|| run_probe(&transport, random).map(|probe| probe.verdict())) {
+        Ok(Verdict::Fit | Verdict::FitButGrows(_)) => {}
+        Ok(Verdict::Unfit(why)) => {
+            return Err(refused(format!("the bucket must not be used: {why}")));
+        }
+        Err(why) | Ok(Verdict::Unknown(why)) => return Err(refused(why)),
+    }
+    let prepared = py.detach(|| {
+        sharecore_store::prepare_home(&mut transport, &path, cluster_id.as_deref(), &mut |_| {})
+    });
+    match prepared {
+        Ok(Prepared::Empty(cluster)) => Ok(("empty", cluster, 0, 0, 0)),
+        Ok(Prepared::Local) => Ok(("local", None, 0, 0, 0)),
+        Ok(Prepared::Bucket(made)) => {
+            let cluster = Some(made.cluster_id);
+            Ok(("bucket", cluster, made.place, made.ms, made.read.bytes))
+        }
+        Err(error) => Err(refused(error.to_string())),
+    }
 }
 
 /// Return how a bucket is reached; raise `ValueError` for a URL that names none.

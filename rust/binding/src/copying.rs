@@ -9,10 +9,16 @@ use pyo3::prelude::*;
 use sharecore_bucket::Answer;
 use sharecore_bucket::probe::{Probe, Verdict};
 use sharecore_bucket_io::Transport;
-use sharecore_store::{BackupOptions, BackupState, BackupStatus, BucketLine, Options, Store};
+use sharecore_store::{
+    BackupOptions, BackupState, BackupStatus, BucketLine, Durability, Options, Store,
+};
 
 use crate::bucket::settings;
 
+/// Objects of the journal that are under way at most where answers wait for them.
+const HOME_WINDOW: u32 = 8;
+/// How long closing waits then: what is not there was not answered.
+const HOME_CLOSE_MS: u64 = 1000;
 /// How long the thread waits for a call before it looks whether the store was closed.
 const LOOK: Duration = Duration::from_secs(1);
 /// A bucket that could not be tried is tried again so much later, at the earliest.
@@ -20,12 +26,12 @@ const PROBE_PAUSE: Duration = Duration::from_secs(2);
 
 /// A bucket, and what is asked of the copy in it. One store takes it.
 #[pyclass(name = "BucketCopy", module = "sharecore._core", frozen)]
-pub(crate) struct PyBucketCopy(Mutex<Option<(Transport, BackupOptions, u128)>>);
+pub(crate) struct PyBucketCopy(Mutex<Option<(Carrier, BackupOptions)>>);
 
 #[pymethods]
 impl PyBucketCopy {
     #[new]
-    #[pyo3(signature = (url, *, endpoint, region, allow_http, cluster_id, node_id, random, interval_ms, history_ms, surplus_bytes))]
+    #[pyo3(signature = (url, *, endpoint, region, allow_http, cluster_id, node_id, random, interval_ms, history_ms, surplus_bytes, linger_ms = 20, puts_per_second = 10, is_tried = false))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         url: &str,
@@ -38,6 +44,9 @@ impl PyBucketCopy {
         interval_ms: u64,
         history_ms: i64,
         surplus_bytes: u64,
+        linger_ms: u64,
+        puts_per_second: u64,
+        is_tried: bool,
     ) -> PyResult<Self> {
         let settings = settings(url, endpoint, region, allow_http)?;
         let transport = Transport::start(&settings).map_err(PyValueError::new_err)?;
@@ -48,10 +57,16 @@ impl PyBucketCopy {
             interval_ms,
             history_ms,
             surplus_bytes,
+            linger_ms,
+            puts_per_second,
             ..BackupOptions::default()
         };
-        let random = u128::from_le_bytes(random);
-        Ok(Self(Mutex::new(Some((transport, options, random)))))
+        let carrier = Carrier {
+            transport,
+            random: u128::from_le_bytes(random),
+            is_tried,
+        };
+        Ok(Self(Mutex::new(Some((carrier, options)))))
     }
 }
 
@@ -60,10 +75,17 @@ impl PyBucketCopy {
     pub(crate) fn take(&self, options: &mut Options) -> PyResult<Carrier> {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = held.take();
-        let (transport, backup, random) =
+        let (carrier, backup) =
             taken.ok_or_else(|| PyValueError::new_err("a store has this copy already"))?;
-        options.bucket = Some(backup);
-        Ok(Carrier { transport, random })
+        options.bucket = Some(match options.durability {
+            Durability::Bucket => BackupOptions {
+                window: HOME_WINDOW,
+                close_ms: HOME_CLOSE_MS,
+                ..backup
+            },
+            Durability::Fsync | Durability::Os => backup,
+        });
+        Ok(carrier)
     }
 }
 
@@ -71,6 +93,8 @@ impl PyBucketCopy {
 pub(crate) struct Carrier {
     transport: Transport,
     random: u128,
+    /// The bucket is known to be one that can be relied on.
+    is_tried: bool,
 }
 
 impl Carrier {
@@ -86,7 +110,10 @@ impl Carrier {
     }
 
     fn run(self, line: &Arc<BucketLine>) {
-        let mut tried = Tried::default();
+        let mut tried = Tried {
+            is_fit: self.is_tried,
+            ..Tried::default()
+        };
         loop {
             match line.next(LOOK) {
                 None if line.is_closed() => return,

@@ -107,7 +107,9 @@ mod _core {
     #[pymodule_export]
     use crate::bounds::PyGroupBounds;
     #[pymodule_export]
-    use crate::bucket::{bucket_url, inspect_bucket, probe_bucket, reaches_s3, restore_bucket};
+    use crate::bucket::{
+        bucket_url, inspect_bucket, prepare_home, probe_bucket, reaches_s3, restore_bucket,
+    };
     #[pymodule_export]
     use crate::budget::PyMemoryBudget;
     #[pymodule_export]

@@ -38,7 +38,8 @@ fn options(
     let durability = match durability {
         "fsync" => Durability::Fsync,
         "os" => Durability::Os,
-        _ => return Err(PyValueError::new_err("durability is 'fsync' or 'os'")),
+        "bucket" => Durability::Bucket,
+        _ => return Err(PyValueError::new_err("an unknown durability")),
     };
     Ok(Options {
         durability,

@@ -89,6 +89,29 @@ impl Bucket for Transport {
     fn ask(&mut self, what: What) -> Answer {
         self.wait(what)
     }
+
+    fn ask_all(&mut self, whats: Vec<What>) -> Vec<Answer> {
+        let count = whats.len();
+        let (sender, answered) = mpsc::channel();
+        for (at, what) in whats.into_iter().enumerate() {
+            let sender = sender.clone();
+            // nobody waits any more
+            let done = move |at, answer| drop(sender.send((at, answer)));
+            self.send(
+                Call {
+                    id: at as u64,
+                    what,
+                },
+                done,
+            );
+        }
+        drop(sender);
+        let mut answers = vec![ended(); count];
+        for (at, answer) in answered {
+            answers[at as usize] = answer;
+        }
+        answers
+    }
 }
 
 fn ended() -> Answer {

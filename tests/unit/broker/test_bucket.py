@@ -216,10 +216,14 @@ def test_what_a_broker_asks_of_its_copy() -> None:
             "sharecore.bucket.interval.ms": "50",
             "sharecore.bucket.history.ms": "7",
             "sharecore.bucket.surplus.bytes": "2000000",
+            "sharecore.bucket.linger.ms": "5",
+            "sharecore.bucket.puts.per.second": "50",
+            "sharecore.durability": "bucket",
         }
     )
     place = BucketPlace("s3://backups/queue", "https://s3.example", "eu-somewhere-1", allow_http=True)
-    assert copy_options(config, Identity("AbC", 3)) == CopyOptions(place, "AbC", 3, 50, 7, 2_000_000)
+    expected = CopyOptions(place, "AbC", 3, 50, 7, 2_000_000, 5, 50, is_tried=True)
+    assert copy_options(config, Identity("AbC", 3)) == expected
     assert copy_options(BrokerConfig(), Identity("AbC", 3)) is None
 
 
@@ -234,6 +238,7 @@ def test_what_a_broker_asks_of_its_copy() -> None:
         ("sharecore.bucket.interval.ms", "1", "from 10 to"),
         ("sharecore.bucket.history.ms", "-1", "at least 0"),
         ("sharecore.bucket.surplus.bytes", "1", "at least"),
+        ("sharecore.bucket.puts.per.second", "0", "from 1 to"),
     ],
 )
 def test_a_setting_that_is_refused(name: str, value: str, says: str) -> None:

@@ -4,8 +4,9 @@
 use std::{collections::BTreeSet, fs, io, path::Path};
 
 use sharecore_bucket::{
-    Bucket,
+    Answer, Bucket, What,
     mistakes::{Mistake, planted},
+    names, read_home,
 };
 
 use super::{
@@ -29,8 +30,8 @@ const FRESH: &str = "bucket.fresh";
 /// What a home begins with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Prepared {
-    /// Neither the directory nor the bucket holds anything.
-    Empty,
+    /// Neither the directory nor the bucket holds anything; the cluster that the bucket is of, if it is known.
+    Empty(Option<String>),
     /// The directory was no home so far: what it holds is shipped first.
     Local,
     /// The directory is in line with the bucket.
@@ -38,10 +39,12 @@ pub enum Prepared {
 }
 
 /// Bring a directory in line with the bucket, so that it can be opened with [`Durability::Bucket`]. What the bucket lacks
-/// is dropped, unless the directory has not been a home so far. An error leaves the directory as it was.
+/// is dropped, unless the directory has not been a home so far. An error leaves the directory as it was; so does a bucket of
+/// another cluster than `cluster_id`, if that is known.
 pub fn prepare_home(
     bucket: &mut dyn Bucket,
     dir: &Path,
+    cluster_id: Option<&str>,
     progress: &mut dyn FnMut(&Restoring),
 ) -> Result<Prepared, BucketError> {
     let _lock = DirectoryLock::create(dir)?;
@@ -62,6 +65,13 @@ pub fn prepare_home(
         let cache = (dir, &local);
         let tried = attempt(bucket, &fresh, Moment::Latest, Some(cache), progress);
         match tried.result {
+            Ok(restored) if cluster_id.is_some_and(|own| own != restored.cluster_id) => {
+                clear(&fresh)?;
+                return Err(BucketError::Damaged(format!(
+                    "it is the home of cluster {}, and the directory is of another. Use another prefix",
+                    restored.cluster_id
+                )));
+            }
             Ok(restored) => {
                 install(dir, &fresh, &tried.segments)?;
                 return Ok(Prepared::Bucket(restored));
@@ -74,7 +84,14 @@ pub fn prepare_home(
                     own::write(dir, &writers)?;
                 }
                 clear(&fresh)?;
-                return Ok(Prepared::Empty);
+                let format = What::Get {
+                    name: names::FORMAT.into(),
+                    range: None,
+                };
+                return Ok(Prepared::Empty(match bucket.ask(format) {
+                    Answer::Bytes(bytes) => read_home(&bytes),
+                    _ => None,
+                }));
             }
             Err(error) => {
                 clear(&fresh)?;

@@ -82,7 +82,7 @@ impl fmt::Display for BucketError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreachable(why) => write!(f, "the bucket cannot be read: {why}"),
-            Self::Damaged(what) => write!(f, "the copy in the bucket is damaged: {what}"),
+            Self::Damaged(what) => write!(f, "the bucket is damaged: {what}"),
             Self::Nothing(what) => f.write_str(what),
             Self::NotEmpty(dir) => {
                 write!(f, "{} is not empty: name a new directory", dir.display())

@@ -58,6 +58,8 @@ pub(crate) struct Process {
     pub(crate) store: Arc<Store>,
     pub(crate) writer: u8,
     pub(crate) asked: Vec<(u64, Asked)>,
+    /// The last sequence number with an outcome.
+    pub(crate) settled: u64,
 }
 
 impl Process {
@@ -73,6 +75,7 @@ impl Process {
             store,
             writer,
             asked: Vec::new(),
+            settled: 0,
         }
     }
 }
@@ -169,6 +172,11 @@ impl World {
             ..PLAIN
         };
         match self.leader.store.append(log, &client.bytes(), 1000) {
+            // it was there before, and nothing else waits
+            Ok(appended) if appended.sequence <= self.leader.settled => {
+                self.answer(log, sequence);
+                true
+            }
             Ok(appended) => {
                 self.leader
                     .asked
@@ -285,6 +293,12 @@ impl World {
         }
     }
 
+    fn answer(&mut self, log: u64, sequence: i32) {
+        // one that is sent again has two answers
+        let (_, unanswered) = self.sequences.get_mut(&log).expect("a log");
+        *unanswered = (*unanswered).max(sequence + 1);
+    }
+
     pub(crate) fn take_answers(&mut self, by_stopped: bool) {
         let by = if by_stopped {
             self.stopped.as_mut()
@@ -294,21 +308,20 @@ impl World {
         let Some(by) = by else {
             return;
         };
+        let mut answered = Vec::new();
         for outcome in by.store.drain().outcomes {
+            by.settled = outcome.sequence;
             assert_eq!(outcome.error, None, "a commit waits, and does not fail");
             let (done, waits): (Vec<_>, Vec<_>) = std::mem::take(&mut by.asked)
                 .into_iter()
                 .partition(|(sequence, _)| *sequence <= outcome.sequence);
             by.asked = waits;
-            for (_, asked) in done {
-                match asked {
-                    Asked::Put(put) => self.answered.push(put),
-                    Asked::Batch(log, sequence) => {
-                        // one that is sent again has two answers
-                        let (_, unanswered) = self.sequences.get_mut(&log).expect("a log");
-                        *unanswered = (*unanswered).max(sequence + 1);
-                    }
-                }
+            answered.extend(done);
+        }
+        for (_, asked) in answered {
+            match asked {
+                Asked::Put(put) => self.answered.push(put),
+                Asked::Batch(log, sequence) => self.answer(log, sequence),
             }
         }
     }
@@ -344,6 +357,7 @@ impl World {
                 ),
                 writer: 0,
                 asked: Vec::new(),
+                settled: 0,
             },
         );
         self.stopped = Some(stopped);
@@ -364,7 +378,7 @@ impl World {
         }
         let dir = self.machines[0].clone();
         let mut bucket = self.network.lock().expect("one thread").bucket.clone();
-        let prepared = prepare_home(&mut bucket, &dir, &mut |_| {});
+        let prepared = prepare_home(&mut bucket, &dir, Some("one"), &mut |_| {});
         let prepared = prepared.unwrap_or_else(|error| panic!("{error}\n{}", journal(&bucket)));
         assert!(
             self.answered.is_empty() || matches!(prepared, Prepared::Bucket(_) | Prepared::Local),

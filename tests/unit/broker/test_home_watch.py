@@ -1,0 +1,51 @@
+"""What a person is told of a home in a bucket, and when its broker ends."""
+
+from __future__ import annotations
+
+import logging
+from typing import cast
+
+import pytest
+from tests.unit.broker.test_bucket_watch import URL, Copy
+
+from sharecore._core import BucketStatus
+from sharecore.broker.home_watch import EXIT_STOPPED, HomeWatch
+
+
+def test_an_outage_is_logged_once_and_says_for_how_long_nothing_is_answered(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    home, left = Copy("leading", epoch=3), list[int]()
+    watching = HomeWatch(URL, lambda: cast(BucketStatus, home), left.append)
+    watching.look()
+    assert watching.outage() == ""
+    home.error, home.behind_ms = "503 SlowDown", 500
+    watching.look()
+    assert watching.outage() == "", "one request that is made again is no outage"
+    home.behind_ms = 12_400
+    watching.look()
+    assert watching.outage() == f"{URL} takes no writes for 12 s: 503 SlowDown"
+    assert watching.trouble() == watching.outage()
+    home.error, home.behind_ms = None, 0
+    watching.look()
+    assert watching.outage() == ""
+    assert [record.message for record in caplog.records] == [
+        f"this broker leads {URL} (epoch 3)",
+        f"{URL} takes no writes: 503 SlowDown. Answers wait for it",
+        f"{URL} takes writes again",
+    ]
+    assert left == []
+
+
+@pytest.mark.parametrize("state", ["fenced", "refused"])
+def test_a_broker_that_may_not_lead_ends_and_says_why(state: str, caplog: pytest.LogCaptureFixture) -> None:
+    home, left = Copy("leading"), list[int]()
+    watching = HomeWatch(URL, lambda: cast(BucketStatus, home), left.append)
+    watching.look()
+    home.state, home.stopped = state, "another broker has claimed journal/7"
+    watching.look()
+    assert left == [EXIT_STOPPED]
+    assert caplog.records[-1].levelno == logging.CRITICAL
+    assert home.stopped in caplog.records[-1].message
+    assert watching.outage() == f"{URL}: {home.stopped}"
