@@ -1,4 +1,4 @@
-"""The table of rooms in docs/architecture.md: every room is there, and imports what it says."""
+"""The table of modules in docs/architecture.md: every module is listed, with its imports."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_every_room_is_in_the_table() -> None:
 
 @pytest.mark.parametrize("room", sorted(table().keys() - {"broker"}))
 def test_a_room_imports_what_the_table_says(room: str) -> None:
-    assert sorted(imported(room)) == sorted(table()[room] - EVERYWHERE), "docs/architecture.md, Rooms"
+    assert sorted(imported(room)) == sorted(table()[room] - EVERYWHERE), "docs/architecture.md, Modules"
 
 
 def test_every_file_that_the_page_names_is_there() -> None:
