@@ -1,1 +1,1 @@
-"""Coordinators: who is in which group, who consumes what, and the records that keep it."""
+"""Coordinators: group membership, assignments, offsets, transactions, and their records."""

@@ -1,4 +1,4 @@
-"""Who may commit, read and delete a group's offsets, and when the broker forgets them by itself."""
+"""Access to a group's committed offsets, and their expiration."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _KEYS = {
     int(kind): RecordSchema("GroupKey", kind, *GROUP)
     for kind in (GROUP_METADATA, ConsumerRecord.METADATA, ShareRecord.METADATA)
 }
-"""Of the records that a group of any type lives and dies with."""
+"""Group records of every group type: a tombstone deletes the group's offsets too."""
 
 
 @runtime_checkable
 class CommittingGroup(Group, Protocol):
-    """A group whose members commit offsets: every type but share groups."""
+    """A group whose members commit offsets: every type except share groups."""
 
     def check_commit(
         self,
@@ -41,32 +41,30 @@ class CommittingGroup(Group, Protocol):
         transactional: bool,
         api_version: int,
     ) -> None:
-        """Raise KafkaError unless the commit comes from a present member, or from outside of an empty
-        group.
-        """
+        """Raise KafkaError unless a commit comes from a current member, or targets an empty group."""
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Raise KafkaError for a caller that claims to be a member and is not."""
+        """Raise KafkaError for a caller that falsely claims membership."""
 
     def check_offset_delete(self) -> None:
-        """Raise KafkaError when offsets of the group may not be deleted."""
+        """Raise KafkaError if offsets of the group may not be deleted."""
 
     def unused_since_ms(self) -> int | None:
-        """Since when nobody has consumed as a member; None for a group where commits alone tell."""
+        """Return when the last member left; None to expire offsets by their commit times."""
 
     def subscribed_topics(self) -> set[str] | None:
-        """Topics that members consume; None when that is not known."""
+        """Return the topics that members consume; None if unknown."""
 
     def is_subscribed(self, topic: str) -> bool:
-        """Whether offsets of a topic may be in use."""
+        """Return whether offsets of a topic may be in use."""
 
 
 class CommitRequest(NamedTuple):
-    """Offsets from a member, from a consumer that chooses its partitions itself, or in a transaction.
+    """Offsets committed by a member, by a consumer with manual assignment, or in a transaction.
 
     Args:
-        generation: generation or member epoch; negative from outside of the group.
-        producer: whose transaction it is part of.
+        generation: generation or member epoch; negative for a caller that is not a member.
+        producer: the producer of the transaction, if any.
     """
 
     group_id: str
@@ -79,11 +77,11 @@ class CommitRequest(NamedTuple):
 
 
 class OffsetCommits:
-    """Commits, reads and deletes offsets on behalf of clients.
+    """Commit, fetch and delete offsets for clients.
 
     Args:
         records: `__consumer_offsets`.
-        classic: makes the groups for offsets of consumers that belong to no group.
+        classic: creates groups for offsets of consumers without membership.
         retention_ms: `offsets.retention.minutes`.
     """
 
@@ -106,31 +104,29 @@ class OffsetCommits:
         self._clock = clock
         self._retention_ms = retention_ms
         self._new: set[str] = set()
-        """Groups made for commits of which none is durable yet."""
+        """Groups created for commits of which none is durable yet."""
         records.register(self)
 
     def replay(self, partition: int, kind: int, key: bytes, value: bytes | None) -> None:
-        """A group that is erased needs nothing of what was committed to it before."""
+        """Drop the replayed offsets of a deleted group."""
         if value is None:
             self._offsets.replayed.discard(_KEYS[kind].read(key).group_id)
 
     def resign(self, partition: int) -> None:
-        """Groups are forgotten by those who keep them."""
+        """Do nothing: the group coordinators discard their groups."""
 
     def start(self) -> None:
-        """Make the groups of which nothing but offsets was read. One that has none left, or none that count,
-        is there until it is forgotten as unused.
-        """
+        """Create the groups for which only offsets were replayed; empty ones expire later."""
         replayed, self._offsets.replayed = self._offsets.replayed, set()
         for group_id in sorted(replayed):
             if self._registry.get(group_id) is None:
                 self._classic.create(group_id)
 
     def commit(self, request: CommitRequest, done: Done) -> None:
-        """Write offsets; `done` is called when they are durable.
+        """Commit offsets; `done` is called when they are durable.
 
         Raises:
-            KafkaError: the commit is none of this generation; see `CommittingGroup.check_commit`.
+            KafkaError: the commit is not of the current generation; see `CommittingGroup.check_commit`.
         """
         self._records.check(request.group_id)
         group = self._registry.get(request.group_id)
@@ -174,12 +170,12 @@ class OffsetCommits:
             raise
 
     def _ensure_group(self, group_id: str) -> None:
-        """Make the group that was deleted while its offsets were on their way."""
+        """Create a group again that was deleted while its offsets were being written."""
         if self._registry.get(group_id) is None and self._offsets.has_any(group_id):
             self._classic.create(group_id)
 
     def _forget_new(self, group_id: str) -> None:
-        """A commit was not written: without it there is no group where it would have made one."""
+        """Delete a group created for a commit that failed."""
         group = self._registry.get(group_id)
         if group_id in self._new and not self._offsets.has_any(group_id):
             self._new.discard(group_id)
@@ -187,7 +183,7 @@ class OffsetCommits:
                 self._registry.remove(group)
 
     def fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> Commits:
-        """Every offset of a group; none for a group that is not there.
+        """Return all offsets of a group; empty if the group does not exist.
 
         Raises:
             KafkaError: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH.
@@ -200,12 +196,11 @@ class OffsetCommits:
         return self._offsets.get(group_id)
 
     def is_unstable(self, group_id: str, partition: TopicPartition) -> bool:
-        """Whether an open transaction may change the offset (UNSTABLE_OFFSET_COMMIT)."""
+        """Return whether an open transaction may change the offset (UNSTABLE_OFFSET_COMMIT)."""
         return self._offsets.is_pending(group_id, partition)
 
     def in_use(self, group_id: str, partitions: Iterable[TopicPartition]) -> set[TopicPartition]:
-        """Partitions whose offsets may not be deleted, since members consume them
-        (GROUP_SUBSCRIBED_TO_TOPIC).
+        """Return partitions whose offsets may not be deleted because members consume them.
 
         Raises:
             KafkaError: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
@@ -220,13 +215,13 @@ class OffsetCommits:
         return {each for each in partitions if committing.is_subscribed(each.topic)}
 
     def delete(self, group_id: str, partitions: Iterable[TopicPartition], done: Done) -> None:
-        """Delete offsets that are not `in_use`; where there is none, there is nothing to do."""
+        """Delete offsets that are not `in_use`; missing offsets are ignored."""
         known = self._offsets.get(group_id)
         found = [each for each in partitions if each in known or self._offsets.is_pending(group_id, each)]
         self._offsets.delete(group_id, sorted(found), done)
 
     def expire(self) -> list[CommittingGroup]:
-        """Delete offsets that have expired; return the groups that have nothing left."""
+        """Delete expired offsets; return the groups that have none left."""
         now_ms = self._clock.now_ms()
         left = []
         for group in self._registry:
@@ -241,7 +236,7 @@ class OffsetCommits:
         return left
 
     def topic_deleted(self, topic: str) -> None:
-        """Forgets every group's offsets for a topic that is gone."""
+        """Delete every group's offsets of a deleted topic."""
         for group_id, partitions in self._offsets.of_topic(topic).items():
             self._forget(group_id, partitions)
 
@@ -257,7 +252,7 @@ class OffsetCommits:
         )
 
     def _forget(self, group_id: str, partitions: list[TopicPartition]) -> None:
-        # what could not be written now is found again the next time
+        # a failed delete is retried by the next expiration
         self._offsets.delete(group_id, partitions, lambda error: None)
 
     def _committing(self, group: Group) -> CommittingGroup:

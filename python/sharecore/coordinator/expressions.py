@@ -1,7 +1,6 @@
-r"""Regular expressions of clients, in the syntax of RE2, in which Apache Kafka reads them.
+r"""Client regular expressions in RE2 syntax, as Apache Kafka accepts them.
 
-Names are looked through, which hardly ever hold more than ASCII: of a class such as `\p{L}` the rest is left
-out.
+They match names that are almost always ASCII, so classes such as `\\p{L}` cover only their ASCII characters.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _ELSEWHERE = re.compile(
     """,
     re.VERBOSE,
 )
-"""Scripts without any letter of ASCII's."""
+"""Scripts without ASCII letters."""
 _PERL = {"d": _DIGITS, "s": frozenset("\t\n\f\r "), "w": _WORD}
 _POSIX = {
     "alnum": _LETTERS | _DIGITS,
@@ -65,24 +64,24 @@ _UNICODE_CLASS = re.compile(r"\\([pP])(?:\{(\^?)([^}]*)\}|([^{]))")
 _BEYOND = r"\x{80}-\x{10ffff}"
 _EVERYTHING = r"\x{0}-\x{10ffff}"
 _SHORT = 256
-"""Characters of an expression that takes some milliseconds at most."""
+"""Maximum length of an expression that compiles within a few milliseconds."""
 _SHORT_BYTES_MAX, _BYTES_MAX = 1 << 18, 1 << 21
-"""About how much it may take compiled, if it is short and if it is not."""
+"""Approximate memory limits of a compiled expression, for short and long ones."""
 _TRANSLATED_MAX = 100_000
 _DEPTH_MAX = 250
 
 
 def matches(expression: str, names: Iterable[str]) -> list[str]:
-    """Return the names that an expression matches as a whole, in their order.
+    """Return the names that an expression matches entirely, in order.
 
     Raises:
-        ValueError: it is none, or takes too much time or memory; with why.
+        ValueError: the expression is invalid, or takes too much time or memory.
     """
     return _compiled(expression).matching(list(names))
 
 
 def fault_of(expression: str) -> str:
-    """Return why an expression cannot be used; nothing if it can."""
+    """Return why an expression is invalid; empty if it is valid."""
     try:
         _compiled(expression)
     except ValueError as error:
@@ -91,12 +90,12 @@ def fault_of(expression: str) -> str:
 
 
 def is_quick(expressions: Collection[str]) -> bool:
-    """Return whether expressions are few and short, so that looking for names does not take long."""
+    """Return whether expressions are few and short enough to match without delay."""
     return sum(_SHORT + len(each) for each in expressions) <= 4 * _SHORT
 
 
 def matches_of_each(expressions: Iterable[str], names: Sequence[str]) -> dict[str, frozenset[str]]:
-    """Return what each expression matches; nothing if an earlier version alone could read it."""
+    """Return the matches of each expression; empty if only an earlier version accepted it."""
     found = {}
     for each in expressions:
         found[each] = frozenset[str]()
@@ -113,7 +112,7 @@ def _compiled(expression: str) -> Expression:
     try:
         return Expression(translated, bytes_max)
     except ValueError as error:
-        # what is translated is an expression: nothing but its size is wrong
+        # a translated expression is valid: only its size can be wrong
         text = f"it takes more than {bytes_max} bytes once compiled: shorten it, or repeat less in it"
         raise ValueError(text) from error
 
@@ -125,13 +124,13 @@ def _translated(expression: str) -> str:
 
 
 class _Translation:
-    """An expression on its way from left to right.
+    """Translator of an expression, from left to right.
 
     Attributes:
-        parts: what is translated, one operand of a repetition each.
-        operand: which part a repetition would be of; None where there is none.
-        size: characters that were translated.
-        ends_posix: False once nothing ends the name of a class that begins further on.
+        parts: the translated parts, each one operand of a repetition.
+        operand: the part that a repetition would apply to; None without one.
+        size: number of translated characters.
+        ends_posix: False once no later `:]` can end the name of a POSIX class.
     """
 
     def __init__(self, expression: str) -> None:
@@ -145,10 +144,10 @@ class _Translation:
         self.ends_posix = True
 
     def whole(self) -> str:
-        """All of it.
+        """Return the entire translation.
 
         Raises:
-            ValueError: it is no expression.
+            ValueError: the expression is invalid.
         """
         repeated = False
         while self.at < len(self.text):
@@ -158,9 +157,7 @@ class _Translation:
         return "".join(self.parts)
 
     def _next(self, repeated: bool) -> bool:
-        """Translate one element behind another, which may be a repetition; give whether it is one, or look
-        like it.
-        """
+        """Translate the next element; return whether it is, or looks like, a repetition."""
         match self.text[self.at]:
             case "(":
                 self._open()
@@ -191,7 +188,7 @@ class _Translation:
         return False
 
     def _take(self, length: int, part: str) -> None:
-        """An operand that is so long in the expression."""
+        """Append an operand of `length` characters in the expression."""
         self.operand = len(self.parts)
         self._skip(part, length)
 
@@ -212,7 +209,7 @@ class _Translation:
             self._begin("(?:", len(found[0]))
         elif found := _FLAGS.match(self.text, self.at):
             on, off, end = found[1], found[2] or "", found[3]
-            # of what flags say, only the case counts in a name that is matched as a whole
+            # of the flags, only case matters for a name that is matched entirely
             case = "-i" if "i" in off else "i" if "i" in on else ""
             if end == ":":
                 self._begin(f"(?{case}:", len(found[0]))
@@ -248,7 +245,7 @@ class _Translation:
                 raise ValueError(f"invalid repeat count: {operator}")
         self.at += len(operator)
         if self.text.startswith("?", self.at):
-            self.at += 1  # as few as can be: the same names
+            self.at += 1  # greediness does not change which names match
         self.parts[self.operand] = f"(?:{self.parts[self.operand]}){operator}"
 
     def _escape(self) -> None:
@@ -269,7 +266,7 @@ class _Translation:
         self.at = min(self.at + 4, len(self.text))
 
     def _named_class(self) -> str | None:
-        r"""Return what `\d` or `\p{L}` is in a class, None where neither is next."""
+        r"""Return the class of a `\\d` or `\\p{L}`; None if neither is next."""
         following = self.text[self.at + 1 : self.at + 2]
         if following.lower() in _PERL and following:
             self.at += 2
@@ -283,7 +280,7 @@ class _Translation:
         return _either(_unicode(found[3] or found[4] or ""), negated=(found[1] == "P") != bool(found[2]))
 
     def _character(self) -> str:
-        """Return the one character that a backslash and what follows it stand for."""
+        """Return the character of an escape sequence."""
         self.at += 1
         if self.at == len(self.text):
             raise ValueError("trailing backslash at end of expression")
@@ -318,7 +315,7 @@ class _Translation:
         self._take(1, _set(found, excluded=excluded))
 
     def _posix(self) -> str | None:
-        """Return what `[:alpha:]` is in a class, None if no such name is next."""
+        """Return the class of a `[:alpha:]`; None if no such name is next."""
         if not self.text.startswith("[:", self.at) or not self.ends_posix:
             return None
         begin = self.at + 2
@@ -329,7 +326,7 @@ class _Translation:
         name = self.text[begin:end]
         negated = name.startswith("^")
         characters = _POSIX.get(name[negated:])
-        if characters is None:  # of `[:]`, too
+        if characters is None:  # also for `[:]`
             raise ValueError(f"invalid character class range: {self.text[self.at : end + 2]}")
         self.at = end + 2
         return _either(characters, negated=negated)
@@ -358,7 +355,7 @@ def _literal(character: str) -> str:
 
 @lru_cache(256)
 def _either(characters: frozenset[str], *, negated: bool) -> str:
-    """Characters in a class, or all others."""
+    """Return a class of these characters, or of all others."""
     if negated:
         return _either(_ASCII - characters, negated=False) + _BEYOND
     return "".join(map(_literal, sorted(characters)))
@@ -366,7 +363,7 @@ def _either(characters: frozenset[str], *, negated: bool) -> str:
 
 @lru_cache(256)
 def _unicode(name: str) -> frozenset[str]:
-    """Return the characters of ASCII's that are of a general category or a script."""
+    """Return the ASCII characters of a general category or a script."""
     if _CATEGORIES.fullmatch(name):
         return frozenset(each for each in _ASCII if unicodedata.category(each).startswith(name))
     if name in _SCRIPTS:
@@ -377,5 +374,5 @@ def _unicode(name: str) -> frozenset[str]:
 
 
 def _set(found: str, *, excluded: bool = False) -> str:
-    """Return a class of what was found, which may be nothing."""
+    """Return a class of the characters found; it may be empty."""
     return f"[{'^' * excluded}{found}]" if found else "[" + "^" * (not excluded) + _EVERYTHING + "]"

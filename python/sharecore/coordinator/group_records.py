@@ -1,4 +1,4 @@
-"""What the records of consumer groups and of share groups in `__consumer_offsets` have in common."""
+"""Common parts of the consumer-group and share-group records in `__consumer_offsets`."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Fields = tuple[FieldSpec, ...]
 
 
 class ReplayedGroup(Protocol):
-    """A group that is read."""
+    """A group being replayed."""
 
     def replay(self, kind: Any, about: str, value: Any) -> None:
-        """Take the content of a record.
+        """Apply the content of a record.
 
         Args:
-            about: what of the group it is about, a member as a rule; empty for the group itself.
-            value: None for one that erases.
+            about: the record's subject, usually a member id; empty for the group itself.
+            value: None for a tombstone.
         """
 
 
@@ -34,12 +34,12 @@ Group = TypeVar("Group", bound=ReplayedGroup)
 
 
 class GroupRecords(Generic[Kind]):
-    """The records of one type of groups, each about a group or something of it, a member as a rule.
+    """Records of one group type, each about a group or a part of it, usually a member.
 
     Args:
-        name: what Kafka's names of them begin with.
-        fields: of key and value, by kind; the number of a kind is its key's type.
-        group: the kind that a group lives and dies with.
+        name: the prefix of their names in Kafka.
+        fields: fields of key and value by kind; a kind's number is its key's type.
+        group: the kind whose tombstone deletes the group.
     """
 
     def __init__(self, name: str, fields: Mapping[Kind, tuple[Fields, Fields]], group: Kind) -> None:
@@ -54,10 +54,10 @@ class GroupRecords(Generic[Kind]):
         self._group = group
 
     def record(self, kind: Kind, group_id: str, value: Mapping[str, Any] | None, **about: str) -> Record:
-        """Return a record; without a value, the one that erases it.
+        """Return a record; without a value, a tombstone.
 
         Args:
-            about: the rest of its key.
+            about: the other fields of the key.
         """
         key = self._keys[kind].write(group_id=group_id, **about)
         return key, None if value is None else self._values[kind].pack(value)
@@ -70,15 +70,15 @@ class GroupRecords(Generic[Kind]):
         key: bytes,
         value: bytes | None,
     ) -> None:
-        """Has the group of a record take it; groups come and go.
+        """Apply a record to its group, which is created or deleted as needed.
 
         Args:
-            groups: by name, those that there are.
-            make: a group by its name.
+            groups: the existing groups by name.
+            make: creates a group.
             number: the key's type.
 
         Raises:
-            ValueError: it is damaged.
+            ValueError: the record is damaged.
         """
         kind = self._kinds[number]
         group_id, *about = self._keys[kind].read(key)

@@ -1,4 +1,4 @@
-"""How much the members of a group may say about themselves: memory, and work for each of their changes."""
+"""Limit on the subscriptions of a group's members, as they cost memory and work for each change."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from sharecore.errors import ErrorCode, KafkaError
 
 GROUP_BYTES_MAX = 8 << 20
 _NAME_BYTES = 256
-"""About what a name takes besides its characters."""
+"""Approximate overhead of a name."""
 
 
 def size_of(names: Iterable[str]) -> int:
-    """Return about how many bytes of memory names take."""
+    """Return the approximate memory size of names."""
     return sum(_NAME_BYTES + len(name) for name in names)
 
 
 def check_room(group_id: str, bytes_: int, bytes_max: int) -> None:
-    """Raise KafkaError(GROUP_MAX_SIZE_REACHED) if a group's members say more than they may.
+    """Raise KafkaError(GROUP_MAX_SIZE_REACHED) if a group's subscriptions exceed the limit.
 
     Args:
-        group_id: of the group.
-        bytes_: of all members, once the one that asks is among them.
+        group_id: the group's id.
+        bytes_: size for all members, including the requesting one.
         bytes_max: `sharecore.group.bytes.max`.
     """
     if bytes_ > bytes_max:

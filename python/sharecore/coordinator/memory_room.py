@@ -1,4 +1,4 @@
-"""A bound on the memory of what clients create in a coordinator and leave behind."""
+"""Memory limit for state that clients create in a coordinator and leave behind."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ _TAKEN_WITHOUT_COUNT = 1000
 
 
 class MemoryRoom:
-    """Refuses what would exceed a bound.
+    """Refuse allocations beyond a limit.
 
-    What clients take is added up. What they give back shows when everything is counted again: when the room
-    seems to be full, but at most once a second.
+    Allocations are summed up. Releases are noticed only by a recount, which happens when the limit seems
+    reached, but at most once a second.
 
     Args:
-        setting: the name of the bound's setting, for the error.
-        bytes_max: the bound.
-        count: returns the bytes of everything that exists.
-        code: of the error.
-        monotonic_ms: the time; without it everything is counted whenever the room seems to be full.
-        grows: whether what exists may grow by more than was taken for it, as groups do by assignments. Then
-            everything is counted after some time in any case.
+        setting: name of the limit's setting, for the error.
+        bytes_max: the limit.
+        count: returns the bytes in use.
+        code: the error code.
+        monotonic_ms: the time; without it every check near the limit recounts.
+        grows: whether state may grow beyond its allocation, as groups do by assignments. It is then recounted
+            periodically too.
     """
 
     def __init__(
@@ -44,12 +44,12 @@ class MemoryRoom:
         self._bytes = 0
         self._is_counted = False
         self._takes = 0
-        """How often something was taken since everything was counted."""
+        """Allocations since the last recount."""
         self._counted_ms: int | None = None
         self._takes_max = _TAKEN_WITHOUT_COUNT if grows else None
 
     def take(self, bytes_: int) -> None:
-        """Raise KafkaError if there is no room for so many bytes more."""
+        """Raise KafkaError if an allocation would exceed the limit."""
         if self._must_count() or (self._bytes + bytes_ > self._bytes_max and self._may_count()):
             self._bytes = self._count()
             self._is_counted = True

@@ -1,4 +1,4 @@
-"""The hash of a group's topics in its epoch record, by which a change of topics is noticed (KIP-1101)."""
+"""Hash of a group's topics in its epoch record, which reveals topic changes (KIP-1101)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _HASH = Struct("<Q")
 
 
 def metadata_hash(topics: Iterable[TopicInfo], rack: str | None) -> int:
-    """Return the signed 64-bit hash of topics that there are; 0 without any.
+    """Return the signed 64-bit hash of the existing topics; 0 without any.
 
     Args:
-        rack: of the broker that has all partitions.
+        rack: the rack of the broker that has all partitions.
     """
     hashes = [_topic_hash(topic, rack) for topic in sorted(topics, key=lambda topic: topic.name)]
     if not hashes:
@@ -41,5 +41,5 @@ def _length(text: str) -> int:
 
 
 def _string(text: str) -> bytes:
-    """UTF-16 and then its length, as a Java program hands strings to a hash."""
+    """Return UTF-16 followed by its length, as Java programs hash strings."""
     return text.encode("utf-16-le") + _INT.pack(_length(text))

@@ -1,4 +1,4 @@
-"""Records of committed offsets in `__consumer_offsets`: OffsetCommit, key and value."""
+"""Records of committed offsets in `__consumer_offsets` (OffsetCommit): key and value."""
 
 from __future__ import annotations
 
@@ -47,22 +47,22 @@ _VALUES = VersionedSchema(
 
 
 class TopicPartition(NamedTuple):
-    """A partition by the name of its topic."""
+    """A partition of a topic by name."""
 
     topic: str
     partition: int
 
 
 class CommittedOffset(NamedTuple):
-    """What a consumer committed for one partition.
+    """A committed offset of one partition.
 
     Args:
-        offset: of the next record to consume.
-        leader_epoch: of the last record consumed; -1 when the consumer did not say.
-        metadata: the consumer's text.
-        commit_ms: when it was committed.
-        expire_ms: when it is to be forgotten, as an old client asked; -1 leaves it to the broker.
-        topic_id: of the topic it was committed for; None in commits that name only the topic.
+        offset: offset of the next record to consume.
+        leader_epoch: leader epoch of the last consumed record; -1 if unknown.
+        metadata: text provided by the consumer.
+        commit_ms: commit time.
+        expire_ms: expiration time requested by an old client; -1 for the broker's retention.
+        topic_id: the topic's id; None for commits by name only.
     """
 
     offset: int
@@ -77,24 +77,24 @@ Commits = Mapping[TopicPartition, CommittedOffset]
 
 
 def encode_offset_key(group_id: str, partition: TopicPartition) -> bytes:
-    """Key of a group's offset for a partition."""
+    """Return the key of a group's offset for a partition."""
     return _KEYS[OFFSET_COMMIT].write(group=group_id, topic=partition.topic, partition=partition.partition)
 
 
 def decode_offset_key(data: bytes) -> tuple[str, TopicPartition]:
-    """Group and partition of a key; raises ValueError."""
+    """Return group and partition of a key; raise ValueError if it is invalid."""
     key = _KEYS[number_of(data)].read(data)
     return key.group, TopicPartition(key.topic, key.partition)
 
 
 def encode_offset(value: CommittedOffset) -> bytes:
-    """Value of a committed offset; only version 1 has room for a time of its own to be forgotten."""
+    """Return the value of a committed offset; only version 1 can hold an expiration time."""
     schema = _NEWEST if value.expire_ms == NO_TIME else _EXPIRING
     return schema.pack(value._asdict())
 
 
 def decode_offset(data: bytes) -> CommittedOffset:
-    """Read a value of any version; raise ValueError."""
+    """Read a value of any version; raise ValueError if it is invalid."""
     value = _VALUES.read(data)
     return CommittedOffset(
         value.offset, value.leader_epoch, value.metadata, value.commit_ms, value.expire_ms, value.topic_id

@@ -1,8 +1,8 @@
-"""Committed offsets of all groups, as they lie in `__consumer_offsets`.
+"""Committed offsets of all groups, as stored in `__consumer_offsets`.
 
-Memory changes when a commit is durable: what a consumer is told, no crash takes back. Offsets of an open
-transaction wait beside the others until its marker has been written (KIP-98). Of two offsets for one
-partition the one that lies later in the log counts, whichever transaction ends first.
+Memory changes once a commit is durable, so that no crash revokes an offset that a consumer has read. Offsets
+of an open transaction wait for its marker (KIP-98). Of two offsets of a partition, the later one in the log
+wins, whichever transaction ends first.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class _Pending(NamedTuple):
     """An offset of an open transaction.
 
     Args:
-        number: grows with the place in the log.
-        is_overtaken: a later one counts already.
+        number: increases with the position in the log.
+        is_overtaken: whether a later offset is already committed.
     """
 
     commit: CommittedOffset
@@ -45,15 +45,15 @@ class _Pending(NamedTuple):
 
 OFFSETS_BYTES_MAX = 512 << 20
 _OFFSET_BYTES = 350
-"""About what an offset takes besides its text."""
+"""Approximate memory size of an offset, without its text."""
 
 
 class Offsets:
-    """Offsets by group and partition.
+    """Committed offsets by group and partition.
 
     Args:
         records: `__consumer_offsets`.
-        bytes_max: memory that all offsets may take (`sharecore.group.offsets.bytes.max`).
+        bytes_max: memory limit of all offsets (`sharecore.group.offsets.bytes.max`).
     """
 
     kinds: Collection[int] = (LEGACY_OFFSET_COMMIT, OFFSET_COMMIT)
@@ -71,15 +71,15 @@ class Offsets:
         self._open: dict[int, dict[str, dict[TopicPartition, _Pending]]] = {}
         self._taken = 0
         self.replayed: set[str] = set()
-        """Groups that offsets were read of, those that are void or deleted since among them."""
+        """Groups with replayed offsets, including aborted or deleted ones."""
         self._writing: dict[str, Counter[TopicPartition]] = {}
-        """Offsets of a group that are on their way to the disk."""
+        """Offsets being written, by group."""
         records.register(self)
 
     def commit(
         self, group_id: str, commits: Commits, done: Done, *, producer: Producer | None = None
     ) -> None:
-        """Write offsets of a group; with a producer they count from the commit of its transaction on.
+        """Append offsets of a group; with a producer they take effect when its transaction commits.
 
         Raises:
             KafkaError: POLICY_VIOLATION: all offsets together would take too much memory.
@@ -111,7 +111,7 @@ class Offsets:
             raise
 
     def _memory_bytes(self) -> int:
-        """Return about how much memory all offsets take, those of open transactions too."""
+        """Return the approximate memory size of all offsets, including open transactions."""
         durable = sum(sum(map(_size, commits.values())) for commits in self._groups.values())
         return durable + sum(
             _size(each.commit)
@@ -128,9 +128,7 @@ class Offsets:
             self._writing.pop(group_id, None)
 
     def complete(self, producer_id: int, partition: int, *, commit: bool) -> None:
-        """The transaction of a producer has its marker in a partition of the topic: its offsets count, or
-        are void.
-        """
+        """Commit or discard a transaction's offsets after its marker in a partition of the topic."""
         groups = self._open.get(producer_id)
         if groups is None:
             return
@@ -147,26 +145,24 @@ class Offsets:
             del self._open[producer_id]
 
     def get(self, group_id: str) -> Commits:
-        """Every offset of a group; empty for a group that has none."""
+        """Return all offsets of a group; empty without any."""
         return self._groups.get(group_id, {})
 
     def is_pending(self, group_id: str, partition: TopicPartition) -> bool:
-        """Whether an open transaction has committed an offset for the partition."""
+        """Return whether an open transaction has an offset for the partition."""
         return any(partition in groups.get(group_id, {}) for groups in self._open.values())
 
     def has_any(self, group_id: str) -> bool:
-        """Whether the group has offsets, or will have them: those in open transactions and on their way to
-        the disk count.
-        """
+        """Return whether the group has offsets, including pending and transactional ones."""
         return bool(self.all_partitions(group_id))
 
     def all_partitions(self, group_id: str) -> list[TopicPartition]:
-        """Partitions that the group has offsets for, or will have: those of `has_any`."""
+        """Return the partitions with offsets of the group, including pending and transactional ones."""
         pending = (groups[group_id] for groups in self._open.values() if group_id in groups)
         return sorted({*self.get(group_id), *self._writing.get(group_id, ())}.union(*pending))
 
     def delete(self, group_id: str, partitions: Iterable[TopicPartition], done: Done) -> None:
-        """Forgets offsets of a group, those in open transactions too."""
+        """Delete offsets of a group, including those in open transactions."""
         gone = list(partitions)
 
         def ended(error: KafkaError | None) -> None:
@@ -179,11 +175,11 @@ class Offsets:
             done(None)
 
     def gone_records(self, group_id: str, partitions: Iterable[TopicPartition]) -> list[Record]:
-        """Tombstones of offsets."""
+        """Return tombstones of offsets."""
         return [(encode_offset_key(group_id, each), None) for each in partitions]
 
     def resign(self, partition: int) -> None:
-        """Forget the offsets of the groups whose records a partition of the topic holds."""
+        """Discard the offsets of groups whose records are in a partition of the topic."""
         groups: set[str] = {*self._groups, *self.replayed}.union(*self._open.values())
         for group_id in groups:
             if self._records.partition_of(group_id) == partition:
@@ -194,10 +190,10 @@ class Offsets:
         self._open = {producer_id: pending for producer_id, pending in self._open.items() if pending}
 
     def start(self) -> None:
-        """Offsets count as soon as they are replayed."""
+        """Do nothing: replayed offsets are already in effect."""
 
     def of_topic(self, topic: str) -> dict[str, list[TopicPartition]]:
-        """Return groups that have offsets for a topic, and for which partitions."""
+        """Return the groups with offsets of a topic, and their partitions."""
         found = {
             group_id: [each for each in commits if each.topic == topic]
             for group_id, commits in self._groups.items()
@@ -213,12 +209,12 @@ class Offsets:
         since_ms: int | None,
         subscribed: Collection[str] = (),
     ) -> list[TopicPartition]:
-        """Offsets of a group that have been kept for long enough (KIP-211).
+        """Return partitions of a group whose offsets have expired (KIP-211).
 
         Args:
             retention_ms: `offsets.retention.minutes`.
-            since_ms: since when nobody has consumed as a member of the group; None counts from each commit.
-            subscribed: topics that members consume: their offsets stay.
+            since_ms: when the last member left; None counts from each commit.
+            subscribed: topics that members consume; their offsets do not expire.
         """
         found = []
         for partition, value in self.get(group_id).items():
@@ -239,7 +235,7 @@ class Offsets:
             self._take(group_id, {committed: decode_offset(value)}, None)
 
     def replay_in_transaction(self, producer_id: int, key: bytes, value: bytes | None) -> None:
-        """Take an offset that waits for the end of its transaction."""
+        """Apply an offset that waits for the end of its transaction."""
         group_id, committed = decode_offset_key(key)
         if value is None:
             raise ValueError("an offset is deleted in a transaction")
@@ -247,7 +243,7 @@ class Offsets:
         self._take(group_id, {committed: decode_offset(value)}, producer_id)
 
     def _take(self, group_id: str, commits: Commits, producer_id: int | None) -> None:
-        # commits become durable, and are replayed, in the order of the log
+        # commits become durable, and are replayed, in log order
         self._taken += 1
         if producer_id is not None:
             pending = self._open.setdefault(producer_id, {}).setdefault(group_id, {})
@@ -257,7 +253,7 @@ class Offsets:
         self._overtake(group_id, dict.fromkeys(commits, self._taken))
 
     def _overtake(self, group_id: str, numbers: Mapping[TopicPartition, int]) -> None:
-        """Offsets that lie earlier in the log do not count any more, whenever their transactions end."""
+        """Mark earlier transactional offsets as overtaken, whenever their transactions end."""
         for groups in self._open.values():
             pending = groups.get(group_id, {})
             for at in pending.keys() & numbers.keys():
@@ -265,7 +261,7 @@ class Offsets:
                     pending[at] = pending[at]._replace(is_overtaken=True)
 
     def forget(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
-        """Take offsets out of memory, those in open transactions too: their tombstones are durable."""
+        """Remove offsets from memory, including open transactions: their tombstones are durable."""
         gone = set(partitions)
         for pending in self._open.values():
             if group_id in pending:

@@ -1,4 +1,4 @@
-"""Every group of the broker by its name: one name has one type at a time."""
+"""Registry of all groups by name: a name has one group type at a time."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from sharecore.errors import ErrorCode, KafkaError
 
 GROUPS_BYTES_MAX = 256 << 20
 GROUP_BYTES = 1500
-"""About what a group takes besides its members."""
+"""Approximate memory size of a group without members."""
 MEMBER_BYTES = 2500
-"""About what a member of a group takes besides what it says about itself."""
+"""Approximate memory size of a member, without its variable-length fields."""
 PARTITION_BYTES = 250
-"""About what a partition takes that a member is assigned."""
+"""Approximate memory size of an assigned partition."""
 
 
 class GroupType(Enum):
@@ -27,18 +27,16 @@ class GroupType(Enum):
 
 
 class Group(Protocol):
-    """What all types of groups have."""
+    """Common interface of all group types."""
 
     group_id: str
     type: GroupType
     protocol_type: str
-    """`consumer`, `share`, or what the members of a classic group say; empty for one that only keeps
-    offsets.
-    """
+    """`consumer`, `share`, or the protocol type of a classic group's members; empty for offsets only."""
 
     @property
     def state_name(self) -> str:
-        """State as Kafka's tools print it: Empty, Stable, Assigning, PreparingRebalance, ..."""
+        """State as printed by Kafka's tools: Empty, Stable, Assigning, PreparingRebalance, ..."""
 
     @property
     def is_empty(self) -> bool:
@@ -46,18 +44,18 @@ class Group(Protocol):
 
     @property
     def memory_bytes(self) -> int:
-        """About how much memory the group takes with its members."""
+        """Approximate memory size of the group and its members."""
 
 
 AnyGroup = TypeVar("AnyGroup", bound=Group)
 
 
 class GroupRegistry:
-    """The groups of all types.
+    """Groups of all types.
 
     Args:
-        bytes_max: memory that they may take with their members (`sharecore.groups.bytes.max`).
-        monotonic_ms: the time, for `MemoryRoom`.
+        bytes_max: memory limit of groups and members (`sharecore.groups.bytes.max`).
+        monotonic_ms: the time for `MemoryRoom`.
     """
 
     def __init__(
@@ -80,14 +78,14 @@ class GroupRegistry:
         return len(self._groups)
 
     def get(self, group_id: str) -> Group | None:
-        """Return the group of that name, whatever its type."""
+        """Return the group of that name, of any type."""
         return self._groups.get(group_id)
 
     def find(self, group_id: str, kind: type[AnyGroup]) -> AnyGroup | None:
-        """Return the group of that name when it is a `kind`; None when there is no group of that name.
+        """Return the group of that name if it is a `kind`; None if the name is free.
 
         Raises:
-            KafkaError: GROUP_ID_NOT_FOUND when the name belongs to a group of another type.
+            KafkaError: GROUP_ID_NOT_FOUND if the name belongs to a group of another type.
         """
         group = self._groups.get(group_id)
         if group is None or isinstance(group, kind):
@@ -96,11 +94,11 @@ class GroupRegistry:
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a {wanted} group.")
 
     def take_room(self, group_id: str, bytes_: int) -> None:
-        """Raise KafkaError(GROUP_MAX_SIZE_REACHED) if there is no room for what a client adds to a group.
+        """Raise KafkaError(GROUP_MAX_SIZE_REACHED) if an addition to a group exceeds the memory limit.
 
         Args:
-            group_id: of the group, which counts as well if it does not exist.
-            bytes_: about how much memory the addition takes.
+            group_id: the group's id; a new group counts too.
+            bytes_: approximate memory size of the addition.
         """
         if group_id not in self._groups:
             bytes_ += GROUP_BYTES + len(group_id)
@@ -108,18 +106,16 @@ class GroupRegistry:
             self._room.take(bytes_)
 
     def add(self, group: Group) -> None:
-        """Enters a group, in the place of the one that had its name."""
+        """Register a group, replacing any group of the same name."""
         self._groups[group.group_id] = group
 
     def remove(self, group: Group) -> None:
-        """Take a group out, unless its name belongs to another by now."""
+        """Unregister a group, unless its name belongs to another group by now."""
         if self._groups.get(group.group_id) is group:
             del self._groups[group.group_id]
 
     def select(self, states: Collection[str] = (), types: Collection[str] = ()) -> list[Group]:
-        """Return groups in one of the states and of one of the types, compared without case; an empty filter
-        takes all (ListGroups).
-        """
+        """Return groups of these states and types, ignoring case; an empty filter matches all (ListGroups)."""
         wanted_states = {state.lower() for state in states}
         wanted_types = {kind.lower() for kind in types}
         return [

@@ -1,4 +1,4 @@
-"""What share groups see of the topics: names, ids and numbers of partitions."""
+"""Topics as share groups see them: names, ids and partition counts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from uuid import UUID
 
 
 class TopicInfo(NamedTuple):
-    """A topic that exists."""
+    """An existing topic."""
 
     name: str
     topic_id: UUID
@@ -16,29 +16,27 @@ class TopicInfo(NamedTuple):
 
 
 class TopicView(Protocol):
-    """The topics of the broker."""
+    """Topics of the broker."""
 
     @property
     def version(self) -> int:
-        """Grows with each topic that appears, goes, or gets more partitions."""
+        """Increases with each topic that is created, deleted or extended."""
 
     def find(self, name: str) -> TopicInfo | None:
-        """Return the topic of this name; share groups do not see internal topics."""
+        """Return the topic of this name; internal topics are hidden from share groups."""
 
     def find_id(self, topic_id: UUID) -> TopicInfo | None:
         """Return the topic with this id."""
 
 
 class NotedTopics(TopicView, Protocol):
-    """The topics, and what became of those that are noted."""
+    """Topics, with notification of deletions."""
 
     def when_gone(self, topic_id: UUID, name: str, gone: Callable[[], object]) -> None:
-        """Call back, at once or later, if a topic that a group has noted was deleted; one that is not known
-        yet is waited for.
-        """
+        """Call back, now or later, if a noted topic was deleted; wait for a topic that is not known yet."""
 
 
 def existing(topics: TopicView, names: Iterable[str]) -> list[TopicInfo]:
-    """Return the names that are topics, in the order given."""
+    """Return the existing topics among the names, sorted by name."""
     found = (topics.find(name) for name in sorted(names))
     return [topic for topic in found if topic is not None]

@@ -1,6 +1,6 @@
-"""The 64-bit hash XXH3 of bytes, without a seed (the specification is in xxHash's doc/xxhash_spec.md).
+"""XXH3, 64 bits, without a seed (specified in xxHash's doc/xxhash_spec.md).
 
-In Python: it takes some tens of microseconds, and is needed when a group's topics change.
+A Python implementation: it takes some tens of microseconds, and runs only when a group's topics change.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LANES = (_P32[2], _P64[0], _P64[1], _P64[2], _P64[3], _P32[1], _P64[4], _P32[0]
 
 
 def xxh3_64(data: bytes) -> int:
-    """Return the hash of at least four bytes, as an unsigned number."""
+    """Return the hash of at least four bytes as an unsigned number."""
     size = len(data)
     if size > 240:
         return _long(data)
@@ -106,7 +106,7 @@ def _long(data: bytes) -> int:
 
 
 def _stripes(block: int, size: int) -> Iterator[int]:
-    """Where the stripes of a block begin; the very last bytes are left to a stripe of their own."""
+    """Return the offsets of a block's stripes; the last bytes of the input form a separate stripe."""
     if block + _BLOCK < size:
         yield from range(block, block + _BLOCK, _STRIPE)
     else:

@@ -1,1 +1,1 @@
-"""The logs of coordinators: what they append to a topic of the broker's, and read back when it starts."""
+"""Coordinator logs: records appended to a topic of the broker and replayed at startup."""

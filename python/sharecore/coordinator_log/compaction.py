@@ -1,4 +1,4 @@
-"""What is still valid in a partition: the last value of each key, transactions decided."""
+"""Current contents of a partition: the last value of each key, with transactions decided."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _STEP_RECORDS = 2000
 
 
 class Compaction:
-    """Reads a partition from its start to its high watermark, in steps.
+    """Read a partition from its start to its high watermark, in steps.
 
     Attributes:
-        end: the offset up to which has been read.
+        end: the next offset to read.
     """
 
     def __init__(self, log: TopicLog) -> None:
@@ -26,7 +26,7 @@ class Compaction:
         self.end = log.start_offset
 
     def read_some(self) -> bool:
-        """Read more; False when everything durable has been read."""
+        """Read more; return False when all durable records have been read."""
         count = 0
         while count < _STEP_RECORDS:
             batch = next(self._batches, None)
@@ -41,28 +41,28 @@ class Compaction:
         return True
 
     def redundant_before(self, stable: int, under_way: Collection[bytes]) -> int:
-        """Return the offset up to which records may be deleted once `live` is written again.
+        """Return the offset up to which records may be deleted once `live` is appended again.
 
-        An older value written behind one that a transaction may yet undo would win over it. So what open
-        transactions have written stays where it is, and so do the values that it may replace.
+        A value rewritten behind an open transaction's value would replace it on replay. So the writes of open
+        transactions stay where they are, and so do the values that these may replace.
 
         Args:
             stable: the offset of the first record of an open transaction.
-            under_way: keys that open transactions have written since.
+            under_way: keys that open transactions have written since then.
         """
         keys = {key for pending in self._open.values() for _, key, _ in pending}.union(under_way)
         needed = (self._offsets[key] for key in keys if key in self._values)
         return min(self.end, stable, *needed)
 
     def live(self, before: int) -> Iterator[Record]:
-        """Keys whose value stands before an offset, with it, in the order in which they were last written."""
+        """Return keys last written before an offset, with their values, in order of the writes."""
         return ((key, value) for key, value in self._values.items() if self._offsets[key] < before)
 
     def _take(self, batch: ScannedBatch) -> None:
         if batch.is_control:
             pending = self._open.pop(batch.producer_id, [])
             for offset, key, value in pending if batch.is_commit else ():
-                # what was written outside of the transaction since then is newer
+                # a write outside of the transaction since then is newer
                 if self._offsets.get(key, -1) < offset:
                     self._put(offset, key, value)
             return

@@ -1,4 +1,4 @@
-"""Rewrites a partition of a coordinator's topic when most of it is out of date."""
+"""Rewrites a partition of a coordinator topic when most of it is obsolete."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from sharecore.waiting import Timers
 logger = logging.getLogger(__name__)
 
 COMPACT_RECORDS = 20_000
-"""Records of a partition before it is worth a look how many of them still count."""
+"""Records of a partition before it is checked for obsolete records."""
 
 _GROWTH = 3
 _RETRY_S = 1.0
 
 
 class Compactor:
-    """Reads what is durable a little at a time, appends what still counts, and deletes what was read.
+    """Read durable records in small steps, append the current ones again, and delete the old ones.
 
-    What fails takes along what is behind it, so that nothing is deleted that was not written again.
+    A failed write also fails the writes behind it, so that nothing is deleted before it is written again.
 
     Args:
-        staged: the partition, and what is on its way there.
+        staged: the partition and its pending writes.
         compact_records: see `COMPACT_RECORDS`.
     """
 
@@ -47,7 +47,7 @@ class Compactor:
             self._timers.call_soon(self._go_on)
 
     def stop(self) -> None:
-        """Rewrite nothing more: the topic is gone."""
+        """Stop compaction: the topic is gone."""
         self._compaction = None
         self._limit = sys.maxsize
 
@@ -61,7 +61,8 @@ class Compactor:
         before = compaction.redundant_before(
             self._log.last_stable_offset, self._staged.keys_under_way(in_transactions=True)
         )
-        # open transactions keep what they may yet change; a newer value that is tried again may be given up
+        # an open transaction keeps the values that it may change; a newer value that is retried may be
+        # abandoned
         is_worth_it = 2 * (before - self._log.start_offset) > compaction.end - self._log.start_offset
         if self._staged.failing or not is_worth_it:
             self._timers.call_later(_RETRY_S, self._go_on)
@@ -74,5 +75,5 @@ class Compactor:
                 self._log.append_local(some, now_ms=self._clock.now_ms())
             self._log.delete_records(before)
         except KafkaError as error:
-            logger.warning("%s is not compacted now: %s", self._staged.name, error)
+            logger.warning("cannot compact %s now: %s", self._staged.name, error)
         self._limit = max(self._least, _GROWTH * (self._log.end_offset - before))

@@ -1,6 +1,4 @@
-"""Records of the coordinators' topics, declared as Kafka's schemas declare them and compiled like its
-messages.
-"""
+"""Record schemas of the coordinator topics, declared as in Kafka and compiled like its messages."""
 
 from __future__ import annotations
 
@@ -27,16 +25,16 @@ def field(
     tag: int | None = None,
     default: Any = _UNSET,
 ) -> FieldSpec:
-    """One field of a record.
+    """Return the specification of a record field.
 
     Args:
         kind: a kind of `FieldSpec`, or the fields of a struct.
-        tag: number of a field that is written only when it differs from its default.
+        tag: tag number; a tagged field is written only when it differs from its default.
     """
     if default is _UNSET:
         default = () if array else None if nullable else _ZEROS.get(str(kind), 0)
     if isinstance(kind, tuple):
-        # versions and flexibility come from the record that the struct is part of
+        # versions and flexibility come from the enclosing record
         return FieldSpec(name, "struct", Struct(name, 0, False, kind), array, nullable, tag, default)
     return FieldSpec(name, kind, None, array, nullable, tag, default)
 
@@ -52,19 +50,18 @@ def _with_version(name: str, version: int, *, flexible: bool, fields: tuple[Fiel
 
 
 class UnknownRecord(ValueError):
-    """A record of a type or a version that this broker does not have: another one wrote it."""
+    """The broker does not know the type or version of a record: another broker wrote it."""
 
 
 class RecordSchema:
-    """Reads and writes one kind of key or value, with the two bytes before it: a key's type, or a value's
-    version.
+    """Read and write one kind of key or value, with its two-byte prefix: a key's type or a value's version.
 
     Args:
-        name: name of the message in Kafka.
-        number: the type of a key, the version of a value.
-        fields: in the order of the bytes.
-        flexible: whether lengths are compact and fields may be tagged.
-        defaults: values of fields that this version does not have but newer ones do.
+        name: the message's name in Kafka.
+        number: the type of a key or the version of a value.
+        fields: the fields in wire order.
+        flexible: whether lengths are compact and fields may be tagged (a flexible version).
+        defaults: values of fields that were added after this version.
     """
 
     def __init__(
@@ -90,7 +87,7 @@ class RecordSchema:
         """Return a named tuple of the fields.
 
         Raises:
-            UnknownRecord: the bytes are of another type or version.
+            UnknownRecord: the bytes have another type or version.
             ValueError: the bytes are damaged.
         """
         if number_of(data) != self.number:
@@ -102,7 +99,7 @@ class RecordSchema:
 
 
 class VersionedSchema:
-    """Reads a value in any of its versions; writes the newest unless told otherwise."""
+    """Read a value of any known version; write the newest version by default."""
 
     def __init__(self, *versions: RecordSchema) -> None:
         self.newest = versions[-1]
@@ -112,7 +109,7 @@ class VersionedSchema:
         """Return a named tuple of the fields.
 
         Raises:
-            UnknownRecord: the version is not known.
+            UnknownRecord: the version is unknown.
             ValueError: the bytes are damaged.
         """
         schema = self._versions.get(number_of(data))
@@ -125,9 +122,9 @@ def number_of(data: bytes) -> int:
     """Return the type of a key or the version of a value.
 
     Raises:
-        ValueError: there are no two bytes.
+        ValueError: there are fewer than two bytes.
     """
     try:
         return int(_VERSION.unpack_from(data)[0])
     except PackError as error:
-        raise ValueError("too short for a record of a coordinator") from error
+        raise ValueError("too short for a coordinator record") from error

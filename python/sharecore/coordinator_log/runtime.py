@@ -1,8 +1,8 @@
-"""What a coordinator is given: its topic to write and replay, time, and which partitions it owns.
+"""Runtime of a coordinator: its topic to write and replay, the time, and its partitions.
 
-Several coordinators keep their records in one topic (`__consumer_offsets`); each is told of the kinds of
-records that it reads. Records that come in one turn of the event loop go out as one batch a partition, so
-that they share an append.
+Several coordinators keep their records in one topic (`__consumer_offsets`); each registers the record types
+that it reads. Records of one turn of the event loop form one batch per partition, so that they share an
+append.
 """
 
 from __future__ import annotations
@@ -27,15 +27,13 @@ _RETRY_S = 1.0
 
 
 class Replayer(Protocol):
-    """A coordinator whose state lies in a topic."""
+    """A coordinator whose state is in a topic."""
 
     kinds: Collection[int]
-    """Numbers of the record types that it reads."""
+    """Record types that the coordinator reads."""
 
     def replay(self, partition: int, kind: int, key: bytes, value: bytes | None) -> None:
-        """Apply one record, in the order in which they were written; raise ValueError for one that is
-        damaged.
-        """
+        """Apply one record in log order; raise ValueError for a damaged one."""
 
 
 @runtime_checkable
@@ -43,38 +41,38 @@ class TransactionalReplayer(Replayer, Protocol):
     """A coordinator whose records may be part of transactions."""
 
     def replay_in_transaction(self, producer_id: int, key: bytes, value: bytes | None) -> None:
-        """Apply one record that counts once the transaction is committed."""
+        """Stage a record that takes effect when its transaction commits."""
 
     def complete(self, producer_id: int, partition: int, *, commit: bool) -> None:
-        """A transaction has ended in a partition of the topic."""
+        """Commit or abort a transaction in a partition of the topic."""
 
 
 @runtime_checkable
 class RestorableReplayer(Replayer, Protocol):
-    """A coordinator that changes its memory before the log: when a write is given up, it is read again."""
+    """A coordinator that changes memory before the log; after an abandoned write it replays the partition."""
 
     def resign(self, partition: int) -> None:
-        """Forget what the records of a partition of the topic say."""
+        """Discard the state of a partition of the topic."""
 
     def start(self) -> None:
-        """Go on with what was replayed."""
+        """Resume with the replayed state."""
 
 
 class CoordinatorRuntime:
-    """One topic of a coordinator, or of several.
+    """One topic of one or several coordinators.
 
-    A coordinator knows nothing else of the world: the same code runs where the logs are the broker's store, a
-    disk that a simulator breaks, or partitions of another cluster.
+    This is a coordinator's only access to the world: the same code runs on the broker's store, on a simulated
+    disk and on partitions of another cluster.
 
     Args:
         logs: the partitions of the topic.
-        clock: time, for sessions as for records.
-        timers: the end of a turn, and what is to be done later.
-        attempts_max: how often a write that fails is tried in all.
-        write_timeout_ms: after this long a write is answered with REQUEST_TIMED_OUT.
-        compacted: whether partitions are rewritten when most of them is out of date.
-        owner_check: raises KafkaError (NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS) unless a partition is
-            this broker's at the moment; None where every partition always is.
+        clock: time for sessions and for records.
+        timers: ends the turn and schedules later work.
+        attempts_max: total attempts for a failing write.
+        write_timeout_ms: after this time a write is answered with REQUEST_TIMED_OUT.
+        compacted: whether to rewrite partitions that are mostly obsolete.
+        owner_check: raises KafkaError (NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS) unless this broker
+            currently owns a partition; None if it owns all of them.
     """
 
     def __init__(
@@ -102,22 +100,20 @@ class CoordinatorRuntime:
         self._passed_over: Counter[tuple[int, str]] = Counter()
         self._staged: set[StagedLog] = set()
         self._unread: set[int] = set()
-        """Partitions that could not be read again after a write was given up."""
+        """Partitions that could not be replayed after a write was abandoned."""
         self._restoring: set[int] = set()
-        """Partitions that are being read again: what fails meanwhile has not to be taken back."""
+        """Partitions being replayed: writes that fail meanwhile need no rollback."""
         self.loads = Spans()
-        """Partitions that were read, each with its records."""
+        """Partition loads, with the number of records."""
         self.writes = Spans()
 
     def check_owner(self, partition: int) -> None:
-        """Raise KafkaError unless a partition is this broker's at the moment."""
+        """Raise KafkaError unless this broker currently owns a partition."""
         if self.owner_check is not None:
             self.owner_check(partition)
 
     def register(self, replayer: Replayer | TransactionalReplayer) -> None:
-        """Hands records of these kinds to a coordinator when they are read, besides those that have them
-        already.
-        """
+        """Register a coordinator for its record types, in addition to those already registered."""
         if isinstance(replayer, TransactionalReplayer):
             self._transactional = replayer
         for kind in replayer.kinds:
@@ -125,10 +121,10 @@ class CoordinatorRuntime:
 
     @property
     def partitions(self) -> Sequence[StagedLog]:
-        """The partitions, as they are written.
+        """Partitions of the topic, with their staged writes.
 
         Raises:
-            KafkaError: COORDINATOR_NOT_AVAILABLE while there is no such topic.
+            KafkaError: COORDINATOR_NOT_AVAILABLE while the topic does not exist.
         """
         if not self._opened:
             self._opened = [self._open_partition(log) for log in self._open()]
@@ -155,7 +151,7 @@ class CoordinatorRuntime:
         return staged
 
     def topic_deleted(self) -> None:
-        """The topic is gone with all that it said; another one of its name is opened when it is wanted."""
+        """Discard the state of a deleted topic; a new topic of that name is opened on demand."""
         for compactor in self._compactors:
             compactor.stop()
         for each in self._restorable():
@@ -166,37 +162,35 @@ class CoordinatorRuntime:
         self._unread.clear()
 
     def partition_of(self, key: str) -> int:
-        """Return the partition that holds the records of a group or a transactional id."""
+        """Return the partition for the records of a group or a transactional id."""
         return partition_for(key, len(self.partitions))
 
     def load(self) -> int:
-        """Replays the topic; returns the number of records. Those of types and versions that are not known
-        are passed over, and stay where they are.
+        """Replay the topic; return the number of records. Unknown types and versions are skipped and kept.
 
         Raises:
-            KafkaError: UNKNOWN_SERVER_ERROR when a record is damaged: what it stood for would be lost
-                silently.
+            KafkaError: UNKNOWN_SERVER_ERROR for a damaged record: skipping it would silently lose state.
         """
         return sum(self.load_partition(index) for index in range(len(self.partitions)))
 
     def load_partition(self, index: int) -> int:
-        """Replays one partition, as `load` does all of them: it has become this broker's."""
+        """Replay a partition that this broker now owns; see `load`."""
         log = self.partitions[index].log
         took_ms = stopwatch()
         loaded = self._load(log)
         self.loads.add(took_ms(), loaded)
         for (_, reason), records in self._passed_over.items():
-            logger.warning("%s-%d: passed over %d records: %s", log.topic, index, records, reason)
+            logger.warning("%s-%d: skipped %d records: %s", log.topic, index, records, reason)
         self._passed_over.clear()
         return loaded
 
     def append(self, key: str, records: Sequence[Record], done: Done, *, ended: Done | None = None) -> None:
-        """Write records of a group or a transactional id.
+        """Append records of a group or a transactional id.
 
         Args:
-            records: without any, the caller has only read: it waits for the writes that it may have seen.
-            done: called when all of them are durable, when they are lost, or when the time-out is over.
-            ended: called before `done` when they are durable or lost; memory changes there.
+            records: empty for a read, which waits for the pending writes that it may have seen.
+            done: called when all records are durable, lost, or timed out.
+            ended: called before `done` when the records are durable or lost; memory changes there.
         """
         partition = self._owned(key, done, ended)
         if partition is None:
@@ -217,21 +211,21 @@ class CoordinatorRuntime:
         *,
         ended: Done | None = None,
     ) -> None:
-        """Write records that count once the producer's transaction is committed; see `append`."""
+        """Append records that take effect when the producer's transaction commits; see `append`."""
         partition = self._owned(key, done, ended)
         if partition is None:
             return
         if partition.failing:
-            # tried again it might come behind the marker of its transaction
-            text = f"{partition.name} cannot be written at the moment"
+            # a retried record could land behind the marker of its transaction
+            text = f"{partition.name} cannot be written now; retry"
             _refuse(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, text), done, ended)
             return
         self._stage(partition, records, done, ended, producer)
         partition.flush()
 
     def hand_over(self, key: str) -> None:
-        """Hand what is staged for a transactional id to the log: what the caller appends next to another log
-        is durable only where this is.
+        """Flush the staged records of a transactional id, so that a later append elsewhere is never durable
+        without them.
 
         Raises:
             KafkaError: KAFKA_STORAGE_ERROR while earlier writes have failed.
@@ -247,7 +241,7 @@ class CoordinatorRuntime:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
     def _owned(self, key: str, done: Done, ended: Done | None) -> StagedLog | None:
-        """Return the partition of a key; None after `done` was told why nothing is written there."""
+        """Return the partition of a key; None after `done` received the error."""
         index = self.partition_of(key)
         partition = self.partitions[index]
         try:
@@ -270,7 +264,7 @@ class CoordinatorRuntime:
         self._staged.add(partition)
 
     def _restore(self, staged: StagedLog) -> None:
-        """A write was given up, and memory is ahead of the log: read the partition again."""
+        """Replay a partition after an abandoned write left memory ahead of the log."""
         index = staged.log.index
         if staged not in self._opened or index in self._restoring:
             return
@@ -289,7 +283,7 @@ class CoordinatorRuntime:
             if replayers:
                 self.load_partition(index)
         except KafkaError as error:
-            logger.error("%s is read again in %.0f s: %s", staged.name, _RETRY_S, error)
+            logger.error("cannot read %s; retrying in %.0f s: %s", staged.name, _RETRY_S, error)
             self.timers.call_later(_RETRY_S, lambda: self._restore(staged))
             return
         self._unread.discard(index)
@@ -301,12 +295,12 @@ class CoordinatorRuntime:
         return [each for each in registered if isinstance(each, RestorableReplayer)]
 
     def flush(self) -> None:
-        """Append what is staged."""
+        """Append the staged records."""
         for partition in list(self._staged):
             partition.flush()
 
     def expire(self) -> None:
-        """Answers every write that is under way with REQUEST_TIMED_OUT; it may yet become durable."""
+        """Answer every pending write with REQUEST_TIMED_OUT; it may still become durable."""
         for partition in self._opened:
             partition.expire()
 

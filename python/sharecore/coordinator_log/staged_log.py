@@ -1,4 +1,4 @@
-"""A partition of a coordinator's topic, as the coordinator writes it."""
+"""Writes of a coordinator to one partition of its topic."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ WRITE_TIMEOUT_MS = 5_000
 ATTEMPTS_MAX = 5
 _BACKOFF_S, _BACKOFF_MAX_S = 0.1, 1.0
 _PASSING = {ErrorCode.KAFKA_STORAGE_ERROR}
-"""What may be over at the next attempt: a disk that was full."""
+"""Transient errors, such as a full disk: the next attempt may succeed."""
 
 
 BATCH_BYTES = 512 * 1024
-"""About how large a batch becomes."""
+"""Approximate maximum batch size."""
 
 
 def cut(records: Sequence[Record]) -> list[Sequence[Record]]:
-    """Cuts records into batches that a log takes."""
+    """Split records into batches that fit into a log."""
     if len(records) == 1 or sum(map(_size, records)) <= BATCH_BYTES:
         return [records]
     batches = []
@@ -48,28 +48,28 @@ def _size(record: Record) -> int:
 
 
 class StagedLog(Staging):
-    """Joins the records of one turn of the event loop into one batch; `_core.Staging` does, and sends it.
+    """Join the records of one event-loop turn into one batch; `_core.Staging` implements and sends it.
 
-    So writes of many groups and share partitions share an append, and nobody waits for a clock.
+    Writes of many groups and share partitions thus share an append, without waiting for a timer.
 
-    A write that fails is tried again, `attempts_max` times in all with a back-off that doubles; what is
-    staged meanwhile waits behind it, so that the order stays. A coordinator changes its memory as it stages:
-    when a write is given up, memory is ahead of the log. `stale` is then set, and `gave_up` is called so that
-    the coordinator reads the log again before anybody learns of the failure.
+    A failed write is retried with exponential back-off, `attempts_max` attempts in all. Later writes wait
+    behind it, so that the order is kept. A coordinator changes its memory as it stages. When a write is
+    abandoned, memory is ahead of the log: `stale` is set, and `gave_up` makes the coordinator replay the log
+    before any caller receives the failure.
 
-    Records of a transaction are never tried again: its marker does not wait for them, and behind the marker
-    they would open a transaction that nobody ends.
+    Records of a transaction are never retried: its marker does not wait for them, and behind the marker they
+    would open a transaction without an end.
 
     Args:
         log: the partition.
-        timers: ends the turn, and waits before another attempt.
-        write_timeout_ms: after this long a write is answered with REQUEST_TIMED_OUT; whether it still
-            becomes durable is then open, as with any time-out.
-        attempts_max: how often a write is tried in all.
-        monotonic_ms: the clock of time-outs, and of `writes`.
-        sent: called when what was staged has been handed to the log.
-        gave_up: called when writes are given up, before those who wait for them are told.
-        writes: each batch is added there, with how many waited for it, once it has ended.
+        timers: ends the turn and schedules retries.
+        write_timeout_ms: after this time a write is answered with REQUEST_TIMED_OUT; it may still become
+            durable, as with any time-out.
+        attempts_max: total attempts for a write.
+        monotonic_ms: the clock for time-outs and `writes`.
+        sent: called when the staged records are handed to the log.
+        gave_up: called when writes are abandoned, before their callers receive the failure.
+        writes: collects completed batches, each with its number of waiting callers.
     """
 
     _cut = staticmethod(cut)
@@ -99,31 +99,31 @@ class StagedLog(Staging):
 
     @property
     def under_way(self) -> int:
-        """Writes whose end is open."""
+        """Number of pending writes."""
         return len(self._sent)
 
     @property
     def failing(self) -> bool:
-        """Whether a write has failed and is to be tried again."""
+        """Whether a write has failed and will be retried."""
         return bool(self._lost)
 
     @property
     def has_staged(self) -> bool:
-        """Whether something was not handed to the log: it has just come, or waits behind what failed."""
+        """Whether records have not been handed to the log: new ones, or those behind a failed write."""
         return bool(self._staged or self._lost)
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing is staged or under way."""
+        """Whether nothing is staged or pending."""
         return not (self._staged or self._sent or self._lost)
 
     @property
     def ahead(self) -> bool:
-        """Whether memory holds what may never be in the log: a write has failed, and is not made good."""
+        """Whether memory may be ahead of the log: a write has failed and was not repaired."""
         return self.stale or self.failing
 
     def keys_under_way(self, *, in_transactions: bool) -> set[bytes]:
-        """Keys of the records whose write has not ended, those of transactions or the others."""
+        """Return keys of pending records, either of transactions or of all other writes."""
         return {
             key
             for batch in self._sent
@@ -132,10 +132,10 @@ class StagedLog(Staging):
         }
 
     def when_ended(self, done: Done) -> None:
-        """Call back when what is staged and under way now has ended, at once where there is nothing.
+        """Call back once all writes staged and pending now have ended; immediately if there are none.
 
         Args:
-            done: called with None when all of it is durable, else with why something is not.
+            done: called with None when all are durable, else with an error.
         """
         waited: Gather[int] = Gather()
         for number, batch in enumerate([*self._lost, *self._sent, *self._staged]):
@@ -143,15 +143,15 @@ class StagedLog(Staging):
         waited.when_ended(lambda: done(next(iter(waited.failed.values()), None)))
 
     def expire(self) -> None:
-        """Answers every write that is under way as if its time were over."""
+        """Time out every pending write."""
         while (batch := self._oldest) is not None:
             self._settle(batch, KafkaError(ErrorCode.REQUEST_TIMED_OUT))
 
     def _mend(self, error: KafkaError, attempts: int, overtaken: bool) -> None:
-        """Nothing is under way, and something is lost, at its last attempt or not: tries again, or gives up.
+        """Retry or abandon failed writes once no write is pending.
 
         Args:
-            overtaken: another write has become durable before it.
+            overtaken: whether a later write became durable first.
         """
         for batch in self._abandon_transactions():
             self._end(batch, error)
@@ -159,12 +159,12 @@ class StagedLog(Staging):
             self.flush()
         elif not overtaken and attempts < self._attempts_max and error.code in _PASSING:
             delay = min(_BACKOFF_S * 2 ** (attempts - 1), _BACKOFF_MAX_S)
-            logger.warning("%s was not written: %s; trying again in %.1f s", self.name, error, delay)
+            logger.warning("cannot write %s: %s; retrying in %.1f s", self.name, error, delay)
             self._timers.call_later(delay, self._try_again)
         else:
-            logger.error("%s was not written: %s", self.name, error)
+            logger.error("abandoned a write to %s: %s", self.name, error)
             if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                # the coordinator's topic is being made again, which is not about the topics of the request
+                # the coordinator topic is being recreated; the error is not about the topics of the request
                 error = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, error.message)
             given_up = self._abandon()
             self._gave_up()
@@ -174,6 +174,6 @@ class StagedLog(Staging):
     def _time_is_over(self) -> None:
         now_ms = self._monotonic_ms()
         while (batch := self._overdue(now_ms)) is not None:
-            logger.error("%s: a write has taken longer than %.1f s", self.name, self._timeout_ms / 1000)
+            logger.error("%s: a write timed out after %.1f s", self.name, self._timeout_ms / 1000)
             self._settle(batch, KafkaError(ErrorCode.REQUEST_TIMED_OUT))
         self._arm(now_ms)

@@ -1,4 +1,4 @@
-"""What of `sharecore.storage.Log` coordinators use, so that a test may bring its own."""
+"""The part of `sharecore.storage.Log` that coordinators use, so that a test may replace it."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from sharecore.errors import KafkaError
 from sharecore.storage import ScannedBatch
 
 Record = tuple[bytes, bytes | None]
-"""Key and value; no value erases what the key stands for."""
+"""Key and value; a null value deletes the key."""
 
 
 class Producer(NamedTuple):
-    """The producer of a transaction."""
+    """Producer of a transaction."""
 
     id: int
     epoch: int
 
 
 class WriteTicket(Protocol):
-    """A write that will be durable, or has failed with `error`."""
+    """A write that becomes durable or fails with `error`."""
 
     @property
     def error(self) -> KafkaError | None: ...
@@ -29,7 +29,7 @@ class WriteTicket(Protocol):
 
 
 class AppendedBatch(Protocol):
-    """The result of an append."""
+    """Result of an append."""
 
     @property
     def base_offset(self) -> int: ...
@@ -39,7 +39,7 @@ class AppendedBatch(Protocol):
 
 
 class TopicLog(Protocol):
-    """One partition of a coordinator's topic."""
+    """One partition of a coordinator topic."""
 
     @property
     def topic(self) -> str: ...
@@ -68,13 +68,13 @@ class TopicLog(Protocol):
         producer: tuple[int, int] | None = None,
         lingers: bool = False,
     ) -> AppendedBatch:
-        """Append a batch. Nobody waits for one that lingers: it may become durable a little later."""
+        """Append a batch. A lingering batch has no waiting caller, and may become durable a little later."""
 
     def hurry(self) -> None:
-        """Somebody waits now for what lingers."""
+        """Flush lingering batches: a caller now waits for them."""
 
     def scan(self, offset: int, /) -> Iterator[tuple[int, int, bytes | None, bytes | None]]:
-        """Offset, timestamp, key and value of each durable record from there on."""
+        """Return offset, timestamp, key and value of each durable record from `offset` on."""
 
     def scan_batches(self, offset: int, /) -> Iterator[ScannedBatch]: ...
 

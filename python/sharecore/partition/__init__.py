@@ -1,4 +1,4 @@
-"""Share-partition leaders: what is fetched, leased and settled on this broker (KIP-932)."""
+"""Share-partition leaders: records fetched, acquired and acknowledged on this broker (KIP-932)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One share partition on its leader: the engine, the log it reads and the state it persists."""
+"""One share partition on its leader: the engine, the log it reads, and its persisted state."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ Answer = TypeVar("Answer")
 
 _UNKNOWN = -1
 _KEPT_S = 1.0
-"""So long is kept what was read for a fetch that has ended without it."""
+"""How long to cache records read for a fetch that ended before they arrived."""
 
 
 class SharePartition(Leader):
-    """Leads one share partition. What each fetch and each acknowledgement asks of it is `_core.Leader`.
+    """Leader of one share partition; `_core.Leader` implements its fetches and acknowledgements.
 
-    It is loaded from the persister on first use. Changes begin in the engine, are written, and
-    are then committed or rolled back; whoever asked for them hears of it through a callback.
+    The leader loads its state from the persister on first use. A change starts in the engine, is persisted,
+    and is then committed or rolled back. A callback reports the result to the caller.
 
     Args:
-        persister: keeps the state.
+        persister: stores the state.
         clock: `monotonic_ms` for locks, `now_ms` for the reset policy.
-        call_later: for locks that run out.
-        fenced: called when another leader or state epoch has taken over, or the engine has failed: this
-            object must not be used any more.
-        loads: how long loading took is added there.
-        office: writes dead letters; without one there are none.
-        stateless: called when the persister has no state of it.
-        repaired: called with the number of state batches that could not be as they were.
-        is_connected: whether a member of a group has a share session here.
-        when_configured: calls back once the configuration is what was set last, wherever that was; one that
-            has changed meanwhile was told by `configure`.
-        predecessor_ms: since when members may hold records that the leader before this one leased.
+        call_later: schedules lock expiry.
+        fenced: called when another leader or state epoch has taken over, or the engine has failed:
+            the object must not be used afterwards.
+        loads: collects load durations.
+        office: writes dead-letter records; None disables them.
+        stateless: called if the persister has no state for this share partition.
+        repaired: called with the number of state batches that were repaired on load.
+        is_connected: returns whether a group member has a share session on this broker.
+        when_configured: calls back once the configuration is current on every node; `configure` delivers
+            changes made in the meantime.
+        predecessor_ms: since when members may hold records leased by the previous leader; None if they hold none.
     """
 
     __slots__ = (
@@ -114,12 +114,10 @@ class SharePartition(Leader):
         self.leasing = Leasing(self.log, self._read)
         self.leasing.read_committed = config.read_committed
 
-    # the leader's life
+    # lifecycle
 
     def load(self) -> None:
-        """Asks for the state; does nothing while that is under way or done. A failed load may be tried
-        again.
-        """
+        """Request the state, unless it is loading or loaded. A failed load may be retried."""
         if self.engine is not None or self._loading:
             return
         self._loading = True
@@ -136,7 +134,7 @@ class SharePartition(Leader):
         )
 
     def when_loaded(self, callback: Callable[[], object]) -> None:
-        """Call back once loading has ended, well or not; at once when it has."""
+        """Call back once loading has finished or failed; immediately if it already has."""
         if self._loading:
             self._on_loaded.append(callback)
         else:
@@ -161,7 +159,7 @@ class SharePartition(Leader):
         batches, freed = without_locks(state.batches)
         if freed:
             self._log(
-                logging.ERROR, "state of %s: nobody holds the locks of %s state batches any more", freed
+                logging.ERROR, "state of %s: released the locks of %s state batches without an owner", freed
             )
             self._repaired(freed)
         try:
@@ -173,13 +171,13 @@ class SharePartition(Leader):
                 **self._limits(),
             )
         except (KafkaError, ValueError) as error:
-            self._log(logging.ERROR, "persisted state of %s cannot stand: %s", error)
+            self._log(logging.ERROR, "persisted state of %s is invalid: %s", error)
             self.error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the persisted share state is damaged")
             return
         self.state_epoch = state.state_epoch
         self.log.on_advance(self._log_advanced)
         if self.log.start_offset > start_offset:
-            self._tell(self.engine.move_log_start, self._clock.monotonic_ms(), self.log.start_offset)
+            self._run_engine(self.engine.move_log_start, self._clock.monotonic_ms(), self.log.start_offset)
         self._send_letters()
         if self.engine is not None:
             self._rearm()
@@ -188,7 +186,7 @@ class SharePartition(Leader):
         """Apply a changed configuration; running locks keep their deadlines."""
         self.config = config
         log = self.log.isolate(committed=config.read_committed)
-        # who was told that the isolation level is another one gets nothing any more by the one before
+        # after a notification of the new isolation level, no fetch may still read with the old one
         self._switches = log is not self.log
         self._rest()
         if log is self.log:
@@ -196,15 +194,15 @@ class SharePartition(Leader):
         else:
             log.when_known(partial(self._read_on, log))
         if self.engine is not None:
-            self._tell(partial(self.engine.configure, **self._limits()))
+            self._run_engine(partial(self.engine.configure, **self._limits()))
             if self.engine is not None:
-                self._tell(self.engine.set_rules, self._rules())
+                self._run_engine(self.engine.set_rules, self._rules())
             if self.engine is not None:
                 self._rearm()
             self.wake()
 
     def _read_on(self, log: Log, error: KafkaError | None) -> None:
-        """Goes on with the log of another isolation level; what is leased stays so."""
+        """Switch to the log of another isolation level; acquired records stay acquired."""
         if self._closed is not None or log is not self.log.isolate(committed=self.config.read_committed):
             return
         if error is not None:
@@ -221,12 +219,12 @@ class SharePartition(Leader):
             self.wake()
 
     def rest(self, *, resting: bool) -> None:
-        """Leases nothing more, or again."""
+        """Stop acquiring records, or resume."""
         self._rests = resting
         self._rest()
 
     def pause(self, *, paused: bool) -> None:
-        """Acquire no records, or again: the group is paused, or no longer."""
+        """Stop acquiring records while the group is paused, or resume."""
         self._paused = paused
         self._rest()
 
@@ -264,7 +262,7 @@ class SharePartition(Leader):
         }
 
     def _rules(self) -> Rules | None:
-        """Return which records wait for what; None if none do."""
+        """Return the delivery rules (order, back-off, delay, expiry); None if the group has none."""
         config = self.config
         is_ordered = config.share_ordering != "none"
         if not (config.share_retry_backoff_ms or is_ordered or config.looks_at_records):
@@ -287,7 +285,7 @@ class SharePartition(Leader):
         )
 
     def close(self, error: KafkaError) -> None:
-        """End the leader: the topic or the group is gone, or another has taken over."""
+        """End the leader: its topic or group was deleted, or another leader has taken over."""
         self._closed = self.error = error
         if self.engine is not None:
             self.log.off_advance(self._log_advanced)
@@ -304,7 +302,7 @@ class SharePartition(Leader):
 
     @property
     def holds(self) -> bool:
-        """Whether a lease runs, or a write or a dead letter is under way."""
+        """Whether a lease, a write or a dead-letter record is pending."""
         return bool(
             self._loading
             or self._writes
@@ -314,15 +312,13 @@ class SharePartition(Leader):
 
     @property
     def busy(self) -> bool:
-        """Whether it holds something, or a fetch waits for it."""
+        """Whether the leader holds anything or a fetch waits for it."""
         return self.holds or any(each.waiting for each in self._told)
 
-    # an engine that has failed is of no more use: this leader ends, and the next request loads the state anew
+    # a failed engine is unusable: fence this leader, and let the next request load the state again
 
-    def _tell(self, operation: Callable[..., Answer], *args: object) -> Answer | None:
-        """Return what an operation of the engine answers, where nobody waits to hear of a failure: None
-        then.
-        """
+    def _run_engine(self, operation: Callable[..., Answer], *args: object) -> Answer | None:
+        """Return the engine's result; an engine failure fences the leader and returns None."""
         try:
             return operation(*args)
         except KafkaError as error:
@@ -330,7 +326,7 @@ class SharePartition(Leader):
             return None
 
     def _check_engine(self, error: KafkaError) -> None:
-        """End this leader where an error means that the engine has failed; a refusal does not."""
+        """Fence this leader if the error means that the engine has failed; a refusal does not."""
         if error.code is ErrorCode.UNKNOWN_SERVER_ERROR and self.engine is not None:
             self._log(logging.ERROR, "the engine of %s failed: %s", error)
             self._fenced(self)
@@ -338,7 +334,7 @@ class SharePartition(Leader):
     # fetching
 
     def readable_bytes(self, max_bytes: int) -> int:
-        """How many bytes a fetch would get, up to `max_bytes`; nothing is acquired."""
+        """Return how many bytes a fetch could read, up to `max_bytes`; acquires nothing."""
         if not self.fetchable:
             return 0
         assert self.engine is not None
@@ -347,11 +343,11 @@ class SharePartition(Leader):
 
     @property
     def reading(self) -> bool:
-        """Whether a thread reads records that a fetch may lease."""
+        """Whether a thread is reading records that a fetch may acquire."""
         return self.leasing.reading and self.fetchable
 
     def when_read(self, callback: Callable[[], object]) -> None:
-        """Call back, once, when what a thread reads is there."""
+        """Call back once when the current thread read completes."""
         self._on_read[callback] = None
 
     def _read(self) -> None:
@@ -359,22 +355,20 @@ class SharePartition(Leader):
         callbacks, self._on_read = self._on_read, {}
         settle(callbacks)
         if self.leasing.keeps:
-            # the next fetch takes it, unless the member has gone
+            # the next fetch takes the cached records, unless the member has left
             self._call_later(_KEPT_S, self.leasing.forget)
 
-    # settling
+    # acknowledging
 
     def release(self, member: str) -> None:
-        """A member's session has ended: what it holds is available again, or archived at its delivery
-        limit.
-        """
+        """Release a member's records after its session ended; archive those at their delivery limit."""
         engine = self.engine
         if engine is not None:
-            self._persist(self._tell(engine.release, self._clock.monotonic_ms(), member))
+            self._persist(self._run_engine(engine.release, self._clock.monotonic_ms(), member))
 
     def _not_written(self, error: KafkaError) -> KafkaError:
-        """A change is lost, and rolled back; returns what the client is told."""
-        self._log(logging.WARNING, "state of %s was not written: %s", error)
+        """Roll back a change that was not persisted; return the client's error."""
+        self._log(logging.WARNING, "state of %s was not persisted: %s", error)
         if is_fenced(error) and self.engine is not None:
             self._fenced(self)
         return client_error(error)
@@ -384,26 +378,28 @@ class SharePartition(Leader):
         logger.log(level, text, self.key.coordinator_key(), error, extra=about)
 
     def _unreadable(self, batches: int) -> None:
-        """Log that record batches could not be expanded to look for times and keys."""
-        text = "%s: %s record batches cannot be expanded; their records are delivered without times and keys"
+        """Log record batches that could not be decompressed to read times and keys."""
+        text = "%s: cannot decompress %s record batches; their records are delivered without times and keys"
         self._log(logging.WARNING, text, batches)
 
     def _send(self, due: Sequence[tuple[int, int, int, int]]) -> None:
         if self._office is not None:
             if self._outbox is None:
-                # few share partitions ever have a letter
+                # created on demand: few share partitions ever write a dead-letter record
                 log = self.log.isolate(committed=False)
                 self._outbox = self._office.outbox(self.key.group_id, self.key.topic_id, log, self._archive)
             self._outbox.send(map(DeadLetter._make, due))
 
     def _archive(self, spans: Sequence[tuple[int, int]]) -> None:
-        """The letters of these records are written, or never will be."""
+        """Archive records whose dead-letter records are written or were abandoned."""
         for span in spans:
             if self.engine is not None:
-                self._persist(self._tell(self.engine.finish_archiving, self._clock.monotonic_ms(), *span))
+                self._persist(
+                    self._run_engine(self.engine.finish_archiving, self._clock.monotonic_ms(), *span)
+                )
 
     def _persist_start(self) -> None:
-        """Record are out: a restart must not apply the reset policy again and step over them."""
+        """Persist the start offset once records are out, so that a restart does not reset past them."""
         self._start_is_persisted = True
         engine = self.engine
         assert engine is not None
@@ -427,16 +423,16 @@ class SharePartition(Leader):
             return
         now_ms = self._clock.monotonic_ms()
         if self.config.share_record_lock_keep != "none":
-            self._tell(self._keep_locks, engine, now_ms)
-        self._persist(self._tell(engine.advance, now_ms, self._clock.now_ms()))
+            self._run_engine(self._keep_locks, engine, now_ms)
+        self._persist(self._run_engine(engine.advance, now_ms, self._clock.now_ms()))
         self._rearm()
-        # free before that is written: who has waited longest comes before who asks meanwhile
+        # wake waiting fetches before the write completes: the longest-waiting one precedes newer requests
         if self._interested:
             self.wake()
         self._freed()
 
     def _keep_locks(self, engine: Partition, now_ms: int) -> None:
-        """Start the locks that have run out anew while their members are connected."""
+        """Renew expired locks whose members are still connected."""
         group_id = self.key.group_id
         connected = [member for member in engine.running_out(now_ms) if self._is_connected(group_id, member)]
         if connected:

@@ -1,4 +1,4 @@
-"""All share partitions that this broker leads."""
+"""All share partitions led by this broker."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ logger = logging.getLogger(__name__)
 
 _IDLE_MS = 300_000
 _CONFIGS_MAX = 1_000
-"""Configurations that are remembered; the id of a group has up to 32,767 bytes."""
+"""Number of cached group configurations; bounded because a group id can have up to 32,767 bytes."""
 
 Which = Callable[[UUID, int], bool]
-"""Chooses partitions of topics."""
+"""Selects topic partitions."""
 
 
 class SharePartitions(Leaders):
-    """Share-partition leaders by group, topic and partition; created on first use.
+    """Share-partition leaders by group, topic and partition, created on first use.
 
     Args:
-        find_log: the log of a topic's partition; raises UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, or
-            NOT_LEADER_OR_FOLLOWER where another broker leads it.
-        group_config: the present configuration of a group.
-        persister: keeps the state.
-        call_later: for locks that run out.
-        office: writes dead letters; without one there are none.
-        leader_epoch: of this broker as the leader of a topic's partition.
-        stateless: called when the persister has no state of a share partition that is asked for.
-        is_connected: whether a member of a group has a share session here.
-        when_configured: calls back once `group_config` tells all that was set by now, wherever that was.
+        find_log: returns the log of a topic partition; raises UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION,
+            or NOT_LEADER_OR_FOLLOWER if another broker leads it.
+        group_config: returns the current configuration of a group.
+        persister: stores the state.
+        call_later: schedules lock expiry.
+        office: writes dead-letter records; None disables them.
+        leader_epoch: returns this broker's leader epoch for a topic partition.
+        stateless: called if the persister has no state for a requested share partition.
+        is_connected: returns whether a group member has a share session on this broker.
+        when_configured: calls back once `group_config` returns the current settings of every node.
     """
 
     def __init__(
@@ -76,21 +76,19 @@ class SharePartitions(Leaders):
         self._is_connected = is_connected
         self._when_configured = when_configured
         self._bounds: dict[str, GroupBounds] = {}
-        """Of groups with a rate, a bound of members, weights of topics or a breaker."""
+        """Bounds of groups with a rate, a member limit, topic weights or a breaker."""
         self._pauses = Pauses(clock, call_later, self._pause_ended)
         self.predecessors = Predecessors(clock)
         self._resting: dict[int, Which] = {}
         self._held: Counter[tuple[str, UUID | None]] = Counter()
         self.loads = Spans()
         self.repaired = 0
-        """State batches that were loaded and could not be as they were."""
+        """State batches that were repaired on load."""
         self.retired: dict[tuple[str, UUID], Tally] = {}
-        """What leaders that are gone had counted, by group and topic."""
+        """Counters of closed leaders, by group and topic."""
 
     def _group_config(self, group_id: str) -> GroupConfig:
-        """Return the configuration of a group, which `config` remembers: for any group that a client
-        names.
-        """
+        """Return a group's configuration; `config` caches it for any group that a client names."""
         if len(self._configs) >= _CONFIGS_MAX:
             self._configs.clear()
         return self._config_of(group_id)
@@ -103,7 +101,7 @@ class SharePartitions(Leaders):
         return self._leaders
 
     def get(self, group_id: str, topic_id: UUID, partition: int) -> SharePartition:
-        """Return the leader of a share partition; one that failed to load is made anew.
+        """Return the leader of a share partition; replace one that failed to load.
 
         Raises:
             KafkaError: UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER.
@@ -141,7 +139,7 @@ class SharePartitions(Leaders):
         return leader
 
     def lacks(self, group_id: str, topic_id: UUID, partition: int) -> bool:
-        """Return whether there is no leader yet of a share partition that may have one."""
+        """Return whether a share partition could have a leader but has none yet."""
         if self.peek(group_id, topic_id, partition) is not None:
             return False
         try:
@@ -159,7 +157,7 @@ class SharePartitions(Leaders):
     def get_all(
         self, group_id: str, partitions: Iterable[tuple[UUID, int]]
     ) -> tuple[list[SharePartition], dict[tuple[UUID, int], KafkaError]]:
-        """As `get`, for many: the leaders in the order of the partitions, and why others have none."""
+        """Return the leaders of many partitions in order, and the errors of the others; see `get`."""
         found: list[SharePartition] = []
         refused: dict[tuple[UUID, int], KafkaError] = {}
         topic, leaders = None, dict[int, SharePartition]()
@@ -177,14 +175,14 @@ class SharePartitions(Leaders):
         return found, refused
 
     def release(self, group_id: str, member_id: str, partitions: Iterable[tuple[UUID, int]]) -> None:
-        """Releases what a member holds: its session has ended."""
+        """Release a member's records after its session ended."""
         for topic_id, partition in partitions:
             leader = self.peek(group_id, topic_id, partition)
             if leader is not None:
                 leader.release(member_id)
 
     def reconfigure(self, group_id: str | None = None) -> None:
-        """The configuration of a group has changed, or the broker's: of all groups."""
+        """Apply a changed configuration of a group, or of the broker to all groups."""
         if group_id is None:
             self._configs.clear()
         else:
@@ -197,29 +195,31 @@ class SharePartitions(Leaders):
                     paused[leader.key.group_id] = self._pauses.is_paused(leader.key.group_id, config)
                 leader.pause(paused=paused[leader.key.group_id])
                 leader.configure(config)
-        # a group without leaders keeps its bounds, too
+        # a group without leaders keeps its bounds too
         bounded = self._bounds.keys() if group_id is None else self._bounds.keys() & {group_id}
         for group in paused.keys() | bounded:
             self._bound(group, self.config(group))
 
     def is_bounded(self, group_id: str) -> bool:
-        """Return whether a rate, a bound of members, weights or a breaker count for a group here."""
+        """Return whether a rate, a member limit, topic weights or a breaker applies to a group."""
         return group_id in self._bounds
 
     def held_back(self, group_id: str) -> tuple[int, int, int]:
-        """Count fetches of a group that wait for its rate, for the bound of their member, for its breaker."""
+        """Count a group's fetches held back by its rate, by a member limit and by its breaker."""
         bounds = self._bounds.get(group_id)
         return (0, 0, 0) if bounds is None else bounds.held_back()
 
     def breaker(self, group_id: str) -> tuple[int, int | None, int] | None:
-        """Return the state of a group's breaker (0: closed, 1: half open, 2: open), when an open one lets
-        records through again, and how often it has opened; None without a breaker.
+        """Return the state of a group's breaker; None without one.
+
+        The state is 0 (closed), 1 (half open) or 2 (open). The other values are the time at which an open
+        breaker next admits records, and how often it has opened.
         """
         bounds = self._bounds.get(group_id)
         return None if bounds is None else bounds.breaker()
 
     def _bound(self, group_id: str, config: GroupConfig) -> None:
-        """Bound what a group and its members may be given, or no longer."""
+        """Create, update or remove the delivery bounds of a group and its members."""
         bounds = self._bounds.get(group_id)
         if bounds is None:
             if not config.is_bounded:
@@ -245,7 +245,7 @@ class SharePartitions(Leaders):
 
     def _broken(self, group_id: str, given_up: int, ended: int) -> None:
         logger.warning(
-            "share group %s: %d of %d records were given up, so it gets none for %d ms",
+            "share group %s: breaker open: %d of %d records were archived; delivery is paused for %d ms",
             group_id,
             given_up,
             ended,
@@ -260,11 +260,11 @@ class SharePartitions(Leaders):
                 leader.wake()
 
     def rest(self, part: int, which: Which) -> list[SharePartition]:
-        """Leases nothing more of some partitions of topics, until told to; returns those with leaders.
+        """Stop acquiring records of the selected partitions until `resume`; return their leaders.
 
         Args:
-            part: a number for them, to resume by.
-            which: chooses them.
+            part: identifies the selection for `resume`.
+            which: selects the partitions.
         """
         self._resting[part] = which
         found = [leader for leader in self._all() if which(leader.key.topic_id, leader.key.partition)]
@@ -273,7 +273,7 @@ class SharePartitions(Leaders):
         return found
 
     def resume(self, part: int) -> None:
-        """Leases again."""
+        """Resume acquiring records of a selection."""
         which = self._resting.pop(part, None)
         for leader in self._all() if which is not None else ():
             if which is not None and which(leader.key.topic_id, leader.key.partition):
@@ -289,32 +289,32 @@ class SharePartitions(Leaders):
         }
 
     def drop_topic(self, topic_id: UUID) -> None:
-        """The topic has been deleted."""
+        """End the leaders of a deleted topic."""
         error = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         self._drop(lambda leader: leader.key.topic_id == topic_id, error)
         self.retired = {key: tally for key, tally in self.retired.items() if key[1] != topic_id}
 
     def drop_partitions(self, which: Which) -> None:
-        """Another broker leads these partitions of topics from now on."""
+        """End the leaders of partitions that another broker leads from now on."""
         error = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         self._drop(lambda leader: which(leader.key.topic_id, leader.key.partition), error)
 
     def drop_all(self) -> None:
-        """End every leader: the state of all share partitions is gone, or the broker shuts down."""
+        """End every leader: all share-partition state is gone, or the broker shuts down."""
         self._drop(lambda leader: True, KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
         self._pauses.close()
 
     def drop_one(self, key: SharePartitionKey) -> None:
-        """State of one share partition has been deleted or begun anew: its leader loads again."""
+        """End the leader of a share partition whose state was deleted or reset; the next use reloads it."""
         leader = self.peek(*key)
         if leader is not None:
             self._fenced(leader)
 
     def hold(self, group_id: str, topics: Iterable[UUID] | None = None) -> Callable[[], None]:
-        """End the leaders of some topics of a group, or of all: their state is about to be replaced.
+        """End the leaders of some or all topics of a group before their state is replaced.
 
-        There are no leaders until what is returned is called: one that loaded the old state meanwhile would
-        go on with it, and write it over the new one.
+        No leader is created until the returned callback is called: a leader with the old state would
+        overwrite the new one.
         """
         chosen: set[UUID] | None = None if topics is None else set(topics)
         held: list[tuple[str, UUID | None]] = [
@@ -334,16 +334,14 @@ class SharePartitions(Leaders):
         return release
 
     def forget_group(self, group_id: str) -> None:
-        """The group has been deleted: forget its configuration and what was counted of it."""
+        """Forget the configuration and counters of a deleted group."""
         self._configs.pop(group_id, None)
         self._pauses.forget(group_id)
         self._bounds.pop(group_id, None)
         self.retired = {key: tally for key, tally in self.retired.items() if key[0] != group_id}
 
     def drop_idle(self, idle_ms: int = _IDLE_MS) -> int:
-        """Frees leaders that were not used for `idle_ms`; they load again on the next use. Returns their
-        number.
-        """
+        """End leaders that were idle for `idle_ms`; return their number. The next use reloads them."""
         before = len(self)
         oldest = self._clock.monotonic_ms() - idle_ms
         self._drop(
@@ -374,7 +372,7 @@ class SharePartitions(Leaders):
         of_topic = self._leaders.get((group_id, topic_id), {})
         if of_topic.get(partition) is leader:
             if leader.engine is not None:
-                with suppress(KafkaError):  # an engine that has failed tells nothing
+                with suppress(KafkaError):  # a failed engine has no counters
                     self.retired.setdefault((group_id, topic_id), Tally()).take(leader.engine)
             del of_topic[partition]
             self._let_go(leader)

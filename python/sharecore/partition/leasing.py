@@ -1,4 +1,4 @@
-"""Where a share partition reads what it leases."""
+"""Log reads of a share partition."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ Acquired = tuple[int, int, int]
 
 
 class Leasing(LogAccess):
-    """How the records of one log are leased.
+    """Read the records to acquire from one log.
 
     Args:
         log: the log.
-        ready: called when what was not in memory is there, so that trying again gets it.
+        ready: called when a thread read completes; a retry then returns the records.
 
     Attributes:
-        read_committed: whether records of aborted transactions are archived instead.
-        stored: where the log may be read directly; None while a thread reads, or what it has read is kept.
+        read_committed: whether to archive records of aborted transactions instead of delivering them.
+        stored: the store to read directly; None while a thread reads or its result is cached.
     """
 
     __slots__ = ("_reader", "_stored", "log")
@@ -37,28 +37,28 @@ class Leasing(LogAccess):
 
     @property
     def reading(self) -> bool:
-        """Whether a thread reads; `ready` will be called."""
+        """Whether a thread is reading; `ready` will be called."""
         return self._reader.is_reading
 
     @property
     def reading_bytes(self) -> int:
-        """About how many bytes it reads."""
+        """Approximate size of the current thread read."""
         return self._reader.reading_bytes
 
     @property
     def keeps(self) -> bool:
-        """Whether what a thread has read has not been taken."""
+        """Whether the result of a thread read has not been taken yet."""
         return self._reader.keeps
 
     def forget(self) -> None:
-        """Keep nothing of what a thread has read."""
+        """Discard the result of the last thread read."""
         self._reader.forget()
         self._note_waits()
 
     def read(
         self, offset: int, max_bytes: int, max_records: int, at_least_one: bool, end: int
     ) -> Slice | None:
-        """Record batches before `end`; None while a thread reads them. What it has read is given once."""
+        """Return record batches before `end`; None while a thread reads them. A result is returned once."""
         try:
             return self._reader.read(
                 offset, max_bytes, limit=end, at_least_one=at_least_one, max_records=max_records
@@ -70,5 +70,5 @@ class Leasing(LogAccess):
         self.stored = self._stored if self._reader.has_not_waited else None
 
     def aborted(self, first: int, end: int) -> list[tuple[int, int]]:
-        """Return producer and first offset of aborted transactions with records in `[first, end)`."""
+        """Return producer and first offset of each aborted transaction with records in `[first, end)`."""
         return self.log.aborted(first, end)

@@ -1,4 +1,4 @@
-"""What a share-partition leader begins with: the state that was persisted, and where it starts."""
+"""Initial state of a share-partition leader: the persisted state and the start offset."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _AVAILABLE, _ACQUIRED = 0, 1
 
 
 class Loaded(NamedTuple):
-    """The state of a share partition.
+    """State of a share partition.
 
     Args:
-        start_offset: where it starts, by the group's reset policy where nothing was persisted.
-        start_is_persisted: whether something was.
+        start_offset: the persisted start offset, or the one chosen by the group's reset policy.
+        start_is_persisted: whether the start offset was persisted.
     """
 
     state: LoadedState
@@ -35,9 +35,9 @@ class Loaded(NamedTuple):
 
 
 def without_locks(batches: Sequence[StateBatch]) -> tuple[Sequence[StateBatch], int]:
-    """Make acquired records available, as nobody holds their lock any more; returns how many batches were so.
+    """Make acquired records available, as their locks have no owner; return the number of such batches.
 
-    Leaders never persist the state, but Kafka's share coordinator takes it from whoever may write.
+    Leaders never persist this state, but Kafka's share coordinator accepts it from any writer.
     """
     freed = sum(batch[2] == _ACQUIRED for batch in batches)
     if not freed:
@@ -58,12 +58,12 @@ def load(
     clock: Clock,
     done: Callable[[Loaded | KafkaError], object],
 ) -> None:
-    """Asks the persister, then the log where there is no start offset yet; `done` may be called at once.
+    """Read the persisted state, then find a start offset if it has none; `done` may be called at once.
 
     Args:
-        source: the log, and the group's configuration as it is known at the moment.
-        when_configured: calls back once that is what was set last, or with why this cannot be known. A share
-            partition begins once: it is asked for then alone, and without an answer nothing begins.
+        source: returns the log and the group's configuration as currently known.
+        when_configured: calls back once that configuration is current, or with an error. It is called only
+            to choose a first start offset; without an answer the partition does not start.
     """
 
     def read(state: LoadedState | KafkaError) -> None:

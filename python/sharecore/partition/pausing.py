@@ -1,4 +1,4 @@
-"""Groups that are paused: until when, and who is told when a pause ends by itself."""
+"""Paused groups: when each pause ends, and the callback for its end."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from sharecore.config import GroupConfig
 from sharecore.waiting import CallLater, Timer
 
 _LOOK_MS_MAX = 60_000
-"""A clock that is set anew is noticed after this time."""
+"""Longest timer, after which a changed wall clock is noticed."""
 
 
 class Pauses:
-    """The pauses of groups, `share.paused` and `share.paused.until.ms`.
+    """Pauses of groups (`share.paused` and `share.paused.until.ms`).
 
     Args:
-        clock: `now_ms` counts, as the settings name times.
-        call_later: for pauses that end by themselves.
-        ended: called with a group whose pause has ended.
+        clock: its `now_ms` applies, as the settings are wall-clock times.
+        call_later: schedules the end of timed pauses.
+        ended: called with the group when a pause ends.
     """
 
     def __init__(self, clock: Clock, call_later: CallLater, ended: Callable[[str], object]) -> None:
@@ -29,7 +29,7 @@ class Pauses:
         self._timers: dict[str, Timer] = {}
 
     def is_paused(self, group_id: str, config: GroupConfig) -> bool:
-        """Return whether a group gets no records now; if its pause ends by itself, `ended` is called then."""
+        """Return whether a group is paused now; schedule `ended` for a timed pause."""
         left_ms = config.pause_left_ms(self._clock.now_ms())
         self.forget(group_id)
         if left_ms:

@@ -1,4 +1,4 @@
-"""Where a share partition begins that has no start offset yet."""
+"""Initial start offset of a share partition."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 def find_first_offset(
     config: GroupConfig, log: Log, now_ms: int, done: Callable[[int | KafkaError], object]
 ) -> None:
-    """Look for the start offset by the group's reset policy (`share.auto.offset.reset`).
+    """Find the start offset by the group's reset policy (`share.auto.offset.reset`).
 
     Args:
-        now_ms: by the clock that record timestamps follow.
-        done: called with it, or with why it cannot be known; at once unless times are to be looked up.
+        now_ms: wall-clock time, as in record timestamps.
+        done: called with the offset or an error; immediately unless a timestamp lookup is needed.
     """
 
     def latest() -> int:

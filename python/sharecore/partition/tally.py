@@ -1,4 +1,4 @@
-"""What was counted of share partitions that are led no more: totals must not fall when a leader goes."""
+"""Counters of share partitions that are no longer led, so that totals never decrease."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from dataclasses import dataclass, field
 from sharecore._core import Partition, observe_partitions
 
 DELIVERIES = 16
-"""Delivery counts that are told apart; the last stands for all above as well."""
+"""Delivery counts kept separately; the last includes all higher ones."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """Records of share partitions, counted together.
+    """Combined counters of share partitions.
 
     Attributes:
-        acknowledged: by acknowledge type: gaps, accepted, released, rejected, renewed.
-        deliveries: leased for the first, second, ... time.
-        timed_out: whose acquisition lock ran out.
-        looked_at: records that expired, headers with times that are no number, record batches that cannot be
-            expanded to look for them, bytes of record batches that answers left out.
+        acknowledged: records by acknowledge type: gaps, accepted, released, rejected, renewed.
+        deliveries: records acquired for the first, second, ... time.
+        timed_out: records whose acquisition lock expired.
+        looked_at: expired records, headers with invalid times, record batches that could not be decompressed,
+            bytes of record batches omitted from answers.
     """
 
     acknowledged: list[int] = field(default_factory=lambda: [0] * 5)
@@ -29,7 +29,7 @@ class Tally:
     looked_at: list[int] = field(default_factory=lambda: [0] * 4)
 
     def take(self, engine: Partition) -> None:
-        """Add what an engine has counted; raise KafkaError for one that has failed."""
+        """Add an engine's counters; raise KafkaError for a failed engine."""
         standing, acknowledged, deliveries = engine.observe()
         self.add(acknowledged, deliveries, standing[5], engine.looked_at())
 
@@ -40,7 +40,7 @@ class Tally:
         timed_out: int,
         looked_at: Sequence[int] = (),
     ) -> None:
-        """Add what was counted elsewhere."""
+        """Add the given counters."""
         self.timed_out += timed_out
         for at, number in enumerate(looked_at):
             self.looked_at[at] += number
@@ -54,13 +54,13 @@ class Tally:
 def observe_together(
     engines: Sequence[Partition], ends: Sequence[int], now_ms: int
 ) -> tuple[int, int, int, int, Sequence[int], Sequence[int]]:
-    """Many share partitions in one call (see `_core.observe_partitions`).
+    """Observe many share partitions in one call (see `_core.observe_partitions`).
 
     Args:
-        ends: of the log of each.
+        ends: the log end offset of each.
 
     Returns:
-        lag, in flight, age in ms of the oldest lease, records whose lock ran out, by acknowledge type, by
-        delivery count.
+        lag, in-flight records, age in ms of the oldest lease, expired locks, records by acknowledge type,
+        records by delivery count.
     """
     return observe_partitions(engines, ends, now_ms)

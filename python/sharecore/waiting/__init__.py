@@ -1,4 +1,4 @@
-"""Waiting: callbacks and those who gather them, timers, and requests that are answered later."""
+"""Callbacks, timers, and requests that are answered later."""
 
 from __future__ import annotations
 

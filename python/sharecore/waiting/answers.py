@@ -1,4 +1,4 @@
-"""Answers that come later, as handlers of requests return them."""
+"""Deferred answers, as returned by request handlers."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Answer = TypeVar("Answer")
 
 
 def reply(gather: Gather[Any], answer: Callable[[], Answer]) -> Answer | Later[Answer]:
-    """The answer once all operations have ended; at once when they have.
+    """Return the answer once all operations have ended; immediately if they have.
 
     Args:
-        answer: makes the answer, and may raise. A client that has gone meanwhile gets none.
+        answer: builds the answer, and may raise. It is not called if the client disconnects first.
     """
     return _later(gather, answer) if gather.pending else answer()
 
@@ -24,11 +24,11 @@ def reply(gather: Gather[Any], answer: Callable[[], Answer]) -> Answer | Later[A
 def promise(
     start: Callable[[Callable[[Value], None]], None], answer: Callable[[Value], Answer]
 ) -> Later[Answer]:
-    """Return the answer that a callback will bring.
+    """Return an answer that a callback will provide.
 
     Args:
-        start: begins the work; it is handed the callback. What it raises, the caller gets.
-        answer: makes the answer out of what the callback gets.
+        start: begins the work with the callback; its exceptions reach the caller.
+        answer: builds the answer from the callback's value.
     """
     gather: Gather[None] = Gather()
     start(gather.part(None))

@@ -1,4 +1,4 @@
-"""Callbacks, in place of tasks and futures where a request must cost little."""
+"""Callbacks, for requests on which tasks and futures would cost too much."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ __all__ = ["Done", "Gather", "settle"]
 Name = TypeVar("Name", bound=Hashable)
 
 Done = Callable[[KafkaError | None], None]
-"""Called once: with None when an operation is durable, else with why it is not."""
+"""Called once: with None when an operation is durable, else with an error."""
 
 
 class Gather(_Gather, Generic[Name]):
-    """Operations that end through callbacks, and what they have ended with.
+    """Operations that end through callbacks, and their results.
 
-    All of them begin before somebody asks with `when_ended`.
+    All operations must begin before `when_ended` is called.
     """
 
     __slots__ = ()
 
     @property
     def failed(self) -> dict[Name, KafkaError]:
-        """Those that have ended with an error."""
+        """Operations that failed, with their errors."""
         return {name: each for name, each in self.outcomes.items() if isinstance(each, KafkaError)}

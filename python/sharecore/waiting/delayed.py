@@ -1,4 +1,4 @@
-"""Fetches that wait: until there is enough, or their time is over."""
+"""Fetches that wait for enough bytes or for their maximum wait time."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ Answer = TypeVar("Answer")
 
 
 class DelayedFetch(ABC, Generic[Answer]):
-    """One fetch, which looks at once and again whenever there may be more.
+    """A fetch that reads at once, and again whenever more records may be available.
 
     Args:
         ended: called once with the answer, unless `start` returned it.
 
     Attributes:
-        is_late: whether its time is over.
-        waiting: whether it waits.
+        is_late: whether the maximum wait time has passed.
+        waiting: whether the fetch waits.
     """
 
     def __init__(self, call_later: CallLater, ended: Callable[[Answer], object]) -> None:
@@ -31,27 +31,25 @@ class DelayedFetch(ABC, Generic[Answer]):
 
     @abstractmethod
     def look(self, *, late: bool) -> Answer | None:
-        """Return the answer; None to go on waiting, which a fetch whose time is over may only for a
-        moment.
-        """
+        """Return the answer, or None to keep waiting; an expired fetch may wait only briefly."""
 
     @abstractmethod
     def watch(self) -> None:
-        """Begins to have `again` called when there may be more."""
+        """Subscribe `again` to new records."""
 
     @abstractmethod
     def unwatch(self) -> None:
-        """End what `watch` began."""
+        """Undo `watch`."""
 
     def start(self, max_wait_ms: int) -> Answer | None:
-        """Look; None when the fetch waits, and `ended` will be called."""
+        """Read; return None if the fetch waits and `ended` will be called."""
         answer = self.look(late=max_wait_ms <= 0)
         if answer is None:
             self.wait(max_wait_ms)
         return answer
 
     def wait(self, max_wait_ms: int) -> None:
-        """Begins to wait, where a look has brought nothing; `ended` will be called."""
+        """Wait after a read without an answer; `ended` will be called."""
         self.is_late = max_wait_ms <= 0
         self.waiting = True
         if not self.is_late:
@@ -59,7 +57,7 @@ class DelayedFetch(ABC, Generic[Answer]):
         self.watch()
 
     def again(self) -> bool:
-        """Look again; say whether the fetch waits no longer."""
+        """Read again; return whether the fetch has stopped waiting."""
         if not self.waiting:
             return True
         answer = self.look(late=self.is_late)
@@ -69,13 +67,13 @@ class DelayedFetch(ABC, Generic[Answer]):
         return True
 
     def end(self, answer: Answer) -> None:
-        """Answers a fetch that waits; one that does not has been answered."""
+        """Answer a waiting fetch; do nothing if it was answered."""
         if self.waiting:
             self.cancel()
             self._ended(answer)
 
     def cancel(self) -> None:
-        """Wait no longer, and is not answered."""
+        """Stop waiting, without an answer."""
         if not self.waiting:
             return
         self.waiting = False

@@ -1,4 +1,4 @@
-"""A thread for work that takes long, in which each owner has its turn."""
+"""A thread for long work that is shared fairly between owners."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ T = TypeVar("T")
 
 
 class FairThread:
-    """Runs one piece of work at a time beside the event loop.
+    """Run one piece of work at a time beside the event loop.
 
-    Owners, users or addresses, have their turns one after the other, however much each of them has waiting.
+    Owners (users or addresses) take turns, whatever the length of their queues.
 
     Args:
-        name: of the thread.
+        name: the thread's name.
     """
 
     def __init__(self, name: str) -> None:
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
-        """By owner; the first owner has its turn."""
+        """Queued work by owner; the first owner is next."""
         self._is_busy = False
         self._pool = ThreadPoolExecutor(1, f"sharecore-{name}")
 
     async def run(self, owner: str, work: Callable[[], T]) -> T:
-        """Return what `work` returns in the thread.
+        """Return the result of `work`, run in the thread.
 
-        If nobody wants the result any more, this ends once the thread is done with the work nevertheless.
+        After a cancellation this ends only when the thread has finished the work.
         """
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(owner, deque()).append(turn)

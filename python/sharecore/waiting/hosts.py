@@ -1,4 +1,4 @@
-"""Addresses of hosts, looked up beside the event loop."""
+"""Host addresses, resolved beside the event loop."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from sharecore.waiting.threads import Blocked, BlockingWork
 log = logging.getLogger(__name__)
 
 LOOKUP_SECONDS_MAX = 10.0
-"""So long a name server may take."""
+"""Time-out of a name lookup."""
 
 
 class HostAddresses:
-    """Addresses of the hosts that settings name. Literal addresses are known at once; names are looked up.
+    """Addresses of configured hosts. Literal addresses are known at once; names are resolved.
 
     Args:
-        changed: called after names that `of` did not know have been looked up.
+        changed: called after names unknown to `of` were resolved.
     """
 
     def __init__(self, changed: Callable[[], object]) -> None:
@@ -30,7 +30,7 @@ class HostAddresses:
         self._looking: asyncio.Task[None] | None = None
 
     def of(self, hosts: Iterable[str]) -> dict[str, str]:
-        """Return the addresses that are known, by host; look the others up, and forget all other hosts."""
+        """Return the known addresses by host; resolve the others, and forget all other hosts."""
         wanted = set(hosts)
         self._addresses = {host: at for host, at in self._addresses.items() if host in wanted}
         literal = {host: at for host in wanted if (at := literal_address(host)) is not None}
@@ -40,14 +40,14 @@ class HostAddresses:
         return literal | self._addresses
 
     async def find(self, host: str) -> str | None:
-        """Return the address of a host, None if it has none; `of` knows it then."""
+        """Return and cache the address of a host; None if it has none."""
         known = literal_address(host) or self._addresses.get(host)
         if known is not None:
             return known
         try:
             found = await self._lookups.run(partial(_resolve, host), LOOKUP_SECONDS_MAX)
         except Blocked as error:
-            log.warning("the address of %s is not known: %s", host, error)
+            log.warning("cannot resolve %s: %s", host, error)
             return None
         if found is not None:
             self._addresses[host] = found
@@ -60,7 +60,7 @@ class HostAddresses:
 
 
 def literal_address(host: str) -> str | None:
-    """Return an address that is written as one in its usual form; None for a name."""
+    """Return a literal address in canonical form; None for a name."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.inet_ntop(family, socket.inet_pton(family, host))

@@ -12,9 +12,9 @@ Answer = TypeVar("Answer")
 
 
 class Later(_Later, Generic[Answer]):
-    """What a request needs of a future: callbacks are called at once, not in another turn of the event loop.
+    """A future reduced to what a request needs: callbacks run at once, not in a later event-loop turn.
 
-    It is done once: what is set, raised or cancelled after that is passed over.
+    It completes once: later results, errors and cancellations are ignored.
     """
 
     __slots__ = ()
@@ -25,7 +25,7 @@ class Later(_Later, Generic[Answer]):
 
 
 async def outcome(answer: Awaitable[Any] | _Later) -> Any:
-    """Wait for an answer, one of the engine's as well; if nobody wants it any more, cancel it."""
+    """Await an answer of Python or of the engine; a cancellation cancels it."""
     if not isinstance(answer, _Later):
         return await answer
     try:

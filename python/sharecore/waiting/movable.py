@@ -1,4 +1,4 @@
-"""Time that a test moves forward: a clock and the timers that follow it."""
+"""Test time that can be moved forward: a clock and its timers."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from sharecore.waiting.timers import Timer, Timers
 
 
 class MovableTime:
-    """A clock and timers that run with another clock, until `advance` moves them ahead of it.
+    """A clock and timers that follow another clock until `advance` moves them ahead of it.
 
     It is a `Clock` and a `Timers`.
 
     Args:
         clock: the clock to follow.
-        timers: where callbacks wait, usually the event loop.
+        timers: schedules callbacks, usually the event loop.
     """
 
     def __init__(self, clock: Clock, timers: Timers) -> None:
@@ -37,13 +37,13 @@ class MovableTime:
         return self._timers.call_soon(callback)
 
     def call_later(self, delay: float, callback: Callable[[], None], /) -> Timer:
-        """Schedule the callback for `delay` seconds from now, or for when `advance` has moved that far."""
+        """Schedule the callback in `delay` seconds, or when `advance` has moved that far."""
         return _Pending(self, self.monotonic_ms() + delay * 1000, callback)
 
     def advance(self, milliseconds: int) -> int:
-        """Move time forward; return how many timers became due, which then run in the order of their times.
+        """Move time forward; return how many timers became due. They run in the order of their times.
 
-        What these callbacks schedule counts from the moved time.
+        Timers scheduled by these callbacks count from the moved time.
 
         Raises:
             ValueError: `milliseconds` is negative.
@@ -53,14 +53,14 @@ class MovableTime:
         self._ahead_ms += milliseconds
         now_ms = self.monotonic_ms()
         due = sorted((each for each in self._pending if each.due_ms <= now_ms), key=lambda each: each.due_ms)
-        # due callbacks run from the event loop, in their order: one that fails does not hold up the others
+        # due callbacks run from the event loop, in order, so that a failing one does not block the others
         for pending in (*due, *self._pending.difference(due)):
             pending.arm()
         return len(due)
 
 
 class _Pending:
-    """A callback that waits for a moment of a `MovableTime`."""
+    """A callback scheduled at a time of `MovableTime`."""
 
     __slots__ = ("_callback", "_handle", "_time", "due_ms")
 
@@ -73,7 +73,7 @@ class _Pending:
         self.arm()
 
     def arm(self) -> None:
-        """Schedule the callback for what is left until it is due."""
+        """Schedule the callback for the remaining time."""
         if self._handle is not None:
             self._handle.cancel()
         left_ms = max(0, self.due_ms - self._time.monotonic_ms())

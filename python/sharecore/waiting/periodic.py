@@ -1,4 +1,4 @@
-"""Work that comes round again and again."""
+"""Periodic work."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ Sleep = Callable[[float], Awaitable[object]]
 
 
 class Periodic:
-    """Runs work on the event loop, a pause before each round; one that fails is logged, and the next comes.
+    """Run work on the event loop, with a pause before each round; a failed round is logged.
 
     Args:
         work: one round.
-        interval_ms: the pause, asked for anew each time.
-        what: whose work it is, for the log.
-        sleep: waits for so many seconds.
+        interval_ms: returns the pause before the next round.
+        what: the work's name, for the log.
+        sleep: waits for a number of seconds.
     """
 
     def __init__(
@@ -35,11 +35,11 @@ class Periodic:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begins; the first round comes after a pause."""
+        """Start; the first round follows a pause."""
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     def stop(self) -> None:
-        """End, in the middle of a round too."""
+        """Stop, even in the middle of a round."""
         if self._task is not None:
             self._task.cancel()
 
@@ -49,4 +49,4 @@ class Periodic:
             try:
                 await self._work()
             except Exception:
-                logger.exception("%s failed; the next round comes all the same", self._what)
+                logger.exception("%s failed; retrying in the next round", self._what)

@@ -1,4 +1,4 @@
-"""How long things took: how many, all together, the longest."""
+"""Durations: count, total and maximum."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Spans:
-    """Counts of what takes time, in milliseconds.
+    """Durations of repeated work, in milliseconds.
 
     Attributes:
-        count: how many there were.
-        items: what they held together, writes of a batch for instance.
-        total_ms: their time together.
-        max_ms: the longest.
-        failed: how many of them came to nothing.
+        count: number of durations.
+        items: total number of items, such as the writes of a batch.
+        total_ms: total time.
+        max_ms: the longest duration.
+        failed: number of failures.
     """
 
     count: int = 0
@@ -24,7 +24,7 @@ class Spans:
     failed: int = 0
 
     def add(self, took_ms: float, items: int = 1, *, failed: bool = False) -> None:
-        """One more."""
+        """Add a duration."""
         self.count += 1
         self.items += items
         self.total_ms += took_ms

@@ -1,4 +1,4 @@
-"""Work that may block, in threads of its own."""
+"""Work that may block, in dedicated threads."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ _AT_ONCE_MAX = 4
 
 
 class Blocked(Exception):
-    """The work has not ended in time, or too much of it is stuck."""
+    """The work timed out, or too many threads are stuck."""
 
 
 class BlockingWork:
-    """Runs what may block, such as reading a file of a mount that hangs, beside the event loop.
+    """Run blocking work, such as reading a file of a hanging mount, beside the event loop.
 
-    The threads are daemons: one that is stuck for good neither holds up the end of the process nor, as one
-    of a shared pool would, the work of others.
+    The threads are daemons, and not a shared pool: a thread that is stuck forever blocks neither the end of
+    the process nor other work.
 
     Args:
-        what: names the threads.
-        at_once_max: so many threads, stuck ones included.
+        what: name prefix of the threads.
+        at_once_max: maximum number of threads, including stuck ones.
 
     Attributes:
-        running: so many there are.
+        running: current number of threads.
     """
 
     def __init__(self, what: str, at_once_max: int = _AT_ONCE_MAX) -> None:
@@ -38,10 +38,10 @@ class BlockingWork:
         self.running = 0
 
     async def run(self, work: Callable[[], T], timeout_s: float) -> T:
-        """Return what `work` returns; it leaves alone what belongs to the event loop.
+        """Return the result of `work`, which must not use objects of the event loop.
 
         Raises:
-            Blocked: it has not ended after `timeout_s`, or too many are stuck.
+            Blocked: the work did not end within `timeout_s`, or too many threads are stuck.
         """
         if self.running >= self._at_once_max:
             raise Blocked(f"{self.running} reads are stuck")
@@ -52,7 +52,7 @@ class BlockingWork:
         def run() -> None:
             try:
                 value = work()
-            except BaseException as error:  # whoever waits gets it
+            except BaseException as error:  # the waiting caller receives it
                 _hand_over(loop, partial(self._fail, ended, error))
             else:
                 _hand_over(loop, partial(self._succeed, ended, value))
@@ -78,10 +78,10 @@ class BlockingWork:
 
 def _give_up(ended: asyncio.Future[T], timeout_s: float) -> None:
     if not ended.done():
-        ended.set_exception(Blocked(f"no end after {timeout_s:g} s"))
+        ended.set_exception(Blocked(f"timed out after {timeout_s:g} s"))
 
 
 def _hand_over(loop: asyncio.AbstractEventLoop, end: Callable[[], object]) -> None:
-    # the loop may have ended meanwhile
+    # the loop may have ended in the meantime
     with contextlib.suppress(RuntimeError):
         loop.call_soon_threadsafe(end)

@@ -1,4 +1,4 @@
-"""Timers: the event loop's in the broker, stepped by hand in tests."""
+"""Timers: the event loop's in the broker, stepped manually in tests."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from sharecore.clock import Clock
 
 
 class Timer(Protocol):
-    """A call that is due later."""
+    """A scheduled call."""
 
     def cancel(self) -> None:
-        """Forgets the call."""
+        """Cancel the call."""
 
 
 CallLater = Callable[[float, Callable[[], None]], Timer]
-"""Calls back after so many seconds; `asyncio.AbstractEventLoop.call_later`."""
+"""Schedules a callback after a number of seconds; `asyncio.AbstractEventLoop.call_later`."""
 
 
 class Timers(Protocol):
-    """Runs callbacks later; an asyncio event loop is one."""
+    """Scheduler of callbacks; an asyncio event loop is one."""
 
     def call_soon(self, callback: Callable[[], None], /) -> object:
-        """Run the callback once the present turn is over."""
+        """Schedule the callback after the current turn."""
 
     def call_later(self, delay: float, callback: Callable[[], None], /) -> Timer:
-        """Run the callback in `delay` seconds."""
+        """Schedule the callback in `delay` seconds."""
 
 
 class Deadline:
-    """A time-out that is mostly put off before it runs out, such as a member's session.
+    """A time-out that is usually postponed before it expires, such as a member's session.
 
-    Putting it off only moves a number; the timer, when it fires too early, is set again for what remains.
+    Postponing only changes a number; a timer that fires too early is set again for the rest.
 
     Args:
-        clock: its monotonic milliseconds count.
-        timers: where the callback waits.
+        clock: provides monotonic milliseconds.
+        timers: schedules the callback.
         expired: called once when the deadline has passed.
     """
 
@@ -51,13 +51,13 @@ class Deadline:
         self._timer_ms = 0
 
     def set(self, delay_ms: int) -> None:
-        """Expires `delay_ms` from now, whatever was set before."""
+        """Set the deadline to `delay_ms` from now, replacing any previous one."""
         self._at_ms = self._clock.monotonic_ms() + delay_ms
         if self._handle is None or self._at_ms < self._timer_ms:
             self._arm(delay_ms)
 
     def cancel(self) -> None:
-        """Do not expire."""
+        """Cancel the deadline."""
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None

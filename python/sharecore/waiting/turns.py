@@ -1,4 +1,4 @@
-"""Long work, cut into turns of the event loop."""
+"""Long work, split over turns of the event loop."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _STEPS_A_TURN = 256
 
 
 class Turns:
-    """Runs long work in slices: one slice a turn of the event loop, whoever and how many the work is for.
+    """Run long work in slices of one event-loop turn, shared by all requests.
 
-    A request may name 100,000 partitions. Between two slices everybody else is served, so that nobody waits
-    for longer than a slice takes. Slices count steps, not time: the same request always takes the same turns.
+    A request may name 100,000 partitions. Others are served between two slices, so that nobody waits longer
+    than a slice. Slices count steps, not time, so that the same request always takes the same turns.
     """
 
     def __init__(self, steps_a_turn: int = _STEPS_A_TURN) -> None:
@@ -34,9 +34,9 @@ class Turns:
     def run(
         self, steps: Steps[Any], unfinished: Callable[[Later[Any]], object] | None = None
     ) -> dict[str, Any] | Later[Any]:
-        """Begin the work for a request; return the answer, or a `Later` if one slice is not enough.
+        """Start the work of a request; return the answer, or a `Later` if one slice is not enough.
 
-        A `Later` that the work returns is waited for. If nobody wants the answer any more, the work ends.
+        A `Later` returned by the work is awaited. Cancelling the answer ends the work.
 
         Args:
             steps: the work.
@@ -57,7 +57,7 @@ class Turns:
         return later
 
     def after(self, gather: Gather[Any], steps: Callable[[], Steps[Any]]) -> dict[str, Any] | Later[Any]:
-        """Begin the work for a request once all operations have ended; return as `run` does."""
+        """Start the work of a request once all operations have ended; return as `run` does."""
         if not gather.pending:
             return self.run(steps())
         later: Later[Any] = Later()
@@ -72,17 +72,17 @@ class Turns:
     async def finish(
         self, steps: Steps[Answer], unfinished: Callable[[Later[Any]], object] | None = None
     ) -> Answer:
-        """Run work to its end, and return its result; the arguments are those of `run`."""
+        """Run work to its end and return its result; the arguments are those of `run`."""
         result = self._begin(steps, unfinished)
         answer: Answer = await outcome(result) if isinstance(result, _Later) else result
         return answer
 
     def pace(self) -> Pace:
-        """Return what a coroutine awaits after each of its steps."""
+        """Return a `Pace`, whose `step` a coroutine awaits after each of its steps."""
         return Pace(self, self._steps_a_turn)
 
     async def pause(self) -> None:
-        """Wait until it is this work's turn again."""
+        """Wait for this work's next turn."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._wait_for_turn(lambda: None if future.done() else future.set_result(None))
         await future
@@ -97,8 +97,8 @@ class Turns:
             return
         try:
             has_ended = self._run_slice(work, ended)
-        except Exception as error:  # the request fails, not the turns of the others
-            # a refusal needs no traceback, which holds `later` in a cycle and with it what the work has made
+        except Exception as error:  # fail the request, not the turns of the others
+            # a refusal needs no traceback: it would hold `later`, and thus the work's results, in a cycle
             later.set_exception(error.with_traceback(None) if isinstance(error, KafkaError) else error)
             return
         if not has_ended:
@@ -121,7 +121,7 @@ class Turns:
 
 
 class Pace:
-    """Lets others have the event loop after so many steps of a coroutine."""
+    """Yield the event loop after a number of a coroutine's steps."""
 
     __slots__ = ("_left", "_steps_a_turn", "_turns")
 
@@ -130,7 +130,7 @@ class Pace:
         self._steps_a_turn = self._left = steps_a_turn
 
     async def step(self) -> None:
-        """Wait for the next turn if this one has had its steps."""
+        """Wait for the next turn if this turn's steps are used up."""
         self._left -= 1
         if self._left <= 0:
             self._left = self._steps_a_turn
@@ -138,7 +138,7 @@ class Pace:
 
 
 def exhaust(steps: Steps[Answer]) -> Answer:
-    """Run work to its end at once, and return its result."""
+    """Run work to its end at once and return its result."""
     ended: list[Answer] = []
     deque(_collecting(steps, ended), 0)
     return ended[0]
@@ -149,7 +149,7 @@ def _collecting(steps: Steps[Any], ended: list[Any]) -> Steps[None]:
 
 
 def _follow(later: Later[Any], other: _Later) -> None:
-    """Have a result end as another one does; if nobody wants it any more, nobody wants the other."""
+    """Complete a result as another one completes; cancelling it cancels the other."""
 
     def ended(_: object) -> None:
         if other.cancelled():

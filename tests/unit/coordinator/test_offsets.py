@@ -114,7 +114,7 @@ def test_what_a_newer_broker_wrote_is_passed_over(
     assert records.load() == 3
     assert again.get("a") == {P0: CommittedOffset(3)}
     (warning,) = caplog.messages
-    assert warning == f"__consumer_offsets-0: passed over 2 records: {reason}"
+    assert warning == f"__consumer_offsets-0: skipped 2 records: {reason}"
 
 
 def test_a_damaged_record_is_no_newer_one() -> None:

@@ -51,7 +51,8 @@ def test_rejections_open_it_and_nothing_is_acquired_before_the_pause_is_over(
     assert state(bench) == CLOSED
     with caplog.at_level(logging.WARNING):
         bench.settle("m", (19, 19, REJECT))
-    assert caplog.messages == ["share group g: 20 of 20 records were given up, so it gets none for 5000 ms"]
+    expected = "share group g: breaker open: 20 of 20 records were archived; delivery is paused for 5000 ms"
+    assert caplog.messages == [expected]
     bench.fetch("n", LONG)
     bench.world.run(4999)
     assert bench.answers == {}

@@ -175,7 +175,7 @@ def test_records_of_a_batch_that_cannot_be_read_come_without_an_order(
     bench.logs[0].produce_keyed(b"a")
     assert offsets(bench.take("m")) == [0, 2, 3, 4]
     assert bench.engine().looked_at()[2] == 1
-    assert "1 record batches cannot be expanded" in caplog.text
+    assert "cannot decompress 1 record batches" in caplog.text
 
 
 def test_an_answer_leaves_out_records_that_its_member_has_not_acquired() -> None:

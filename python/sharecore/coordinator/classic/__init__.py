@@ -1,4 +1,4 @@
-"""Groups of the classic protocol, in which a member assigns."""
+"""Groups of the classic protocol, in which a member computes the assignment."""
 
 from __future__ import annotations
 

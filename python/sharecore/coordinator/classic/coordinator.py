@@ -1,6 +1,6 @@
 """The classic group protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
 
-Members agree among themselves who consumes what; the coordinator brings them together and keeps time.
+Members compute the assignment themselves; the coordinator synchronizes them and enforces time-outs.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from sharecore.waiting import Deadline, Done
 
 
 class ClassicLimits(NamedTuple):
-    """Settings of the broker for classic groups; times in milliseconds."""
+    """Broker settings of classic groups; times in milliseconds."""
 
     min_session_timeout_ms: int = 6_000
     max_session_timeout_ms: int = 1_800_000
     max_size: int = 2**31 - 1
     initial_delay_ms: int = 3_000
     group_bytes_max: int = GROUP_BYTES_MAX
-    """For the protocols of all members, which go to the leader in one answer, and for their assignments."""
+    """Limit on the size of all members' protocols, which the leader gets in one answer, and of assignments.
+    """
 
 
 class JoinRequest(NamedTuple):
-    """A member wants to be in the next generation.
+    """Request of a member to join the next generation.
 
     Args:
-        member_id: empty for a member that has none yet.
-        must_return: a member without an id gets one to come back with (JoinGroup 4, KIP-394).
-        can_skip_assignment: a leader that comes back may be told to leave the assignment as it is (JoinGroup
-            9, KIP-814).
+        member_id: empty for a new member.
+        must_return: whether a member must join again with the member id it gets (JoinGroup 4, KIP-394).
+        can_skip_assignment: whether a returning leader may skip the assignment (JoinGroup 9, KIP-814).
     """
 
     group_id: str
@@ -64,7 +64,7 @@ class JoinRequest(NamedTuple):
 
 
 class Leaving(NamedTuple):
-    """A member that leaves; without an id it is the one of the instance id."""
+    """A leaving member; without a member id, the owner of the instance id."""
 
     member_id: str
     instance_id: str | None = None
@@ -72,7 +72,7 @@ class Leaving(NamedTuple):
 
 
 class SyncRequest(NamedTuple):
-    """A member asks for its assignment; the leader brings everybody's."""
+    """Request of a member for its assignment; the leader's request contains all assignments."""
 
     group_id: str
     member_id: str
@@ -84,13 +84,13 @@ class SyncRequest(NamedTuple):
 
 
 class ClassicCoordinator:
-    """Groups of the classic protocol.
+    """Coordinator of classic groups.
 
     Args:
         registry: all groups of the broker.
         records: `__consumer_offsets`.
-        limits: what the broker allows.
-        replaced: told when an empty group of the consumer protocol has given its name to a classic one.
+        limits: the broker's settings.
+        replaced: called when a classic group replaces an empty consumer group of the same name.
     """
 
     def __init__(
@@ -110,21 +110,21 @@ class ClassicCoordinator:
         self._rebalancer = Rebalancer(self._store, records.clock, records.timers, limits.initial_delay_ms)
 
     def start(self) -> None:
-        """Make the groups that were read back; their members have a session's time to be heard again."""
+        """Create the replayed groups; their members get a new session time-out."""
         loaded, self._store.loaded = self._store.loaded, {}
         for group_id, value in loaded.items():
-            # after a failed write there are groups already, which are not ahead of the log
+            # after a failed write, existing groups are kept: they are not ahead of the log
             if self._registry.get(group_id) is None:
                 self._registry.add(self._restore(group_id, value))
 
     def create(self, group_id: str) -> ClassicGroup:
-        """Make a group without members."""
+        """Create a group without members."""
         group = ClassicGroup(group_id, self._clock.now_ms())
         self._registry.add(group)
         return group
 
     def forget_all(self) -> None:
-        """The topic is gone with all that it said: members that wait join again, as everybody will."""
+        """Remove all groups of a deleted topic: waiting members must join again."""
         for group in self._registry:
             if isinstance(group, ClassicGroup):
                 self._registry.remove(group)
@@ -137,32 +137,32 @@ class ClassicCoordinator:
             self._rebalancer.take_out(group, member)
 
     def delete(self, group: ClassicGroup) -> list[Record]:
-        """Take out a group that is empty; returns the records that make that durable."""
+        """Delete an empty group; return the records to write."""
         group.move_to(ClassicState.DEAD, self._clock.now_ms())
         group.cancel_timers(group.pending_joins.values())
         self._registry.remove(group)
         return [self._store.deleted_record(group.group_id)]
 
     def join(self, request: JoinRequest, done: JoinDone) -> None:
-        """A member joins, or joins again; `done` is called when the next generation begins."""
+        """Add or update a member; `done` is called when the next generation begins."""
         try:
             self._join(request, done)
         except KafkaError as error:
             done(JoinResult(error.code, member_id=request.member_id))
 
     def sync(self, request: SyncRequest, done: SyncDone) -> None:
-        """A member asks for its assignment; `done` is called when the leader's assignment is durable."""
+        """Request a member's assignment; `done` is called when the leader's assignment is durable."""
         try:
             self._sync(request, done)
         except KafkaError as error:
             done(SyncResult(error.code))
 
     def heartbeat(self, group_id: str, member_id: str, instance_id: str | None, generation: int) -> None:
-        """A member is alive.
+        """Renew a member's session.
 
         Raises:
-            KafkaError: REBALANCE_IN_PROGRESS when it has to join again; UNKNOWN_MEMBER_ID,
-                FENCED_INSTANCE_ID, ILLEGAL_GENERATION when it is out.
+            KafkaError: REBALANCE_IN_PROGRESS if the member must join again; UNKNOWN_MEMBER_ID,
+                FENCED_INSTANCE_ID, ILLEGAL_GENERATION if it is no longer in the group.
         """
         group, member = self._member(group_id, member_id, instance_id)
         if generation != group.generation:
@@ -172,7 +172,7 @@ class ClassicCoordinator:
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
 
     def leave(self, group_id: str, members: Sequence[Leaving]) -> list[ErrorCode]:
-        """Remove members, each named by its id or its instance id; give what became of each."""
+        """Remove members by member id or instance id; return an error code for each."""
         group = self._find(group_id)
         if group is None:
             return [ErrorCode.UNKNOWN_MEMBER_ID] * len(members)
@@ -182,7 +182,7 @@ class ClassicCoordinator:
         return codes
 
     def when_left(self, group_id: str, done: Done) -> None:
-        """Tells when it is durable that a group which its members have left is empty."""
+        """Call back once the record of an emptied group is durable."""
         self._store.when_emptied(group_id, done)
 
     def _leave(self, group: ClassicGroup, leaving: Leaving) -> ErrorCode:
@@ -212,16 +212,14 @@ class ClassicCoordinator:
         return group, member
 
     def _stranger(self, group_id: str, member_id: str, instance_id: str | None) -> ErrorCode:
-        """Return what is said to a member of a classic group where there is none: a static one may be fenced
-        by a member of the consumer group that has the name.
-        """
+        """Return the error for a member of a missing group; a consumer-group member may fence a static one."""
         found = self._registry.get(group_id)
         static = found.static if isinstance(found, ConsumerGroup) else {}
         owner = static.get(instance_id) if instance_id is not None else None
         return ErrorCode.UNKNOWN_MEMBER_ID if owner in (None, member_id) else ErrorCode.FENCED_INSTANCE_ID
 
     def _group_to_join(self, request: JoinRequest) -> ClassicGroup | None:
-        """Return the group, made where nobody has the name; None where a group of another type has it."""
+        """Return the group, created if the name is free; None if another type of group has the name."""
         found = self._registry.get(request.group_id)
         if isinstance(found, ClassicGroup):
             return found
@@ -236,9 +234,7 @@ class ClassicCoordinator:
         return group
 
     def _displaced(self, group: ClassicGroup) -> None:
-        """A new group was not written: where that has brought back the group whose name it had taken, its
-        members join again.
-        """
+        """End a new group whose write failed, if its name has reverted: its members join again."""
         if self._registry.get(group.group_id) is not group:
             self._end(group)
 
@@ -280,7 +276,7 @@ class ClassicCoordinator:
             self._add(group, request, f"{request.client_id}-{uuid4()}", done)
 
     def _expect(self, group: ClassicGroup, request: JoinRequest, done: JoinDone) -> None:
-        """Assign an id for a member to come back with: clients that never come back leave no members."""
+        """Assign a member id to join with again, so that clients that never return leave no members."""
         member_id = f"{request.client_id}-{uuid4()}"
 
         def expired() -> None:
@@ -312,7 +308,7 @@ class ClassicCoordinator:
         member = group.check_member(request.member_id, request.instance_id)
         unchanged = member.speaks_as(request.protocols)
         if group.state is ClassicState.COMPLETING and unchanged:
-            # its answer to the last join was lost
+            # the answer to its last join was lost
             done(group.join_result(member))
             return
         if group.state is ClassicState.STABLE and unchanged and member.member_id != group.leader:
@@ -335,9 +331,7 @@ class ClassicCoordinator:
     def _replace_static(
         self, group: ClassicGroup, request: JoinRequest, member_id: str, done: JoinDone
     ) -> None:
-        """A new process takes the place of a static member; where nothing changes the others need not
-        notice.
-        """
+        """Replace a static member's process; if nothing changes, no rebalance is needed."""
         assert request.instance_id is not None
         leader_before = group.leader
         old_id, member = group.replace_static(request.instance_id, member_id)
@@ -408,7 +402,7 @@ class ClassicCoordinator:
                 self._rebalancer.assign(group, assignments)
                 return
             self._rebalancer.fail_syncs(group, error.code)
-            self._rebalancer.request(group, "the assignment could not be written")
+            self._rebalancer.request(group, "the assignment could not be persisted")
 
         size = sum(map(len, assignments.values()))
         try:
@@ -416,7 +410,7 @@ class ClassicCoordinator:
                 raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
             self._registry.take_room(group.group_id, size)
         except KafkaError:
-            # the code of Apache Kafka, where the record of the group is too large for the log
+            # Apache Kafka's code for a group record that is too large for the log
             durable(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
             return
         self._store.write(group, assignments, durable)
@@ -451,6 +445,6 @@ class ClassicCoordinator:
 
 
 def _or_session(saved: Any) -> int:
-    """Rebalance time-out of a saved member; the oldest records have none."""
+    """Return the rebalance time-out of a saved member, or its session time-out in the oldest records."""
     timeout_ms: int = getattr(saved, "rebalance_timeout_ms", -1)
     return timeout_ms if timeout_ms >= 0 else saved.session_timeout_ms

@@ -1,4 +1,4 @@
-"""A group of the classic protocol: its members, its generation and the protocol they agreed on."""
+"""A group of the classic protocol: its members, generation and protocol."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from sharecore.waiting import Timer
 
 CONSUMER_PROTOCOL = "consumer"
 PENDING_BYTES = 400
-"""About what an id takes that was given to a client to come back with, besides its characters."""
+"""Approximate memory size of a member id that was assigned but not used to join yet."""
 
 
 class ClassicState(Enum):
-    """Where a group is in its rebalance; the values are Kafka's names."""
+    """State of a group's rebalance; the values are Kafka's names."""
 
     EMPTY = "Empty"
     PREPARING = "PreparingRebalance"
@@ -30,7 +30,7 @@ class ClassicState(Enum):
 
 
 class ClassicGroup:
-    """State of one group. It changes through the coordinator, which knows time and storage."""
+    """State of one group. The coordinator changes it, and provides time and storage."""
 
     type = GroupType.CLASSIC
 
@@ -73,24 +73,24 @@ class ClassicGroup:
 
     @property
     def is_simple(self) -> bool:
-        """Whether it only keeps offsets, of consumers that choose their partitions themselves."""
+        """Whether it only stores offsets of consumers with manual assignment."""
         return self.state is ClassicState.EMPTY and not self.protocol_type and not self.pending_joins
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """How long members may take to rejoin: as long as the slowest may."""
+        """Maximum time for members to rejoin: the largest of their time-outs."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def move_to(self, state: ClassicState, now_ms: int) -> None:
-        """Enters a state."""
+        """Enter a state."""
         self.state = state
         self.state_ms = now_ms
 
     def check_member(self, member_id: str, instance_id: str | None) -> ClassicMember:
-        """Return the member of that id, when it is still the one that its instance id stands for.
+        """Return the member of that id if it still owns its instance id.
 
         Raises:
-            KafkaError: UNKNOWN_MEMBER_ID; FENCED_INSTANCE_ID when another process has taken the instance id.
+            KafkaError: UNKNOWN_MEMBER_ID; FENCED_INSTANCE_ID if another process owns the instance id.
         """
         if instance_id is not None:
             owner = self.static.get(instance_id)
@@ -113,7 +113,7 @@ class ClassicGroup:
         transactional: bool,
         api_version: int,
     ) -> None:
-        """Whether an offset commit comes from a member of this generation, or from outside of an empty group.
+        """Check that a commit comes from a member of this generation, or targets an empty group.
 
         Raises:
             KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS,
@@ -133,10 +133,10 @@ class ClassicGroup:
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Anybody may read a classic group's offsets."""
+        """Allow every caller to read a classic group's offsets."""
 
     def check_offset_delete(self) -> None:
-        """Raise KafkaError (NON_EMPTY_GROUP) unless it is known which offsets of the group are in use."""
+        """Raise KafkaError (NON_EMPTY_GROUP) unless the offsets in use are known."""
         if self.members and self.protocol_type != CONSUMER_PROTOCOL:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
 
@@ -148,8 +148,9 @@ class ClassicGroup:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
 
     def has_room_for(self, member_id: str, most: int) -> bool:
-        """Whether one more may join, or one who has joined before: who waits counts in a rebalance, who is a
-        member otherwise.
+        """Return whether one more member may join, or a known one may join again.
+
+        A rebalance counts only members that have rejoined; otherwise all members count.
         """
         if self.state in (ClassicState.EMPTY, ClassicState.DEAD):
             return True
@@ -159,18 +160,18 @@ class ClassicGroup:
         return len(members) < most or any(member.member_id == member_id for member in members)
 
     def protocol_bytes_with(self, member_id: str, protocols: Protocols) -> int:
-        """Return the bytes of all members' protocols, once a member has joined with these."""
+        """Return the size of all members' protocols after a member joins with these."""
         member = self.members.get(member_id)
         before = 0 if member is None else _size(member.protocols)
         return self._protocol_bytes - before + _size(protocols)
 
     def bytes_added(self, member_id: str, client_id: str, protocols: Protocols) -> int:
-        """Return about how much more memory the group takes once a member has joined with these protocols."""
+        """Return the approximate memory growth of the group if a member joins with these protocols."""
         added = self.protocol_bytes_with(member_id, protocols) - self._protocol_bytes
         return added if member_id in self.members else added + MEMBER_BYTES + 2 * len(client_id)
 
     def speaks_any(self, protocol_type: str, protocols: Protocols) -> bool:
-        """Whether a member with these protocols could be in the group."""
+        """Return whether a member with these protocols could join the group."""
         if self.state is ClassicState.EMPTY:
             return bool(protocol_type and protocols)
         everybody = len(self.members)
@@ -179,7 +180,7 @@ class ClassicGroup:
         )
 
     def add(self, member: ClassicMember) -> None:
-        """Add a member; the first one is the leader."""
+        """Add a member; the first one becomes the leader."""
         self.members[member.member_id] = member
         self._supporters.update(member.protocol_names)
         self._protocol_bytes += _size(member.protocols)
@@ -190,21 +191,21 @@ class ClassicGroup:
         self.take_pending(member.member_id)
 
     def take_pending(self, member_id: str) -> bool:
-        """Wait no longer for who was given an id to come back with; whether it was waited for."""
+        """Cancel the wait for an assigned member id; return whether there was one."""
         timer = self.pending_joins.pop(member_id, None)
         if timer is not None:
             timer.cancel()
         return timer is not None
 
     def update(self, member: ClassicMember, protocols: Protocols) -> None:
-        """Note what protocols a member speaks now."""
+        """Replace a member's protocols."""
         self._supporters.subtract(member.protocol_names)
         self._protocol_bytes += _size(protocols) - _size(member.protocols)
         member.protocols = protocols
         self._supporters.update(member.protocol_names)
 
     def remove(self, member: ClassicMember) -> None:
-        """Remove a member; another one becomes the leader if it was."""
+        """Remove a member, and elect a new leader if needed."""
         del self.members[member.member_id]
         self._supporters.subtract(member.protocol_names)
         self._protocol_bytes -= _size(member.protocols)
@@ -216,14 +217,14 @@ class ClassicGroup:
         member.session.cancel()
 
     def turn_away(self, member_id: str) -> None:
-        """Forgets who found no room: the id it was given to come back with, or the member it was."""
+        """Remove a refused member, or the member id that was assigned to it."""
         self.take_pending(member_id)
         member = self.members.get(member_id)
         if member is not None:
             self.remove(member)
 
     def replace_static(self, instance_id: str, new_id: str) -> tuple[str, ClassicMember]:
-        """Replace the id of a static member whose process was replaced.
+        """Replace the member id of a static member after a restart; return the old id and the member.
 
         Returns the old id and the member.
         """
@@ -240,9 +241,7 @@ class ClassicGroup:
         return old_id, member
 
     def elect_leader(self) -> bool:
-        """Make sure that the leader is one of those who wait for the join to end; False when nobody
-        waits.
-        """
+        """Make a joining member the leader; return False if no member is joining."""
         leader = self.members.get(self.leader or "")
         if leader is not None and leader.join_done is not None:
             return True
@@ -254,39 +253,37 @@ class ClassicGroup:
 
     @property
     def all_joined(self) -> bool:
-        """Whether every member waits for the join to end, and nobody who was given an id is missing."""
+        """Whether every member is joining, and every assigned member id was used."""
         return not self.pending_joins and all(
             member.join_done is not None for member in self.members.values()
         )
 
     def choose_protocol(self) -> str:
-        """Return the protocol that all speak and most like best."""
+        """Return the protocol supported by all members and preferred by most."""
         everybody = len(self.members)
         candidates = {name for name, count in self._supporters.items() if count == everybody}
         votes = Counter(member.vote(candidates) for member in self.members.values())
-        # of equals the one that Apache Kafka's hash table has first, so that a group keeps its protocol there
+        # on a tie, take the first one in Apache Kafka's hash table, so that a moved group keeps its protocol
         return max(sorted(votes, key=_bucket), key=votes.__getitem__)
 
     def unused_since_ms(self) -> int | None:
-        """Since when nobody has consumed as a member; None for a group where commits alone tell."""
+        """Return when the last member left; None to expire offsets by their commit times."""
         return self.state_ms if self.state is ClassicState.EMPTY and self.protocol_type else None
 
     def subscribed_topics(self) -> set[str] | None:
-        """Topics that members consume; None when that is not known."""
+        """Return the topics that members consume; None if unknown."""
         if not self.members:
             return set()
         return self._subscribed if self.state is ClassicState.STABLE else None
 
     def is_subscribed(self, topic: str) -> bool:
-        """Whether members consume a topic, by what they said when the last generation began; yes where they
-        are consumers and it is not known.
-        """
+        """Return whether members consume a topic, as of the last generation; True for unknown consumers."""
         if self._subscribed is not None:
             return topic in self._subscribed
         return self.protocol_type == CONSUMER_PROTOCOL
 
     def note_subscriptions(self) -> None:
-        """Note what topics the members of a generation consume."""
+        """Store the topics that the members of a generation consume."""
         self._subscribed = None
         if self.protocol_type == CONSUMER_PROTOCOL:
             subscriptions = (member.metadata(self.protocol) for member in self.members.values())
@@ -294,7 +291,7 @@ class ClassicGroup:
                 self._subscribed = set().union(*map(_topics, subscriptions))
 
     def next_generation(self, now_ms: int) -> None:
-        """Start a generation with those who are members now."""
+        """Start a generation with the current members."""
         self.generation += 1
         self.pending_syncs.clear()
         if self.members:
@@ -307,7 +304,7 @@ class ClassicGroup:
         self.note_subscriptions()
 
     def join_result(self, member: ClassicMember, *, skip_assignment: bool = False) -> JoinResult:
-        """Return what a member is told about the generation."""
+        """Return the answer to a member's join."""
         is_leader = self.leader == member.member_id
         return JoinResult(
             member_id=member.member_id,
@@ -320,7 +317,7 @@ class ClassicGroup:
         )
 
     def leaders_view(self) -> list[tuple[str, str | None, bytes]]:
-        """Id, instance id and metadata of all members, for the one that assigns."""
+        """Return id, instance id and metadata of all members, for the leader."""
         return [
             (member.member_id, member.instance_id, member.metadata(self.protocol))
             for member in self.members.values()
@@ -331,7 +328,7 @@ class ClassicGroup:
         return SyncResult(ErrorCode.NONE, self.protocol_type, self.protocol, member.assignment)
 
     def cancel_timers(self, timers: Iterable[Timer | None] = ()) -> None:
-        """Stop the timers of the rebalance."""
+        """Cancel the timers of the rebalance."""
         for timer in (self.rebalance_timer, self.sync_timer, *timers):
             if timer is not None:
                 timer.cancel()
@@ -342,7 +339,7 @@ _BUCKETS = 16
 
 
 def _bucket(name: str) -> int:
-    """Where a small hash table of Java's has a string."""
+    """Return a string's bucket in a small Java hash table."""
     code = 0
     encoded = name.encode("utf-16-be")
     for at in range(0, len(encoded), 2):
@@ -352,10 +349,10 @@ def _bucket(name: str) -> int:
 
 
 def _topics(metadata: bytes) -> set[str]:
-    """Topics in a consumer's subscription: version (2 bytes), an array of strings, the consumer's own bytes.
+    """Return the topics of a consumer's subscription: version (2 bytes), array of strings, user data.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the subscription is invalid.
     """
     count = int.from_bytes(metadata[2:6], "big", signed=True)
     topics, offset = set(), 6
@@ -363,12 +360,12 @@ def _topics(metadata: bytes) -> set[str]:
         size = int.from_bytes(metadata[offset : offset + 2], "big")
         offset += 2
         if offset + size > len(metadata):
-            raise ValueError("the subscription ends too early")
+            raise ValueError("the subscription is truncated")
         topics.add(metadata[offset : offset + size].decode(errors="replace"))
         offset += size
     own = max(0, int.from_bytes(metadata[offset : offset + 4], "big", signed=True))
     if offset + 4 + own > len(metadata):
-        raise ValueError("the subscription ends too early")
+        raise ValueError("the subscription is truncated")
     return topics
 
 

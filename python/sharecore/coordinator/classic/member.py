@@ -11,7 +11,7 @@ from sharecore.waiting import Deadline
 
 
 class JoinResult(NamedTuple):
-    """Answer to JoinGroup; `members` (id, instance id, metadata) goes to the leader alone."""
+    """Answer to JoinGroup; only the leader gets `members` (id, instance id, metadata)."""
 
     error: ErrorCode = ErrorCode.NONE
     member_id: str = ""
@@ -35,16 +35,16 @@ class SyncResult(NamedTuple):
 JoinDone = Callable[[JoinResult], None]
 SyncDone = Callable[[SyncResult], None]
 Protocols = Sequence[tuple[str, bytes]]
-"""Names of assignment protocols in the order of preference, each with the member's metadata for it."""
+"""Assignment protocols in order of preference, each with the member's metadata."""
 
 
 @dataclass(slots=True, eq=False)
 class ClassicMember:
-    """A member and what it waits for.
+    """A member and its pending requests.
 
     Args:
-        is_new: it has joined and no rebalance has ended since.
-        assignment: what the leader gave it.
+        is_new: whether no rebalance has ended since the member joined.
+        assignment: the assignment from the leader.
     """
 
     member_id: str
@@ -62,7 +62,7 @@ class ClassicMember:
 
     @property
     def protocol_names(self) -> list[str]:
-        """The protocols that the member speaks, best first."""
+        """The member's protocols, best first."""
         return [name for name, _ in self.protocols]
 
     def metadata(self, protocol: str | None) -> bytes:
@@ -70,21 +70,21 @@ class ClassicMember:
         return next((data for name, data in self.protocols if name == protocol), b"")
 
     def vote(self, candidates: Collection[str]) -> str:
-        """Return the candidate that the member prefers."""
+        """Return the candidate preferred by the member."""
         return next(name for name in self.protocol_names if name in candidates)
 
     def speaks_as(self, protocols: Protocols) -> bool:
-        """Whether it has said the same about its protocols before."""
+        """Return whether the protocols are unchanged."""
         return [*self.protocols] == [*protocols]
 
     def finish_join(self, result: JoinResult) -> None:
-        """Answers the join that waits, if there is one."""
+        """Answer the pending join, if any."""
         done, self.join_done = self.join_done, None
         if done is not None:
             done(result)
 
     def finish_sync(self, result: SyncResult) -> None:
-        """Answers the sync that waits, if there is one."""
+        """Answer the pending sync, if any."""
         done, self.sync_done = self.sync_done, None
         if done is not None:
             done(result)

@@ -1,7 +1,7 @@
-"""How a classic group gets from one generation to the next.
+"""Rebalances of a classic group, from one generation to the next.
 
-Everybody joins again, the one who leads assigns, everybody syncs. Who does not come within the rebalance
-time-out is left behind; a group that is only just being made waits a little for others
+All members join again, the leader assigns, and all members sync. A member that does not join within the
+rebalance time-out is removed. A new group waits a little for more members
 (`group.initial.rebalance.delay.ms`).
 """
 
@@ -19,16 +19,16 @@ from sharecore.waiting import Timers
 logger = logging.getLogger(__name__)
 
 NEW_MEMBER_JOIN_MS = 300_000
-"""A member that has never been in a generation may wait for one so long."""
+"""Time-out for a new member's first generation."""
 
 _CAN_REBALANCE = (ClassicState.STABLE, ClassicState.COMPLETING, ClassicState.EMPTY)
 
 
 class Rebalancer:
-    """Moves groups through their states.
+    """Move groups through their rebalance states.
 
     Args:
-        store: where generations without members are written.
+        store: persists generations without members.
         initial_delay_ms: `group.initial.rebalance.delay.ms`.
     """
 
@@ -39,17 +39,17 @@ class Rebalancer:
         self._initial_delay_ms = initial_delay_ms
 
     def request(self, group: ClassicGroup, reason: str) -> None:
-        """Start a rebalance unless one is being prepared; end the one being prepared when nobody is
-        missing.
-        """
+        """Start a rebalance; if one is being prepared, complete it once all members have joined."""
         if group.state in _CAN_REBALANCE:
             self._prepare(group, reason)
         elif group.state is ClassicState.PREPARING:
             self.complete_if_all_joined(group)
 
     def complete_if_all_joined(self, group: ClassicGroup, *, at_once: bool = False) -> None:
-        """End the joining phase when everybody has come; a new group's waits for its delay all the same, but
-        `at_once`.
+        """Complete the join phase once all members have joined; a new group waits for its delay first.
+
+        Args:
+            at_once: do not wait for the delay.
         """
         waits = group.newcomers_wait and not at_once
         if group.state is ClassicState.PREPARING and group.all_joined and not waits:
@@ -70,7 +70,7 @@ class Rebalancer:
             extra=about,
         )
         if initial:
-            # who was given an id and has not come back holds up nobody here
+            # an assigned member id that was never used delays nobody
             group.newcomers_wait = True
             group.newcomers = False
             delay_ms = self._initial_delay_ms
@@ -104,7 +104,7 @@ class Rebalancer:
         for member in [m for m in group.members.values() if m.join_done is None and m.instance_id is None]:
             group.remove(member)
         if group.members and not group.elect_leader():
-            # only static members, and none has come back yet: they have until their sessions end
+            # only static members, none of which has returned yet: wait until their sessions expire
             self._wait_for_members(group)
             return
         now_ms = self._clock.now_ms()
@@ -137,11 +137,11 @@ class Rebalancer:
         group.sync_timer = self._timers.call_later(group.rebalance_timeout_ms / 1000, fired)
 
     def keep_alive(self, member: ClassicMember) -> None:
-        """Restarts the member's session."""
+        """Renew the member's session."""
         member.session.set(NEW_MEMBER_JOIN_MS if member.is_new else member.session_timeout_ms)
 
     def assign(self, group: ClassicGroup, assignments: dict[str, bytes]) -> None:
-        """The leader's assignment is durable: everybody who waits gets theirs."""
+        """Apply the leader's durable assignment, and answer the waiting members."""
         for member in group.members.values():
             member.assignment = assignments.get(member.member_id, b"")
         group.move_to(ClassicState.STABLE, self._clock.now_ms())
@@ -150,7 +150,7 @@ class Rebalancer:
                 self.synced(group, member)
 
     def synced(self, group: ClassicGroup, member: ClassicMember) -> None:
-        """Answers a member that waits for its assignment."""
+        """Answer a member that waits for its assignment."""
         self.keep_alive(member)
         group.pending_syncs.discard(member.member_id)
         if not group.pending_syncs and group.sync_timer is not None:
@@ -159,7 +159,7 @@ class Rebalancer:
         member.finish_sync(group.sync_result(member))
 
     def fail_syncs(self, group: ClassicGroup, error: ErrorCode) -> None:
-        """Take the assignment back; who waits for theirs gets the error."""
+        """Discard the assignment, and fail the waiting members."""
         for member in list(group.members.values()):
             member.assignment = b""
             if member.sync_done is not None:
@@ -167,18 +167,18 @@ class Rebalancer:
                 member.finish_sync(SyncResult(error))
 
     def remove(self, group: ClassicGroup, member: ClassicMember, reason: str) -> None:
-        """Remove a member, and move the group on if it waited for that one."""
+        """Remove a member, and continue a rebalance that waited for it."""
         self.take_out(group, member)
         self.lost(group, reason, at_once=True)
 
     def take_out(self, group: ClassicGroup, member: ClassicMember) -> None:
-        """Remove a member, and tell it where it waits; `lost` is to follow."""
+        """Remove a member, and fail its pending requests; call `lost` afterwards."""
         member.finish_join(JoinResult(ErrorCode.UNKNOWN_MEMBER_ID))
         member.finish_sync(SyncResult(ErrorCode.UNKNOWN_MEMBER_ID))
         group.remove(member)
 
     def lost(self, group: ClassicGroup, reason: str, *, at_once: bool = False) -> None:
-        """Move a group on that has lost members; see `complete_if_all_joined`."""
+        """Continue a group's rebalance after the loss of members; see `complete_if_all_joined`."""
         if group.state in (ClassicState.STABLE, ClassicState.COMPLETING):
             self._prepare(group, reason)
         else:

@@ -1,4 +1,4 @@
-"""Records of classic groups in `__consumer_offsets`: GroupMetadata, key and value."""
+"""Records of classic groups in `__consumer_offsets` (GroupMetadata): key and value."""
 
 from __future__ import annotations
 
@@ -42,21 +42,21 @@ _VALUES = VersionedSchema(_value(0), _value(1), _value(2), _WRITTEN, _value(4, f
 
 
 def encode_group_key(group_id: str) -> bytes:
-    """Key of a classic group."""
+    """Return the key of a classic group."""
     return _KEY.write(group=group_id)
 
 
 def decode_group_key(data: bytes) -> str:
-    """Name of the group; raises ValueError."""
+    """Return the group's name; raise ValueError if the key is invalid."""
     name: str = _KEY.read(data).group
     return name
 
 
 def encode_group(**values: Any) -> bytes:
-    """Value of a classic group, in the version that Kafka writes."""
+    """Return the value of a classic group, in Kafka's current version."""
     return _WRITTEN.pack(values)
 
 
 def decode_group(data: bytes) -> Any:
-    """Read a value of any version; fields that it does not have are left out. Raises ValueError."""
+    """Read a value of any version, without fields that it lacks; raise ValueError if it is invalid."""
     return _VALUES.read(data)

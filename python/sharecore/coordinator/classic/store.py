@@ -1,6 +1,4 @@
-"""Classic groups in `__consumer_offsets`: written at the end of each rebalance, read back when the broker
-starts.
-"""
+"""Classic groups in `__consumer_offsets`, written after each rebalance and replayed at startup."""
 
 from __future__ import annotations
 
@@ -25,11 +23,11 @@ logger = logging.getLogger(__name__)
 
 
 class ClassicStore:
-    """Writes groups, and keeps what was read of them until they are made.
+    """Persist groups, and hold replayed ones until they are created.
 
     Args:
         records: `__consumer_offsets`.
-        made: makes the groups out of `loaded`.
+        made: creates the groups from `loaded`.
     """
 
     kinds: Collection[int] = (GROUP_METADATA,)
@@ -39,11 +37,11 @@ class ClassicStore:
         self._made = made
         self.loaded: dict[str, Any] = {}
         self._emptied: dict[str, list[Done]] = {}
-        """Who waits for the last write of a group without members, while it is under way."""
+        """Callers waiting for the pending write of an empty group."""
         records.register(self)
 
     def write(self, group: ClassicGroup, assignments: Mapping[str, bytes], done: Done) -> None:
-        """Write a group with these assignments of its members."""
+        """Persist a group with its members' assignments."""
         members = [
             {
                 "member_id": member.member_id,
@@ -68,10 +66,10 @@ class ClassicStore:
         self._records.append(group.group_id, [(encode_group_key(group.group_id), value)], done)
 
     def write_empty(self, group: ClassicGroup, failed: Callable[[], None] = lambda: None) -> None:
-        """Write a group without members; see `when_emptied`.
+        """Persist a group without members; see `when_emptied`.
 
         Args:
-            failed: called when it was not written.
+            failed: called if the write failed.
         """
         waiting = self._emptied[group.group_id] = []
 
@@ -81,13 +79,13 @@ class ClassicStore:
             settle(waiting, error)
             if error is not None:
                 about = {"group": group.group_id}
-                logger.error("that group %s is empty was not written: %s", group.group_id, error, extra=about)
+                logger.error("cannot persist that group %s is empty: %s", group.group_id, error, extra=about)
                 failed()
 
         self.write(group, {}, written)
 
     def when_emptied(self, group_id: str, done: Done) -> None:
-        """Tells when what `write_empty` writes of a group is durable: at once where nothing is under way."""
+        """Call back once the pending write of `write_empty` is durable; immediately without one."""
         waiting = self._emptied.get(group_id)
         if waiting is None:
             done(None)
@@ -95,7 +93,7 @@ class ClassicStore:
             waiting.append(done)
 
     def deleted_record(self, group_id: str) -> Record:
-        """Says that there is no such group any more."""
+        """Return the tombstone of a group."""
         return encode_group_key(group_id), None
 
     def check(self, group_id: str) -> None:
@@ -103,10 +101,10 @@ class ClassicStore:
         self._records.check(group_id)
 
     def resign(self, partition: int) -> None:
-        """What the log says of groups is not kept beside them."""
+        """Do nothing: no replayed group is kept here."""
 
     def start(self) -> None:
-        """The coordinator makes the groups."""
+        """Create the replayed groups."""
         self._made()
 
     def replay(self, partition: int, kind: int, key: bytes, value: bytes | None) -> None:

@@ -1,4 +1,4 @@
-"""Groups of the consumer protocol, in which the broker assigns (KIP-848)."""
+"""Groups of the consumer protocol, with assignment by the broker (KIP-848)."""
 
 from __future__ import annotations
 

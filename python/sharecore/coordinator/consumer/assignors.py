@@ -1,7 +1,7 @@
-"""Who gets which partitions: Kafka's server-side assignors.
+"""Kafka's server-side assignors.
 
-`uniform` evens out the number of partitions and moves as few as it can; `range` gives neighbouring
-partitions of each topic, the same ones of topics with the same number of partitions.
+`uniform` balances partition counts with few moves. `range` assigns adjacent partitions of each topic, and the
+same ones of topics with equal partition counts.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from sharecore.coordinator.consumer.member import Assignment, Partition
 
 
 class AssignorMember(NamedTuple):
-    """A member as assignors see it.
+    """A member as seen by assignors.
 
     Args:
-        topics: what it subscribes to, as far as it exists.
-        assigned: what it had in the last assignment.
+        topics: the existing topics of its subscription.
+        assigned: its partitions in the last assignment.
     """
 
     member_id: str
@@ -28,17 +28,15 @@ class AssignorMember(NamedTuple):
 
 
 Assignor = Callable[[Collection[AssignorMember], Mapping[UUID, int]], dict[str, Assignment]]
-"""From members and numbers of partitions to partitions by member id."""
+"""From members and partition counts to partitions by member id."""
 
 
 def assign_range(
     members: Collection[AssignorMember], partitions: Mapping[UUID, int]
 ) -> dict[str, Assignment]:
-    """Each topic's partitions in one row, cut in as many pieces as there are subscribers; the first ones are
-    longer.
-    """
+    """Split each topic's partitions into consecutive ranges, one per subscriber, longer ones first."""
     target: dict[str, dict[UUID, frozenset[int]]] = {member.member_id: {} for member in members}
-    # static members keep their places whatever ids they come back with
+    # static members keep their positions, whatever their member ids
     ordered = sorted(
         members, key=lambda each: (each.instance_id is None, each.instance_id or "", each.member_id)
     )
@@ -59,9 +57,7 @@ def assign_range(
 def assign_uniform(
     members: Collection[AssignorMember], partitions: Mapping[UUID, int]
 ) -> dict[str, Assignment]:
-    """Return the same number of partitions for each, as far as subscriptions allow; who had one keeps
-    it.
-    """
+    """Balance partition counts as far as subscriptions allow; current owners keep partitions."""
     owned = _kept(members, partitions)
     taken = set().union(*owned.values()) if owned else set()
     wanted = {topic for member in members for topic in member.topics}
@@ -83,7 +79,7 @@ ASSIGNORS: Mapping[str, Assignor] = {"uniform": assign_uniform, "range": assign_
 
 
 def _kept(members: Collection[AssignorMember], partitions: Mapping[UUID, int]) -> dict[str, list[Partition]]:
-    """Return what each member had and may keep; of two that had the same partition the first keeps it."""
+    """Return the partitions that members keep; of two owners, the first one keeps a partition."""
     taken: set[Partition] = set()
     kept: dict[str, list[Partition]] = {}
     for member in members:
@@ -97,7 +93,7 @@ def _kept(members: Collection[AssignorMember], partitions: Mapping[UUID, int]) -
 
 
 def _even_out_alike(owned: dict[str, list[Partition]], free: list[Partition]) -> None:
-    """All subscribe to the same topics: each gets the same number, some get one more."""
+    """Balance members with equal subscriptions: equal counts, with one more for some."""
     total = sum(map(len, owned.values())) + len(free)
     quota, longer = divmod(total, len(owned))
     for some in owned.values():
@@ -118,7 +114,7 @@ def _even_out_alike(owned: dict[str, list[Partition]], free: list[Partition]) ->
 def _even_out_unlike(
     members: Collection[AssignorMember], owned: dict[str, list[Partition]], free: list[Partition]
 ) -> None:
-    """Subscriptions differ: free partitions go to the member with the fewest, then loads are evened out."""
+    """Balance members with different subscriptions: give free partitions to the least loaded, then move some."""
     subscribers: dict[UUID, list[str]] = {}
     for member in members:
         for topic in member.topics:
@@ -127,7 +123,7 @@ def _even_out_unlike(
     for each in free:
         lightest = min(subscribers[each[0]], key=lambda member_id: (len(owned[member_id]), member_id))
         owned[lightest].append(each)
-    # each move evens the loads out, so that there is an end to them
+    # terminates, as each move reduces the imbalance
     moved = True
     while moved:
         moved = False
@@ -142,7 +138,7 @@ def _even_out_unlike(
 def _best_move(
     member_id: str, owned: dict[str, list[Partition]], subscribers: dict[UUID, list[str]]
 ) -> tuple[Partition, str] | None:
-    """Return a partition that a member should hand to one with at least two fewer."""
+    """Return a partition to move to a member with at least two fewer."""
     best: tuple[int, Partition, str] | None = None
     for topic in {each[0] for each in owned[member_id]}:
         lighter = min(subscribers[topic], key=lambda each: (len(owned[each]), each))

@@ -1,6 +1,6 @@
 """Consumer groups whose members are assigned by the broker (KIP-848).
 
-One request does it all: with a heartbeat a member joins, says what it has and wants, is assigned, and leaves.
+The heartbeat is the only request: with it a member joins, reports its state, is assigned, and leaves.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ from sharecore.waiting import Deadline, Done
 logger = logging.getLogger(__name__)
 
 _LOOKED_UP_MS = 10
-"""How soon a member comes back after its expression was looked up, or another one's."""
+"""Heartbeat interval while an expression is being matched."""
 
 
 class ConsumerCoordinator:
-    """All consumer groups of the broker.
+    """Coordinator of consumer groups.
 
     Args:
-        limits: of a group, by its name.
-        assignors: names of those offered; the first is the default.
-        rack: of this broker.
-        replaced: told when an empty classic group has given its name to a consumer group.
-        apart: runs what takes long beside the event loop.
+        limits: returns the settings of a group.
+        assignors: names of the available assignors; the first is the default.
+        rack: the rack of this broker.
+        replaced: called when a consumer group replaces an empty classic group of the same name.
+        apart: runs long work beside the event loop.
     """
 
     kinds: Collection[int] = tuple(ConsumerRecord)
@@ -79,7 +79,7 @@ class ConsumerCoordinator:
         self._replaced = replaced
         self._loaded: dict[str, ConsumerGroup] = {}
         self.rebalances = 0
-        """How often the epoch of a group went up."""
+        """Number of group-epoch increments."""
         records.register(self)
 
     def replay(self, partition: int, kind: int, key: bytes, value: bytes | None) -> None:
@@ -88,7 +88,7 @@ class ConsumerCoordinator:
         RECORDS.replay(self._loaded, ConsumerGroup, kind, key, value)
 
     def resign(self, partition: int) -> None:
-        """Forget the groups whose records a partition of the topic holds."""
+        """Discard the groups whose records are in a partition of the topic."""
         for group in self._registry:
             if isinstance(group, ConsumerGroup) and self._records.partition_of(group.group_id) == partition:
                 self._registry.remove(group)
@@ -96,11 +96,11 @@ class ConsumerCoordinator:
                     member.cancel_timers()
 
     def start(self) -> None:
-        """Goes on with the groups that were read; their members have a session's time to be heard again."""
+        """Resume the replayed groups; their members get a new session time-out."""
         loaded, self._loaded = self._loaded, {}
         for group in loaded.values():
             self._registry.add(group)
-            # an earlier version did not write down what they match; the next heartbeat looks them up again
+            # an earlier version did not persist the matches; the next heartbeat recomputes them
             for each in group.subscribed_expressions() - group.expressions.keys():
                 group.expressions |= matches_of_each([each], self._topics.names())
             self._find_topics(group)
@@ -109,7 +109,7 @@ class ConsumerCoordinator:
                 self._count_revocation(group, member)
 
     def heartbeat(self, request: Heartbeat, answered: Answered) -> None:
-        """A member joins, says what it has, or leaves.
+        """Process a member's join, state report or leave.
 
         Raises:
             KafkaError: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR, GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID,
@@ -134,7 +134,7 @@ class ConsumerCoordinator:
         now_wanted = member.subscribed_regex or ""
         resubscribed = member.subscribed_names != names or now_wanted != expression
         records += group.forget_expressions()
-        # which topics a new expression adds is looked up behind this heartbeat
+        # matches of a new expression are computed after this heartbeat
         is_known = member.subscribed_names != names or not now_wanted or now_wanted in group.expressions
         if resubscribed and is_known:
             group.topics_version = -1
@@ -160,7 +160,8 @@ class ConsumerCoordinator:
         self._count_revocation(group, member)
         tell = request.epoch == JOIN_EPOCH or request.is_full or told != member.assigned.keys()
         heartbeat_ms = self._limits(group.group_id).heartbeat_ms
-        # whoever has an expression has it looked up with its own heartbeat, so nobody else needs to be asked
+        # a member's own heartbeat triggers the matching of its expression, so no other member needs a
+        # notification
         found = (group.expressions or now_wanted) and self._look_up(group, request.may_describe, records)
         if found or group.is_looking:
             heartbeat_ms = min(_LOOKED_UP_MS, heartbeat_ms)
@@ -172,10 +173,10 @@ class ConsumerCoordinator:
     def leave(
         self, group: ConsumerGroup, members: Sequence[tuple[str, str | None]], done: Done
     ) -> list[ErrorCode]:
-        """An operator removes members (LeaveGroup); give what became of each.
+        """Remove members for an operator (LeaveGroup); return an error code for each.
 
         Args:
-            members: ids and instances; the instance of a static member is enough.
+            members: member ids and instance ids; a static member needs only the latter.
         """
         codes, gone = [], {}
         for member_id, instance_id in members:
@@ -191,7 +192,7 @@ class ConsumerCoordinator:
         return codes
 
     def delete(self, group: ConsumerGroup) -> list[Record]:
-        """Take out a group that is empty; returns the records that make that durable."""
+        """Delete an empty group; return the records to write."""
         self._registry.remove(group)
         return group.deleted_records()
 
@@ -218,7 +219,7 @@ class ConsumerCoordinator:
         return group
 
     def _admit(self, group: ConsumerGroup, request: Heartbeat) -> tuple[ConsumerMember, list[Record]]:
-        """Return the member of a request, and the records to write if it is new."""
+        """Return the requesting member, and the records to write if it is new."""
         max_size = self._limits(group.group_id).max_size
         is_known = request.member_id in group.members or request.instance_id in group.static
         if not is_known and len(group.members) >= max_size:
@@ -281,7 +282,7 @@ class ConsumerCoordinator:
         return successor, [*records, *group.target_records([successor.member_id])]
 
     def _update(self, member: ConsumerMember, request: Heartbeat) -> bool:
-        """Note what the member says about itself; return whether anything is new."""
+        """Store the member's reported fields; return whether any has changed."""
         before = member.said
         if request.subscribed_names is not None:
             member.subscribe(request.subscribed_names)
@@ -305,10 +306,10 @@ class ConsumerCoordinator:
     def _look_up(
         self, group: ConsumerGroup, may_describe: Callable[[str], bool], records: list[Record]
     ) -> bool:
-        """Look up what the expressions of a group match, where that may have changed; whether it has.
+        """Match the expressions of a group if their result may have changed; return whether it has.
 
         Args:
-            may_describe: whether the member that has caused this may know of a topic.
+            may_describe: returns whether the requesting member may describe a topic.
         """
         expressions = group.subscribed_expressions()
         if not expressions or group.is_looking or self._is_recent(group, expressions):
@@ -341,7 +342,7 @@ class ConsumerCoordinator:
         may_describe: Callable[[str], bool],
         records: list[Record],
     ) -> bool:
-        """Note what the expressions of a group match; return whether the group has changed."""
+        """Store the matches of a group's expressions; return whether the group has changed."""
         wanted = group.subscribed_expressions()
         seen = frozenset(filter(may_describe, frozenset[str]().union(*found.values())))
         found = {each: topics & seen for each, topics in found.items() if each in wanted}
@@ -356,7 +357,7 @@ class ConsumerCoordinator:
         return True
 
     def _is_recent(self, group: ConsumerGroup, expressions: set[str]) -> bool:
-        """Whether it is known what all of the expressions match."""
+        """Return whether the matches of all expressions are known and recent."""
         last = group.looked_up
         if last is None or not expressions <= group.expressions.keys():
             return False
@@ -365,11 +366,11 @@ class ConsumerCoordinator:
         return last.created == self._topics.created and not is_old
 
     def _topics_of(self, group: ConsumerGroup, member: ConsumerMember) -> set[UUID]:
-        """Return the topics that a member subscribes to, as far as they exist."""
+        """Return the existing topics of a member's subscription."""
         return {group.topics[name][0] for name in group.subscribed(member) if name in group.topics}
 
     def _observe_topics(self, group: ConsumerGroup) -> bool:
-        """Look at the topics that the group subscribes to; return whether they have changed."""
+        """Check a group's subscribed topics; return whether they have changed."""
         if group.topics_version == self._topics.version:
             return False
         group.topics_version = self._topics.version
@@ -380,14 +381,14 @@ class ConsumerCoordinator:
         return True
 
     def _find_topics(self, group: ConsumerGroup) -> list[TopicInfo]:
-        """Return the topics that a group subscribes to, as far as they exist; the group knows them then."""
+        """Return the existing topics of a group's subscriptions, and cache their ids."""
         names = frozenset().union(*map(group.subscribed, group.members.values()))
         found = [topic for name in sorted(names) if (topic := self._topics.find(name)) is not None]
         group.topics = {topic.name: (topic.topic_id, topic.partitions) for topic in found}
         return found
 
     def _assign(self, group: ConsumerGroup, records: list[Record]) -> None:
-        """Make a new target assignment when one is due and the last is old enough."""
+        """Compute a new target assignment if one is due and the last is old enough."""
         now_ms = self._clock.monotonic_ms()
         interval_ms = self._limits(group.group_id).assignment_interval_ms
         recent = group.assigned_at_ms is not None and now_ms - group.assigned_at_ms < interval_ms
@@ -434,7 +435,7 @@ class ConsumerCoordinator:
                 f"Member {request.member_id} is not a member of group {request.group_id}.",
             )
         if request.epoch == LEAVE_STATIC_EPOCH:
-            # it keeps its place until its session ends
+            # it keeps its assignment until its session expires
             member.epoch, member.state, member.revoking = LEFT_STATIC_EPOCH, MemberState.STABLE, {}
             group.hold(member)
             self._count_revocation(group, member)
@@ -454,7 +455,7 @@ class ConsumerCoordinator:
         if group.is_empty:
             group.topics, group.metadata_hash = {}, 0
         else:
-            # one new epoch is for what has changed about its topics, too
+            # one epoch increment covers topic changes too
             self._observe_topics(group)
         self._raise_epoch(group, records)
         return records
@@ -463,14 +464,12 @@ class ConsumerCoordinator:
         if group.members.get(member.member_id) is not member:
             return
         about = {"group": group.group_id, "member": member.member_id}
-        logger.info(
-            "member %s of group %s is removed: %s", member.member_id, group.group_id, why, extra=about
-        )
+        logger.info("removed member %s of group %s: %s", member.member_id, group.group_id, why, extra=about)
         self._write(group, self._remove(group, member), lambda error: None)
 
     def _count_session(self, group: ConsumerGroup, member: ConsumerMember) -> None:
         if member.session is None:
-            why = "it was silent for too long"
+            why = "its session expired"
             member.session = Deadline(self._clock, self._timers, lambda: self._fence(group, member, why))
         member.session.set(self._limits(group.group_id).session_timeout_ms)
 
@@ -480,7 +479,7 @@ class ConsumerCoordinator:
                 member.revocation.cancel()
                 member.revocation = None
         elif member.revocation is None:
-            why = "it did not let its partitions go in time"
+            why = "it did not revoke its partitions in time"
             member.revocation = Deadline(self._clock, self._timers, lambda: self._fence(group, member, why))
             member.revocation.set(member.rebalance_timeout_ms)
 

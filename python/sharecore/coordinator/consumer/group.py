@@ -1,4 +1,4 @@
-"""One consumer group: its members, its epochs and the assignment that it is on the way to (KIP-848)."""
+"""One consumer group: its members, epochs and target assignment (KIP-848)."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from sharecore.coordinator_log.topic_log import Record
 from sharecore.errors import ErrorCode, KafkaError
 
 _EXPRESSION_BYTES = 1 << 16
-"""What counts for an expression: it may match thousands of topics, and each costs time to look up."""
+"""Size charged for an expression: it may match thousands of topics, and matching costs time."""
 LEFT_STATIC_EPOCH = -2
-"""Epoch of a static member that has left and is expected back."""
+"""Epoch of a static member that left temporarily."""
 
 
 class LookUp(NamedTuple):
-    """When it was looked up which topics expressions match.
+    """Time at which expressions were matched.
 
     Args:
-        created: how many topics had appeared by then.
-        at_ms: on the monotonic clock.
-        time_ms: on the clock of the records.
+        created: number of topics created by then.
+        at_ms: monotonic time.
+        time_ms: wall-clock time, as in records.
     """
 
     created: int = 0
@@ -39,14 +39,14 @@ class LookUp(NamedTuple):
 
 
 class ConsumerGroup:
-    """A consumer group, as its records describe it.
+    """State of a consumer group, as in its records.
 
     Attributes:
-        epoch: grows with each change that asks for a new assignment.
-        target: partitions by member id, made for `target_epoch`.
-        holders: who has a partition, or has yet to let it go.
-        expressions: names of the topics that the expressions of members match, as they were last looked up.
-        looked_up: when that was; None where it was before the broker started.
+        epoch: increases with each change that requires a new assignment.
+        target: partitions by member id, computed for `target_epoch`.
+        holders: the owner of each partition that is assigned or being revoked.
+        expressions: the last matches of the members' expressions.
+        looked_up: the time of that match; None if before the broker started.
     """
 
     type = GroupType.CONSUMER
@@ -104,12 +104,13 @@ class ConsumerGroup:
         transactional: bool,
         api_version: int,
     ) -> None:
-        """Whether an offset commit comes from a member as it is now, or as it was since it has all of these
-        partitions (KIP-1251), or from outside of an empty group.
+        """Check that a commit comes from a current member, or targets an empty group.
+
+        A member with an older epoch passes if it has owned all of the partitions since then (KIP-1251).
 
         Raises:
-            KafkaError: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH; UNSUPPORTED_VERSION for a client that knows no
-                epochs.
+            KafkaError: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH; UNSUPPORTED_VERSION for a client without
+                member epochs.
         """
         is_producers_alone = transactional and not member_id and instance_id is None
         if generation < 0 and (not self.members or is_producers_alone):
@@ -128,7 +129,7 @@ class ConsumerGroup:
     def _given(
         self, member: ConsumerMember, partition: TopicPartition, commit: CommittedOffset
     ) -> int | None:
-        """Return the epoch in which a member was given a partition that it has, or has yet to let go."""
+        """Return the epoch in which a member was assigned a partition that it owns or must revoke."""
         topic_id = commit.topic_id
         if topic_id is None and partition.topic in self.topics:
             topic_id, _ = self.topics[partition.topic]
@@ -138,8 +139,8 @@ class ConsumerGroup:
         return member.assigned.get(each, member.revoking.get(each))
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Raise KafkaError (UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH) for a caller that claims membership and
-        is not.
+        """Raise KafkaError (UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH) for a caller that falsely claims
+        membership.
         """
         if member_id is None and member_epoch < 0:
             return
@@ -150,7 +151,7 @@ class ConsumerGroup:
             raise KafkaError(ErrorCode.STALE_MEMBER_EPOCH)
 
     def check_offset_delete(self) -> None:
-        """Offsets of topics that nobody subscribes to may always be deleted."""
+        """Allow deletion; offsets of topics without subscribers may always be deleted."""
 
     def check_delete(self) -> None:
         """Raise KafkaError (NON_EMPTY_GROUP) unless the group may be deleted."""
@@ -158,15 +159,15 @@ class ConsumerGroup:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
 
     def unused_since_ms(self) -> int | None:
-        """Commit alone tell."""
+        """Return None: offsets expire by their commit times."""
         return None
 
     def subscribed_topics(self) -> set[str] | None:
-        """Topics that members consume, whether they exist or not."""
+        """Return the topics that members consume, whether they exist or not."""
         return set().union(*map(self.subscribed, self.members.values()))
 
     def is_subscribed(self, topic: str) -> bool:
-        """Whether members consume a topic."""
+        """Return whether members consume a topic."""
         return any(topic in self.subscribed(member) for member in self.members.values())
 
     def add(self, member: ConsumerMember) -> None:
@@ -176,7 +177,7 @@ class ConsumerGroup:
             self.static[member.instance_id] = member.member_id
 
     def remove(self, member: ConsumerMember) -> None:
-        """Remove a member and frees its partitions."""
+        """Remove a member and free its partitions."""
         del self.members[member.member_id]
         self.target.pop(member.member_id, None)
         self.release(member)
@@ -185,28 +186,28 @@ class ConsumerGroup:
         member.cancel_timers()
 
     def release(self, member: ConsumerMember) -> None:
-        """Forgets what a member holds."""
+        """Forget the partitions that a member holds."""
         for each in member.noted:
             if self.holders.get(each) == member.member_id:
                 del self.holders[each]
         member.noted = frozenset()
 
     def hold(self, member: ConsumerMember) -> None:
-        """Note what a member holds now."""
+        """Store the partitions that a member holds now."""
         self.release(member)
         member.noted = frozenset(member.held)
         self.holders.update(dict.fromkeys(member.noted, member.member_id))
 
     def is_free(self, member: ConsumerMember, partition: Partition) -> bool:
-        """Whether nobody but the member has a partition."""
+        """Return whether no other member holds a partition."""
         return self.holders.get(partition, member.member_id) == member.member_id
 
     def subscribed(self, member: ConsumerMember) -> frozenset[str]:
-        """Return the topics that a member wants, as far as it is known what its expression matches."""
+        """Return the topics of a member's subscription, including known matches of its expression."""
         return member.subscribed_names.union(self.expressions.get(member.subscribed_regex or "", ()))
 
     def bytes_without(self, member_id: str, expression: str | None) -> int:
-        """Return about what the subscriptions of the others take, and all expressions with this one."""
+        """Return the approximate subscription size of the other members, plus all expressions."""
         others = [each for each in self.members.values() if each.member_id != member_id]
         size = sum(each.names_bytes for each in others)
         if expression:
@@ -219,7 +220,7 @@ class ConsumerGroup:
         return {each.subscribed_regex for each in self.members.values() if each.subscribed_regex}
 
     def forget_expressions(self) -> list[Record]:
-        """Forgets the topics of expressions that nobody has any more; gives the tombstones."""
+        """Forget the matches of unused expressions; return their tombstones."""
         if not self.expressions:
             return []
         gone = self.expressions.keys() - self.subscribed_expressions()
@@ -228,7 +229,7 @@ class ConsumerGroup:
         return [self.expression_record(each) for each in sorted(gone)]
 
     def assignor(self, default: str) -> str:
-        """Return the assignor named by most of the members that name one."""
+        """Return the assignor requested by most members."""
         votes = Counter(
             each.server_assignor for each in self.members.values() if each.server_assignor is not None
         )
@@ -237,12 +238,12 @@ class ConsumerGroup:
     # records
 
     def epoch_record(self) -> Record:
-        """Return the group epoch."""
+        """Return the record of the group epoch."""
         value = {"epoch": self.epoch, "metadata_hash": self.metadata_hash}
         return RECORDS.record(ConsumerRecord.METADATA, self.group_id, value)
 
     def member_record(self, member: ConsumerMember) -> Record:
-        """Return what a member has said about itself."""
+        """Return the record of a member's reported fields."""
         return RECORDS.record(
             ConsumerRecord.MEMBER_METADATA,
             self.group_id,
@@ -261,7 +262,7 @@ class ConsumerGroup:
         )
 
     def target_records(self, changed: Iterable[str]) -> list[Record]:
-        """Return the target assignment of the members that it changed for, and its epoch."""
+        """Return the records of changed target assignments and their epoch."""
         records = [
             RECORDS.record(
                 ConsumerRecord.TARGET_MEMBER,
@@ -275,7 +276,7 @@ class ConsumerGroup:
         return [*records, RECORDS.record(ConsumerRecord.TARGET_METADATA, self.group_id, value)]
 
     def current_record(self, member: ConsumerMember) -> Record:
-        """Return what a member has been told."""
+        """Return the record of a member's current assignment."""
         return RECORDS.record(
             ConsumerRecord.CURRENT_MEMBER,
             self.group_id,
@@ -290,7 +291,7 @@ class ConsumerGroup:
         )
 
     def expression_record(self, expression: str) -> Record:
-        """Return the topics that an expression matches; a tombstone where it is forgotten."""
+        """Return the record of an expression's matches; a tombstone if it is unused."""
         topics, when = self.expressions.get(expression), self.looked_up or LookUp()
         value = None
         if topics is not None:
@@ -299,20 +300,20 @@ class ConsumerGroup:
         return RECORDS.record(kind, self.group_id, value, regular_expression=expression)
 
     def gone_records(self, member_id: str) -> list[Record]:
-        """Tombstones of a member."""
+        """Return the tombstones of a member."""
         kinds = (ConsumerRecord.CURRENT_MEMBER, ConsumerRecord.TARGET_MEMBER, ConsumerRecord.MEMBER_METADATA)
         return [RECORDS.record(kind, self.group_id, None, member_id=member_id) for kind in kinds]
 
     def deleted_records(self) -> list[Record]:
-        """Tombstones of the group; it has no members."""
+        """Return the tombstones of the group, which has no members."""
         kinds = (ConsumerRecord.TARGET_METADATA, ConsumerRecord.METADATA)
         return [RECORDS.record(kind, self.group_id, None) for kind in kinds]
 
     def replay(self, kind: ConsumerRecord, about: str, value: Any) -> None:
-        """Take the content of a record; `value` is None for a tombstone.
+        """Apply the content of a record; `value` is None for a tombstone.
 
         Args:
-            about: the member or the expression that it is about.
+            about: the record's member or expression.
         """
         _REPLAYS[kind](self, about, value)
 
@@ -383,7 +384,7 @@ _REPLAYS = {
 
 
 def by_topic(partitions: Collection[Partition]) -> dict[UUID, list[int]]:
-    """Partitions by topic, ascending."""
+    """Return partitions by topic, ascending."""
     topics: dict[UUID, list[int]] = {}
     for topic, partition in sorted(partitions):
         topics.setdefault(topic, []).append(partition)

@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat, as the coordinator takes it: what a member says, what it is told."""
+"""ConsumerGroupHeartbeat: request and answer of the coordinator."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ LEAVE_STATIC_EPOCH = -2
 
 
 class Heartbeat(NamedTuple):
-    """What a member says; None where nothing has changed since it last said it.
+    """A member's heartbeat; None means unchanged since the last one.
 
     Args:
-        rebalance_timeout_ms: how long it may take to let partitions go; -1 when it does not say.
-        owned: partitions that it has.
-        lists_topics: whether it names topics that it has partitions of, be it none.
-        may_describe: whether it may know of a topic that an expression matches.
-        expression_fault: why its expression cannot be used, empty if it can; None if nobody has looked.
+        rebalance_timeout_ms: time-out for revoking partitions; -1 if unchanged.
+        owned: partitions that it owns.
+        lists_topics: whether it includes its owned partitions, even if empty.
+        may_describe: returns whether the member may describe a topic that an expression matches.
+        expression_fault: why its expression is invalid; empty if valid, None if not checked.
     """
 
     group_id: str
@@ -43,15 +43,15 @@ class Heartbeat(NamedTuple):
 
     @property
     def is_full(self) -> bool:
-        """Whether the member says everything, as it does when it has lost track."""
+        """Whether all fields are set, as after a member lost its state."""
         subscribed = self.subscribed_names is not None or self.subscribed_regex is not None
         return subscribed and self.owned is not None and self.rebalance_timeout_ms != -1
 
     def check(self, assignors: Collection[str]) -> None:
-        """Raise KafkaError (INVALID_REQUEST, UNSUPPORTED_ASSIGNOR) for what no member may say."""
+        """Raise KafkaError (INVALID_REQUEST, UNSUPPORTED_ASSIGNOR) for invalid fields."""
         if not self.group_id.strip():
             raise _invalid("GroupId can't be empty.")
-        # before a member says its own id it may join with a blank one
+        # versions in which the broker assigns the member id may join with a blank one
         if not self.member_id.strip() and (self.epoch > JOIN_EPOCH or self.epoch == LEAVE_EPOCH):
             raise _invalid("MemberId can't be empty.")
         if self.instance_id is not None and not self.instance_id.strip():
@@ -79,7 +79,7 @@ class Heartbeat(NamedTuple):
             )
 
     def check_expression(self) -> None:
-        """Raise KafkaError (INVALID_REGULAR_EXPRESSION) unless it names none, or one that can be read."""
+        """Raise KafkaError (INVALID_REGULAR_EXPRESSION) if the expression is invalid."""
         if not self.subscribed_regex:
             return
         fault = fault_of(self.subscribed_regex) if self.expression_fault is None else self.expression_fault
@@ -91,7 +91,7 @@ class Heartbeat(NamedTuple):
 
 
 class HeartbeatAnswer(NamedTuple):
-    """What a member is told; partitions of None are those that it has."""
+    """Answer to a heartbeat; an assignment of None means unchanged."""
 
     member_id: str
     epoch: int
@@ -100,11 +100,11 @@ class HeartbeatAnswer(NamedTuple):
 
 
 Answered = Callable[[HeartbeatAnswer | KafkaError], None]
-"""Called once what changed is durable, or with why it is not."""
+"""Called once the change is durable, or with an error."""
 
 
 def fenced_instance(request: Heartbeat, owner: str) -> KafkaError:
-    """Return the error of a request under an instance id that another member has."""
+    """Return the error for an instance id that another member owns."""
     return KafkaError(
         ErrorCode.FENCED_INSTANCE_ID,
         f"Static member {request.member_id} with instance id {request.instance_id} was fenced by "
@@ -113,7 +113,7 @@ def fenced_instance(request: Heartbeat, owner: str) -> KafkaError:
 
 
 def unknown_instance(request: Heartbeat) -> KafkaError:
-    """Return the error of a request under an instance id that no member has."""
+    """Return the error for an instance id without a member."""
     return KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {request.instance_id} is unknown.")
 
 

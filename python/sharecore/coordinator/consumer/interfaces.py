@@ -1,4 +1,4 @@
-"""What the coordinator of consumer groups is given."""
+"""Dependencies of the consumer-group coordinator."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from sharecore.coordinator.group_room import GROUP_BYTES_MAX
 from sharecore.coordinator.topics import TopicView
 
 Apart = Callable[[str, Callable[[], Any], Callable[[Any], object]], object]
-"""Runs work for a group in a thread, and then calls back with what it returned."""
+"""Runs work for a group in a thread, then calls back with the result."""
 
 
 def at_once(group_id: str, work: Callable[[], Any], done: Callable[[Any], object]) -> None:
-    """Run work here and now."""
+    """Run work immediately in the calling thread."""
     done(work())
 
 
@@ -29,11 +29,11 @@ class ConsumerLimits(NamedTuple):
 
 
 class SubscribableTopics(TopicView, Protocol):
-    """The topics of the broker, for those who choose among their names."""
+    """Topics of the broker, for subscriptions by expression."""
 
     @property
     def created(self) -> int:
-        """Grows with each topic that appears."""
+        """Increases with each created topic."""
 
     def names(self) -> Sequence[str]:
-        """Names of all topics."""
+        """Return the names of all topics."""

@@ -1,7 +1,7 @@
-"""One member of a consumer group, and how it gets from what it has to what it shall have (KIP-848).
+"""One member of a consumer group, and its reconciliation with the target assignment (KIP-848).
 
-A partition is given to a member only when nobody else has it: what must be taken from a member is first
-taken away, and only when the member has said that it let go is it given to another.
+A partition is assigned to a member only when no other member has it. It is first revoked from its owner, and
+assigned again only after the owner has confirmed the revocation.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Partition = tuple[UUID, int]
 
 
 class MemberState(IntEnum):
-    """How far a member is; the values are those of Kafka's records."""
+    """Reconciliation state of a member; the values are those of Kafka's records."""
 
     STABLE = 0
     UNREVOKED_PARTITIONS = 1
@@ -32,12 +32,12 @@ class MemberState(IntEnum):
 
 @dataclass(slots=True, eq=False)
 class ConsumerMember:
-    """A member as it last told of itself, and what it has been told.
+    """A member as it last reported itself, and its last answer.
 
     Args:
-        assigned: partitions that it may consume, each with the epoch in which it got it.
-        revoking: partitions that it has to let go.
-        noted: what its group has it down for as the holder.
+        assigned: partitions that it may consume, with the epochs of their assignment.
+        revoking: partitions that it must revoke.
+        noted: partitions that its group has registered for it.
     """
 
     member_id: str
@@ -47,7 +47,7 @@ class ConsumerMember:
     client_host: str = ""
     subscribed_names: frozenset[str] = frozenset()
     names_bytes: int = 0
-    """About what these take."""
+    """Approximate memory size of the names."""
     subscribed_regex: str | None = None
     server_assignor: str | None = None
     rebalance_timeout_ms: int = -1
@@ -62,7 +62,7 @@ class ConsumerMember:
 
     @property
     def said(self) -> tuple[object, ...]:
-        """Everything that it told of itself."""
+        """All fields reported by the member."""
         return (
             self.subscribed_names,
             self.subscribed_regex,
@@ -74,13 +74,12 @@ class ConsumerMember:
         )
 
     def subscribe(self, names: Iterable[str]) -> None:
-        """Note the topics that it subscribes to by name."""
+        """Store the topics subscribed to by name."""
         self.subscribed_names = frozenset(names)
         self.names_bytes = size_of(self.subscribed_names)
 
     def check_epoch(self, epoch: int, owned: frozenset[Partition] | None) -> None:
-        """Whether a heartbeat comes from this member as it is now, or as it was before an answer that got
-        lost.
+        """Check that a heartbeat has the current epoch, or the previous one if an answer was lost.
 
         Raises:
             KafkaError: FENCED_MEMBER_EPOCH.
@@ -105,13 +104,13 @@ class ConsumerMember:
         is_free: Callable[[Partition], bool],
         unwanted: Collection[Partition] = (),
     ) -> bool:
-        """Goes one step towards the target; says whether anything changed.
+        """Take one step towards the target; return whether anything changed.
 
         Args:
-            owned: what the member says that it has; None when it does not say.
-            is_free: whether no other member has a partition.
-            unwanted: partitions of topics that it has just unsubscribed from; it need not wait for a target
-                to let them go.
+            owned: partitions reported by the member; None if it reports none.
+            is_free: returns whether no other member has a partition.
+            unwanted: partitions of topics it has just unsubscribed from; they are revoked without waiting
+                for a target.
         """
         if self.state is MemberState.STABLE and self.epoch == target_epoch:
             return self._let_go(unwanted, owned)
@@ -136,7 +135,7 @@ class ConsumerMember:
         lost = {each: epoch for each, epoch in self.assigned.items() if each not in wanted}
         missing = wanted - kept.keys()
         free = {each for each in missing if is_free(each)}
-        # partitions that it has never come to own need no word from it
+        # partitions that it never owned need no confirmation
         if _has_any(lost, owned):
             self.assigned, self.revoking = kept, lost
             self.state = MemberState.UNREVOKED_PARTITIONS
@@ -144,7 +143,7 @@ class ConsumerMember:
             return
         self.assigned = kept | dict.fromkeys(sorted(free), target_epoch)
         self.revoking = {}
-        # who has heard of an epoch no longer comes with the one before
+        # a member that knows the new epoch no longer sends the previous one
         self.previous_epoch, self.epoch = self.epoch, target_epoch
         self.state = MemberState.STABLE if free == missing else MemberState.UNRELEASED_PARTITIONS
 
@@ -160,16 +159,16 @@ class ConsumerMember:
 
     @property
     def held(self) -> set[Partition]:
-        """Partitions that nobody else may have yet."""
+        """Partitions that no other member may have yet."""
         return self.assigned.keys() | self.revoking.keys()
 
     def cancel_timers(self) -> None:
-        """Stop counting its time."""
+        """Cancel the member's timers."""
         for deadline in (self.session, self.revocation):
             if deadline is not None:
                 deadline.cancel()
 
 
 def _has_any(partitions: Mapping[Partition, int], owned: frozenset[Partition] | None) -> bool:
-    """Whether a member still has one of these, as far as it says what it has."""
+    """Return whether a member still has any of the partitions, as far as reported."""
     return bool(partitions) and (owned is None or not partitions.keys().isdisjoint(owned))

@@ -9,7 +9,7 @@ from sharecore.coordinator_log.record_schema import field
 
 
 class ConsumerRecord(IntEnum):
-    """Types of records; the numbers are Kafka's."""
+    """Record types; the numbers are Kafka's."""
 
     METADATA = 3
     PARTITION_METADATA = 4
@@ -25,9 +25,7 @@ _TOPIC_EPOCHS = (
     field("assignment_epochs", "int32", array=True, nullable=True, tag=0, default=None),
 )
 NO_CLASSIC_MEMBER = 0
-"""Kafka writes the tagged field of a member that came by the classic protocol for other members too, as
-null.
-"""
+"""Kafka writes the tagged field for classic members as null for other members."""
 
 _FIELDS = {
     ConsumerRecord.METADATA: (
@@ -73,5 +71,5 @@ _FIELDS = {
     ),
 }
 IGNORED = (ConsumerRecord.PARTITION_METADATA,)
-"""What the broker finds out by itself: numbers of partitions."""
+"""Records of facts that the broker determines itself: partition counts."""
 RECORDS = GroupRecords("ConsumerGroup", _FIELDS, ConsumerRecord.METADATA)

@@ -1,4 +1,4 @@
-"""Room for what a member of a consumer group adds: to its group, and to all groups."""
+"""Memory accounting for a consumer-group member: in its group and in all groups."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from sharecore.coordinator.topics import TopicView, existing
 
 
 def take_room(registry: GroupRegistry, topics: TopicView, request: Heartbeat, group_bytes_max: int) -> None:
-    """Take room for the subscription of a member, and for the member if it is new.
+    """Allocate memory for a member's subscription, and for the member if it is new.
 
     Args:
-        group_bytes_max: what the subscriptions of the group may take.
+        group_bytes_max: limit on the group's subscriptions.
 
     Raises:
-        KafkaError: GROUP_MAX_SIZE_REACHED: the group's subscriptions or all groups would take too much.
+        KafkaError: GROUP_MAX_SIZE_REACHED: the group's subscriptions or all groups would exceed a limit.
     """
     if request.subscribed_names is None and not request.subscribed_regex:
         return
