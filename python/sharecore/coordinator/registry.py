@@ -115,7 +115,7 @@ class GroupRegistry:
             del self._groups[group.group_id]
 
     def select(self, states: Collection[str] = (), types: Collection[str] = ()) -> list[Group]:
-        """Return groups of these states and types, ignoring case; an empty filter matches all (ListGroups)."""
+        """Return groups of these states and types, ignoring case; an empty filter matches all."""
         wanted_states = {state.lower() for state in states}
         wanted_types = {kind.lower() for kind in types}
         return [

@@ -1,4 +1,4 @@
-"""Connections, framing and back-pressure; bytes in, bytes out."""
+"""Connections, framing and back-pressure."""
 
 from __future__ import annotations
 

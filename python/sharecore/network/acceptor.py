@@ -1,4 +1,4 @@
-"""Accepts connections from a listening socket, no faster and no more than the limits allow."""
+"""Accept connections of a listening socket within the limits on rate and number."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _KEPT_WAITING_MAX = 1000
 _SAY_AGAIN_S = 60.0
 
 Begin = Callable[[socket.socket, str, Callable[[], None]], None]
-"""Takes a socket that came in, what the log calls it, and what counts its connection out."""
+"""Takes an accepted socket, its address for the log, and a callback for its end."""
 
 
 class Doorkeeper(Protocol):
-    """Who may connect; see `Admission`."""
+    """Admission control; see `Admission`."""
 
     def on_room(self, room: Callable[[], None], /) -> None: ...
     def delay_ms(self, listener: str, /) -> int: ...
@@ -38,15 +38,14 @@ class Doorkeeper(Protocol):
 
 
 class Acceptor:
-    """The sockets of one listener.
+    """Sockets of one listener.
 
-    Where there is no room, or connections come too fast, it holds one and accepts no more: they wait in
-    the operating system's backlog.
+    At a limit, it holds one connection and stops accepting: others wait in the operating system's backlog.
 
     Args:
-        listener: its name.
-        admission: who may connect.
-        begin: called with each connection that was let in.
+        listener: the listener's name.
+        admission: admission control.
+        begin: called with each admitted connection.
     """
 
     def __init__(self, listener: str, admission: Doorkeeper, begin: Begin) -> None:
@@ -62,12 +61,12 @@ class Acceptor:
         admission.on_room(self._look_at_held)
 
     async def bind(self, host: str | None, port: int, send_buffer_bytes: int = -1) -> None:
-        """Binds every address of `host`; raises OSError when one cannot be had.
+        """Bind every address of `host`; raise OSError if one is not available.
 
         Args:
-            host: an address, a name, or None for every address of the machine.
-            port: the port; the system chooses for 0.
-            send_buffer_bytes: of each connection's socket; negative: as the system finds right.
+            host: an address, a name, or None for all addresses of the machine.
+            port: the port; 0 for one chosen by the system.
+            send_buffer_bytes: send buffer of each connection's socket; negative for the system's default.
         """
         loop = asyncio.get_running_loop()
         try:
@@ -80,7 +79,7 @@ class Acceptor:
                     if family == socket.AF_INET6:
                         listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
                     if send_buffer_bytes >= 0:
-                        # each connection's socket has it from this one
+                        # connection sockets inherit it
                         listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
                     listening.setblocking(False)
                     listening.bind(address)
@@ -89,14 +88,16 @@ class Acceptor:
             raise
 
     def listen(self, backlog: int) -> None:
-        """Accept connections from now on; raise OSError where another has begun to listen meanwhile."""
+        """Start accepting connections; raise OSError if another process has started to listen in the
+        meantime.
+        """
         for listening in self.sockets:
             with listening_on(*listening.getsockname()[:2]):
                 listening.listen(backlog)
         self._go_on()
 
     def close(self) -> None:
-        """Stop listening, and close the connection that waits."""
+        """Stop listening, and close the held connection."""
         self._rest()
         if self._timer is not None:
             self._timer.cancel()
@@ -126,12 +127,12 @@ class Acceptor:
                 self._timer = loop.call_later(_NO_ROOM_DELAY_S, self._time_up)
                 if loop.time() - self._said_at_s >= _SAY_AGAIN_S:
                     self._said_at_s = loop.time()
-                    log.error("listener %s cannot accept connections for now: %s", self._listener, error)
+                    log.error("listener %s cannot accept connections; retrying: %s", self._listener, error)
                 return
             is_last = not has_descriptors()
             self._arrive(peer, address)
             if self._resting or is_last:
-                return  # what was closed to make room is gone in the next turn of the loop
+                return  # connections closed to free descriptors are gone in the next turn of the loop
 
     def _arrive(self, peer: socket.socket, address: tuple[str, int]) -> None:
         peer.setblocking(False)
@@ -149,7 +150,7 @@ class Acceptor:
         self._look_at_held()
 
     def _look_at_held(self) -> None:
-        """Lets the one that waits in, when its time has come and there is room, and takes the next ones."""
+        """Admit the held connection once its delay is over and a slot is free, and resume accepting."""
         if not self._resting or self._timer is not None or not self.sockets:
             return
         if self._held is not None:
@@ -163,7 +164,7 @@ class Acceptor:
         host, name = str(address[0]), f"{address[0]}:{address[1]}"
         delay_ms = self._admission.host_delay_ms(host)
         if delay_ms:
-            log.debug("refusing %s: its address connects too fast (connection_creation_rate)", name)
+            log.debug("refusing %s: its address exceeds connection_creation_rate", name)
             self._refuse(peer, delay_ms)
             return
         try:
@@ -177,7 +178,7 @@ class Acceptor:
         self._begin(peer, name, leave)
 
     def _refuse(self, peer: socket.socket, delay_ms: int) -> None:
-        """Close a connection after a while, so that the client does not come back at once."""
+        """Close a connection after a delay, so that the client does not reconnect at once."""
 
         def close() -> None:
             del self._refused[peer]

@@ -1,4 +1,4 @@
-"""Who may connect: how many in all, at a listener and from an address, and how fast (KIP-402, KIP-612)."""
+"""Connection limits: in total, per listener and per address, and their rates (KIP-402, KIP-612)."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _SAY_AGAIN_MS = 60_000
 
 
 class Admission:
-    """Counts the connections that are open and those that came recently.
+    """Count open and recent connections.
 
     Args:
-        limits: returns the bounds.
-        rate_of: how many connections a second an address may open; None for any number.
-        now_ms: the time, which never goes back.
-        spare: closes a connection that does nothing, where descriptors run out; says whether there was one.
+        limits: returns the limits.
+        rate_of: returns an address's connection rate limit in 1/s; None for no limit.
+        now_ms: returns the monotonic time.
+        spare: closes an idle connection if descriptors run out; returns whether there was one.
     """
 
     def __init__(
@@ -48,26 +48,26 @@ class Admission:
         self._rate_of = rate_of
         self._now_ms = now_ms
         self.total = 0
-        """Connections that are inside."""
+        """Number of admitted connections."""
         self._at_listener: Counter[str] = Counter()
         self._from_host: Counter[str] = Counter()
         self._rates: dict[str, tuple[Rate, Window]] = {}
-        """Of the broker under an empty name, of a listener under its own."""
+        """Rates by listener; the empty name is the broker."""
         self._host_rates: Recent[str, Rate] = Recent(lambda: Rate(limits().window), _ADDRESSES_MAX)
         self._room: list[Callable[[], None]] = []
         self._said_at_ms: float | None = None
 
     def on_room(self, room: Callable[[], None]) -> None:
-        """Has `room` called when a connection has gone, or the limits have changed."""
+        """Call `room` whenever a connection has closed or the limits have changed."""
         self._room.append(room)
 
     def look_again(self) -> None:
-        """The limits may have changed."""
+        """Recheck after a change of the limits."""
         for room in self._room:
             room()
 
     def delay_ms(self, listener: str) -> int:
-        """Count a connection that is about to be accepted; return how long it has to wait before."""
+        """Count a connection about to be accepted; return its delay."""
         limits, now_ms = self._limits(), self._now_ms()
         bounds = {
             "": limits.creation_rate_max,
@@ -76,9 +76,7 @@ class Admission:
         return max(self._delay_ms(name, bound, limits.window, now_ms) for name, bound in bounds.items())
 
     def host_delay_ms(self, host: str) -> int:
-        """Count a connection of an address; more than 0 where it must not come in, and how long it waits to
-        hear so.
-        """
+        """Count a connection of an address; return the delay before its refusal, or 0 to admit it."""
         bound = self._rate_of(host)
         if bound is None:
             return 0
@@ -87,11 +85,11 @@ class Admission:
         rate.record(1, now_ms)
         delay_ms = min(rate.throttle_ms(bound, now_ms), window.sample_ms)
         if delay_ms:
-            rate.record(-1, now_ms)  # it does not come in
+            rate.record(-1, now_ms)  # a refused connection does not count
         return delay_ms
 
     def has_room(self, listener: str) -> bool:
-        """Whether one more connection may be open at a listener."""
+        """Return whether a listener may have one more open connection."""
         limits = self._limits()
         is_spare = has_descriptors()
         if (
@@ -108,17 +106,17 @@ class Admission:
         return False
 
     def spare(self) -> bool:
-        """Close connections that do nothing; return whether there was one.
+        """Close idle connections; return whether there was one.
 
-        It is two for each that comes: so their number falls, however many come at once.
+        It closes two per new connection, so that their number falls at any connection rate.
         """
         return sum(self._spare() for _ in range(2)) > 0
 
     def enter(self, listener: str, host: str) -> Callable[[], None]:
-        """Count a connection as open; return a function that counts it as closed.
+        """Count a connection as open; return a callback for its end.
 
         Raises:
-            TooManyConnections: its address has as many as it may have.
+            TooManyConnections: its address has reached its limit.
         """
         limits = self._limits()
         bound = limits.connections_max_of.get(host, limits.connections_max_per_ip)
@@ -159,20 +157,20 @@ class Admission:
 
 
 class _Descriptors:
-    """About how many file descriptors the process has open; counting them takes some time."""
+    """Approximate number of open file descriptors of the process, as counting takes time."""
 
     def __init__(self) -> None:
         self._counted = self._since = 0
         self._at_s = -_COUNT_S
 
     def about(self) -> int:
-        """Return the number, and take it that one more is open than at the last call."""
+        """Return the number, assuming one more than at the last call."""
         self._since += 1
         now_s = time.monotonic()
         if self._since >= _COUNT_EACH or now_s - self._at_s >= _COUNT_S:
             try:
                 self._counted = len(os.listdir("/dev/fd"))
-            except OSError as error:  # there is none, or none left to list them with
+            except OSError as error:  # /dev/fd does not exist, or no descriptor is left to list it
                 self._counted = _MANY if error.errno in (errno.EMFILE, errno.ENFILE) else 0
             self._since, self._at_s = 0, now_s
         return self._counted + self._since
@@ -182,11 +180,11 @@ _descriptors = _Descriptors()
 
 
 def has_descriptors(*, for_few: bool = False) -> bool:
-    """Return whether the process keeps enough file descriptors: a tenth of all, but no more than 500.
+    """Return whether enough descriptors are free: a tenth of the limit, or 500.
 
     Args:
-        for_few: for a listener of few connections half of that is enough: who looks after the broker gets
-            through when its clients have taken all that they may.
+        for_few: half of that is enough for a listener of few connections, so that operators can connect
+            when clients have used up their share.
     """
     if resource is None:
         return True
@@ -198,4 +196,4 @@ def has_descriptors(*, for_few: bool = False) -> bool:
 
 
 class TooManyConnections(Exception):
-    """An address has as many connections as it is allowed."""
+    """An address has reached its connection limit."""

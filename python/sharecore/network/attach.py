@@ -1,4 +1,4 @@
-"""From a socket that was accepted to a connection that speaks on it."""
+"""Attach a protocol to an accepted socket."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ from typing import Any, Protocol
 
 
 class Attached(Protocol):
-    """What speaks on a connection."""
+    """The protocol of a connection."""
 
     def on_close(self, hook: Callable[[], None], /) -> None:
-        """Call `hook` once when the connection is gone."""
+        """Call `hook` once when the connection has closed."""
 
 
 async def attach(
     peer: socket.socket, make: Callable[[], Attached], leave: Callable[[], None], **options: Any
 ) -> None:
-    """Begins with a client.
+    """Start serving a client.
 
     Args:
-        peer: its socket; closed where it does not come to a connection.
-        make: makes what speaks to it, before any handshake.
-        leave: called when the client has gone, or does not come to a connection; perhaps twice.
-        options: of `loop.connect_accepted_socket`.
+        peer: its socket; closed if the connection fails.
+        make: creates its protocol, before any handshake.
+        leave: called when the connection has closed or failed; perhaps twice.
+        options: options of `loop.connect_accepted_socket`.
 
     Raises:
-        OSError: the client has gone, or its handshake has failed.
+        OSError: the client has disconnected, or its handshake has failed.
     """
 
     def protocol() -> Any:
         made = make()
-        # at once: the connection may be lost before this coroutine continues
+        # immediately: the connection may be lost before this coroutine continues
         made.on_close(leave)
         return made
 
     try:
-        # what it gives back is not always what was made: with TLS uvloop's own protocol stands before it
+        # the returned object may differ from the created one: for TLS, uvloop wraps it in its own protocol
         await asyncio.get_running_loop().connect_accepted_socket(protocol, peer, **options)
     except BaseException:
         peer.close()

@@ -1,4 +1,4 @@
-"""One client's connection: frames in, answers out in the order of the requests."""
+"""A client connection: request frames in, answers out in request order."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from sharecore.waiting import settle
 log = logging.getLogger("sharecore.network")
 
 _OTHER_PROTOCOL = "it speaks "
-"""How the reason begins for a client of another protocol, which tries again and again (wire/src/frame.rs)."""
+"""Prefix of the reason for a client of another protocol, which retries forever (wire/src/frame.rs)."""
 _PAUSE_CLOSING, _PAUSE_THROTTLE, _PAUSE_HOLD = 8, 16, 32
 
 Answer = list[bytes] | Pending | None
-"""What a frame handler returns: buffers to send, a promise of them, or None when there is no answer."""
+"""Result of a frame handler: buffers to send, a promise of them, or None for no answer."""
 
 
 class Home(Protocol):
-    """What a connection needs of the server that has accepted it."""
+    """A connection's interface to its server."""
 
     on_frame: Callable[[Connection, bytes], Answer]
     on_open: Callable[[Connection], None]
@@ -36,28 +36,28 @@ class Home(Protocol):
     strangers: LineLimit
 
     def remember(self, connection: Connection) -> None:
-        """The connection has begun."""
+        """Register a new connection."""
 
     @property
     def limits(self) -> Limits:
-        """The bounds."""
+        """The limits."""
 
     def forget(self, connection: Connection) -> None:
-        """The connection has ended."""
+        """Unregister a closed connection."""
 
     def seek_relief(self) -> None:
-        """A connection waits for memory."""
+        """Free memory, as a connection waits for it."""
 
 
 class Connection(Exchange, asyncio.BufferedProtocol):
-    """Reads requests, hands them on one by one, and writes their answers in order.
+    """Read requests, dispatch them one by one, and write their answers in order.
 
-    Reading stops while a request cannot be handed on, while there is no room in memory for the next one, and
-    while the client does not read what it is sent. The way of a request, its frame, place and answer, is
-    `_core.Exchange`; what is here begins and ends.
+    Reading pauses while a request cannot be dispatched, while memory for the next one is short, and while the
+    client does not read its answers. `_core.Exchange` implements frames, order and answers; this class
+    implements the start and the end.
 
     Args:
-        peer_host: address of the client, where its socket does not tell.
+        peer_host: address of the client, if its socket has none.
     """
 
     def __init__(self, server: Home, connection_id: int, listener: str, peer_host: str | None = None) -> None:
@@ -68,7 +68,7 @@ class Connection(Exchange, asyncio.BufferedProtocol):
         self.peer_port = 0
         self.client_software: tuple[str, str] = ("unknown", "unknown")
         self.principal: Any = None
-        """Who the client is; the rooms above set it."""
+        """The authenticated client; set by the layers above."""
         self._server = server
         self._limits = server.limits
         self._close_hooks: list[Callable[[], None]] = []
@@ -78,32 +78,30 @@ class Connection(Exchange, asyncio.BufferedProtocol):
         return f"{self.peer_host}:{self.peer_port} (connection {self.id})"
 
     def on_close(self, hook: Callable[[], None]) -> None:
-        """Call `hook` once when the connection is gone, at once if it already is."""
+        """Call `hook` once when the connection has closed; immediately if it has."""
         if self.closed:
             hook()
         else:
             self._close_hooks.append(hook)
 
     def close(self, reason: str = "") -> None:
-        """Close the connection after what has been written; `reason` is logged as a warning when it is
-        given.
-        """
+        """Close the connection after pending writes; log `reason`, if any, as a warning."""
         if self._transport is None or self._transport.is_closing():
             return
         if reason:
-            is_told = not reason.startswith(_OTHER_PROTOCOL) or self._server.strangers.allows(self.peer_host)
-            log.log(logging.WARNING if is_told else logging.DEBUG, "closing %s: %s", self, reason)
+            warns = not reason.startswith(_OTHER_PROTOCOL) or self._server.strangers.allows(self.peer_host)
+            log.log(logging.WARNING if warns else logging.DEBUG, "closing %s: %s", self, reason)
         self._drop_backlog()
         self._send_rest()
         self._transport.close()
 
     def stop_reading(self) -> None:
-        """Take no more requests; those that were handed on are still answered."""
+        """Stop reading requests; dispatched ones are still answered."""
         self._drop_backlog()
         self._pause(_PAUSE_CLOSING)
 
     def throttle(self, milliseconds: int) -> None:
-        """Read no request for a while, beginning now; those handed on are still answered."""
+        """Pause reading for a while from now; dispatched requests are still answered."""
         loop = asyncio.get_running_loop()
         until = loop.time() + milliseconds / 1000
         if self._throttled is not None:
@@ -119,30 +117,30 @@ class Connection(Exchange, asyncio.BufferedProtocol):
         self._pump()
 
     def count_as(self, owner: str) -> None:
-        """Take memory as `owner` from now on: connections of one share what it may have."""
+        """Charge memory to `owner` from now on: connections of an owner share its budget."""
         self.enter(self._server.budget, owner)
 
     def count_as_stranger(self) -> None:
-        """Take memory for requests of what clients share that have not said who they are."""
+        """Charge memory to the shared budget of unauthenticated clients."""
         self.enter(self._server.stranger_budget, self.peer_host)
 
     @property
     def is_closing(self) -> bool:
-        """Whether the connection is about to end."""
+        """Whether the connection is closing."""
         return self._transport is None or bool(self._transport.is_closing())
 
     def limit_frames(self, bytes_max: int) -> None:
-        """Close the connection when a frame from now on claims to be larger."""
+        """Close the connection if a later frame claims to be larger."""
         self.frame_bytes_max = bytes_max
 
     def certificate(self) -> bytes | None:
-        """Return the client's certificate in DER, checked in the handshake; None when it showed none."""
+        """Return the client's verified certificate in DER; None without one."""
         tls = self._transport.get_extra_info("ssl_object") if self._transport is not None else None
         found: bytes | None = tls.getpeercert(True) if tls is not None else None
         return found
 
     def abort(self) -> None:
-        """Close the connection at once; answers that are not written yet are dropped."""
+        """Close the connection immediately; unwritten answers are dropped."""
         if self._transport is not None:
             self._transport.abort()
 
@@ -179,25 +177,25 @@ class Connection(Exchange, asyncio.BufferedProtocol):
         return False
 
     def hold(self) -> None:
-        """Begin no later request until `go_on`: one is being worked on that others must not overtake."""
+        """Hold later requests until `go_on`: they must not overtake the current one."""
         self._pause(_PAUSE_HOLD)
 
     def go_on(self) -> None:
-        """End what `hold` began."""
+        """Resume requests after `hold`."""
         self._resume(_PAUSE_HOLD)
         if not self.closed:
             self._pump_soon()
 
-    # what the exchange asks for
+    # callbacks of the exchange
 
     def _pump_soon(self) -> None:
-        """Hands on what waits, in another turn: what has been answered here has work of its own to end."""
+        """Dispatch waiting requests in another turn: the answer just sent has work of its own to finish."""
         asyncio.get_running_loop().call_soon(self._pump)
 
     def _send_soon(self) -> None:
-        """Send on in another turn: others are served in between."""
+        """Continue sending in another turn, so that others are served in between."""
         asyncio.get_running_loop().call_soon(self._send)
 
     def _wait_for_room(self) -> None:
-        """It waits for memory, of requests or of answers; others may keep it without need."""
+        """Free memory for requests or answers, as others may hold it needlessly."""
         self._server.seek_relief()

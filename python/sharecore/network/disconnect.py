@@ -1,7 +1,7 @@
-"""Why a connection is closed."""
+"""Request to close a connection."""
 
 from __future__ import annotations
 
 
 class Disconnect(Exception):
-    """Raised by a request handler: this connection must be closed, for the reason given."""
+    """Raised by a request handler to close the connection with a reason."""

@@ -1,4 +1,4 @@
-"""The way in to a small server beside Kafka's listeners: few connections, and never the last descriptors."""
+"""Listener of a small server beside Kafka's: few connections, and never the last descriptors."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ class Visitor(Attached, Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether the connection is made and no request is being answered: it may be closed to make room."""
+        """Whether no request is being answered, so that the connection may be closed for another one."""
 
     def abort(self) -> None:
-        """Close the connection at once."""
+        """Close the connection immediately."""
 
 
 class Door:
-    """Accepts connections of a small server.
+    """Accept connections of a small server.
 
-    Where there are as many as there may be, the oldest that is idle is closed for a new one: so nobody keeps
-    others out by doing nothing. Where none is idle, the new one is closed.
+    At the limit, the oldest idle connection is closed for a new one, so that idle clients cannot keep others
+    out. If none is idle, the new one is closed.
 
     Args:
-        name: of the listener, for the log.
-        connections_max: how many may be open; returned anew for each.
-        make: makes the protocol of a connection.
-        tls: keys and certificates, where it encrypts.
+        name: the listener's name, for the log.
+        connections_max: returns the maximum number of connections.
+        make: creates the protocol of a connection.
+        tls: keys and certificates for a TLS listener.
     """
 
     def __init__(
@@ -60,30 +60,30 @@ class Door:
 
     @property
     def open(self) -> int:
-        """How many connections are open, with those whose handshake is under way."""
+        """Number of open connections, including handshakes."""
         return self._few.total
 
     async def bind(self, host: str | None, port: int) -> int:
-        """Take an address; return the port, which the system chose if `port` is 0.
+        """Bind an address; return the port, chosen by the system if `port` is 0.
 
         Raises:
-            OSError: the address cannot be had.
+            OSError: the address is not available.
         """
         await self._acceptor.bind(host, port)
         bound: int = self._acceptor.sockets[0].getsockname()[1]
         return bound
 
     def take(self, listening: socket) -> None:
-        """Take a socket that has an address already."""
+        """Adopt a socket that is already bound."""
         listening.setblocking(False)
         self._acceptor.sockets.append(listening)
 
     def listen(self, backlog: int = 128) -> None:
-        """Let connections in from now on."""
+        """Start accepting connections."""
         self._acceptor.listen(backlog)
 
     def close(self) -> None:
-        """Let nobody in any more; those that are in stay."""
+        """Stop accepting connections; open ones stay."""
         self._acceptor.close()
         self._handshakes.abort()
 
@@ -109,7 +109,7 @@ class Door:
 
         def begun(done: asyncio.Task[None]) -> None:
             self._beginning.pop(done, None)
-            if done.cancelled():  # perhaps before it began
+            if done.cancelled():  # cancelled, perhaps before it began
                 peer.close()
                 left()
 
@@ -121,7 +121,7 @@ class Door:
                 del self._visitors[visitor]
                 visitor.abort()
                 return True
-        for task in self._beginning:  # many have come at once
+        for task in self._beginning:  # many connections at once
             del self._beginning[task]
             task.cancel()
             return True
@@ -129,7 +129,7 @@ class Door:
 
 
 class _Few:
-    """Who may come in: so many, as long as the broker has descriptors to spare."""
+    """Admission control with a fixed limit, while the broker has descriptors to spare."""
 
     def __init__(self, connections_max: Callable[[], int], make_room: Callable[[], bool]) -> None:
         self._connections_max = connections_max
@@ -137,7 +137,7 @@ class _Few:
         self.total = 0
 
     def on_room(self, room: Callable[[], None]) -> None:
-        """Nobody waits for room."""
+        """Ignore the callback: no connection waits."""
 
     def delay_ms(self, listener: str) -> int:
         return 0
@@ -170,4 +170,4 @@ async def _attach(peer: socket, make: Callable[[], Visitor], leave: Callable[[],
     try:
         await attach(peer, make, leave)
     except OSError as error:
-        log.debug("a connection has gone before it began: %s", error)
+        log.debug("a connection ended before it began: %s", error)

@@ -1,4 +1,4 @@
-"""The bounds of the network layer."""
+"""Limits of the network layer."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from sharecore.rates import Window
 
 @dataclass(frozen=True, slots=True)
 class ListenerLimits:
-    """Bounds of one listener's connections.
+    """Limits on one listener's connections.
 
     Args:
-        connections_max: connections that are open.
-        creation_rate_max: new ones a second.
+        connections_max: maximum number of open connections.
+        creation_rate_max: maximum new connections per second.
     """
 
     connections_max: int = 2147483647
@@ -23,34 +23,31 @@ class ListenerLimits:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of the network layer.
+    """Limits of the network layer.
 
     Args:
-        frame_bytes_max: largest request (socket.request.max.bytes).
-        pipeline_max: requests of one connection that may wait for their answers at a time.
-        pipelined: APIs whose requests may do so, as bits; of the others one waits at a time, and the next is
-            handed on when its answer has been sent. None for all.
-        write_buffer_bytes_max: bytes of answers that may wait for one client to read them.
-        send_buffer_bytes: bytes of those that the operating system takes at a time, which no other client is
-            served meanwhile (socket.send.buffer.bytes); negative: as many as it finds right.
-        request_bytes_max: bytes of all requests in memory (queued.max.request.bytes); negative means no
-            bound.
-        answer_bytes_max: bytes of all answers that wait for their clients to read them
-            (sharecore.max.unread.bytes); negative means no bound.
-        connections_max: connections in all (max.connections).
-        connections_max_per_ip: connections of one address (max.connections.per.ip).
-        connections_max_of: the same for single addresses (max.connections.per.ip.overrides).
-        creation_rate_max: new connections a second (max.connection.creation.rate).
-        listeners: what single listeners may have of these.
-        window: what rates are measured over.
-        stalled_ms_max: when others wait for memory, a connection that does not go on with its request is
-            closed after so long.
-        unread_ms_max: when others wait for memory, a connection that does not read its answer is closed after
-            so long.
-        idle_ms_max: a connection that neither sends nor waits for so long is closed
-            (connections.max.idle.ms).
-        handshake_ms_max: a TLS handshake that takes longer is given up.
-        handshakes_max: TLS handshakes under way.
+        frame_bytes_max: maximum request size (socket.request.max.bytes).
+        pipeline_max: maximum concurrent requests of one connection.
+        pipelined: APIs with concurrent requests, as bits; requests of others are dispatched one at a time.
+            None for all.
+        write_buffer_bytes_max: maximum unread answer bytes of one client.
+        send_buffer_bytes: bytes passed to the operating system at a time, during which no other client is
+            served (socket.send.buffer.bytes); negative for its default.
+        request_bytes_max: maximum bytes of all requests in memory (queued.max.request.bytes); negative for no
+            limit.
+        answer_bytes_max: maximum bytes of all unread answers (sharecore.max.unread.bytes); negative for no
+            limit.
+        connections_max: maximum connections in total (max.connections).
+        connections_max_per_ip: maximum connections of one address (max.connections.per.ip).
+        connections_max_of: overrides for single addresses (max.connections.per.ip.overrides).
+        creation_rate_max: maximum new connections per second (max.connection.creation.rate).
+        listeners: limits of single listeners.
+        window: window of rate measurements.
+        stalled_ms_max: time after which a stalled request is closed while others wait for memory.
+        unread_ms_max: time after which a client that does not read is closed while others wait for memory.
+        idle_ms_max: time after which an idle connection is closed (connections.max.idle.ms).
+        handshake_ms_max: TLS handshake time-out.
+        handshakes_max: maximum number of pending TLS handshakes.
     """
 
     frame_bytes_max: int = 104857600

@@ -1,4 +1,4 @@
-"""Which event loop serves."""
+"""Choice of the event loop."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ log = logging.getLogger("sharecore.network")
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    """Return what makes the event loop: uvloop's where it is installed, else asyncio's own, which is
-    slower.
-    """
+    """Return the event-loop factory: uvloop's if installed, else asyncio's, which is slower."""
     try:
         import uvloop
     except ImportError:
-        log.info("uvloop is not installed: asyncio's own event loop serves, more slowly")
+        log.info("uvloop is not installed: using asyncio's slower event loop")
         return asyncio.new_event_loop
     return uvloop.new_event_loop

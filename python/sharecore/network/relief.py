@@ -1,4 +1,4 @@
-"""What happens when memory runs short: connections that keep it without need are closed."""
+"""Memory relief: close connections that hold memory needlessly when it runs short."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ log = logging.getLogger("sharecore.network")
 
 _LOOK_S = 0.05
 _FINISH_S = 1.0
-"""A request whose rest comes within this is waited for."""
+"""A request that completes within this time is not closed."""
 _READ_S = 5.0
-"""So is a client that has read its answer within this."""
+"""A client that reads its answer within this time is not closed."""
 _ANYBODY = ""
-"""No owner has this name."""
+"""Stands for any owner: no owner has this name."""
 _REQUESTS, _ANSWERS = "queued.max.request.bytes", "sharecore.max.unread.bytes"
 _PARKED_S = 1.0
-"""So long may a large request wait for its answer when others wait for its memory."""
+"""Maximum wait of a large request for its answer while others wait for its memory."""
 
 
 class _Seen(NamedTuple):
@@ -32,18 +32,18 @@ class _Seen(NamedTuple):
 
 
 class Relief:
-    """Closes connections that do not go on, where others wait for the memory that they have.
+    """Close stalled connections while others wait for their memory.
 
-    That is those whose request stalls, or comes so slowly that it would take long; those whose request waits
-    long for its answer; and those that do not read their answers. The largest goes first, and no more go than
-    it takes. Where nobody waits for memory nobody is closed, however slow.
+    These are connections with a stalled or very slow request, with a request that waits long for its answer,
+    or with unread answers. The largest go first, and no more than needed. Without a shortage no connection is
+    closed, however slow.
 
     Args:
         budgets: memory for requests.
         answers: memory for answers.
         connections: all connections.
-        stalled_ms: a request is looked at after so long.
-        unread_ms: an answer is looked at after so long.
+        stalled_ms: time after which a request is considered stalled.
+        unread_ms: time after which an answer is considered unread.
     """
 
     def __init__(
@@ -65,12 +65,12 @@ class Relief:
         self._readers: dict[Connection, _Seen] = {}
 
     def look(self) -> None:
-        """Look now and then whether memory is kept without need, as long as somebody waits for it."""
+        """Check periodically while a connection waits for memory."""
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(_LOOK_S, self._look)
 
     def stop(self) -> None:
-        """Stop looking."""
+        """Stop checking."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -111,7 +111,7 @@ class Relief:
         needs: Counter[str] = Counter()
         for owner, size, for_own in wanted:
             needs[owner if for_own else _ANYBODY] += size
-        _close(slow, needs, "others wait for the %d bytes of a request that does not go on", _REQUESTS)
+        _close(slow, needs, "its request of %d bytes has stalled while others wait for memory", _REQUESTS)
 
     def _relieve_answers(self) -> None:
         now = asyncio.get_running_loop().time()
@@ -130,19 +130,19 @@ class Relief:
                     seen[connection] = _Seen(now, unread)
         self._readers = seen
         self._answers._wake()
-        # how much is enough shows at the next look
+        # the next check shows whether that was enough
         needs = Counter(owner if for_own else _ANYBODY for owner, for_own in self._answers.wanted())
-        _close(slow, needs, "others wait for the %d bytes of answers that it does not read", _ANSWERS)
+        _close(slow, needs, "it does not read %d bytes of answers while others wait for memory", _ANSWERS)
 
 
 def _close(slow: list[tuple[int, Connection]], needs: Counter[str], why: str, setting: str) -> None:
-    """Close the largest, until those who wait have what they need.
+    """Close the largest connections until the waiting ones have enough memory.
 
     Args:
-        slow: what each connection has.
-        needs: what each owner needs of its own, and what is needed of anybody.
-        why: for the log.
-        setting: the bound.
+        slow: memory of each connection.
+        needs: memory needed from each owner, and from any owner.
+        why: the reason, for the log.
+        setting: the setting of the limit.
     """
     for size, connection in sorted(slow, key=lambda each: each[0], reverse=True):
         owner = connection.owner

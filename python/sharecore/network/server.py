@@ -1,4 +1,4 @@
-"""Listens, admits connections within the limits, and closes the idle ones."""
+"""Listen, admit connections within the limits, and close idle ones."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _STRANGER_SHARE, _STRANGER_BYTES_MIN = 16, 4 << 20
 
 
 class Server:
-    """Accepts connections and hands their frames to `on_frame`.
+    """Accept connections and dispatch their frames to `on_frame`.
 
     Args:
         on_frame: called with the connection and a whole request frame; returns the answer (see `Answer`), or
             raises `Disconnect`.
-        limits: the bounds.
-        on_open: called with each connection that was admitted, before its first frame; raises `Disconnect`.
-        rate_of: tells how many connections a second an address may open; None for any number.
+        limits: the limits.
+        on_open: called with each admitted connection before its first frame; raises `Disconnect`.
+        rate_of: returns an address's connection rate limit in 1/s; None for no limit.
     """
 
     def __init__(
@@ -51,10 +51,10 @@ class Server:
         )
         self.budget = MemoryBudget(limits.request_bytes_max)
         self.stranger_budget = MemoryBudget(_stranger_bytes(limits.request_bytes_max))
-        """For requests of clients that have not said who they are."""
+        """Budget for requests of unauthenticated clients."""
         self.answers = AnswerBudget(limits.answer_bytes_max)
         self.scratch = memoryview(bytearray(_SCRATCH_BYTES))
-        """What every connection reads small requests into: it is empty again before the next one reads."""
+        """Shared read buffer for small requests: it is empty again before the next connection reads."""
         self.connections: dict[int, Connection] = {}
         self._relief = Relief(
             (self.budget, self.stranger_budget),
@@ -64,7 +64,7 @@ class Server:
             unread_ms=limits.unread_ms_max,
         )
         self.strangers = once_a_minute()
-        """Lines about clients of another protocol, by their address."""
+        """Limits log lines about clients of another protocol, per address."""
         self.handshakes = Handshakes(limits.handshake_ms_max, limits.handshakes_max)
         self._ids = count(1)
         self._listening: list[Acceptor] = []
@@ -76,7 +76,7 @@ class Server:
 
     @property
     def limits(self) -> Limits:
-        """The bounds; new ones count from the next connection and the next request on."""
+        """The limits; changes apply to new connections and requests."""
         return self._limits
 
     @limits.setter
@@ -87,17 +87,16 @@ class Server:
     async def bind(
         self, host: str | None, port: int, listener: str, *, tls: ContextSource | None = None
     ) -> int:
-        """Take an address, where clients are refused until `listen`; return the port, which the system
-        chose if `port` is 0.
+        """Bind an address, refusing clients until `listen`; return the port, chosen by the system for 0.
 
         Args:
-            host: an address, a name, or None for every address of the machine.
+            host: an address, a name, or None for all addresses of the machine.
             port: the port.
-            listener: name that its connections carry.
-            tls: returns keys and certificates for each handshake, for a listener that encrypts.
+            listener: the listener's name.
+            tls: returns keys and certificates for each handshake of a TLS listener.
 
         Raises:
-            OSError: the address cannot be had.
+            OSError: the address is not available.
         """
         self._loop = loop = asyncio.get_running_loop()
         self.now = loop.time
@@ -120,24 +119,24 @@ class Server:
         return bound
 
     def listen(self, backlog: int = 511) -> None:
-        """Lets clients in at every address that is bound.
+        """Start accepting clients at every bound address.
 
         Args:
-            backlog: connections of an address that may wait to be accepted.
+            backlog: maximum unaccepted connections of an address.
 
         Raises:
-            OSError: another has begun to listen at an address since it was bound.
+            OSError: another process has started to listen at an address since it was bound.
         """
         for listening in self._listening:
             listening.listen(backlog)
         self._sweep()
 
     async def adopt(self, listener: str, peer_host: str) -> socket:
-        """Return a client within this process: its end of a connection in the clear.
+        """Return the socket of a client within this process, connected in plaintext.
 
         Args:
-            listener: name of a listener, on whose terms the client is served.
-            peer_host: the address that the client acts for.
+            listener: name of the listener whose settings apply.
+            peer_host: the address that the client stands for.
         """
         ours, theirs = socketpair()
         try:
@@ -150,30 +149,30 @@ class Server:
         return theirs
 
     def remember(self, connection: Connection) -> None:
-        """Called by a connection that has come in."""
+        """Register a new connection."""
         self.connections[connection.id] = connection
 
     def seek_relief(self) -> None:
-        """A connection waits for memory: close those that keep it without need."""
+        """Close connections that hold memory needlessly, as another one waits for it."""
         self._relief.look()
 
     def forget(self, connection: Connection) -> None:
-        """Called by a connection that is gone."""
+        """Unregister a closed connection."""
         self.connections.pop(connection.id, None)
         if self._all_gone is not None and not self.connections:
             self._all_gone.set()
 
     def _close_silent(self) -> bool:
-        """Close the oldest connection that has asked for nothing yet; return whether there is one."""
+        """Close the oldest connection without a request; return whether there is one."""
         for connection in self.connections.values():
             if not connection.has_asked and not connection.is_closing:
-                log.warning("closing %s, which has asked for nothing: descriptors run out", connection)
+                log.warning("closing %s: file descriptors run out, and it has sent no request", connection)
                 connection.abort()
                 return True
         return self.handshakes.give_up_oldest("descriptors run out")
 
     def stop_listening(self) -> None:
-        """No new connections and no new requests from now on; those under way are still answered."""
+        """Stop accepting connections and requests; dispatched requests are still answered."""
         for connection in self.connections.values():
             connection.stop_reading()
         for listening in self._listening:
@@ -186,7 +185,7 @@ class Server:
         self.handshakes.abort()
 
     async def close(self, *, grace_s: float = 1.0) -> None:
-        """End every connection, and let answers that are written leave for at most `grace_s` before."""
+        """Close every connection, after at most `grace_s` for written answers to leave."""
         self.stop_listening()
         for connection in list(self.connections.values()):
             connection.close()
@@ -212,18 +211,18 @@ class Server:
 
 
 def _stranger_bytes(request_bytes_max: int) -> int:
-    """Return a sixteenth of all memory for requests, and where that has no bound, one all the same."""
+    """Return the budget of unauthenticated clients: a sixteenth of the request memory, or a minimum."""
     share = max(request_bytes_max // _STRANGER_SHARE, _STRANGER_BYTES_MIN)
     return share if request_bytes_max >= 0 else _STRANGER_BYTES_MIN
 
 
 def _nobody() -> None:
-    """An adopted client was never counted."""
+    """Do nothing: an adopted client was never counted."""
 
 
 async def _begin(peer: socket, make: Callable[[], Connection], leave: Callable[[], None]) -> None:
-    """Begins with a client that was accepted in the clear."""
+    """Start serving an accepted plaintext client."""
     try:
         await attach(peer, make, leave)
     except OSError as error:
-        log.debug("a connection has gone before it began: %s", error)
+        log.debug("a connection ended before it began: %s", error)

@@ -51,7 +51,7 @@ class SharePartition(Leader):
         is_connected: returns whether a group member has a share session on this broker.
         when_configured: calls back once the configuration is current on every node; `configure` delivers
             changes made in the meantime.
-        predecessor_ms: since when members may hold records leased by the previous leader; None if they hold none.
+        predecessor_ms: since when members may hold records of the previous leader; None if they hold none.
     """
 
     __slots__ = (

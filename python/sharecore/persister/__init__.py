@@ -1,4 +1,4 @@
-"""Where share-partition state is kept: the SPI, and what implements it (KIP-932, "Persister")."""
+"""Storage of share-partition state: the SPI and its implementations (KIP-932, "Persister")."""
 
 from __future__ import annotations
 

@@ -13,9 +13,7 @@ from sharecore.sharestate.records import unpack_batches
 
 
 class CoordinatorPersister:
-    """Keeps state in `__share_group_state` through the share coordinator, with the checks that it makes over
-    the wire.
-    """
+    """Store state in `__share_group_state` through the share coordinator, with the checks of its API."""
 
     def __init__(self, coordinator: ShareCoordinator) -> None:
         self._coordinator = coordinator
@@ -51,4 +49,4 @@ class CoordinatorPersister:
         self._coordinator.summary(key, done)
 
     def close(self) -> None:
-        """Nothing to do: the coordinator ends by itself."""
+        """Do nothing: the coordinator is closed separately."""

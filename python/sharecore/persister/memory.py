@@ -1,4 +1,4 @@
-"""A persister for tests and simulation: what it keeps is gone with the process."""
+"""In-memory persister for tests and simulation."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class _State:
 
 
 class MemoryPersister:
-    """Keeps state in a dictionary. NOT durable: for tests and simulation only.
+    """Store state in a dictionary. NOT durable: for tests and simulation only.
 
     Attributes:
-        fail_next: this many of the writes to come end with `failure`.
-        held: with `hold` set, the ends of writes are collected here, for the test to call when it likes.
-        writes: how many writes were asked for.
+        fail_next: number of upcoming writes that fail with `failure`.
+        held: completions of writes, collected while `hold` is set, for the test to call.
+        writes: number of requested writes.
     """
 
     def __init__(self) -> None:
@@ -119,4 +119,4 @@ class MemoryPersister:
             )
 
     def close(self) -> None:
-        """Nothing to do: nothing is under way."""
+        """Do nothing: no operation is pending."""

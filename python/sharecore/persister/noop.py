@@ -13,9 +13,9 @@ from sharecore.sharestate.records import UNINITIALIZED
 
 
 class NoOpPersister:
-    """Keeps nothing: every write succeeds, and what is read has never been written.
+    """Store nothing: every write succeeds, and every read returns uninitialized state.
 
-    A share partition begins by the group's reset policy whenever its leader is made anew.
+    Each new leader starts a share partition by the group's reset policy.
     """
 
     def initialize(self, key: SharePartitionKey, state_epoch: int, start_offset: int, done: Done) -> None:
@@ -43,4 +43,4 @@ class NoOpPersister:
         done(StateSummary(0, 0, UNINITIALIZED, UNINITIALIZED))
 
     def close(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""

@@ -1,4 +1,4 @@
-"""A persister of the user's (`group.share.persister.class.name=package.module:Class`)."""
+"""A persister provided by the user (`group.share.persister.class.name=package.module:Class`)."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def load_plugin(name: str, settings: Mapping[str, str], loop: Loop) -> Persister
 
     Args:
         name: `package.module:Class`.
-        settings: what the class is called with.
-        loop: where callbacks run.
+        settings: passed to the class.
+        loop: runs callbacks.
 
     Raises:
-        ConfigError: there is no such class, it cannot be made, or it is no persister.
+        ConfigError: the class does not exist, cannot be instantiated, or is not a persister.
     """
     setting = f"group.share.persister.class.name={name}"
     module_name, _, class_name = name.partition(":")
@@ -49,16 +49,16 @@ def load_plugin(name: str, settings: Mapping[str, str], loop: Loop) -> Persister
     missing = [each for each in _OPERATIONS if not callable(getattr(made, each, None))]
     if missing:
         raise ConfigError(
-            f"{setting}: is no persister, it lacks {', '.join(missing)} (see docs/persister.md)"
+            f"{setting}: not a persister; it lacks {', '.join(missing)} (see docs/persister.md)"
         )
     return Guarded(made, loop)
 
 
 class Guarded:
-    """Holds a persister that others wrote to its contract.
+    """Enforce the persister contract on third-party code.
 
-    Its callbacks may come from any thread. What it raises is an error of that operation and of nothing else,
-    and each operation ends once, whatever it does.
+    Its callbacks may come from any thread. An exception fails only its own operation, and each operation
+    completes exactly once.
     """
 
     def __init__(self, persister: Persister, loop: Loop) -> None:
@@ -94,7 +94,7 @@ class Guarded:
         try:
             self._persister.close()
         except Exception:
-            logger.exception("the persister could not be closed")
+            logger.exception("cannot close the persister")
 
     def _run(self, done: Callable[[Any], None], operation: Callable[..., object], *args: Any) -> None:
         ended = False
@@ -107,7 +107,7 @@ class Guarded:
             if threading.get_ident() == self._thread:
                 done(outcome)
             else:
-                with suppress(RuntimeError):  # the loop has ended: nobody waits any more
+                with suppress(RuntimeError):  # the loop has ended: no caller waits any more
                     self._loop.call_soon_threadsafe(done, outcome)
 
         try:

@@ -1,4 +1,4 @@
-"""What a share-partition leader and the group coordinator ask of a persister."""
+"""The persister interface used by share-partition leaders and the group coordinator."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Done", "LoadedState", "Persister", "SharePartitionKey", "StateBatch"
 
 
 class LoadedState(NamedTuple):
-    """What a leader starts from; a start offset of -1 means that it is not known yet."""
+    """Initial state of a leader; a start offset of -1 is not known yet."""
 
     state_epoch: int
     start_offset: int
@@ -24,40 +24,36 @@ class LoadedState(NamedTuple):
 
 
 class Persister(Protocol):
-    """Keeps share-partition state beyond the life of its leader.
+    """Store share-partition state beyond the life of its leader.
 
-    An operation that cannot even begin raises `KafkaError`; one that begins ends with its `done`, which may
-    be called before the method returns. Operations on one share partition take effect in the order of the
-    calls. All of them are called on the broker's event loop and must not keep it waiting.
+    An operation that cannot start raises `KafkaError`. Once started, it completes with `done`, perhaps before
+    the method returns. Operations on one share partition take effect in call order. All methods are called on
+    the broker's event loop and must not block it.
     """
 
     def initialize(self, key: SharePartitionKey, state_epoch: int, start_offset: int, done: Done) -> None:
-        """Make state, or begin it anew under a state epoch that is not lower; start offset -1: not known
-        yet.
-        """
+        """Create state, or reset it under an equal or higher state epoch; start offset -1: not known yet."""
 
     def read(
         self, key: SharePartitionKey, leader_epoch: int, done: Callable[[LoadedState | KafkaError], None]
     ) -> None:
-        """Load state for a new leader; leaders with a lower epoch are fenced from then on."""
+        """Load state for a new leader, and fence leaders with a lower epoch."""
 
     def write(
         self, key: SharePartitionKey, state_epoch: int, leader_epoch: int, write: Write, done: Done
     ) -> None:
-        """Write a change that an engine has begun."""
+        """Persist a change that an engine has started."""
 
     def write_start(
         self, key: SharePartitionKey, state_epoch: int, leader_epoch: int, start_offset: int, done: Done
     ) -> None:
-        """Write a start offset of a share partition that had none; nothing has been settled yet."""
+        """Persist the first start offset of a share partition, before any acknowledgement."""
 
     def delete(self, key: SharePartitionKey, done: Done) -> None:
-        """Delete state; there need not be any."""
+        """Delete state; ignore missing state."""
 
     def summary(self, key: SharePartitionKey, done: Callable[[StateSummary | KafkaError], None]) -> None:
-        """Read state without its batches, for administration and for a group that is about to make some;
-        fences nobody.
-        """
+        """Read state without its batches, without fencing: for administration and before creating state."""
 
     def close(self) -> None:
-        """End what is under way, since the broker stops; nothing is asked for afterwards."""
+        """Finish pending operations at shutdown; no further calls follow."""

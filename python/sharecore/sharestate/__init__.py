@@ -1,1 +1,1 @@
-"""Durable state of share partitions, and the share coordinator that keeps it (KIP-932)."""
+"""Durable share-partition state, and the share coordinator (KIP-932)."""

@@ -1,6 +1,4 @@
-"""The share coordinator: durable state of share partitions in `__share_group_state` (KIP-932, "Share
-coordinator").
-"""
+"""The share coordinator: durable share-partition state in `__share_group_state` (KIP-932)."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ from sharecore.waiting import Done, Spans
 
 
 class ReadState(NamedTuple):
-    """State of a share partition as a leader needs it; `batches` are packed."""
+    """State of a share partition for its leader; `batches` are packed."""
 
     state_epoch: int
     start_offset: int
@@ -30,7 +28,7 @@ class ReadState(NamedTuple):
 
 
 class StateSummary(NamedTuple):
-    """State of a share partition without its batches; -1 is not known."""
+    """State of a share partition without its batches; -1 if unknown."""
 
     state_epoch: int
     leader_epoch: int
@@ -39,8 +37,8 @@ class StateSummary(NamedTuple):
 
 
 def kafkas_partition(key: SharePartitionKey, partitions: int) -> int:
-    """Where Kafka keeps the state of a share partition, out of so many partitions of the state topic."""
-    # ids of common length: a client that chooses long ones must not fill the cache with them
+    """Return the state-topic partition of a share partition, as Kafka computes it."""
+    # long group ids are not cached, so that a client cannot fill the cache with them
     find = _hash_before if len(key.group_id) <= _CACHED_LENGTH_MAX else _hash_before.__wrapped__
     before = find(key.group_id, key.topic_id)
     return partition_of_hash(java_string_hash(str(key.partition), before), partitions)
@@ -66,16 +64,16 @@ _UNKNOWN = StateSummary(0, 0, UNINITIALIZED, UNINITIALIZED)
 
 
 class ShareCoordinator(States):
-    """Initializes, reads, writes and deletes share-partition state.
+    """Initialize, read, write and delete share-partition state.
 
-    Everything is answered through a callback once it is durable. What is read is what holds at that moment,
-    and waits for the writes before it: as in Kafka, nobody is told of state that a failure would take back.
+    Every operation answers through a callback once it is durable. A read returns the current state after
+    waiting for earlier writes: as in Kafka, no answer contains state that a failure could revoke.
 
     Args:
         runtime: the state topic.
         updates_per_snapshot: `share.coordinator.snapshot.update.records.per.snapshot`.
         cold_ms: `share.coordinator.cold.partition.snapshot.interval.ms`.
-        route: the partition, out of so many, that holds the state of a share partition; Kafka's unless given.
+        route: returns the state-topic partition of a share partition; Kafka's hash by default.
     """
 
     _check_epochs = staticmethod(check_epochs)
@@ -95,14 +93,14 @@ class ShareCoordinator(States):
         self._route = route
         self._shards: list[StateShard] = []
         self.loads = Spans()
-        """Partitions of the topic that were read."""
+        """Loads of state-topic partitions."""
         self._changes = 0
 
     def initialize(self, key: SharePartitionKey, state_epoch: int, start_offset: int, done: Done) -> None:
         """Create state for a share partition, or reset it under a higher state epoch.
 
         Raises:
-            KafkaError: INVALID_REQUEST, FENCED_STATE_EPOCH, or why the state cannot be loaded.
+            KafkaError: INVALID_REQUEST, FENCED_STATE_EPOCH, or a load error.
         """
         shard = self._shard(key)
         check_epochs(state_epoch=state_epoch)
@@ -129,12 +127,12 @@ class ShareCoordinator(States):
         """Write a change of a share partition's state.
 
         Args:
-            start_offset: one that is not behind that of the state leaves it as it is, -1 for instance.
+            start_offset: ignored unless it is after the current one; -1 for no change.
             batches: packed, in any order.
 
         Raises:
-            KafkaError: INVALID_REQUEST when there is no state or a batch is impossible; FENCED_STATE_EPOCH;
-                FENCED_LEADER_EPOCH; or why the state cannot be loaded.
+            KafkaError: INVALID_REQUEST if the state does not exist or a batch is invalid; FENCED_STATE_EPOCH;
+                FENCED_LEADER_EPOCH; or a load error.
         """
         shard = self._shard(key)
         state = self._writable(shard, key, state_epoch, leader_epoch)
@@ -156,12 +154,11 @@ class ShareCoordinator(States):
     def read(
         self, key: SharePartitionKey, leader_epoch: int, done: Callable[[ReadState | KafkaError], None]
     ) -> None:
-        """The state, once it is durable, for the leader of this epoch; leaders with a lower one are fenced
-        from now on. Where a write before it is lost, `done` gets that write's error.
+        """Read the durable state for the leader of this epoch, and fence leaders with a lower one. If an
+        earlier write is lost, `done` gets its error.
 
         Raises:
-            KafkaError: INVALID_REQUEST when there is no state; FENCED_LEADER_EPOCH; or why it cannot be
-                loaded.
+            KafkaError: INVALID_REQUEST if the state does not exist; FENCED_LEADER_EPOCH; or a load error.
         """
         shard = self._shard(key)
         check_epochs(leader_epoch)
@@ -180,11 +177,10 @@ class ShareCoordinator(States):
         shard.when_durable(lambda error: done(found if error is None else error))
 
     def summary(self, key: SharePartitionKey, done: Callable[[StateSummary | KafkaError], None]) -> None:
-        """The state without its batches, once it is durable. Of an unknown share partition it says that
-        nothing is known.
+        """Read the durable state without its batches; a missing state gives an empty summary.
 
         Raises:
-            KafkaError: why the state cannot be loaded.
+            KafkaError: a load error.
         """
         shard = self._shard(key)
         state = shard.states.get(key)
@@ -205,10 +201,10 @@ class ShareCoordinator(States):
     def at_hand(
         self, group_id: str, topic_id: UUID, partitions: Iterable[int]
     ) -> Iterator[tuple[int, StateContent]]:
-        """Partitions of a topic whose `summary` would be told at once, with their state."""
+        """Return a topic's partitions whose summary is available without waiting, with their state."""
         settled: dict[StateShard, bool] = {}
         for partition in partitions:
-            # equal to a SharePartitionKey, and made in a fifth of the time
+            # equal to a SharePartitionKey, but five times as fast to create
             key: Any = group_id, topic_id, partition
             shard = self._routes.get(key)
             if shard is None:
@@ -219,16 +215,16 @@ class ShareCoordinator(States):
                 yield partition, state.content
 
     def delete(self, key: SharePartitionKey, done: Done) -> None:
-        """Delete the state of a share partition; there need not be any.
+        """Delete the state of a share partition; ignore missing state.
 
         Raises:
-            KafkaError: why the state cannot be loaded.
+            KafkaError: a load error.
         """
         shard = self._shard(key)
         self._routes.pop(key, None)
         state = shard.states.pop(key, None)
         if state is None:
-            shard.when_durable(done)  # it may have been deleted just now
+            shard.when_durable(done)  # a pending deletion may precede this one
             return
         self._changes += 1
         shard.note_move()
@@ -240,7 +236,7 @@ class ShareCoordinator(States):
 
     @property
     def version(self) -> tuple[int, int]:
-        """A number that changes whenever states are created or deleted."""
+        """A number that changes when states are created or deleted."""
         return self._changes, self.loads.count
 
     @property
@@ -250,7 +246,7 @@ class ShareCoordinator(States):
 
     @property
     def partition_count(self) -> int:
-        """Partitions of the topic; none where there is no topic at the moment."""
+        """Number of partitions of the topic; 0 if it does not exist."""
         try:
             return len(self._all_shards())
         except KafkaError:
@@ -258,27 +254,25 @@ class ShareCoordinator(States):
 
     @property
     def repaired(self) -> int:
-        """State batches that were read and could not be as they were."""
+        """Number of state batches that were repaired on load."""
         return sum(shard.repaired for shard in self._shards)
 
     @property
     def writes(self) -> Spans:
-        """Batches of records that were written, with the writes in them."""
+        """Written record batches, with the number of writes in each."""
         return self._runtime.writes
 
     def flush(self) -> None:
-        """Append what is staged, without waiting for the end of the turn."""
+        """Append the staged records, without waiting for the end of the turn."""
         for shard in self._shards:
             shard.flush()
 
     def expire(self) -> None:
-        """Answers every write that is under way with REQUEST_TIMED_OUT; it may yet become durable."""
+        """Answer every pending write with REQUEST_TIMED_OUT; it may still become durable."""
         self._runtime.expire()
 
     def prune(self) -> None:
-        """Renews snapshots that pin old records and lets go of records that are redundant; cheap, run now
-        and then.
-        """
+        """Renew snapshots that pin old records, and delete redundant ones; cheap enough to run often."""
         now_ms = self._clock.now_ms()
         for shard in self._shards:
             if shard.states:
@@ -286,7 +280,7 @@ class ShareCoordinator(States):
                 shard.prune()
 
     def topic_deleted(self) -> None:
-        """The topic is gone with all that it said."""
+        """Discard all state: the topic was deleted."""
         for shard in self._shards:
             shard.forget()
         self._shards, self._routes = [], {}
@@ -294,15 +288,15 @@ class ShareCoordinator(States):
         self._runtime.topic_deleted()
 
     def load(self, partition: int) -> None:
-        """Read a partition of the topic that has become this broker's; else that is done on first use.
+        """Load a partition of the topic that this broker now owns, ahead of its first use.
 
         Raises:
-            KafkaError: why it cannot be read.
+            KafkaError: the partition cannot be read.
         """
         self._all_shards()[partition].ensure_loaded()
 
     def resign(self, partition: int) -> None:
-        """Forgets a partition of the topic that is another broker's from now on."""
+        """Discard a partition of the topic that another broker owns from now on."""
         shard = self._all_shards()[partition]
         shard.forget()
         self._routes = {key: route for key, route in self._routes.items() if route is not shard}
@@ -314,7 +308,7 @@ class ShareCoordinator(States):
         return self._shards
 
     def _is_settled(self, shard: StateShard) -> bool:
-        """Whether what is in memory of it is this broker's to tell, and durable."""
+        """Return whether a shard's state in memory is owned by this broker, and durable."""
         try:
             self._runtime.check_owner(shard.index)
         except KafkaError:
@@ -331,6 +325,6 @@ class ShareCoordinator(States):
 
 
 def _append(shard: StateShard, state: ShareState, record: Record, now_ms: int, done: Done | None) -> None:
-    """Append a record of a state, which knows where its last snapshot lies."""
+    """Append a record of a state, and track the offset of its last snapshot."""
     is_update = record[0] is state.update_key
     shard.append(record, now_ms, done, snapshot_of=None if is_update else state)

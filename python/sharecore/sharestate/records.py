@@ -1,7 +1,7 @@
-"""The records of `__share_group_state`: ShareSnapshot and ShareUpdate, their keys and values.
+"""Records of `__share_group_state` (ShareSnapshot and ShareUpdate): keys and values.
 
-State batches stay the bytes that the values hold (`_core.combine_state_batches` works on them): 20 bytes a
-batch, namely first offset, last offset, delivery state, delivery count and an empty section of tagged fields.
+State batches stay in their encoded form, which `_core.combine_state_batches` processes. A batch has 20 bytes:
+first offset, last offset, delivery state, delivery count, and an empty tagged-field section.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sharecore.sharestate.keys import SharePartitionKey
 SNAPSHOT = 0
 UPDATE = 1
 UNINITIALIZED = -1
-"""Start offset, leader epoch or delivery-complete count that is not known yet."""
+"""A start offset, leader epoch or delivery-complete count that is not known yet."""
 
 STATE_BATCH = Struct(">qqbhx")
 
@@ -37,9 +37,7 @@ _HEAD_BYTES_MAX = 4096
 
 
 def state_bytes_max(records: int) -> int:
-    """Return how large the record of a share partition may be with so many records in flight, each of which
-    has a state of its own.
-    """
+    """Return the maximum record size of a share partition with this many in-flight records."""
     return _HEAD_BYTES_MAX + STATE_BATCH.size * records
 
 
@@ -48,7 +46,7 @@ StateBatch = tuple[int, int, int, int]
 
 
 class Snapshot(NamedTuple):
-    """Value of a ShareSnapshot record: the whole state of a share partition."""
+    """Value of a ShareSnapshot record: the complete state of a share partition."""
 
     snapshot_epoch: int
     state_epoch: int
@@ -61,7 +59,7 @@ class Snapshot(NamedTuple):
 
 
 class Update(NamedTuple):
-    """Value of a ShareUpdate record: what changed; start offset -1 leaves it as it was."""
+    """Value of a ShareUpdate record: a change; start offset -1 means unchanged."""
 
     snapshot_epoch: int
     leader_epoch: int
@@ -71,7 +69,7 @@ class Update(NamedTuple):
 
 
 class StateRecord(NamedTuple):
-    """One record, decoded; without a value it deletes the state of the share partition."""
+    """A decoded record; without a value it deletes the state of the share partition."""
 
     kind: int
     key: SharePartitionKey
@@ -79,15 +77,15 @@ class StateRecord(NamedTuple):
 
 
 class UnknownRecordType(ValueError):
-    """A record of a kind that this version does not know; Kafka logs it and passes it over."""
+    """A record of an unknown type; as in Kafka it is logged and skipped."""
 
 
 def decode_record(key: bytes | None, value: bytes | None) -> StateRecord:
-    """Read a record of the topic.
+    """Decode a record of the topic.
 
     Raises:
-        UnknownRecordType: of no kind that is known.
-        ValueError: key or value is damaged, or the value's version is not known.
+        UnknownRecordType: the type is unknown.
+        ValueError: key or value is damaged, or the value's version is unknown.
     """
     kind, partition = decode_key(key or b"")
     if value is None:
@@ -96,16 +94,16 @@ def decode_record(key: bytes | None, value: bytes | None) -> StateRecord:
 
 
 def encode_key(kind: int, key: SharePartitionKey) -> bytes:
-    """Key of a record of either kind."""
+    """Return the key of a record of either kind."""
     group = key.group_id.encode()
     return _KEY_HEAD.pack(kind, len(group)) + group + _KEY_TAIL.pack(key.topic_id.bytes, key.partition)
 
 
 def decode_key(data: bytes) -> tuple[int, SharePartitionKey]:
-    """Kind and share partition of a record's key.
+    """Return kind and share partition of a record's key.
 
     Raises:
-        UnknownRecordType: of no kind that is known.
+        UnknownRecordType: the type is unknown.
         ValueError: the bytes are damaged.
     """
     try:
@@ -118,12 +116,12 @@ def decode_key(data: bytes) -> tuple[int, SharePartitionKey]:
 
 
 def key_tail(key: SharePartitionKey) -> bytes:
-    """Return what follows the kind in the keys of a share partition's records."""
+    """Return the part after the kind in the keys of a share partition's records."""
     return encode_key(UPDATE, key)[_KEY_KIND.size :]
 
 
 def key_of(tail: bytes) -> SharePartitionKey:
-    """Return the share partition that the rest of a record's key names, what follows the kind.
+    """Return the share partition of a key without its kind; see `key_tail`.
 
     Raises:
         ValueError: the bytes are damaged.
@@ -141,15 +139,15 @@ def key_of(tail: bytes) -> SharePartitionKey:
 
 @lru_cache(maxsize=4096)
 def _uuid(data: bytes) -> UUID:
-    """There are few topics, and each has many share partitions."""
+    """Return a cached UUID: few topics have many share partitions."""
     return UUID(bytes=data)
 
 
 def decode_snapshot(data: bytes) -> Snapshot:
-    """Read the value of a ShareSnapshot record.
+    """Decode the value of a ShareSnapshot record.
 
     Raises:
-        ValueError: the bytes are damaged or of a version that is not known.
+        ValueError: the bytes are damaged, or their version is unknown.
     """
     try:
         version, snapshot, state, leader, start, create, write = _SNAPSHOT_HEAD.unpack_from(data)
@@ -160,10 +158,10 @@ def decode_snapshot(data: bytes) -> Snapshot:
 
 
 def decode_update(data: bytes) -> Update:
-    """Read the value of a ShareUpdate record.
+    """Decode the value of a ShareUpdate record.
 
     Raises:
-        ValueError: the bytes are damaged or of a version that is not known.
+        ValueError: the bytes are damaged, or their version is unknown.
     """
     try:
         version, snapshot, leader, start = _UPDATE_HEAD.unpack_from(data)
@@ -174,10 +172,10 @@ def decode_update(data: bytes) -> Update:
 
 
 def pack_batches(batches: Iterable[StateBatch]) -> bytes:
-    """State batches as bytes.
+    """Encode state batches.
 
     Raises:
-        KafkaError: INVALID_REQUEST for a batch that ends before it begins or a field out of range.
+        KafkaError: INVALID_REQUEST for a batch that ends before it starts, or a field out of range.
     """
     try:
         packed = []
@@ -191,7 +189,7 @@ def pack_batches(batches: Iterable[StateBatch]) -> bytes:
 
 
 def unpack_batches(data: bytes) -> Iterator[StateBatch]:
-    """State batches out of their bytes."""
+    """Decode state batches."""
     return STATE_BATCH.iter_unpack(data)
 
 
@@ -200,14 +198,14 @@ def _read_tail(version: int, data: bytes, offset: int) -> tuple[bytes, int]:
         raise ValueError(f"version {version} is not known")
     size = data[offset]
     if 0 < size < 0x80:
-        # nearly all records: a length of one byte, and the one tagged field that there is
+        # fast path for nearly all records: a one-byte length and the one known tagged field
         end = offset + 1 + (size - 1) * STATE_BATCH.size
         if data[end : end + 3] == _TAGGED_COUNT_HEAD and len(data) == end + _TAGGED_COUNT.size:
             return data[offset + 1 : end], int.from_bytes(data[end + 3 :], "big", signed=True)
     size, offset = _uvarint(data, offset)
     end = offset + (size - 1) * STATE_BATCH.size
     if size < 1 or end > len(data):
-        raise ValueError("the state batches reach past the end")
+        raise ValueError("the state batches are truncated")
     batches = data[offset:end]
     tags, offset = _uvarint(data, end)
     count = UNINITIALIZED

@@ -1,4 +1,4 @@
-"""One partition of `__share_group_state`: the share partitions whose records it holds."""
+"""One partition of `__share_group_state`."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class StateShard:
 
     Args:
         staged: the partition.
-        loads: how long reading took is added there.
+        loads: collects load durations.
     """
 
     def __init__(self, staged: StagedLog, loads: Spans | None = None) -> None:
         self.states: dict[SharePartitionKey, ShareState] = {}
         self.index = staged.log.index
         self.repaired = 0
-        """State batches that were read and could not be as they were."""
+        """State batches that were repaired on load."""
         self._log = staged.log
         self._staged = staged
         self._prune_at = _PRUNE_RECORDS
@@ -41,11 +41,11 @@ class StateShard:
         self._loads = loads or Spans()
 
     def ensure_loaded(self) -> None:
-        """Replays the partition, when that has not been done yet or a failed write left memory ahead of it.
+        """Replay the partition if it was not loaded, or if a failed write left memory ahead of it.
 
         Raises:
-            KafkaError: COORDINATOR_LOAD_IN_PROGRESS while writes whose end is open are under way;
-                UNKNOWN_SERVER_ERROR when the partition holds a record that cannot be read.
+            KafkaError: COORDINATOR_LOAD_IN_PROGRESS while writes are pending; UNKNOWN_SERVER_ERROR for an
+                unreadable record.
         """
         if not self._staged.stale:
             return
@@ -55,7 +55,7 @@ class StateShard:
         fold = StateFold()
         offset = self._log.start_offset
         repaired: list[int] = []
-        # nothing that is replayed is garbage, and the collector would walk all of it again and again
+        # replay creates no garbage, but the collector would scan all of it repeatedly
         collects = gc.isenabled()
         gc.disable()
         try:
@@ -69,14 +69,14 @@ class StateShard:
             text = f"{self._staged.name} at offset {offset}: {error}"
             if text != self._unreadable:
                 self._unreadable = text
-                logger.error("share state cannot be read: %s", text)
+                logger.error("cannot read share state: %s", text)
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, text) from error
         else:
             self.states = {state.key: state for state in _drain(fold)}
             if repaired:
                 self.repaired += fold.repaired
                 logger.error(
-                    "%s, from offset %d on: records of %d impossible state batches are delivered again",
+                    "%s, from offset %d on: redelivering the records of %d invalid state batches",
                     self._staged.name,
                     repaired[0],
                     fold.repaired,
@@ -88,22 +88,22 @@ class StateShard:
         self._staged.stale = False
 
     def forget(self) -> None:
-        """Lets go of what was read; the next use reads again."""
+        """Discard the loaded states; the next use reloads them."""
         self.states = {}
         self._staged.stale = True
 
     def note_move(self) -> None:
-        """A state is gone: leaders that write look for theirs again."""
+        """Invalidate cached states of writers after a deletion."""
         self._staged.note_move()
 
     def append(
         self, record: Record, now_ms: int, done: Done | None, *, snapshot_of: ShareState | None = None
     ) -> None:
-        """Stages a record.
+        """Stage a record.
 
         Args:
-            done: called when it is durable, or lost.
-            snapshot_of: the state whose snapshot the record is.
+            done: called when the record is durable or lost.
+            snapshot_of: the state, if the record is a snapshot.
         """
         if snapshot_of is None:
             self._staged.append([record], now_ms, done)
@@ -115,7 +115,7 @@ class StateShard:
             at = offset
 
         def ended(error: KafkaError | None) -> None:
-            # until here the snapshot before it is what a restart begins with
+            # until then, a restart begins with the previous snapshot
             if error is None:
                 state.snapshot_offset = at
                 if at - self._log.start_offset > self._prune_at:
@@ -127,26 +127,26 @@ class StateShard:
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the states are what `ensure_loaded` would find."""
+        """Whether the states are current, so that `ensure_loaded` would do nothing."""
         return not self._staged.stale
 
     @property
     def is_durable(self) -> bool:
-        """Whether the states are on the disk as they are now."""
+        """Whether the current states are durable."""
         return self._staged.is_settled
 
     def when_durable(self, done: Done) -> None:
-        """Call back when the states are on the disk as they are now, or when a write was lost."""
+        """Call back when the current states are durable, or when a write was lost."""
         self._staged.when_ended(done)
 
     def flush(self) -> None:
-        """Append what is staged."""
+        """Append the staged records."""
         self._staged.flush()
 
     def prune(self) -> None:
         """Delete records that later snapshots have made redundant.
 
-        Deletes none while a write is lost: it may have been one of these snapshots.
+        Deletes nothing while a write is lost: it may have been one of these snapshots.
         """
         if self._staged.ahead:
             return
@@ -158,10 +158,10 @@ class StateShard:
         self._prune_at = max(_PRUNE_RECORDS, 2 * (self._log.end_offset - keep_from))
 
     def snapshot_cold(self, now_ms: int, older_than_ms: int) -> int:
-        """Rewrites the snapshots that keep old records from being pruned; returns their number.
+        """Rewrite snapshots that pin old records; return their number.
 
-        Only where the log has grown behind them by more than a new round of snapshots takes: an idle log
-        stays as it is. And none while a write is lost: they would hold what was given up.
+        Only if the log after them has grown by more than a new round of snapshots, so that an idle log does
+        not grow. Never while a write is lost: the snapshots would contain the abandoned change.
         """
         if self._staged.ahead:
             return 0

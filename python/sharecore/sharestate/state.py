@@ -1,4 +1,4 @@
-"""The soft state of one share partition in the share coordinator."""
+"""In-memory state of one share partition in the share coordinator."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _LEADER_EPOCH = "The leader epoch in the request is older than the epoch on the 
 
 
 class ShareState:
-    """What the records of one share partition say, and the records that change it.
+    """State of one share partition as in its records, and the records of changes to it.
 
-    A change is applied as the record that is written for it, so memory is what a restart finds.
-    State batches are combined when somebody asks for them, not at each update: a write costs the same however
-    many records are in flight.
+    A change is applied through the record written for it, so memory equals the result of a replay. State
+    batches are combined on reads, not on updates: the cost of a write does not depend on the number of
+    in-flight records.
 
     Args:
-        content: what its records say so far.
-        snapshot_offset: where its last snapshot lies.
+        content: the state in its records.
+        snapshot_offset: offset of its last snapshot.
     """
 
     __slots__ = ("content", "key", "snapshot_offset", "update_key")
@@ -36,16 +36,16 @@ class ShareState:
 
     @property
     def snapshot_key(self) -> bytes:
-        """The key of its snapshots, and of what deletes it."""
+        """The key of its snapshots and of its tombstone."""
         return encode_key(SNAPSHOT, self.key)
 
     def initialize(
         self, state_epoch: int, start_offset: int, *, now_ms: int, updates_per_snapshot: int
     ) -> Record:
-        """Reset the state to a start offset (-1: not known yet) and return the snapshot to append.
+        """Reset the state to a start offset (-1: not known yet); return the snapshot to append.
 
         Raises:
-            KafkaError: FENCED_STATE_EPOCH when the state has a higher epoch.
+            KafkaError: FENCED_STATE_EPOCH if the state has a higher epoch.
         """
         content = self.content
         if content.is_superseded(state_epoch, -1):
@@ -53,7 +53,7 @@ class ShareState:
         return self.snapshot_key, content.begin(state_epoch, start_offset, now_ms, updates_per_snapshot)
 
     def check(self, state_epoch: int, leader_epoch: int) -> None:
-        """Refuses a writer that has been superseded; epochs of -1 are not checked.
+        """Refuse a fenced writer; epochs of -1 are not checked.
 
         Raises:
             KafkaError: FENCED_STATE_EPOCH, FENCED_LEADER_EPOCH.
@@ -75,15 +75,15 @@ class ShareState:
     ) -> Record:
         """Apply a change and return the record to append.
 
-        It is an update, or a snapshot of everything once `updates_per_snapshot` updates stand since the last
-        one. The start offset never falls, nor does the count while it stays. `batches` are packed, ascending,
-        apart, and none lies below the start offset.
+        It is an update, or a snapshot once `updates_per_snapshot` updates follow the last one. The start
+        offset never decreases, and neither does the count while the offset stays. `batches` are packed,
+        ascending, disjoint, and not before the start offset.
 
         Args:
-            leader_epoch: a higher one than before; None leaves it.
+            leader_epoch: a higher one than before; None means unchanged.
 
         Raises:
-            ValueError: `batches` are no state batches.
+            ValueError: `batches` are not valid state batches.
         """
         is_snapshot, value = self.content.write(
             start_offset, delivery_complete_count, batches, now_ms, updates_per_snapshot, leader_epoch
@@ -97,10 +97,10 @@ class ShareState:
     def raise_leader_epoch(
         self, leader_epoch: int, *, now_ms: int, updates_per_snapshot: int
     ) -> Record | None:
-        """Fences earlier leaders, since one has read the state. Returns the record to append, if one is due.
+        """Fence earlier leaders after a read; return the record to append, if one is due.
 
         Raises:
-            KafkaError: FENCED_LEADER_EPOCH when a later leader has been here.
+            KafkaError: FENCED_LEADER_EPOCH if a later leader has read the state.
         """
         self.check(-1, leader_epoch)
         content = self.content

@@ -212,7 +212,7 @@ class ClassicCoordinator:
         return group, member
 
     def _stranger(self, group_id: str, member_id: str, instance_id: str | None) -> ErrorCode:
-        """Return the error for a member of a missing group; a consumer-group member may fence a static one."""
+        """Return the error for a member without a classic group; a consumer group may fence a static one."""
         found = self._registry.get(group_id)
         static = found.static if isinstance(found, ConsumerGroup) else {}
         owner = static.get(instance_id) if instance_id is not None else None
@@ -368,7 +368,7 @@ class ClassicCoordinator:
         if not member.is_new and (member.join_done is not None or member.sync_done is not None):
             self._rebalancer.keep_alive(member)
             return
-        self._rebalancer.remove(group, member, f"member {member.member_id} was silent for too long")
+        self._rebalancer.remove(group, member, f"member {member.member_id} exceeded its session time-out")
 
     def _sync(self, request: SyncRequest, done: SyncDone) -> None:
         group, member = self._member(request.group_id, request.member_id, request.instance_id)

@@ -114,7 +114,7 @@ def _even_out_alike(owned: dict[str, list[Partition]], free: list[Partition]) ->
 def _even_out_unlike(
     members: Collection[AssignorMember], owned: dict[str, list[Partition]], free: list[Partition]
 ) -> None:
-    """Balance members with different subscriptions: give free partitions to the least loaded, then move some."""
+    """Balance different subscriptions: free partitions go to the least loaded, then some move."""
     subscribers: dict[UUID, list[str]] = {}
     for member in members:
         for topic in member.topics:

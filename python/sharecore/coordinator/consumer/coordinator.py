@@ -127,7 +127,7 @@ class ConsumerCoordinator:
         take_room(self._registry, self._topics, request, limit)
         group = self._group(request)
         member, records = self._admit(group, request)
-        told = set(member.assigned)
+        before = set(member.assigned)
         names, expression = member.subscribed_names, member.subscribed_regex or ""
         if self._update(member, request) or records:
             records.append(group.member_record(member))
@@ -158,7 +158,7 @@ class ConsumerCoordinator:
             records.append(group.current_record(member))
         self._count_session(group, member)
         self._count_revocation(group, member)
-        tell = request.epoch == JOIN_EPOCH or request.is_full or told != member.assigned.keys()
+        reports = request.epoch == JOIN_EPOCH or request.is_full or before != member.assigned.keys()
         heartbeat_ms = self._limits(group.group_id).heartbeat_ms
         # a member's own heartbeat triggers the matching of its expression, so no other member needs a
         # notification
@@ -166,7 +166,7 @@ class ConsumerCoordinator:
         if found or group.is_looking:
             heartbeat_ms = min(_LOOKED_UP_MS, heartbeat_ms)
         answer = HeartbeatAnswer(
-            member.member_id, member.epoch, heartbeat_ms, set(member.assigned) if tell else None
+            member.member_id, member.epoch, heartbeat_ms, set(member.assigned) if reports else None
         )
         self._write(group, records, lambda error: answered(error or answer))
 
@@ -283,7 +283,7 @@ class ConsumerCoordinator:
 
     def _update(self, member: ConsumerMember, request: Heartbeat) -> bool:
         """Store the member's reported fields; return whether any has changed."""
-        before = member.said
+        before = member.reported
         if request.subscribed_names is not None:
             member.subscribe(request.subscribed_names)
         if request.subscribed_regex is not None:
@@ -296,7 +296,7 @@ class ConsumerCoordinator:
             member.rebalance_timeout_ms = request.rebalance_timeout_ms
         if request.client_id or not member.client_id:
             member.client_id, member.client_host = request.client_id, request.client_host
-        return before != member.said
+        return before != member.reported
 
     def _raise_epoch(self, group: ConsumerGroup, records: list[Record]) -> None:
         group.epoch += 1

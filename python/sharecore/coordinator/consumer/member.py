@@ -61,7 +61,7 @@ class ConsumerMember:
     revocation: Deadline | None = None
 
     @property
-    def said(self) -> tuple[object, ...]:
+    def reported(self) -> tuple[object, ...]:
         """All fields reported by the member."""
         return (
             self.subscribed_names,

@@ -1,1 +1,1 @@
-"""Share groups: their members, what these are assigned, and what has durable state (KIP-932)."""
+"""Share groups: members, assignments, and the share-partition state of their topics (KIP-932)."""

@@ -1,12 +1,10 @@
-"""The simple assignor of share groups: which member fetches which partitions (KIP-932, "Share group
-assignor").
+"""The simple assignor of share groups (KIP-932, "Share group assignor").
 
-Each partition gets as many members as every other, give or take one, and each member as many partitions;
-what a member has it keeps where that allows it.
+It balances members per partition and partitions per member, to within one, and keeps current assignments
+where possible.
 
-Where the result depends on the order in which things are looked at, the order is Apache's, down to the
-iteration of its hash tables, so that for the same group and the same assignment before, both coordinators
-decide alike.
+Where the result depends on iteration order, the order is Apache's, down to that of its hash tables. Given the
+same group and previous assignment, both coordinators compute the same assignment.
 """
 
 from __future__ import annotations
@@ -20,13 +18,13 @@ from uuid import UUID
 
 T = TypeVar("T")
 TopicPartition = tuple[int, int]
-"""Number of a topic in the one group, and partition: UUIDs are slow to hash."""
+"""A topic's number within the group, and a partition: UUIDs are slow to hash."""
 
 _MASK32 = 0xFFFFFFFF
 
 
 class AssignorMember(NamedTuple):
-    """A member for the assignor: the topics that it wants, and the partitions that it has."""
+    """A member as seen by the assignor: its subscribed topics and current partitions."""
 
     member_id: str
     topics: Sequence[UUID]
@@ -39,11 +37,11 @@ def assign(
     """Return the target assignment.
 
     Args:
-        members: in the order in which they are numbered.
-        assignable: partitions that may be assigned, by topic; others are assigned to nobody.
+        members: the members in numbering order.
+        assignable: partitions that may be assigned, by topic.
 
     Returns:
-        partitions, ascending, by topic and member id; every member has an entry.
+        ascending partitions by topic and member id; every member has an entry.
     """
     topics = list(dict.fromkeys(topic for member in members for topic in member.topics))
     numbers = {topic: number for number, topic in enumerate(topics)}
@@ -71,7 +69,7 @@ def assign(
             _Balance(current, wanted, lambda each: _spread(hashes[each[0]] + each[1])).solve(),
         )
     else:
-        # members that want different topics share each topic among those who want it
+        # with different subscriptions, each topic is shared among its subscribers
         wanting: dict[int, list[int]] = {}
         for member, some in enumerate(wants):
             for number in some:
@@ -98,7 +96,7 @@ def _by_topic(partitions: list[TopicPartition], topics: Sequence[UUID]) -> dict[
 
 
 class _Balance:
-    """Partitions to be shared evenly among members who all want them."""
+    """Partitions to balance among members that all subscribe to them."""
 
     def __init__(
         self,
@@ -123,7 +121,7 @@ class _Balance:
             self.sharing[each] = len(numbers)
 
     def solve(self) -> list[dict[TopicPartition, None]]:
-        """Partitions of each member, by its number."""
+        """Return the partitions of each member, by member number."""
         if not self.partitions:
             return [{} for _ in self.assigned]
         if len(self.assigned) == 1:
@@ -166,10 +164,9 @@ class _Balance:
         self.sharing[each] -= 1
 
     def _fill(self, lacking: list[TopicPartition]) -> None:
-        """Give partitions to members who have room, these taking turns, until a whole round finds no taker.
+        """Assign partitions round-robin to members below their quota, until a round assigns none.
 
-        A member that has just been given a partition may be given it again, and has then less than its count:
-        so it is with Apache.
+        As in Apache, a member may be given the same partition twice, and then ends up below its quota.
         """
         counts = [len(owned) for owned in self.assigned]
         room = [number for number, count in enumerate(counts) if count < self.count_wanted[number]]
@@ -198,15 +195,13 @@ class _Balance:
 
 
 def _in_hash_order(items: Iterable[T], spread_hash: Callable[[T], int], capacity: int) -> list[T]:
-    """Return the order in which a Java hash table of this capacity gives the items back; bucket mates stay
-    as they came.
-    """
+    """Return the items in the iteration order of a Java hash table; items of a bucket keep their order."""
     mask = capacity - 1
     return sorted(items, key=lambda item: spread_hash(item) & mask)
 
 
 def _folded(topic: UUID) -> int:
-    """Return what a topic adds to the hash of its partitions."""
+    """Return a topic's part of the hash of its partitions."""
     folded = (topic.int >> 64) ^ topic.int
     return 31 * ((folded >> 32) ^ folded)
 
@@ -221,12 +216,12 @@ def _spread(value: int) -> int:
 
 
 def _capacity(wanted: int) -> int:
-    """Return the power of two that a Java hash table takes for a wanted capacity."""
+    """Return the power of two that a Java hash table uses for a requested capacity."""
     return 1 << (wanted - 1).bit_length()
 
 
 def _grown(size: int) -> int:
-    """Return the capacity of a Java hash table that has grown to so many items."""
+    """Return the capacity of a Java hash table that has grown to this size."""
     capacity = 16
     while size > capacity * 3 // 4:
         capacity *= 2

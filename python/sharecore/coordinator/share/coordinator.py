@@ -1,4 +1,4 @@
-"""The coordinator of share groups: members, their assignment, and the life of the share-partition state."""
+"""The share-group coordinator: members, assignments, and the lifecycle of share-partition state."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ JOIN_EPOCH = 0
 LEAVE_EPOCH = -1
 _MEMBER_ID_LENGTH_MAX = 36
 _STATE_MS = 10
-"""How soon a member comes back whose partitions have their state made: about as long as that takes."""
+"""Heartbeat interval while a member's state is being created: about the time that this takes."""
 
 
 class Heartbeat(NamedTuple):
-    """What a member says; None where nothing has changed since it last said it."""
+    """A member's heartbeat; None means unchanged since the last one."""
 
     group_id: str
     member_id: str
@@ -44,7 +44,7 @@ class Heartbeat(NamedTuple):
 
 
 class HeartbeatAnswer(NamedTuple):
-    """What a member is told; an assignment of None is the one that it has."""
+    """Answer to a heartbeat; an assignment of None means unchanged."""
 
     member_id: str
     member_epoch: int
@@ -56,19 +56,19 @@ Answered = Callable[[HeartbeatAnswer | KafkaError], None]
 
 
 class ShareGroupCoordinator:
-    """All share groups of the broker.
+    """Coordinator of share groups.
 
     Args:
         records: `__consumer_offsets`.
-        topics: the topics that there are.
-        states: makes and deletes the state of share partitions.
-        config: a group's configuration.
-        max_size: members that a group may have (`group.share.max.size`).
-        bytes_max: what the subscriptions of a group may take (`sharecore.group.bytes.max`).
-        rack: of this broker.
-        member_left: called with group and member id when a member has left by itself.
-        member_joined: the same when it has joined, for the first time or again.
-        member_gone: the same when it fell silent.
+        topics: the existing topics.
+        states: creates and deletes share-partition state.
+        config: returns a group's configuration.
+        max_size: maximum number of members of a group (`group.share.max.size`).
+        bytes_max: limit on a group's subscriptions (`sharecore.group.bytes.max`).
+        rack: the rack of this broker.
+        member_left: called with group and member id when a member has left.
+        member_joined: called with both when it has joined or rejoined.
+        member_gone: called with both when its session has expired.
     """
 
     kinds: Collection[int] = tuple(ShareRecord)
@@ -104,17 +104,15 @@ class ShareGroupCoordinator:
         self._loaded: dict[str, ShareGroup] = {}
         self._sessions: dict[tuple[str, str], Deadline] = {}
         self.rebalances = 0
-        """How often the epoch of a group went up."""
+        """Number of group-epoch increments."""
         records.register(self)
 
     def replay(self, partition: int, kind: int, key: bytes, value: bytes | None) -> None:
-        """Take a record as the broker starts; raise ValueError for a damaged one."""
+        """Apply a record at startup; raise ValueError for a damaged one."""
         RECORDS.replay(self._loaded, ShareGroup, kind, key, value)
 
     def start(self) -> None:
-        """Goes on with the groups that were read: members have a new session, unfinished state changes
-        end.
-        """
+        """Resume the replayed groups: renew member sessions and finish pending state changes."""
         loaded, self._loaded = self._loaded, {}
         for group in loaded.values():
             self._registry.add(group)
@@ -123,7 +121,7 @@ class ShareGroupCoordinator:
             self._states.resume(group)
 
     def resign(self, partition: int) -> None:
-        """Forgets the groups whose records a partition of the topic holds: another broker goes on."""
+        """Discard the groups whose records are in a partition of the topic: another broker takes over."""
         for group in self._registry:
             if isinstance(group, ShareGroup) and self._records.partition_of(group.group_id) == partition:
                 group.resigned = True
@@ -134,11 +132,11 @@ class ShareGroupCoordinator:
                         session.cancel()
 
     def find(self, group_id: str) -> ShareGroup | None:
-        """Return the share group of this name.
+        """Return the share group of this name; None if the name is free.
 
         Raises:
-            KafkaError: GROUP_ID_NOT_FOUND when it is a group of another type, NOT_COORDINATOR when another
-                broker coordinates it.
+            KafkaError: GROUP_ID_NOT_FOUND for a group of another type; NOT_COORDINATOR if another broker
+                coordinates it.
         """
         self._records.check(group_id)
         self._records.check_owner(self._records.partition_of(group_id))
@@ -151,7 +149,7 @@ class ShareGroupCoordinator:
         return group
 
     def heartbeat(self, request: Heartbeat, answered: Answered) -> None:
-        """A member joins, says that it is there, or leaves; answered once what changed is durable.
+        """Process a member's join, heartbeat or leave; answer once the change is durable.
 
         Raises:
             KafkaError: INVALID_REQUEST, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, GROUP_MAX_SIZE_REACHED,
@@ -169,8 +167,8 @@ class ShareGroupCoordinator:
         if self._reconcile(group, member, bumped=bumped):
             records.append(group.current_record(member))
         self._renew_session(group, member)
-        tell = request.member_epoch == JOIN_EPOCH or request.subscribed is not None
-        assignment = member.assigned if tell or member.assigned != before else None
+        reports = request.member_epoch == JOIN_EPOCH or request.subscribed is not None
+        assignment = member.assigned if reports or member.assigned != before else None
         epoch = member.epoch
         self._records.append(
             group.group_id,
@@ -184,7 +182,7 @@ class ShareGroupCoordinator:
         self._states.initialize_missing(group)
 
     def _admit(self, request: Heartbeat) -> tuple[ShareGroup, Member]:
-        """Return the group and the member that is there, or begin with this request."""
+        """Return the group and its member, created if the request joins."""
         group = self.find(request.group_id)
         joining = request.member_epoch == JOIN_EPOCH
         if group is None and not joining:
@@ -213,10 +211,10 @@ class ShareGroupCoordinator:
         return group, member
 
     def _take_room(self, group: ShareGroup | None, request: Heartbeat, named: int) -> None:
-        """Raise KafkaError(GROUP_MAX_SIZE_REACHED) if all groups together take too much memory.
+        """Raise KafkaError(GROUP_MAX_SIZE_REACHED) if all groups together would exceed their memory limit.
 
         Args:
-            named: about what the topics take that the member subscribes to.
+            named: approximate memory size of the member's subscribed topics.
         """
         subscribed = set(request.subscribed or ())
         member = None if group is None else group.members.get(request.member_id)
@@ -229,15 +227,15 @@ class ShareGroupCoordinator:
         self._registry.take_room(request.group_id, more + partitions * SHARE_PARTITION_BYTES)
 
     def _update(self, group: ShareGroup, member: Member, request: Heartbeat, records: list[Record]) -> bool:
-        """Take what the member says of itself; whether the group's epoch has grown."""
-        before = member.told
+        """Store the member's reported fields; return whether the group epoch has increased."""
+        before = member.reported
         subscribed = member.subscribed
         if request.subscribed is not None:
             member.subscribed = tuple(sorted(set(request.subscribed)))
         if request.rack_id is not None:
             member.rack_id = request.rack_id
         member.client_id, member.client_host = request.client_id, request.client_host
-        if member.told != before or member.member_id not in group.members:
+        if member.reported != before or member.member_id not in group.members:
             records.append(group.member_record(member))
         bump = asked = member.subscribed != subscribed
         group.members[member.member_id] = member
@@ -255,7 +253,7 @@ class ShareGroupCoordinator:
         return bump
 
     def _look_at_topics(self, group: ShareGroup) -> bool:
-        """Whether topics that the group wants have appeared, gone or grown."""
+        """Return whether subscribed topics were created, deleted or extended."""
         group.topics_seen = self._topics.version
         seen = metadata_hash(existing(self._topics, group.subscribed), self._rack)
         changed = seen != group.metadata_hash
@@ -263,7 +261,7 @@ class ShareGroupCoordinator:
         return changed
 
     def _assignment_pending(self, group: ShareGroup) -> bool:
-        """Whether partitions that have state now are missing in the assignment."""
+        """Return whether the assignment lacks partitions whose state now exists."""
         if group.pending is None:
             group.pending = self._is_pending(group)
         return group.pending
@@ -282,7 +280,7 @@ class ShareGroupCoordinator:
         )
 
     def _assign(self, group: ShareGroup, records: list[Record]) -> None:
-        """Make a new target assignment when one is due and the last is old enough."""
+        """Compute a new target assignment if one is due and the last is old enough."""
         if group.epoch <= group.assignment_epoch or self._due_ms(group):
             return
         now_ms = self._clock.now_ms()
@@ -297,11 +295,11 @@ class ShareGroupCoordinator:
         records += group.target_records(changed)
 
     def _due_ms(self, group: ShareGroup) -> int:
-        """Milliseconds until a new target assignment may be made."""
+        """Return the milliseconds until the next target assignment may be computed."""
         age_ms = self._clock.now_ms() - group.assigned_at_ms
         interval_ms = self._config(group.group_id).share_assignment_interval_ms
-        # an assignment that left out partitions whose state was being made is no reason to wait for the next,
-        # nor is a clock that was set back
+        # an assignment without partitions whose state was being created does not delay the next one, and
+        # neither does a clock that was set back
         if not group.assigned_at_ms or age_ms < 0 or group.left_out:
             return 0
         return max(0, interval_ms - age_ms)
@@ -328,7 +326,7 @@ class ShareGroupCoordinator:
         return assign(members, assignable)
 
     def _reconcile(self, group: ShareGroup, member: Member, *, bumped: bool) -> bool:
-        """Move the member to the target assignment; whether that changes what it has been told."""
+        """Move the member to the target assignment; return whether its answer changes."""
         before = member.epoch, member.assigned
         if member.epoch != group.assignment_epoch:
             member.previous_epoch, member.epoch = member.epoch, group.assignment_epoch
@@ -338,9 +336,7 @@ class ShareGroupCoordinator:
         return before != (member.epoch, member.assigned)
 
     def _next_ms(self, group: ShareGroup, member: Member) -> int:
-        """When the member is to come back: at the configured interval, or as soon as there is an answer to
-        what it last asked for.
-        """
+        """Return the heartbeat interval: as configured, or shorter while an answer is pending."""
         interval_ms = self._config(group.group_id).share_heartbeat_interval_ms
         making_ms = self._states.making_ms(group)
         if making_ms is not None:
@@ -350,7 +346,7 @@ class ShareGroupCoordinator:
         return interval_ms
 
     def _visible(self, group: ShareGroup, member: Member) -> Assignment:
-        """Return the member's part of the target, without topics that it has given up or that are gone."""
+        """Return the member's part of the target, without unsubscribed and deleted topics."""
         target = group.target.get(member.member_id, {})
         names = set(member.subscribed)
         visible: Assignment = {}
@@ -400,11 +396,11 @@ class ShareGroupCoordinator:
         member = group.members.get(member_id) if isinstance(group, ShareGroup) else None
         if isinstance(group, ShareGroup) and member is not None:
             about = {"group": group_id, "member": member_id}
-            logger.info("member %s of share group %s fell silent", member_id, group_id, extra=about)
+            logger.info("session of member %s of share group %s expired", member_id, group_id, extra=about)
             self._remove(group, member, _log_failure)
             self._member_gone(group_id, member_id)
 
-    # the end of a group
+    # deleting groups
 
     def delete(self, group: ShareGroup, done: Done) -> None:
         """Delete an empty group and the state of its share partitions.
@@ -427,23 +423,23 @@ class ShareGroupCoordinator:
         self._states.delete_all(group, state_deleted)
 
     def state_lost(self, key: SharePartitionKey) -> None:
-        """A leader has found no state of a share partition."""
+        """Recreate share-partition state that its leader has not found."""
         group = self._registry.get(key.group_id)
         if isinstance(group, ShareGroup):
             self._states.lost(group, key.topic_id)
 
     def check_states(self, doubted: Callable[[SharePartitionKey], bool]) -> None:
-        """Find out which of the state that groups have noted is lost: a leader elsewhere cannot tell of it.
+        """Check which recorded state is lost, as a leader on another broker cannot report it.
 
         Args:
-            doubted: which of it may be.
+            doubted: selects the share partitions to check.
         """
         for group in self._registry:
             if isinstance(group, ShareGroup):
                 self._states.check(group, doubted)
 
     def topics_changed(self, deleted: Iterable[UUID] = ()) -> None:
-        """Topics have gone: their share-partition state goes too."""
+        """Delete the share-partition state of deleted topics."""
         gone = set(deleted)
         for group in self._registry:
             if isinstance(group, ShareGroup) and gone:
@@ -491,4 +487,4 @@ def _unknown_member(request: Heartbeat) -> KafkaError:
 
 def _log_failure(error: KafkaError | None) -> None:
     if error is not None:
-        logger.error("the end of a share group's member was not written: %s", error)
+        logger.error("cannot persist the end of a share-group member: %s", error)

@@ -1,4 +1,4 @@
-"""One share group: its members, its assignment and the share partitions that have state."""
+"""One share group: its members, its assignment and its share-partition state."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from sharecore.coordinator_log.topic_log import Record
 from sharecore.errors import ErrorCode, KafkaError
 
 Assignment = dict[UUID, tuple[int, ...]]
-"""Partitions by topic id, ascending."""
+"""Ascending partitions by topic id."""
 
 SHARE_PARTITION_BYTES = 550
-"""About what a partition takes in a share group, with its state and its place in an assignment."""
+"""Approximate memory size of a share partition: its state and its place in an assignment."""
 
 EMPTY = "Empty"
 STABLE = "Stable"
@@ -27,7 +27,7 @@ _MEMBER_STABLE = 0
 
 @dataclass(slots=True)
 class Member:
-    """A member: what it last said about itself, and what it was last told."""
+    """A member as it last reported itself, and its last answer."""
 
     member_id: str
     rack_id: str | None = None
@@ -38,43 +38,42 @@ class Member:
     previous_epoch: int = 0
     assigned: Assignment = field(default_factory=dict)
     asked_epoch: int = 0
-    """The group epoch at which it joined or last changed what it wants."""
+    """Group epoch at which it joined or last changed its subscription."""
 
     @property
-    def told(self) -> tuple[object, ...]:
-        """What it says about itself."""
+    def reported(self) -> tuple[object, ...]:
+        """All fields reported by the member."""
         return self.rack_id, self.client_id, self.client_host, self.subscribed
 
 
 @dataclass(slots=True)
 class TopicState:
-    """A topic of a group and its partitions, in one stage of their state's life."""
+    """A topic and its partitions whose state is in the same stage."""
 
     name: str
     partitions: set[int]
 
 
 class ShareGroup:
-    """A share group, as its records describe it.
+    """State of a share group, as in its records.
 
     Attributes:
         type, protocol_type: as for all groups of the registry.
-        epoch: grows with each change that asks for a new assignment.
-        assignment_epoch: the epoch that the target assignment was made for.
-        assigned_at_ms: when the target assignment was made, by the clock on the wall; 0 before the first.
+        epoch: increases with each change that requires a new assignment.
+        assignment_epoch: the group epoch of the target assignment.
+        assigned_at_ms: wall-clock time of the target assignment; 0 before the first.
         target: the target assignment by member id.
         initializing, initialized, deleting: topics whose share-partition state is being created, exists,
             is being deleted.
-        has_topics_record: whether the log has said which topics these are, even if there are none any more.
-        topics_seen: the version of the topics that `metadata_hash` was made from.
-        complete_at: the version of the topics at which all that is wanted had state.
-        pending: whether partitions with state are missing in the target assignment; None where that is to be
-            looked at.
+        has_topics_record: whether the log has a record of these topics, even if none is left.
+        topics_seen: the topics version of `metadata_hash`.
+        complete_at: the topics version at which all subscribed partitions had state.
+        pending: whether partitions with state are missing in the target assignment; None if to be checked.
         left_out: whether the target assignment lacks partitions that had no state yet.
-        making_since_ms: when creation of state began that is under way, by the monotonic clock.
-        deletions: topics whose state is being deleted at this moment.
-        resigned: another broker coordinates the group, or this one has read it anew since: whatever was begun
-            for this one ends where it is.
+        making_since_ms: monotonic start time of the pending state creation.
+        deletions: topics with a pending state deletion.
+        resigned: whether another broker coordinates the group, or this one has replayed it since; pending
+            operations of this object then stop.
     """
 
     type = GroupType.SHARE
@@ -107,7 +106,7 @@ class ShareGroup:
 
     @property
     def memory_bytes(self) -> int:
-        """About how much memory the group takes with its members and the states of its partitions."""
+        """Approximate memory size of the group, its members and its share-partition state."""
         members = self.members.values()
         names = sum(len(each.member_id) + len(each.client_id) + size_of(each.subscribed) for each in members)
         states = (*self.initializing.values(), *self.initialized.values())
@@ -122,21 +121,21 @@ class ShareGroup:
 
     @property
     def state_name(self) -> str:
-        """EMPTY without members, STABLE otherwise; a share group has no other state while it exists."""
+        """EMPTY without members, else STABLE; an existing share group has no other state."""
         return STABLE if self.members else EMPTY
 
     @property
     def subscribed(self) -> set[str]:
-        """Names of all topics that some member wants."""
+        """Names of all subscribed topics."""
         return {name for member in self.members.values() for name in member.subscribed}
 
     @property
     def sources(self) -> set[str]:
-        """Names of the topics that it reads, or has state of."""
+        """Names of the topics that are subscribed or have state."""
         return self.subscribed | {state.name for state in self.initialized.values()}
 
     def add_initialized(self, topic: TopicInfo, partitions: Collection[int]) -> None:
-        """Note that these partitions have state now."""
+        """Record that these partitions have state now."""
         self.initializing.pop(topic.topic_id, None)
         if partitions:
             state = self.initialized.setdefault(topic.topic_id, TopicState(topic.name, set()))
@@ -146,7 +145,7 @@ class ShareGroup:
     # records
 
     def member_record(self, member: Member) -> Record:
-        """Return what the member has said about itself."""
+        """Return the record of a member's reported fields."""
         return RECORDS.record(
             ShareRecord.MEMBER_METADATA,
             self.group_id,
@@ -160,13 +159,13 @@ class ShareGroup:
         )
 
     def epoch_record(self) -> Record:
-        """Return the group epoch."""
+        """Return the record of the group epoch."""
         return RECORDS.record(
             ShareRecord.METADATA, self.group_id, {"epoch": self.epoch, "metadata_hash": self.metadata_hash}
         )
 
     def target_records(self, changed: Iterable[str]) -> list[Record]:
-        """Return the target assignment of the members that it changed for, and its epoch."""
+        """Return the records of changed target assignments and their epoch."""
         records = [
             RECORDS.record(
                 ShareRecord.TARGET_ASSIGNMENT_MEMBER,
@@ -181,7 +180,7 @@ class ShareGroup:
         return records
 
     def current_record(self, member: Member) -> Record:
-        """Return what the member has been told."""
+        """Return the record of a member's current assignment."""
         return RECORDS.record(
             ShareRecord.CURRENT_MEMBER_ASSIGNMENT,
             self.group_id,
@@ -195,7 +194,7 @@ class ShareGroup:
         )
 
     def topics_record(self) -> Record:
-        """Which share partitions have state, are to get it or to lose it."""
+        """Return the record of share partitions by the stage of their state."""
         self.has_topics_record = True
         return RECORDS.record(
             ShareRecord.STATE_PARTITION_METADATA,
@@ -210,7 +209,7 @@ class ShareGroup:
         )
 
     def gone_records(self, member_id: str) -> list[Record]:
-        """Tombstones of a member."""
+        """Return the tombstones of a member."""
         kinds = (
             ShareRecord.CURRENT_MEMBER_ASSIGNMENT,
             ShareRecord.TARGET_ASSIGNMENT_MEMBER,
@@ -219,7 +218,7 @@ class ShareGroup:
         return [RECORDS.record(kind, self.group_id, None, member_id=member_id) for kind in kinds]
 
     def deleted_records(self) -> list[Record]:
-        """Tombstones of the group; it has no members."""
+        """Return the tombstones of the group, which has no members."""
         kinds = (
             ShareRecord.TARGET_ASSIGNMENT_METADATA,
             ShareRecord.STATE_PARTITION_METADATA,
@@ -228,7 +227,7 @@ class ShareGroup:
         return [RECORDS.record(kind, self.group_id, None) for kind in kinds]
 
     def replay(self, kind: ShareRecord, member_id: str, value: Any) -> None:
-        """Take the content of a record; `value` is None for a tombstone."""
+        """Apply the content of a record; `value` is None for a tombstone."""
         _REPLAYS[kind](self, member_id, value)
 
     def _replay_metadata(self, _: str, value: Any) -> None:

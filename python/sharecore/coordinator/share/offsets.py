@@ -1,6 +1,4 @@
-"""Start offsets of share groups, as administrators see and change them (KIP-932 "Administration",
-KIP-1226).
-"""
+"""Administration of share-group start offsets (KIP-932 "Administration", KIP-1226)."""
 
 from __future__ import annotations
 
@@ -23,10 +21,10 @@ _NOT_KNOWN = -1
 
 
 class SharePartitionOffset(NamedTuple):
-    """Where a share partition stands; -1 is not known.
+    """Offsets of a share partition; -1 if unknown.
 
     Attributes:
-        lag: records that have not been settled yet.
+        lag: records that are not acknowledged or archived yet.
     """
 
     start_offset: int = _NOT_KNOWN
@@ -39,7 +37,7 @@ _NOTHING = SharePartitionOffset()
 
 
 class Summary(Protocol):
-    """What is told of a share partition's state."""
+    """Summary of a share partition's state."""
 
     @property
     def leader_epoch(self) -> int: ...
@@ -52,20 +50,18 @@ class Summary(Protocol):
 
 
 AtHand = Callable[[str, TopicInfo, Iterable[int]], Iterable[tuple[int, Summary, int]]]
-"""Those partitions of a topic where neither a group's state nor the log's end has to be waited for, with
-both.
-"""
+"""Returns the share partitions whose state and log end are known without waiting, with both."""
 
 
 class ShareOffsets:
-    """Reads, sets and deletes start offsets.
+    """Describe, set and delete start offsets.
 
     Args:
-        end_offset: finds the offset behind the last readable record of a topic's partition, and calls back
-            with it; with None where that is not known.
-        hold: called with a group and topics whose state is about to be replaced or deleted: nobody leads
-            their share partitions until what it returns is called.
-        at_hand: spares asking for them one by one.
+        end_offset: finds the offset after the last readable record of a topic partition, and calls back with
+            it, or with None if it is unknown.
+        hold: called with a group and topics before their state is replaced or deleted; their share partitions
+            have no leader until the returned callback is called.
+        at_hand: avoids requests for share partitions led by this broker.
     """
 
     def __init__(
@@ -89,7 +85,7 @@ class ShareOffsets:
         self._at_hand = at_hand
 
     def initialized(self, group_id: str) -> list[tuple[TopicInfo, list[int]]]:
-        """Topics and partitions of a group that have state; none for a group that is not there."""
+        """Return topics and partitions of a group that have state; empty if the group does not exist."""
         group = self._groups.find(group_id)
         found = []
         for topic_id, state in group.initialized.items() if group is not None else ():
@@ -105,7 +101,7 @@ class ShareOffsets:
         partitions: Iterable[int],
         done: Callable[[Mapping[int, SharePartitionOffset]], None],
     ) -> None:
-        """Start offsets and lag of share partitions of a topic, in the order in which they are asked for."""
+        """Find start offsets and lag of a topic's share partitions, in request order."""
         found: dict[int, SharePartitionOffset] = dict.fromkeys(partitions, _NOTHING)
         for partition, state, end in self._at_hand(group_id, topic, found) if self._at_hand else ():
             found[partition] = _offset(state, end)
@@ -131,7 +127,7 @@ class ShareOffsets:
             try:
                 self._persister.summary(key, partial(read, partition))
             except KafkaError as error:
-                read(partition, error.with_traceback(None))  # it would hold `found` in a cycle
+                read(partition, error.with_traceback(None))  # 1 it would hold `found` in a cycle
         if not waited_for:
             done(found)
 
@@ -142,11 +138,11 @@ class ShareOffsets:
         offsets: Mapping[tuple[TopicInfo, int], int],
         done: Mapping[tuple[TopicInfo, int], Done],
     ) -> None:
-        """Set start offsets of a group without members; a group that does not exist is created.
+        """Set start offsets of a group without members; create a missing group.
 
         Args:
-            topics: those asked for that exist; without any, no group is created.
-            offsets: -1 begins where the group's reset strategy says.
+            topics: the existing topics of the request; without any, no group is created.
+            offsets: start offsets; -1 applies the group's reset policy.
             done: called for each share partition.
 
         Raises:
@@ -162,7 +158,7 @@ class ShareOffsets:
             group = self._groups.create(group_id)
         if group is None or not offsets:
             return
-        # a leader that is there meanwhile would write the state that it has over the new one
+        # a leader created in the meantime would overwrite the new state with its own
         release = self._hold(group_id, {topic.topic_id for topic, _ in offsets})
         left = set(offsets)
 
@@ -191,7 +187,7 @@ class ShareOffsets:
         self._states.delete_topics(group, topic_ids, ended)
 
     def deletable(self, group_id: str) -> ShareGroup:
-        """Return the group, where its offsets may be deleted.
+        """Return the group if its offsets may be deleted.
 
         Raises:
             KafkaError: INVALID_GROUP_ID, NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND.

@@ -1,11 +1,10 @@
-"""The life of share-partition state, as a share group asks for it: made when first wanted, deleted when done
-with.
+"""Lifecycle of share-partition state: created on first subscription, deleted with its topic or group.
 
-What a group has asked for stands in its StatePartitionMetadata record before it is done, so that a broker
-that stops in the middle goes on where it was (KIP-932, "Managing durable share-partition state").
+A group persists a plan in its StatePartitionMetadata record before acting, so that a restarted broker resumes
+where it stopped (KIP-932, "Managing durable share-partition state").
 
-Answers of the persister may come late. Who coordinates the group then, perhaps this broker once more, has
-read from the log what became of it since, so nothing is concluded from an answer to what was asked before.
+Answers of the persister may be late. By then another coordinator, or this one after a replay, may have acted
+on the group, so an answer counts only if the plan it belongs to still stands.
 """
 
 from __future__ import annotations
@@ -28,16 +27,16 @@ logger = logging.getLogger(__name__)
 
 _NOT_KNOWN = -1
 _FROM_THE_START = 0
-_RESIGNED = KafkaError(ErrorCode.NOT_COORDINATOR, "Another broker has coordinated the group meanwhile.")
+_RESIGNED = KafkaError(ErrorCode.NOT_COORDINATOR, "Another broker has coordinated the group in the meantime.")
 _Missing = Sequence[tuple[TopicInfo, TopicState]]
-"""Topics, with what is planned to be made of them."""
+"""Topics with their planned states."""
 
 
 class ShareTopicStates:
-    """Makes and deletes the state of a group's share partitions.
+    """Create and delete the share-partition state of groups.
 
     Args:
-        persister: keeps the state.
+        persister: stores the state.
         records: `__consumer_offsets`.
         topics: the topics that exist.
     """
@@ -49,12 +48,12 @@ class ShareTopicStates:
         self._clock = records.clock
 
     def making_ms(self, group: ShareGroup) -> int | None:
-        """For how long the creation of state has been under way; None where there is none."""
+        """Return how long state creation has been pending; None if it is not."""
         since_ms = group.making_since_ms
         return None if since_ms is None else self._clock.monotonic_ms() - since_ms
 
     def initialize_missing(self, group: ShareGroup) -> None:
-        """Create state for subscribed partitions that have none."""
+        """Create state for subscribed partitions without any."""
         if group.deleting:
             self._retry_deletions(group)
         if group.complete_at == self._topics.version or group.making_since_ms is not None:
@@ -75,24 +74,22 @@ class ShareTopicStates:
         self._write_plan(group, planned)
 
     def lost(self, group: ShareGroup, topic_id: UUID) -> None:
-        """A leader has found no state where the group has noted some: what is missing is made anew with the
-        next heartbeat, and begins where the group's reset policy says.
-        """
+        """Forget lost state of a topic: the next heartbeat recreates it by the group's reset policy."""
         state = group.initialized.pop(topic_id, None)
         if state is not None:
             group.complete_at = -1
             logger.error(
-                "state of share group %s and topic %s is lost",
+                "lost the state of share group %s and topic %s; it will be recreated",
                 group.group_id,
                 state.name,
                 extra={"group": group.group_id},
             )
 
     def check(self, group: ShareGroup, doubted: Callable[[SharePartitionKey], bool]) -> None:
-        """Asks whether state that the group has noted is there; what is lost is made anew (`lost`).
+        """Check that recorded state exists; recreate lost state (see `lost`).
 
         Args:
-            doubted: which of it is asked for.
+            doubted: selects the share partitions to check.
         """
         keys = (
             SharePartitionKey(group.group_id, topic_id, index)
@@ -103,12 +100,12 @@ class ShareTopicStates:
         for key in [key for key in keys if doubted(key)]:
             found.run(key, self._persister.summary, key)
 
-        def told() -> None:
+        def answered() -> None:
             for key, summary in found.outcomes.items() if not group.resigned else ():
                 if not isinstance(summary, KafkaError) and not _is_state(summary):
                     self.lost(group, key.topic_id)
 
-        found.when_ended(told)
+        found.when_ended(answered)
 
     def _missing(self, group: ShareGroup) -> Iterable[tuple[TopicInfo, set[int]]]:
         for topic in existing(self._topics, group.subscribed):
@@ -118,9 +115,9 @@ class ShareTopicStates:
                 yield topic, set(range(topic.partitions)) - known
 
     def _look(self, group: ShareGroup, missing: _Missing) -> None:
-        """Asks what state there is already: a group whose record of it was lost keeps it.
+        """Look for existing state, so that a group whose record was lost keeps it.
 
-        Begun anew, it would give out again what is settled, and the leader that has it would not notice.
+        Recreated state would redeliver acknowledged records, unnoticed by the leader that has the old state.
         """
         found: Gather[SharePartitionKey] = Gather()
         for key in _keys(group, _wanted(group, missing)):
@@ -134,7 +131,7 @@ class ShareTopicStates:
         found: Mapping[SharePartitionKey, StateSummary | KafkaError],
     ) -> None:
         if group.resigned:
-            # begun anew under this broker's next term, state would lose what was settled since
+            # state recreated under this broker's next term would lose acknowledgements made since
             return
         keys = list(_keys(group, _wanted(group, missing)))
         kept = {key: each for key in keys if _is_state(each := found[key])}
@@ -145,15 +142,15 @@ class ShareTopicStates:
             if isinstance(found[key], KafkaError):
                 made.put(key, found[key])
             elif key not in kept:
-                # partitions that a known topic has grown by are new: nothing in them may be missed
+                # new partitions of a known topic are read from the start, so that no record is missed
                 start_offset = _FROM_THE_START if key.topic_id in group.initialized else _NOT_KNOWN
                 made.run(key, self._persister.initialize, key, group.epoch, start_offset)
         made.when_ended(lambda: self._initialized(group, missing, made.failed))
 
     def _keep(self, group: ShareGroup, kept: Mapping[SharePartitionKey, StateSummary]) -> None:
-        """Goes on with state that was there already; the group's epoch is to be no lower than the state's."""
+        """Adopt existing state; raise the group epoch to at least the state epoch."""
         logger.warning(
-            "share group %s keeps the state that there is of %d partitions",
+            "share group %s keeps the existing state of %d partitions",
             group.group_id,
             len(kept),
             extra={"group": group.group_id},
@@ -173,7 +170,7 @@ class ShareTopicStates:
             group.add_initialized(topic, state.partitions - lost)
         for key, error in failed.items():
             logger.error(
-                "state of %s was not made: %s",
+                "cannot create the state of %s: %s",
                 key.coordinator_key(),
                 error,
                 extra={"group": group.group_id, "partition": key.partition},
@@ -187,7 +184,7 @@ class ShareTopicStates:
         offsets: Mapping[tuple[TopicInfo, int], int],
         done: Mapping[tuple[TopicInfo, int], Done],
     ) -> None:
-        """Reset state to start offsets; `done` is called for each once that is durable."""
+        """Reset state to start offsets; call each `done` once its reset is durable."""
         partitions: dict[TopicInfo, set[int]] = {}
         for topic, partition in offsets:
             partitions.setdefault(topic, set()).add(partition)
@@ -219,7 +216,7 @@ class ShareTopicStates:
 
     @staticmethod
     def _add_made(group: ShareGroup, topic: TopicInfo, partitions: Collection[int]) -> None:
-        """Note that state exists now, unless its deletion was asked for meanwhile."""
+        """Record that state exists, unless its deletion was requested in the meantime."""
         if topic.topic_id in group.initializing:
             group.add_initialized(topic, partitions)
 
@@ -233,7 +230,7 @@ class ShareTopicStates:
                 state = stage.get(topic_id)
                 if state is not None:
                     partitions |= state.partitions
-                    # a topic that is gone stays where its partitions are known: nobody can be assigned them
+                    # a deleted topic stays listed while its partitions are known: it cannot be assigned
                     if topic is not None:
                         group.deleting[topic_id] = stage.pop(topic_id).name
             keys += [SharePartitionKey(group.group_id, topic_id, index) for index in sorted(partitions)]
@@ -263,7 +260,7 @@ class ShareTopicStates:
         self._write_plan(group, planned)
 
     def _retry_deletions(self, group: ShareGroup) -> None:
-        """Try again what could not be deleted."""
+        """Retry failed deletions."""
         again = [each for each in group.deleting if each not in group.deletions]
         if again:
             self.delete_topics(group, again, _ignore)
@@ -280,11 +277,9 @@ class ShareTopicStates:
             self.delete_topics(group, known, _ignore)
 
     def resume(self, group: ShareGroup) -> None:
-        """Goes on after a restart: what was being deleted is deleted; what was being made is made when it is
-        wanted.
-        """
+        """Resume after a restart: finish deletions now, and creations on demand."""
         for topic_id, state in list(group.initializing.items()):
-            # begun anew, which nobody was told of: it is there as it was, or as it was to be
+            # an unconfirmed reset: the state is either the old one or the new one
             if topic_id in group.initialized:
                 state.partitions -= group.initialized[topic_id].partitions
                 if not state.partitions:
@@ -296,7 +291,7 @@ class ShareTopicStates:
                 self._topics.when_gone(topic_id, state.name, partial(self.forget_topics, group, [topic_id]))
 
     def _write_plan(self, group: ShareGroup, planned: Done) -> None:
-        """Write down what is about to be done; it may be done once that is durable."""
+        """Persist the plan; `planned` is called once it is durable and may be executed."""
         self._write(group, planned)
         self._records.flush()
 
@@ -313,11 +308,11 @@ class ShareTopicStates:
 
 def _ignore(error: KafkaError | None) -> None:
     if error is not None:
-        logger.error("the state of a share group's topics was not written: %s", error)
+        logger.error("cannot persist the topic states of a share group: %s", error)
 
 
 def _wanted(group: ShareGroup, missing: _Missing) -> _Missing:
-    """Return what of a plan stands: nobody has asked meanwhile for the state to be deleted, or begun anew."""
+    """Return the part of a plan that no later deletion or reset has replaced."""
     return [each for each in missing if group.initializing.get(each[0].topic_id) is each[1]]
 
 
@@ -328,5 +323,5 @@ def _keys(group: ShareGroup, missing: _Missing) -> Iterator[SharePartitionKey]:
 
 
 def _is_state(found: StateSummary | KafkaError) -> TypeGuard[StateSummary]:
-    """Whether there is state; of none a summary says that nothing is known."""
+    """Return whether state exists; a summary without values means none."""
     return not isinstance(found, KafkaError) and (found.state_epoch > 0 or found.start_offset != _NOT_KNOWN)

@@ -1,12 +1,9 @@
-"""The transaction coordinator: who may write under a transactional id, and how transactions end (KIP-98,
-KIP-890).
+"""The transaction coordinator: ownership of transactional ids, and the end of transactions (KIP-98, KIP-890).
 
-A decision, its markers and the note that they are written go to the store in one turn, so that they share a
-sync, and
-the client is answered behind the last: its next transaction never meets this one half ended. The store keeps
-the order,
-and what fails takes along what is behind it: after a crash a beginning of that row is there, and the rest is
-written when the broker starts.
+A decision, its markers and its completion record go to the store in one event-loop turn, so that they share a
+sync. The client is answered after the last one, so that its next transaction never meets a half-ended one.
+The store keeps the order, and a failed write fails all later ones: after a crash a prefix of the sequence
+exists, and the broker writes the rest at startup.
 """
 
 from __future__ import annotations
@@ -38,27 +35,27 @@ from sharecore.waiting import Deadline, Done
 logger = logging.getLogger(__name__)
 
 RETRY_MS = 1000
-"""Time before markers that could not be written are tried again."""
+"""Delay before failed markers are retried."""
 
 
 class TransactionLimits(NamedTuple):
-    """Settings of the broker for transactions; times in milliseconds."""
+    """Broker settings of transactions; times in milliseconds."""
 
     max_timeout_ms: int = 900_000
     expiration_ms: int = 604_800_000
     bytes_max: int = 64 << 20
-    """Memory of all transactional ids (`sharecore.transactional.ids.bytes.max`)."""
+    """Memory limit of all transactional ids (`sharecore.transactional.ids.bytes.max`)."""
 
 
 class AppendedMarker(Protocol):
-    """A marker that has been appended."""
+    """Result of appending a marker."""
 
     @property
     def ticket(self) -> WriteTicket: ...
 
 
 class MarkerLog(Protocol):
-    """What of `sharecore.storage.Log` markers are written with."""
+    """The part of `sharecore.storage.Log` that markers need."""
 
     def append_marker(
         self, producer_id: int, producer_epoch: int, /, *, coordinator_epoch: int, commit: bool, now_ms: int
@@ -66,9 +63,9 @@ class MarkerLog(Protocol):
 
 
 _ID_BYTES = 1000
-"""About what a transactional id takes besides its characters."""
+"""Approximate memory size of a transactional id, without its characters."""
 _PARTITION_BYTES = 200
-"""About what a partition of a transaction takes."""
+"""Approximate memory size of a partition of a transaction."""
 
 
 def _memory_bytes(transaction: Transaction) -> int:
@@ -77,18 +74,17 @@ def _memory_bytes(transaction: Transaction) -> int:
 
 
 ProducerDone = Callable[[ProducerState | KafkaError], None]
-"""Called with the producer once the write is durable, or with why it is not."""
+"""Called with the producer once the write is durable, or with an error."""
 
 
 class TransactionCoordinator:
-    """Transactions by transactional id.
+    """Coordinator of transactions.
 
     Args:
         records: `__transaction_state`.
-        new_producer_id: a producer id that nobody has had.
-        log_of: the log of a partition, or None when it is gone.
-        ended: told of each partition whose marker is durable: producer id, partition, whether it was
-            committed.
+        new_producer_id: returns an unused producer id.
+        log_of: returns the log of a partition; None if it was deleted.
+        ended: called for each durable marker with producer id, partition, and whether it is a commit.
     """
 
     kinds: Collection[int] = (TRANSACTION_LOG,)
@@ -119,17 +115,15 @@ class TransactionCoordinator:
             grows=True,
         )
         self._adding: dict[str, list[Transaction]] = {}
-        """Open transactions whose partitions are being written, the newest state last. Each stands on the one
-        before it, and is lost with it.
+        """Open transactions with pending partition writes, newest state last. Each builds on the previous
+        one, and fails with it.
         """
         self._busy: set[str] = set()
         self._deadlines: dict[str, Deadline] = {}
         records.register(self)
 
     def start(self) -> None:
-        """Resumes after a restart: carries out decisions, counts the time of open
-        transactions.
-        """
+        """Resume after a restart: execute decisions, and restart the time-outs of open transactions."""
         for transaction in self.all():
             if transaction.is_decided:
                 self._carry_out(transaction, _Once(lambda result: None))
@@ -137,7 +131,7 @@ class TransactionCoordinator:
                 self._count_time(transaction)
 
     def forget_all(self) -> None:
-        """The topic is gone with all that it said."""
+        """Discard all state: the topic was deleted."""
         for deadline in self._deadlines.values():
             deadline.cancel()
         for known in (self._transactions, self._adding, self._busy, self._deadlines):
@@ -148,21 +142,20 @@ class TransactionCoordinator:
         return self._transactions.get(transactional_id)
 
     def all(self) -> list[Transaction]:
-        """Every transactional id."""
+        """Return all transactional ids."""
         return list(self._transactions.values())
 
     def initialize(
         self, transactional_id: str, timeout_ms: int, expected: ProducerState | None, done: ProducerDone
     ) -> None:
-        """A producer begins under its transactional id: earlier ones are fenced, their transaction is
-        aborted.
+        """Register a producer under its transactional id: fence earlier ones and abort their transaction.
 
         Args:
-            expected: the producer that the client has been, when it wants to go on after an error (KIP-360).
+            expected: the client's previous producer, if it recovers from an error (KIP-360).
 
         Raises:
             KafkaError: INVALID_REQUEST, INVALID_TRANSACTION_TIMEOUT, PRODUCER_FENCED;
-                CONCURRENT_TRANSACTIONS while another transaction is being ended: the client asks again.
+                CONCURRENT_TRANSACTIONS while another transaction is being ended: the client retries.
         """
         if not transactional_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "The transactional id cannot be empty.")
@@ -189,11 +182,11 @@ class TransactionCoordinator:
         *,
         implicit: bool,
     ) -> None:
-        """Whether a producer may write to partitions now; the caller appends the records in the same turn.
+        """Check that a producer may write to partitions; the caller appends the records in the same turn.
 
         Args:
-            implicit: writing adds the partitions to the transaction; otherwise they must have been added
-                before.
+            implicit: whether writing adds the partitions to the transaction; otherwise they must have been
+                added before.
 
         Raises:
             KafkaError: INVALID_PRODUCER_ID_MAPPING, INVALID_PRODUCER_EPOCH, CONCURRENT_TRANSACTIONS,
@@ -211,7 +204,7 @@ class TransactionCoordinator:
             if not implicit:
                 raise KafkaError(ErrorCode.INVALID_TXN_STATE, "Partition was not added to the transaction")
             self._add(transaction, partitions, lambda error: refused.append(error) if error else None)
-        # ahead of the caller's records: where they are durable, so is that they are part of the transaction
+        # written before the caller's records: once those are durable, so is their transaction's partition
         self._records.hand_over(transactional_id)
         if refused:
             raise refused[0]
@@ -223,8 +216,7 @@ class TransactionCoordinator:
         partitions: Collection[TopicPartition],
         done: Done,
     ) -> None:
-        """Add partitions to the open transaction, or open one with them; `done` is called when that is
-        durable.
+        """Add partitions to the open transaction, or open one; `done` is called once that is durable.
 
         Raises:
             KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS.
@@ -249,7 +241,7 @@ class TransactionCoordinator:
         """End the open transaction; `done` is called when all of its markers are durable.
 
         Args:
-            version: transaction version of the client; from 2 on it gets a new epoch.
+            version: transaction version of the client; from version 2 it gets a new epoch.
 
         Raises:
             KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS,
@@ -270,7 +262,7 @@ class TransactionCoordinator:
             if version < RISING_EPOCHS and transaction.state is wanted:
                 done(transaction.producer)
                 return
-            # a client that does not know whether its writes arrived aborts, and gets its next epoch
+            # a client that is unsure whether its writes arrived aborts, and gets its next epoch
             if commit or version < RISING_EPOCHS:
                 raise KafkaError(ErrorCode.INVALID_TXN_STATE)
         now_ms = self._clock.now_ms()
@@ -280,7 +272,7 @@ class TransactionCoordinator:
         self._decide(decided, done)
 
     def expire(self) -> None:
-        """Forgets transactional ids that were not used for `transactional.id.expiration.ms`."""
+        """Delete transactional ids that were unused for `transactional.id.expiration.ms`."""
         before_ms = self._clock.now_ms() - self._limits.expiration_ms
         for transaction in self.all():
             name = transaction.transactional_id
@@ -298,7 +290,7 @@ class TransactionCoordinator:
             self._transactions[transactional_id] = decode_transaction(transactional_id, value)
 
     def _find(self, transactional_id: str) -> Transaction:
-        """Return the newest state of a transactional id, which may be on its way to the disk."""
+        """Return the newest state of a transactional id, which may not be durable yet."""
         if not transactional_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "The transactional id cannot be empty.")
         transaction = self._newest(transactional_id)
@@ -352,7 +344,7 @@ class TransactionCoordinator:
         name = transaction.transactional_id
 
         def decided(result: ProducerState | KafkaError) -> None:
-            # the producer may never come back, and what cannot be written now may be later
+            # the producer may never return, and a write that fails now may succeed later
             deadline = self._deadlines.get(name)
             if isinstance(result, KafkaError) and deadline is not None:
                 deadline.set(RETRY_MS)
@@ -364,14 +356,14 @@ class TransactionCoordinator:
         if transaction is None or not transaction.is_open:
             return
         if transactional_id in self._busy:
-            # how it ends is being written, which may fail
+            # the end is being written, which may fail
             self._deadlines[transactional_id].set(RETRY_MS)
             return
-        logger.info("the transaction of %s took too long and is aborted", transactional_id)
+        logger.info("transaction of %s timed out; aborting it", transactional_id)
         self._abort_fenced(transaction)
 
     def _decide(self, decided: Transaction, done: ProducerDone) -> None:
-        """Write a decision and carries it out; as long as it is not written the transaction stays open."""
+        """Write and execute a decision; until it is written the transaction stays open."""
         name = decided.transactional_id
         refused: list[KafkaError] = []
         answer = _Once(done)
@@ -392,11 +384,10 @@ class TransactionCoordinator:
             self._carry_out(decided, answer, refused)
 
     def _carry_out(self, decided: Transaction, answer: _Once, refused: Sequence[KafkaError] = ()) -> None:
-        """Write the markers of a decision and behind them that they are written; try again until they are.
+        """Write the markers of a decision, then its completion; retry until they are durable.
 
         Args:
-            refused: gets an error when the decision itself could not be written, and with it nothing behind
-                it.
+            refused: gets an error if the decision itself, and thus everything after it, failed.
         """
         name = decided.transactional_id
         failed: list[KafkaError] = []
@@ -405,7 +396,7 @@ class TransactionCoordinator:
             if refused:
                 return
             if error is not None:
-                logger.error("markers of %s were not written: %s", name, error)
+                logger.error("cannot write markers of %s, retrying: %s", name, error)
                 self._timers.call_later(RETRY_MS / 1000, lambda: self._carry_out(decided, answer))
                 return
             self._busy.discard(name)
@@ -433,7 +424,7 @@ class TransactionCoordinator:
         commit = decided.state is TransactionState.PREPARE_COMMIT
 
         def durable(ticket: WriteTicket) -> None:
-            # a marker that fails takes the note behind it along
+            # a failed marker also fails the completion record after it
             if ticket.error is None:
                 self._ended(decided.producer_id, partition, commit)
 
@@ -441,14 +432,14 @@ class TransactionCoordinator:
         try:
             marker = log.append_marker(*decided.producer, commit=commit, coordinator_epoch=0, now_ms=now_ms)
         except KafkaError as error:
-            # a later producer has written here: this one has nothing open
+            # a later producer has written here: this one has no open transaction
             if error.code is not ErrorCode.INVALID_PRODUCER_EPOCH:
-                failed.append(error.with_traceback(None))  # it would hold `failed` in a cycle
+                failed.append(error.with_traceback(None))  # 1 it would hold `failed` in a cycle
             return
         marker.ticket.add_done_callback(durable)
 
     def _begin(self, begun: Transaction, done: ProducerDone) -> None:
-        """Write a new producer, which counts once it is durable; until then the transactional id is busy."""
+        """Write a new producer; the transactional id is busy until it is durable."""
         name = begun.transactional_id
 
         def ended(error: KafkaError | None) -> None:
@@ -460,7 +451,7 @@ class TransactionCoordinator:
         self._write(begun, ended, lambda error: done(error or begun.producer))
 
     def _write(self, after: Transaction, ended: Done, done: Done) -> None:
-        """Write a state; memory changes in `ended`, which a time-out does not call."""
+        """Write a state; `ended`, which a time-out does not call, changes memory."""
         record = encode_transaction_key(after.transactional_id), encode_transaction(after)
         self._records.append(after.transactional_id, [record], done, ended=ended)
 
@@ -475,7 +466,7 @@ class TransactionCoordinator:
 
 
 class _Once:
-    """An answer that may come early, by a time-out: only the first is given."""
+    """An answer that a time-out may give early: only the first one is sent."""
 
     def __init__(self, done: ProducerDone) -> None:
         self._done: ProducerDone | None = done
@@ -486,10 +477,10 @@ class _Once:
             done(result)
 
     def failed(self, error: KafkaError | None) -> None:
-        """Answers with an error, where there is one."""
+        """Answer with an error, if any."""
         if error is not None:
             self(error)
 
 
 def _ignore(error: KafkaError | None) -> None:
-    """Nobody waits: what could not be written is found again the next time."""
+    """Ignore the result: a failed write is retried the next time."""

@@ -1,4 +1,4 @@
-"""Records of `__transaction_state`: TransactionLog, key and value."""
+"""Records of `__transaction_state` (TransactionLog): key and value."""
 
 from __future__ import annotations
 
@@ -52,19 +52,19 @@ _VALUES = VersionedSchema(_V0, _V1)
 
 
 def encode_transaction_key(transactional_id: str) -> bytes:
-    """Key of a transactional id."""
+    """Return the key of a transactional id."""
     return _KEY.write(transactional_id=transactional_id)
 
 
 def decode_transaction_key(data: bytes) -> str:
-    """Return the transactional id of a key; raise ValueError."""
+    """Return the transactional id of a key; raise ValueError if it is invalid."""
     transactional_id: str = _KEY.read(data).transactional_id
     return transactional_id
 
 
 def encode_transaction(transaction: Transaction) -> bytes:
-    """Value of a transactional id, as Kafka writes it; one without a transaction has no list of
-    partitions.
+    """Return the value of a transactional id, as Kafka writes it; without a transaction the partitions are
+    null.
     """
     empty = transaction.state is TransactionState.EMPTY
     return _V1.write(
@@ -83,7 +83,7 @@ def encode_transaction(transaction: Transaction) -> bytes:
 
 
 def decode_transaction(transactional_id: str, data: bytes) -> Transaction:
-    """Read a value of any version; raise ValueError."""
+    """Read a value of any version; raise ValueError if it is invalid."""
     value: Any = _VALUES.read(data)
     return Transaction(
         transactional_id=transactional_id,

@@ -1,4 +1,4 @@
-"""A transactional id: its producer, and the transaction that is open or was the last one."""
+"""A transactional id: its producer, and its open or last transaction."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ NO_PRODUCER = -1
 NO_EPOCH = -1
 
 RISING_EPOCHS = 2
-"""Clients of this transaction version get a new epoch at the end of each transaction, and add partitions by
-writing to them (KIP-890, "transactions V2").
+"""Transaction version from which each transaction ends with a new epoch, and writes add partitions (KIP-890,
+"transactions V2").
 """
 
 
 class TransactionState(Enum):
-    """Where a transactional id stands; the values are the numbers in Kafka's records."""
+    """State of a transactional id; the values are the numbers in Kafka's records."""
 
     EMPTY = 0
     ONGOING = 1
@@ -34,7 +34,7 @@ class TransactionState(Enum):
 
     @property
     def kafka_name(self) -> str:
-        """As Kafka's tools print it, such as PrepareCommit."""
+        """The state as printed by Kafka's tools, such as PrepareCommit."""
         return self.name.title().replace("_", "")
 
 
@@ -43,7 +43,7 @@ DECIDED = (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
 
 
 class ProducerState(NamedTuple):
-    """Producer id and epoch that a client writes with."""
+    """Producer id and epoch of a client's writes."""
 
     id: int
     epoch: int
@@ -54,14 +54,13 @@ class Transaction:
     """State of one transactional id.
 
     Args:
-        epoch: of the producer; higher ones fence lower ones.
-        last_epoch: the epoch before the last rise, from which a client may ask again; -1 for none.
-        previous_producer_id: the id before the last change, from which a client may ask again; -1 for none.
-        next_producer_id, next_epoch: what the producer becomes when the decision has been carried out, its
-        epochs
-            being used up; -1 otherwise.
-        start_ms: when the open transaction began; -1 when none is open.
-        client_version: transaction version that the client spoke last.
+        epoch: producer epoch; higher ones fence lower ones.
+        last_epoch: the previous epoch, with which a client may retry; -1 for none.
+        previous_producer_id: the previous producer id, with which a client may retry; -1 for none.
+        next_producer_id, next_epoch: the producer after the decision is executed, if its epochs are used up;
+            else -1.
+        start_ms: start time of the open transaction; -1 without one.
+        client_version: the client's last transaction version.
     """
 
     transactional_id: str
@@ -80,21 +79,21 @@ class Transaction:
 
     @property
     def producer(self) -> ProducerState:
-        """What the client writes with."""
+        """The current producer."""
         return ProducerState(self.producer_id, self.epoch)
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a transaction without a decision."""
+        """Whether a transaction is open and undecided."""
         return self.state is TransactionState.ONGOING
 
     @property
     def is_decided(self) -> bool:
-        """Whether there is a decision that has not been carried out."""
+        """Whether a decision has not been executed yet."""
         return self.state in DECIDED
 
     def has(self, partitions: Collection[TopicPartition]) -> bool:
-        """Whether all of the partitions are part of the open transaction."""
+        """Return whether all partitions are part of the open transaction."""
         return self.is_open and self.partitions.issuperset(partitions)
 
     def check(self, producer: ProducerState) -> None:
@@ -103,27 +102,25 @@ class Transaction:
         """
         if producer.id != self.producer_id:
             raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-        # nobody is given the highest epoch: it is there to fence with
+        # the highest epoch is reserved for fencing
         if producer.epoch != self.epoch or self.epoch == EPOCH_MAX:
             raise KafkaError(ErrorCode.PRODUCER_FENCED)
 
     def check_expected(self, expected: ProducerState | None) -> None:
-        """Raise KafkaError (PRODUCER_FENCED) when the client is no longer the current producer (KIP-360).
+        """Raise KafkaError (PRODUCER_FENCED) if the client is not the current producer (KIP-360).
 
-        While a transaction is open the id is all that counts: it is aborted first, and the client asks again.
+        While a transaction is open only the id counts: it is aborted first, and the client retries.
         """
         if expected is None or self.epoch == NO_EPOCH or (self.is_open and expected.id == self.producer_id):
             return
         current = expected.id == self.producer_id and expected.epoch in (self.epoch, self.last_epoch)
-        # the answer that gave it the new id was lost, and nobody has begun since
+        # the answer with its new id was lost, and no other producer has started since
         before = self.epoch == 0 and expected == ProducerState(self.previous_producer_id, EPOCH_MAX - 1)
         if expected.epoch < 0 or not (current or before):
             raise KafkaError(ErrorCode.PRODUCER_FENCED)
 
     def ended_as(self, producer: ProducerState) -> TransactionState | None:
-        """How the last transaction ended, when a client asks with the epoch before: whatever version of
-        transactions it was ended by.
-        """
+        """Return how the last transaction ended, for a retry with the previous epoch and any version."""
         if self.state not in COMPLETE:
             return None
         if producer.id == self.producer_id:
@@ -135,7 +132,7 @@ class Transaction:
     def initialized(
         self, timeout_ms: int, expected: ProducerState | None, new_producer_id: Callable[[], int], now_ms: int
     ) -> Transaction:
-        """A producer has begun; its epoch fences earlier ones."""
+        """Return the state with a newly registered producer, whose epoch fences earlier ones."""
         fresh = replace(
             self,
             timeout_ms=timeout_ms,
@@ -145,7 +142,7 @@ class Transaction:
             update_ms=now_ms,
         )
         if expected is not None and self.epoch != NO_EPOCH and expected.epoch != self.epoch:
-            # it has the next epoch already, and did not hear of it
+            # it already has the next epoch, but the answer was lost
             return fresh
         if self._epochs_used_up:
             previous = self.producer_id if expected is not None else NO_PRODUCER
@@ -160,7 +157,7 @@ class Transaction:
         return replace(fresh, epoch=self.epoch + 1, last_epoch=last)
 
     def with_partitions(self, partitions: Collection[TopicPartition], now_ms: int) -> Transaction:
-        """Partitions are added to the open transaction; without one it opens with them."""
+        """Return the state with more partitions in the open transaction, or in a new one."""
         if self.is_open:
             return replace(self, partitions=self.partitions.union(partitions), update_ms=now_ms)
         return replace(
@@ -174,7 +171,7 @@ class Transaction:
     def decided(
         self, *, commit: bool, version: int, new_producer_id: Callable[[], int], now_ms: int
     ) -> Transaction:
-        """The transaction is to be committed or aborted."""
+        """Return the state with a decision to commit or abort."""
         after = replace(
             self,
             state=TransactionState.PREPARE_COMMIT if commit else TransactionState.PREPARE_ABORT,
@@ -191,13 +188,11 @@ class Transaction:
         return after
 
     def fenced(self, now_ms: int) -> Transaction:
-        """The transaction is to be aborted; whoever wrote it is fenced until it asks for its next
-        epoch.
-        """
+        """Return the state with a decision to abort that fences the producer until it registers again."""
         return replace(
             self,
             state=TransactionState.PREPARE_ABORT,
-            # a log that another broker wrote may have an open transaction under the highest epoch
+            # a log written by another broker may have an open transaction under the highest epoch
             epoch=min(self.epoch + 1, EPOCH_MAX),
             last_epoch=self.epoch,
             update_ms=now_ms,
@@ -205,7 +200,7 @@ class Transaction:
         )
 
     def completed(self, now_ms: int) -> Transaction:
-        """The decision has been carried out."""
+        """Return the state after the decision was executed."""
         commit = self.state is TransactionState.PREPARE_COMMIT
         after = replace(
             self,
@@ -227,5 +222,5 @@ class Transaction:
 
     @property
     def _epochs_used_up(self) -> bool:
-        # the highest one is kept for fencing
+        # the highest epoch is reserved for fencing
         return self.epoch >= EPOCH_MAX - 1
