@@ -3,7 +3,7 @@
 tier: .venv/.installed .venv-test/.installed jars ## nodes in front of Apache Kafka 3.9.1: killed KILLS times (20); three before three brokers, and one before one, RECORDS (2,000,000), CONSUMERS (20), PAUSED_S (60), UPSTREAMS ("3.9.1 4.3.1")
 	KILLS=$${KILLS:-20} $(PYTEST) -s tests/interop/tier tests/tier
 
-queues: .venv/.installed .venv-test/.installed jars $(WIRE_JARS)/.done $(OLDEST_CLIENT_JARS)/.done $(SPRING_JARS)/.done build/go/client ## order, back-off and delivery times of Java's, Spring's, franz-go's and librdkafka's clients, on a broker and on three nodes that are killed (5 minutes, takes Go)
+queues: .venv/.installed .venv-test/.installed jars $(WIRE_JARS)/.done $(OLDEST_CLIENT_JARS)/.done $(SPRING_JARS)/.done build/go/client ## order, back-off and delivery times of Java's, Spring's, franz-go's and librdkafka's clients, on a broker and on three nodes that are killed, and a broker whose clock is set (8 minutes, takes Go)
 	$(PYTEST) -s tests/queues $(ARGS)
 
 tier-oldest: .venv/.installed .venv-test/.installed jars $(OLDEST_JARS)/.done ## nodes in front of Apache Kafka 2.6.3 with ZooKeeper, or of the jars in UPSTREAM_LIBS

@@ -102,7 +102,8 @@ public final class QueueClient {
         settings.put("enable.auto.commit", "false");
         var options = ParallelConsumerOptions.<String, byte[]>builder()
             .ordering(ParallelConsumerOptions.ProcessingOrder.valueOf(named.get("order")))
-            .maxConcurrency(number("workers"))
+            // 16 is its default
+            .maxConcurrency(workUs > 0 ? number("workers") : 16)
             .retryDelayProvider(context -> Duration.ofSeconds(1L << (context.getNumberOfFailedAttempts() - 1)))
             // it compares keys by equals(), which arrays do not have
             .consumer(new KafkaConsumer<>(settings, new StringDeserializer(), new ByteArrayDeserializer()))

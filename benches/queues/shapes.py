@@ -228,8 +228,8 @@ def weights(chosen: argparse.Namespace) -> Iterator[Case]:
     settings = {
         "share.topic.weights": ",".join(f"weights.{each}:{part}" for each, part in enumerate(WEIGHTS))
     }
-    # no topic may run dry
-    accepts = chosen.records // 2 - chosen.records // 10
+    # one member may take them all: no partition may run dry
+    accepts = chosen.records // (2 * load.partitions)
     run = Run(load, settings, order="none", workers=chosen.members, accepts=accepts)
     yield Case("weights 8:1", run, _parts, is_whole=False, is_ours_alone=True)
 

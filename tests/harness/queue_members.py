@@ -7,7 +7,7 @@ import random
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -77,8 +77,14 @@ def _member(command: list[str], ledger: Ledger, name: str) -> Iterator[None]:
 
 
 @contextmanager
-def uneven_member(bootstrap: str, ledger: Ledger, name: str, seed: int) -> Iterator[None]:
-    """librdkafka's consumer, which is slow and gives a third of what comes back at first."""
+def uneven_member(
+    bootstrap: str, ledger: Ledger, name: str, seed: int, pauses_s: Sequence[float] = (0, 0.005, 0.02)
+) -> Iterator[None]:
+    """librdkafka's consumer, which is slow and gives a third of what comes back at first.
+
+    Args:
+        pauses_s: how long it may take over what a poll brought.
+    """
     chance = random.Random(seed)
     is_over = threading.Event()
 
@@ -97,7 +103,7 @@ def uneven_member(bootstrap: str, ledger: Ledger, name: str, seed: int) -> Itera
                     released += [place] if gives_back else []
                 if not messages:
                     continue
-                time.sleep(chance.choice([0, 0.005, 0.02]))
+                time.sleep(chance.choice(pauses_s))
                 asked_ns = time.monotonic_ns()
                 try:
                     answer = consumer.commit_sync(10)

@@ -37,7 +37,9 @@ KEYS = [None, None, b"", *(f"key {number}".encode() for number in range(6))]
 BACKOFF_S = 0.5
 ROUNDS, AT_ONCE, PARTITIONS = 3, 50, 3
 RDKAFKA = ("librdkafka 1", "librdkafka 2")
-MEMBERS = {*JAVA, SPRING, GO, *RDKAFKA}
+SLOW = "librdkafka, slower than a lock lasts"
+MEMBERS = {*JAVA, SPRING, GO, *RDKAFKA, SLOW}
+LOCK_S = 5
 SECONDS_MAX = 180
 
 
@@ -104,7 +106,7 @@ def test_nothing_is_out_of_order_nor_early(
         share_retry_backoff_multiplier=1.0,
         share_deliver_at_header="deliver-at",
         share_auto_offset_reset="earliest",
-        share_record_lock_duration_ms=5_000,
+        share_record_lock_duration_ms=LOCK_S * 1000,
         share_delivery_count_limit=10,
     )
     ledger = Ledger()
@@ -115,6 +117,8 @@ def test_nothing_is_out_of_order_nor_early(
         members.enter_context(go_member(under.bootstrap, ledger, tmp_path))
         for seed, name in enumerate(RDKAFKA):
             members.enter_context(uneven_member(under.bootstrap, ledger, name, seed))
+        slow = uneven_member(under.bootstrap, ledger, SLOW, 7, (0, LOCK_S + 1))
+        members.enter_context(slow)
         _produce_until_all_take_part(under.producers, ledger)
         for seed in range(ROUNDS):
             _produce(under.producers, ledger, seed)
@@ -124,6 +128,7 @@ def test_nothing_is_out_of_order_nor_early(
     assert ledger.out_of_order(whole=ordering == "partition") == []
     assert ledger.early(BACKOFF_S) == []
     assert len(ledger.releases) > 20
+    assert _ran_out(ledger) > 0
     assert sum(sent.due_ms > 0 for sent in ledger.sent.values()) > 10
     print(f"{len(ledger.sent)} records, {len(ledger.came)} deliveries, {len(ledger.releases)} released")
 
@@ -160,6 +165,17 @@ def _produce(bootstrap: str, ledger: Ledger, seed: int, count: int = AT_ONCE * 2
         done = sent(key, due_ms)
         producer.produce(TOPIC, b"x", key=key, partition=partition, headers=headers, on_delivery=done)
     assert producer.flush(60) == 0
+
+
+def _ran_out(ledger: Ledger) -> int:
+    """Return how many records of the slow member somebody got after their locks were over."""
+    slow = {came.place: came.at_ns for came in ledger.came if came.member == SLOW}
+    later = {
+        came.place
+        for came in ledger.came
+        if came.place in slow and came.at_ns - slow[came.place] > (LOCK_S - 0.5) * 1e9
+    }
+    return len(later)
 
 
 def _until(holds: Callable[[], bool], ledger: Ledger) -> None:

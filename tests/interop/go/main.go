@@ -214,7 +214,7 @@ func settings(file string) ([]kgo.Opt, error) {
 			of[name] = value
 		}
 	}
-	options := []kgo.Opt{kgo.SeedBrokers(of["bootstrap.servers"])}
+	options := []kgo.Opt{kgo.SeedBrokers(strings.Split(of["bootstrap.servers"], ",")...)}
 	protocol := of["security.protocol"]
 	if strings.HasSuffix(protocol, "SSL") {
 		authorities, err := os.ReadFile(of["ssl.ca.location"])
