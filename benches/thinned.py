@@ -49,6 +49,7 @@ def options() -> argparse.Namespace:
     parser.add_argument(
         "--runs", nargs="+", type=int, default=[1, 64], help="values of share.ordering.run.max"
     )
+    parser.add_argument("--cache", default="67108864", help="sharecore.expanded.cache.bytes")
     return parser.parse_args()
 
 
@@ -61,7 +62,8 @@ def main() -> None:
     for name in ("codec", "run.max", "records/s", "broker CPU s", "sent / wanted", "whole batches / wanted"):
         table.add_column(name, justify="right")
     with tempfile.TemporaryDirectory() as home:
-        broker = Broker(Path(home), "sharecore", {"sharecore.metrics.listener": metrics})
+        settings = {"sharecore.metrics.listener": metrics, "sharecore.expanded.cache.bytes": chosen.cache}
+        broker = Broker(Path(home), "sharecore", settings)
         broker.start()
         try:
             for codec in chosen.codecs:

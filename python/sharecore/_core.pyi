@@ -12,8 +12,8 @@ from typing_extensions import TypeVar, disjoint_base
 from sharecore.errors import KafkaError
 
 __all__ = [
-    "AnswerBudget", "BucketCopy", "BucketStatus", "Checks", "Dispatch", "Exchange", "Expression",
-    "Gather", "GroupBounds", "Later", "Layout", "Leader", "Leaders", "LetterBatch", "LogAccess",
+    "AnswerBudget", "BucketCopy", "BucketStatus", "Checks", "Dispatch", "Exchange", "ExpandedCache",
+    "Expression", "Gather", "GroupBounds", "Later", "Layout", "Leader", "Leaders", "LetterBatch", "LogAccess",
     "LogCleaner", "LogOffsets", "MemoryBudget", "MemoryDisk", "Partition", "PartitionFetch", "Pending",
     "Produce", "ProduceContents", "ProduceWork", "Produced", "Reading", "Record", "Rules", "Sessions",
     "ShareAcknowledge", "ShareAnswer", "ShareFetch", "ShareFetching", "ShareLook", "ShareSession",
@@ -406,6 +406,19 @@ class LogOffsets:
 
     def __new__(cls, *_args: Any, **_rest: Any) -> Self: ...
 
+@final
+class ExpandedCache:
+    """Expanded record batches of all logs, those forgotten first that were not wanted for longest.
+
+    Args:
+        bytes_max: how many bytes they may take.
+    """
+
+    def __new__(cls, bytes_max: int) -> Self: ...
+    @property
+    def bytes(self) -> int:
+        """How many bytes they take."""
+
 @disjoint_base
 class LogAccess:
     """How the records of a log are acquired; see `sharecore.partition.leasing.Leasing`, which has `read`,
@@ -414,10 +427,12 @@ class LogAccess:
     Attributes:
         stored: where the log may be read without a call of `read`.
         read_committed: whether `aborted` names what is archived instead.
+        expanded: where expanded batches are kept; None where nothing is left out of answers.
     """
 
     stored: StoredLog | None
     read_committed: bool
+    expanded: ExpandedCache | None
 
     def __new__(cls, *_args: Any, **_rest: Any) -> Self: ...
 

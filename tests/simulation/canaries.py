@@ -213,9 +213,9 @@ def _dropped_first(self: SharePartitions, group_id: str, topics: Any = None) -> 
     return lambda: None
 
 
-def _neighbours(self: Leasing, log: Any, ready: Any) -> None:
+def _neighbours(self: Leasing, log: Any, *others: Any) -> None:
     """Share fetches of one partition read another."""
-    _leases_of(self, log, ready)
+    _leases_of(self, log, *others)
     if log.topic == "first" and log.index == 0:
         self.stored = self._stored = StoredLog(log._store, log.log_id + 1, Tickets(Ticket), log._disk)
 

@@ -103,6 +103,7 @@ class ShareServices:
             leader_epoch=lambda topic_id, partition: cluster.leader(topic_id, partition).epoch,
             stateless=lambda key: self.groups.state_lost(key),
             is_connected=lambda group_id, member_id: self.sessions.has(group_id, member_id),
+            expanded_bytes=config().sharecore_expanded_cache_bytes,
             when_configured=group_configs.when_current,
         )
         self.sessions = ShareSessionCache(

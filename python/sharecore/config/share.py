@@ -111,6 +111,13 @@ class ShareSettings:
         "larger one ends; else the client is refused with SHARE_SESSION_LIMIT_REACHED.",
         low=0,
     )
+    sharecore_expanded_cache_bytes: int = setting(
+        Kind.LONG,
+        67108864,
+        "Memory for expanded record batches of which members get a part at a time: groups with an order, "
+        "back-off, delivery times or a time to live get answers without the rest.",
+        low=0,
+    )
     group_share_delivery_count_limit: int = setting(
         Kind.INT, 5, "Deliveries of a record before it is archived.", low=2, high=10
     )

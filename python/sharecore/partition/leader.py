@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sharecore._core import Leader, Partition, Rules
+from sharecore._core import ExpandedCache, Leader, Partition, Rules
 from sharecore.clock import Clock
 from sharecore.config import GroupConfig
 from sharecore.deadletters import DeadLetter, DeadLetterOffice
@@ -51,14 +51,15 @@ class SharePartition(Leader):
         is_connected: returns whether a group member has a share session on this broker.
         when_configured: calls back once the configuration is current on every node; `configure` delivers
             changes made in the meantime.
+        expanded: caches expanded batches; None disables the cache.
         predecessor_ms: since when members may hold records of the previous leader; None if they hold none.
     """
 
     __slots__ = (
-        "_call_later", "_clock", "_closed", "_fenced", "_is_connected", "_load_began_ms", "_loading",
-        "_loads", "_office", "_on_loaded", "_on_read", "_outbox", "_paused", "_persister",
-        "_predecessor_ms", "_repaired", "_rests", "_stateless", "_switches", "_takeover", "_when_configured",
-        "key", "wall_ms",
+        "_call_later", "_clock", "_closed", "_expanded", "_fenced", "_is_connected", "_load_began_ms",
+        "_loading", "_loads", "_office", "_on_loaded", "_on_read", "_outbox", "_paused", "_persister",
+        "_predecessor_ms", "_repaired", "_rests", "_stateless", "_switches", "_takeover",
+        "_when_configured", "key", "wall_ms",
     )  # fmt: skip
 
     log: Log
@@ -82,6 +83,7 @@ class SharePartition(Leader):
         repaired: Callable[[int], None] = lambda batches: None,
         is_connected: Callable[[str, str], bool] = lambda group_id, member_id: False,
         when_configured: Callable[[Done], object] = lambda done: done(None),
+        expanded: ExpandedCache | None = None,
         predecessor_ms: int | None = None,
     ) -> None:
         self.key = key
@@ -111,7 +113,8 @@ class SharePartition(Leader):
         self._load_began_ms = 0
         self._on_loaded: list[Callable[[], object]] = []
         self._on_read: dict[Callable[[], object], None] = {}
-        self.leasing = Leasing(self.log, self._read)
+        self._expanded = expanded or ExpandedCache(0)
+        self.leasing = Leasing(self.log, self._read, self._expanded)
         self.leasing.read_committed = config.read_committed
 
     # lifecycle
@@ -211,7 +214,7 @@ class SharePartition(Leader):
         self._switches = False
         self._rest()
         before, self.log = self.log, log
-        self.leasing = Leasing(log, self._read)
+        self.leasing = Leasing(log, self._read, self._expanded)
         self.leasing.read_committed = self.config.read_committed
         if self.engine is not None:
             log.on_advance(self._log_advanced)

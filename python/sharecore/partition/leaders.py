@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from sharecore._core import GroupBounds, Leaders
+from sharecore._core import ExpandedCache, GroupBounds, Leaders
 from sharecore.clock import Clock
 from sharecore.config import GroupConfig
 from sharecore.deadletters import DeadLetterOffice
@@ -48,6 +48,7 @@ class SharePartitions(Leaders):
         leader_epoch: returns this broker's leader epoch for a topic partition.
         stateless: called if the persister has no state for a requested share partition.
         is_connected: returns whether a group member has a share session on this broker.
+        expanded_bytes: memory for expanded batches of which members acquired a part.
         when_configured: calls back once `group_config` returns the current settings of every node.
     """
 
@@ -63,8 +64,10 @@ class SharePartitions(Leaders):
         leader_epoch: Callable[[UUID, int], int] = lambda topic_id, partition: 0,
         stateless: Callable[[SharePartitionKey], None] = lambda key: None,
         is_connected: Callable[[str, str], bool] = lambda group_id, member_id: False,
+        expanded_bytes: int = 0,
         when_configured: Callable[[Done], object] = lambda done: done(None),
     ) -> None:
+        self.expanded = ExpandedCache(expanded_bytes)
         self._find_log = find_log
         self._leader_epoch = leader_epoch
         self._config_of = group_config
@@ -126,6 +129,7 @@ class SharePartitions(Leaders):
             repaired=self._count_repaired,
             is_connected=self._is_connected,
             when_configured=self._when_configured,
+            expanded=self.expanded,
             predecessor_ms=self.predecessors.since_ms(SharePartitionKey(group_id, topic_id, partition)),
         )
         leader.rest(resting=any(which(topic_id, partition) for which in self._resting.values()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from sharecore._core import LogAccess
+from sharecore._core import ExpandedCache, LogAccess
 from sharecore.storage import Reader, Slice
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ class Leasing(LogAccess):
     Args:
         log: the log.
         ready: called when a thread read completes; a retry then returns the records.
+        expanded: caches expanded batches.
 
     Attributes:
         read_committed: whether to archive records of aborted transactions instead of delivering them.
@@ -30,8 +31,9 @@ class Leasing(LogAccess):
 
     __slots__ = ("_reader", "_stored", "log")
 
-    def __init__(self, log: Log, ready: Callable[[], object]) -> None:
+    def __init__(self, log: Log, ready: Callable[[], object], expanded: ExpandedCache) -> None:
         self.log = log
+        self.expanded = expanded
         self.stored = self._stored = log.stored
         self._reader = Reader(log, ready, once=True)
 

@@ -4,7 +4,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 use sharecore_engine::Acquired;
-use sharecore_lease::Wish;
+use sharecore_lease::{Shelf, Wish};
 use sharecore_share::{Given, Limits, Partitions, Ration, Readiness};
 
 use crate::codes::OFFSET_OUT_OF_RANGE;
@@ -176,6 +176,14 @@ fn lease_of<'py>(
     };
     let leasing = PyLeader::leasing(partition)?;
     let has_rules = engine.get().has_rules();
+    let expanded = if has_rules {
+        let held = leasing.borrow();
+        held.expanded
+            .as_ref()
+            .map(|it| it.clone_ref(partition.py()))
+    } else {
+        None
+    };
     let wish = Wish {
         now_ms: PyLeader::now_ms(partition)?,
         wall_ms: if has_rules {
@@ -191,7 +199,10 @@ fn lease_of<'py>(
         batch_size: limits.batch_size,
         record_limit: limits.record_limit,
         at_least_one: ration.at_least_one,
-        thins: has_rules,
+        shelf: expanded.as_ref().map(|expanded| Shelf {
+            cache: &expanded.get().0,
+            log: partition.borrow().name,
+        }),
     };
     let lease = match lease(engine.get(), &leasing, &wish) {
         Ok(lease) => lease,

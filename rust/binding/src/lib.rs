@@ -23,6 +23,7 @@ mod dispatch;
 mod drained;
 mod error;
 mod exchange;
+mod expanded;
 mod fetching;
 mod finishing;
 mod gather;
@@ -130,6 +131,8 @@ mod _core {
     use crate::dispatch::PyDispatch;
     #[pymodule_export]
     use crate::exchange::PyExchange;
+    #[pymodule_export]
+    use crate::expanded::PyExpandedCache;
     #[pymodule_export]
     use crate::fetching::PyShareFetching;
     #[pymodule_export]

@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::collected::collected;
+use crate::expanded::PyExpandedCache;
 use crate::python;
 use crate::tickets::PyStoredLog;
 
@@ -84,6 +85,8 @@ pub(crate) struct PyLogAccess {
     /// Where the log may be read without Python; None while a thread reads, or what it has read is kept.
     pub(crate) stored: Option<Py<PyStoredLog>>,
     pub(crate) read_committed: bool,
+    /// Where expanded batches are kept; None where nothing is left out of answers.
+    pub(crate) expanded: Option<Py<PyExpandedCache>>,
 }
 
 #[pymethods]
@@ -95,4 +98,4 @@ impl PyLogAccess {
     }
 }
 
-collected!(PyLogAccess { stored });
+collected!(PyLogAccess { stored, expanded });

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod aborted;
+mod expanded;
 mod holding;
 mod missing;
 mod survey;
@@ -25,6 +26,7 @@ use crate::{
     thinned::thinned,
 };
 
+pub use expanded::{ExpandedCache, LogId, Shelf};
 pub use survey::{Survey, survey};
 
 /// So many reads make one lease.
@@ -99,8 +101,8 @@ pub struct Wish<'a> {
     pub record_limit: bool,
     /// One record batch comes whatever its size.
     pub at_least_one: bool,
-    /// Batches of which less than half is acquired come without the rest.
-    pub thins: bool,
+    /// Batches of which less than half is acquired come without the rest; where expanded ones are kept meanwhile.
+    pub shelf: Option<Shelf<'a>>,
 }
 
 /// Why there is no more.
@@ -180,7 +182,7 @@ pub fn lease<L: Log>(engine: &Guarded, log: &mut L, wish: &Wish<'_>) -> Leased<L
         slow: false,
         found_none: false,
         expanded_bytes: 0,
-        thins: if wish.thins { EXPANDED_BYTES } else { 0 },
+        room: EXPANDED_BYTES,
     };
     for reads_left in (0..READS_MAX).rev() {
         match step(engine, log, wish, &mut place, &mut leased) {
@@ -212,7 +214,7 @@ struct Place {
     /// Bytes of records that were looked at.
     expanded_bytes: usize,
     /// So many bytes may be expanded to leave out what is not acquired.
-    thins: usize,
+    room: usize,
 }
 
 /// What is to be read next.
@@ -282,7 +284,7 @@ fn step<L: Log>(
         .map_err(Stop::Engine)?;
     log.leased(&more);
     place.read_to = read.last;
-    keep(engine, part, aborted, more, place, leased)?;
+    keep(engine, wish, part, (aborted, more), place, leased)?;
     Ok(true)
 }
 
@@ -356,16 +358,16 @@ fn admit<L: Log>(
     place.read_to = read.last;
     place.found_none = more.is_empty();
     place.expanded_bytes += survey.expanded_bytes;
-    keep(engine, part, Vec::new(), more, place, leased)?;
+    keep(engine, wish, part, (Vec::new(), more), place, leased)?;
     Ok(true)
 }
 
 /// Keeps what was acquired of a part, without what proves to hold no record of this group.
 fn keep<B: AsRef<[u8]>, E>(
     engine: &Guarded,
+    wish: &Wish<'_>,
     part: Part<B>,
-    aborted: Vec<(i64, i64)>,
-    mut more: Vec<Acquired>,
+    (aborted, mut more): (Vec<(i64, i64)>, Vec<Acquired>),
     place: &mut Place,
     leased: &mut Leased<B, E>,
 ) -> Result<(), Stop<E>> {
@@ -385,10 +387,9 @@ fn keep<B: AsRef<[u8]>, E>(
         let bytes = part.bytes.as_ref();
         let mut ranges = holding(bytes, &part.batches, &more);
         let mut size = ranges.iter().map(Range::len).sum::<usize>();
-        let anew = match place.thins {
-            0 => None,
-            _ => thinned(bytes, &part.batches, &more, &mut place.thins),
-        };
+        let anew = wish
+            .shelf
+            .and_then(|shelf| thinned(bytes, &part.batches, &more, shelf, &mut place.room));
         let source = match anew {
             None => Source::Read(part.bytes),
             Some(anew) => {

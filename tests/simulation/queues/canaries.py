@@ -1,7 +1,4 @@
-"""Bugs in what queue settings promise: the simulator must find each of them, from outside of the engine.
-
-Not here is what could be wrong with a cache of expanded batches: there is none.
-"""
+"""Bugs in what queue settings promise: the simulator must find each of them, from outside of the engine."""
 
 from __future__ import annotations
 
@@ -135,6 +132,9 @@ QUEUE_CANARIES: dict[str, Canary] = {
     "lost records that hold back": Canary(_in_engine("lost hold back"), ORDER),
     "times that pass others": Canary(_in_engine("time passes"), f"{_ORDERED},{WAITS}"),
     "answers without their last record": Canary(_in_engine("thinned short"), f"members,{ORDER}"),
+    "expanded batches of another log": Canary(
+        _in_engine("expanded by offset"), f"members,idempotent,{ORDER}"
+    ),
     "back-offs that a load forgets": Canary(_in_engine("load forgets back-off"), _CRASHES),
     "free keys that wake nobody": Canary(
         _instead_of_rust(SharePartition, "wake", _for_records_alone), _ORDERED

@@ -28,11 +28,13 @@ pub enum Bug {
     ArchivingUncounted,
     /// A batch that is written anew for a member is without the last of its acquired records.
     ThinnedShort,
+    /// Expanded batches are known by their first offset alone.
+    ExpandedByOffset,
 }
 
 impl Bug {
     /// Names, for tests.
-    pub const ALL: [(&'static str, Self); 10] = [
+    pub const ALL: [(&'static str, Self); 11] = [
         ("released last", Self::ReleasedLast),
         ("loaded ready", Self::LoadedReady),
         ("rollback frees", Self::RollbackFrees),
@@ -43,6 +45,7 @@ impl Bug {
         ("load forgets back-off", Self::LoadForgetsBackoff),
         ("archiving uncounted", Self::ArchivingUncounted),
         ("thinned short", Self::ThinnedShort),
+        ("expanded by offset", Self::ExpandedByOffset),
     ];
 }
 

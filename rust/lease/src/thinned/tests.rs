@@ -9,6 +9,25 @@ use sharecore_records::{
 };
 
 use super::*;
+use crate::ExpandedCache;
+
+/// As `thinned`, with a cache of its own.
+fn thinned_of(
+    bytes: &[u8],
+    batches: &[OffsetRange],
+    acquired: &[Acquired],
+    room: &mut usize,
+) -> Option<Vec<u8>> {
+    let cache = ExpandedCache::new(1 << 20);
+    let shelf = Shelf {
+        cache: &cache,
+        log: ([7; 16], 0),
+    };
+    let first = thinned(bytes, batches, acquired, shelf, &mut room.clone());
+    let again = thinned(bytes, batches, acquired, shelf, room);
+    assert!(first == again, "what was kept is as it was");
+    again
+}
 
 /// Value of each offset; none where compaction has left a gap.
 type Made = Vec<Option<Vec<u8>>>;
@@ -128,7 +147,7 @@ proptest! {
         let wanted: Vec<_> = offsets.filter(in_batch).collect();
         let before = read(&bytes);
         let mut room = usize::MAX;
-        let anew = thinned(&bytes, &batches, &acquired(wanted.iter().copied()), &mut room);
+        let anew = thinned_of(&bytes, &batches, &acquired(wanted.iter().copied()), &mut room);
         let held = crate::holding::holding(&bytes, &batches, &acquired(wanted.iter().copied()));
         let whole: Vec<u8> = held.into_iter().flat_map(|range| bytes[range].to_vec()).collect();
         let answer = anew.as_ref().unwrap_or(&whole);
@@ -171,17 +190,17 @@ fn of_a_batch_of_which_less_than_half_is_acquired_the_rest_is_left_out() {
         let bytes = batch(70, &records, compression, false);
         let batches = [OffsetRange::new(70, 1069)];
         let few = acquired((0..10).map(|at| 70 + 100 * at));
-        let anew = thinned(&bytes, &batches, &few, &mut { usize::MAX }).expect("less");
+        let anew = thinned_of(&bytes, &batches, &few, &mut { usize::MAX }).expect("less");
         let found = read(&anew);
         let offsets: Vec<_> = found[0].1.iter().map(|record| record.0).collect();
         assert_eq!(offsets, (0..10).map(|at| 70 + 100 * at).collect::<Vec<_>>());
         assert!(anew.len() < 1000, "{} bytes", anew.len());
         assert_eq!(found[0].0.compression().unwrap(), Compression::None);
         let more = acquired((0..400).map(|at| 70 + 2 * at));
-        let anew = thinned(&bytes, &batches, &more, &mut { usize::MAX }).expect("less");
+        let anew = thinned_of(&bytes, &batches, &more, &mut { usize::MAX }).expect("less");
         assert_eq!(read(&anew)[0].0.compression().unwrap() as i16, compression);
         let half = acquired((0..500).map(|at| 70 + 2 * at));
-        let thins = |wanted, mut room| thinned(&bytes, &batches, wanted, &mut room).is_some();
+        let thins = |wanted, mut room| thinned_of(&bytes, &batches, wanted, &mut room).is_some();
         assert!(!thins(&half, usize::MAX), "half of it is acquired");
         assert!(!thins(&few, 0), "there is no room");
     }
@@ -192,9 +211,9 @@ fn one_small_record_comes_without_a_large_one() {
     let records: Made = vec![Some(vec![1; 10]), Some(vec![2; 5000])];
     let bytes = batch(0, &records, 0, false);
     let batches = [OffsetRange::new(0, 1)];
-    let anew = thinned(&bytes, &batches, &acquired([0]), &mut { usize::MAX }).expect("less");
+    let anew = thinned_of(&bytes, &batches, &acquired([0]), &mut { usize::MAX }).expect("less");
     assert_eq!(read(&anew)[0].1.len(), 1);
-    let whole = thinned(&bytes, &batches, &acquired([1]), &mut { usize::MAX });
+    let whole = thinned_of(&bytes, &batches, &acquired([1]), &mut { usize::MAX });
     assert!(whole.is_none(), "it is most of the batch");
 }
 
@@ -203,7 +222,7 @@ fn a_batch_that_cannot_be_read_or_lies_is_sent_as_it_is() {
     let records: Made = (0..10).map(|at| Some(vec![at; 50])).collect();
     let right = batch(0, &records, 0, false);
     let batches = [OffsetRange::new(0, 9)];
-    let thin = |bytes: &[u8]| thinned(bytes, &batches, &acquired([3]), &mut { usize::MAX });
+    let thin = |bytes: &[u8]| thinned_of(bytes, &batches, &acquired([3]), &mut { usize::MAX });
     assert!(thin(&right).is_some());
     let mut damaged = right.clone();
     damaged[HEADER + 7] ^= 1;
@@ -215,7 +234,7 @@ fn a_batch_that_cannot_be_read_or_lies_is_sent_as_it_is() {
         header.write(&mut lying);
         seal(&mut lying);
         let batches = [OffsetRange::new(0, last.into())];
-        let found = thinned(&lying, &batches, &acquired([3]), &mut { usize::MAX });
+        let found = thinned_of(&lying, &batches, &acquired([3]), &mut { usize::MAX });
         assert_eq!(found, None, "{count} records up to {last}");
     }
     let mut control = right;
