@@ -20,7 +20,7 @@ or a broker in its own JVM.
 
 Not supported, and not covered by these tests:
 
-- replication, clusters and failover: sharecore is one broker with one copy of the data
+- replication, clusters and failover: sharecore is one broker
 - tiered storage
 - streams groups (KIP-1071), delegation tokens, Kerberos
 - these APIs of Apache Kafka 4.3.1: ALTER_REPLICA_LOG_DIRS (there is one log directory), UNREGISTER_BROKER

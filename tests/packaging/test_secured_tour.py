@@ -1,4 +1,4 @@
-"""docs/security.md's way from nothing to encryption, users and rights, command by command."""
+"""docs/security.md's quick start: encryption, users and rights, command by command."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from tests.harness.broker import SHARECORE, free_port
 
 PAGE = Path(__file__).parents[2] / "docs/security.md"
-SECTION = "## From nothing"
+SECTION = "## Quick start"
 
 
 def commands() -> list[str]:
