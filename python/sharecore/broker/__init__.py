@@ -1,1 +1,1 @@
-"""The broker: what wires the rooms together, and one thin handler for each API."""
+"""The broker: wires the packages together, with one thin handler per API."""

@@ -1,4 +1,4 @@
-"""Authentication of clients on listeners with SASL: before anything else, and again when it has expired."""
+"""SASL authentication of clients, before their first request and when a credential expires."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _SIZE = struct.Struct(">i")
 
 
 class Authentication:
-    """The clients that are not authenticated yet: their number is bounded, and each has a deadline.
+    """Unauthenticated clients, limited in number and time.
 
     Args:
         config: returns the configuration.
-        mechanisms: returns what a listener offers.
-        serve: what an authenticated client's frames go to.
-        clock: where time comes from.
+        mechanisms: returns a listener's mechanisms.
+        serve: handles frames of authenticated clients.
+        clock: the time.
     """
 
     def __init__(
@@ -50,11 +50,11 @@ class Authentication:
         self._open: dict[Connection, asyncio.TimerHandle] = {}
 
     def begin(self, connection: Connection) -> None:
-        """Lets a new connection do nothing until its client is authenticated."""
+        """Block a new connection until its client is authenticated."""
         config = self.config()
         while len(self._open) >= config.sharecore_authentications_max:
             oldest = next(iter(self._open))
-            log.warning("closing %s: too many are saying who they are", oldest)
+            log.warning("closing %s: too many clients are authenticating", oldest)
             self.end(oldest)
             oldest.abort()
         timer = asyncio.get_running_loop().call_later(
@@ -67,21 +67,21 @@ class Authentication:
         connection.on_frame = Authenticator(self).on_frame
 
     def end(self, connection: Connection) -> None:
-        """The client is authenticated, or has gone."""
+        """Forget a client that is authenticated or has disconnected."""
         timer = self._open.pop(connection, None)
         if timer is not None:
             timer.cancel()
 
     def _time_up(self, connection: Connection) -> None:
         self._open.pop(connection, None)
-        connection.close("it does not say who it is (sharecore.authentication.timeout.ms)")
+        connection.close("authentication timed out (sharecore.authentication.timeout.ms)")
 
 
 class Authenticator:
-    """One connection's way to a principal.
+    """Authenticator of one connection.
 
-    Once there is one, frames go past it, unless the proof loses its value after a time: then it watches for
-    the client's next one, and closes the connection of a client that sends anything else when its time is up.
+    After authentication, frames bypass it, unless the credential expires: then it watches for
+    reauthentication, and closes the connection of a client that sends anything else after expiry.
     """
 
     def __init__(self, service: Authentication) -> None:
@@ -90,21 +90,21 @@ class Authenticator:
         self._offered: Mapping[str, Mechanism] = {}
         self._exchange: Exchange | None = None
         self._with_headers = True
-        self._versions_told = False
+        self._versions_sent = False
         self._proven: tuple[str, str] | None = None
-        """Mechanism and user of the proof before."""
+        """Mechanism and user of the previous authentication."""
         self._since_ms = 0
         self._expires_ms: int | None = None
 
     def on_frame(self, connection: Connection, frame: bytes) -> Answer:
-        """Take a frame of a client that has not proved who it is."""
+        """Handle a frame of an unauthenticated client."""
         if not self._with_headers:
             return self._raw(connection, frame)
         try:
             header = read_header(frame)
-            if header.api_key == ApiKey.API_VERSIONS and self._exchange is None and not self._versions_told:
+            if header.api_key == ApiKey.API_VERSIONS and self._exchange is None and not self._versions_sent:
                 answer = self._service.serve(connection, frame)
-                self._versions_told = header.api_version in range(5)
+                self._versions_sent = header.api_version in range(5)
                 return answer
             if header.api_key == ApiKey.SASL_HANDSHAKE and self._exchange is None:
                 return self._handshake(connection, frame, header)
@@ -114,10 +114,10 @@ class Authenticator:
                 return self._out_of_turn(connection, header)
         except MalformedMessage as error:
             raise Disconnect(f"malformed request: {error}") from error
-        raise Disconnect(f"API {header.api_key} v{header.api_version} of a client without authentication")
+        raise Disconnect(f"API {header.api_key} v{header.api_version}  of an unauthenticated client")
 
     def watch(self, connection: Connection, frame: bytes) -> Answer:
-        """Take a frame of a client whose proof loses its value after a time."""
+        """Handle a frame of a client whose credential expires."""
         now_ms = self._service.clock.now_ms()
         if frame[:2] == b"\x00\x11" and now_ms - self._since_ms >= _AGAIN_AFTER_MS:
             try:
@@ -125,7 +125,7 @@ class Authenticator:
             except MalformedMessage as error:
                 raise Disconnect(f"malformed request: {error}") from error
         if self._expires_ms is not None and now_ms > self._expires_ms:
-            raise Disconnect(f"{connection.principal} has not authenticated again in time")
+            raise Disconnect(f"{connection.principal} has not reauthenticated in time")
         return self._service.serve(connection, frame)
 
     def _handshake(self, connection: Connection, frame: bytes, header: RequestHeader) -> Answer:
@@ -170,13 +170,11 @@ class Authenticator:
         )
 
     def _out_of_turn(self, connection: Connection, header: RequestHeader) -> Answer:
-        """Return a request where a token belongs: it is answered in its own words, and the connection
-        closed.
-        """
+        """Answer a request in place of a token with its own error, and close the connection."""
         try:
             messages = codec(header.api_key, header.api_version)
         except KeyError:
-            raise Disconnect(f"there is no API {header.api_key} v{header.api_version}") from None
+            raise Disconnect(f"unknown API {header.api_key} v{header.api_version}") from None
         refused = Refused(f"API {header.api_key} v{header.api_version} where a token belongs")
         self._log_refusal(connection, refused)
         answer = messages.write_response(header.correlation_id, {"error_code": ErrorCode.ILLEGAL_SASL_STATE})
@@ -184,7 +182,7 @@ class Authenticator:
         return self._close_with(connection, answer, delay_ms)
 
     def _raw(self, connection: Connection, frame: bytes) -> Answer:
-        """Return a token without a header, as clients from before SaslAuthenticate send it."""
+        """Handle a token without a header, as sent by clients from before SaslAuthenticate."""
         try:
             token = self._step(frame)
         except Refused as refused:
@@ -216,7 +214,7 @@ class Authenticator:
         return token
 
     def _proved(self, connection: Connection) -> int:
-        """The client is authenticated; returns for how many milliseconds, 0 for ever."""
+        """Accept the client; return the session lifetime in ms, 0 for unlimited."""
         exchange, self._exchange = self._exchange, None
         assert exchange is not None
         config = self._service.config()
@@ -230,7 +228,7 @@ class Authenticator:
         limit_ms = config.for_listener(connection.listener, self._mechanism).connections_max_reauth_ms
         lifetimes = [limit_ms] if limit_ms > 0 else []
         if exchange.expires_ms is not None:
-            # 0 would mean for ever
+            # 0 would mean unlimited
             lifetimes.append(max(exchange.expires_ms - self._since_ms, 1))
         if not lifetimes:
             connection.on_frame = self._service.serve
@@ -240,7 +238,7 @@ class Authenticator:
         return min(lifetimes)
 
     def _close_with(self, connection: Connection, answer: list[bytes] | None, delay_ms: int) -> Answer:
-        """Answers, after a while that makes guessing slow, and closes the connection."""
+        """Answer after a delay that slows down guessing, then close the connection."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
 
@@ -252,7 +250,8 @@ class Authenticator:
             loop.call_soon(connection.close)
             return answer
 
-        # the loop counts whole milliseconds, from when its turn began: a guess costs no less than the delay
+        # the loop counts whole milliseconds from the start of its turn: round up, so that a guess costs at
+        # least the delay
         loop.call_later((delay_ms + 1) / 1000 if delay_ms else 0, ripe)
         connection.on_frame = _deaf
         connection.stop_reading()

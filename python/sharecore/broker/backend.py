@@ -1,4 +1,4 @@
-"""The backend of a broker: where records, state and settings are stored, and who leads each partition."""
+"""The backend of a broker: storage of records, state and settings, and partition leadership."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ class Host(Protocol):
 
 
 class Backend(StateLogs, Protocol):
-    """Everything that differs between a broker with a data directory and a tier node.
+    """Differences between a broker with a data directory and a tier node.
 
     Attributes:
-        served: the APIs on offer; this and what follows exist once it is open.
-        feature_limits: the highest levels of features that it has, where those are below what is set.
-        identity: cluster and node.
-        catalogue: small durable facts.
+        served: the APIs on offer; this and the following exist once the backend is open.
+        feature_limits: upper limits on feature levels.
+        identity: cluster id and node id.
+        catalogue: small durable values.
         configs: dynamic configurations.
-        topics: the topics that clients see.
-        cluster: who leads and coordinates what.
+        topics: the topics visible to clients.
+        cluster: leaders and coordinators.
     """
 
     served: Mapping[ApiKey, Served]
@@ -54,37 +54,37 @@ class Backend(StateLogs, Protocol):
     cluster: Cluster
 
     async def open(self, broker: Host) -> None:
-        """Get at what is kept; raise ConfigError, OSError or KafkaError where that cannot be."""
+        """Open the storage; raise ConfigError, OSError or KafkaError on failure."""
 
     async def join(self, broker: Host) -> None:
-        """The services are there: finds out who leads what, before clients are let in and ask for it."""
+        """Determine leadership once the services exist, before clients are admitted."""
 
     async def begin(self, broker: Host) -> None:
-        """Clients are let in: leads what is to be led, and looks after what is kept."""
+        """Start leading and maintenance, as clients are admitted now."""
 
     async def drain(self) -> None:
-        """The broker is about to stop, and still answers: hands over what can be."""
+        """Hand over leadership before the broker stops; requests are still answered."""
 
     def end(self) -> None:
-        """Stop looking after what is kept."""
+        """Stop maintenance."""
 
     async def settle(self) -> None:
-        """Wait for the writes under way."""
+        """Wait for pending writes."""
 
     async def close(self) -> None:
-        """Lets go of what is kept."""
+        """Close the storage."""
 
     def trouble(self) -> str:
-        """Return why nothing can be served now, and what to do; empty where it can. For an open backend."""
+        """Return why nothing can be served now, and the remedy; empty if the open backend is healthy."""
 
     def describe(self) -> str:
-        """Where everything is kept, for a person."""
+        """Return a human-readable description of the storage."""
 
     def copy_trouble(self) -> str:
-        """Return what is wrong with the copy in a bucket; empty if nothing is, or without one."""
+        """Return the problem of the copy in a bucket; empty without a problem or a bucket."""
 
     def damage(self) -> Sequence[DamagedBatch]:
-        """Return the damaged record batches that are known."""
+        """Return the known damaged record batches."""
 
     async def report(self, sheet: Sheet) -> None:
-        """Put figures of its own among the metrics."""
+        """Add the backend's metrics."""

@@ -1,4 +1,4 @@
-"""One broker: what it is made of, and how it starts and stops."""
+"""One broker: its components, startup and shutdown."""
 
 from __future__ import annotations
 
@@ -58,18 +58,18 @@ def _is_unreadable(error: BaseException) -> bool:
 
 
 class Broker(Services):
-    """The services that handlers share, and the server that calls them.
+    """Services shared by request handlers, and the server that calls them.
 
     Args:
-        config: the configuration at the start; `config` changes when a client alters it.
-        clock: where time comes from.
-        users: users of SCRAM that are there from the start.
-        check_names: refuse answers with misspelt names (for tests).
+        config: the initial configuration; `config` changes when a client alters it.
+        clock: the time.
+        users: initial SCRAM users.
+        check_names: refuse answers with unknown field names (for tests).
         backend: None for its data directory.
-        lock_time: clock and timers of acquisition locks, where a test moves them forward.
+        lock_time: clock and timers of acquisition locks, if a test moves them forward.
 
     Raises:
-        ConfigError: listeners, keys or certificates that cannot be used.
+        ConfigError: invalid listeners, keys or certificates.
     """
 
     def __init__(
@@ -113,16 +113,16 @@ class Broker(Services):
         self.metrics_port = 0
 
     async def start(self) -> None:
-        """Open what is kept and listen.
+        """Open the storage and listen.
 
         Raises:
-            ConfigError: what is kept is not this broker's, or the persister cannot be had.
-            OSError: an address cannot be had, or what is kept cannot be read or written, or is damaged.
+            ConfigError: the storage belongs to another broker, or the persister cannot be loaded.
+            OSError: an address is not available, or the storage is unreadable, unwritable or damaged.
         """
         await check_hosts(self.hosts, self.static_config)
         await self.backend.open(self)
         try:
-            async with AsyncExitStack() as undo:  # what a start that fails has begun
+            async with AsyncExitStack() as undo:  # undo a start that fails
                 undo.push_async_callback(self.backend.close)
                 await self._begin(undo)
                 undo.pop_all()
@@ -158,7 +158,7 @@ class Broker(Services):
             self.page.start()
 
     def _publish_checks(self) -> None:
-        """Say what requests have to ask: an authorizer, features, quotas, the leaders of partitions."""
+        """Publish the checks that requests need: authorizer, features, quotas, partition leaders."""
         self.checks.publish(
             rights=self.authorizer is not None,
             features=not self.features.has_share_groups,
@@ -181,7 +181,7 @@ class Broker(Services):
             audit.write_to(self.config.sharecore_audit_log, allowed=self.config.sharecore_audit_allowed)
         if self._super_users and not self.config.authorizer_class_name:
             log.warning(
-                "super.users has no effect: everybody may do everything, as authorizer.class.name is not set"
+                "super.users has no effect: without authorizer.class.name every client has all permissions"
             )
         if self.config.authorizer_class_name:
             self.authorizer = Authorizer(
@@ -284,7 +284,7 @@ class Broker(Services):
         return self.quotas.connection_rate(address)
 
     async def stop(self) -> None:
-        """Take no more requests, end those that wait, and close what is kept after what was answered."""
+        """Stop accepting requests, answer pending ones, and close the storage."""
         if self.page is not None:
             await self.page.stop()
         await self.backend.drain()
@@ -294,8 +294,8 @@ class Broker(Services):
         self.transport.stop()
         self.mechanisms.stop()
         self.server.stop_listening()
-        # What waits for the disk is answered. Share fetches that wait are not: after an empty answer a client
-        # would send the next one into the closing connection, and take its acknowledgements for lost.
+        # Pending writes are answered. Waiting share fetches are not: after an empty answer a client would
+        # send the next one into the closing connection, and consider its acknowledgements lost.
         await self.share.finish()
         await self.backend.settle()
         await asyncio.sleep(0)
@@ -305,7 +305,7 @@ class Broker(Services):
         await self.backend.close()
 
     def addresses(self) -> dict[str, object]:
-        """Return where the broker serves, for programs."""
+        """Return the broker's addresses, for programs."""
         listeners = {
             name: f"{each.advertised_host}:{each.advertised_port}" for name, each in self.listeners.items()
         }
@@ -320,7 +320,7 @@ class Broker(Services):
         }
 
     def describe(self) -> str:
-        """Return what a person who started it wants to know."""
+        """Return the startup message for people."""
         where = ", ".join(
             f"{each.advertised_host}:{each.advertised_port}" for each in self.listeners.values()
         )
@@ -340,26 +340,26 @@ class Broker(Services):
             self.share.broker_reconfigured()
 
     def _read_dynamic_config(self) -> None:
-        """Put what clients have altered over the configuration of the start."""
+        """Merge altered settings into the static configuration."""
         everyones = self.configs.get(ResourceType.BROKER, CLUSTER_WIDE)
         own = self.configs.get(ResourceType.BROKER, str(self.static_config.node_id))
         try:
             self.config = self.static_config.with_properties({**everyones, **own})
         except ConfigError as error:
-            log.warning("settings that were altered at run time are passed over: %s", error)
+            log.warning("ignoring altered settings: %s", error)
             self.config = self.static_config
         self._limit_connections()
         self.transport.reconfigure(self.config)
 
     def _limit_connections(self) -> None:
-        """Put the settings about connections into effect."""
+        """Apply the connection settings."""
         hosts = per_ip_overrides(self.config.max_connections_per_ip_overrides)
         self.server.limits = connection_limits(self.config, self.listeners, self.hosts.of(hosts))
 
 
 @contextmanager
 def _installed(setting: str) -> Iterator[None]:
-    """Name the setting that needs a package which is missing, and what installs it."""
+    """Name the setting that needs a missing package, and its installation."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -367,12 +367,12 @@ def _installed(setting: str) -> Iterator[None]:
 
 
 def _watched(broker: Broker, dispatch: OnFrame) -> tuple[BrokerMetrics, OnFrame]:
-    """Metrics of a broker, and the dispatcher behind what counts its requests.
+    """Return a broker's metrics, and a dispatcher that counts requests.
 
     Raises:
-        ConfigError: what writes metrics is not installed.
+        ConfigError: a package for metrics is not installed.
     """
-    # imported where they are asked for: a start without metrics does not pay for them
+    # imported on demand: a start without metrics does not pay for them
     with _installed("sharecore.metrics.listener"):
         from sharecore.broker.metrics import BrokerMetrics
         from sharecore.metrics.requests import RequestTimes
@@ -381,10 +381,10 @@ def _watched(broker: Broker, dispatch: OnFrame) -> tuple[BrokerMetrics, OnFrame]
 
 
 def _telemetry() -> type[ClientTelemetry]:
-    """Return what takes metrics of clients.
+    """Return the class that receives client metrics.
 
     Raises:
-        ConfigError: what reads them is not installed.
+        ConfigError: a package for them is not installed.
     """
     with _installed("sharecore.telemetry.enable"):
         from sharecore.broker.client_telemetry import ClientTelemetry
@@ -395,7 +395,7 @@ def _page(broker: Broker) -> BrokerPage:
     """Return the page of a broker.
 
     Raises:
-        ConfigError: what serves it is not installed, or keys cannot be had.
+        ConfigError: a package for it is not installed, or its keys are invalid.
     """
     with _installed("sharecore.page.listener"):
         from sharecore.broker.page import BrokerPage

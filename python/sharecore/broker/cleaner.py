@@ -1,4 +1,4 @@
-"""The log cleaner: which compacted log is compacted next, and when."""
+"""The log cleaner: chooses when to compact which log."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ class _Candidate(NamedTuple):
     dirt: Dirt
 
     def ratio(self, *, with_active: bool = False) -> float:
-        """Return the share of its bytes that has not been compacted."""
+        """Return the uncompacted fraction of a log's bytes."""
         dirty = self.dirt.dirty_bytes + (self.dirt.active_bytes if with_active else 0)
         return dirty / max(1, self.dirt.clean_bytes + dirty)
 
     def is_due(self, now_ms: int) -> bool:
-        """Whether enough of it is new, or something of it has waited long enough."""
+        """Return whether a log is dirty enough, or has been dirty long enough."""
         since = self.dirt.dirty_since_ms
         overdue = since is not None and since < now_ms - self.config.max_compaction_lag_ms
         return self.dirt.dirty_bytes > 0 and (overdue or self.ratio() > self.config.min_cleanable_dirty_ratio)
 
     def wants_new_segment(self, now_ms: int) -> bool:
-        """Whether what is in the journal segment being written would be due outside of it."""
+        """Return whether the active journal segment has records that would be due once sealed."""
         dirt, config = self.dirt, self.config
         if dirt.active_since_ms is None:
             return False
@@ -55,14 +55,15 @@ class _Candidate(NamedTuple):
 
 
 class Cleaner:
-    """Compacts the logs of topics whose cleanup policy has `compact`, the one with the largest share of new
-    bytes first. The internal topics look after themselves.
+    """Compact logs of topics whose cleanup policy has `compact`, dirtiest first.
+
+    Internal topics are compacted by their coordinators.
 
     Args:
-        storage: where the logs are.
-        topic_configs: how each topic is compacted.
-        broker_config: the broker's configuration as it is now.
-        clock: what the age of records is measured against.
+        storage: the logs.
+        topic_configs: compaction settings of each topic.
+        broker_config: returns the broker's current configuration.
+        clock: the time for the age of records.
     """
 
     def __init__(
@@ -83,16 +84,16 @@ class Cleaner:
         self._unreadable: set[int] = set()
 
     def start(self) -> None:
-        """Start to look, every log.cleaner.backoff.ms."""
+        """Start to check, every log.cleaner.backoff.ms."""
         self._rounds.start()
 
     def stop(self) -> None:
-        """Begins no more passes; those under way end when the storage is closed."""
+        """Stop starting passes; running ones end when the storage is closed."""
         self._rounds.stop()
         self._executor.shutdown(wait=False, cancel_futures=True)
 
     async def check(self) -> None:
-        """Compacts until nothing is due any more."""
+        """Compact until no log is due."""
         passes: set[asyncio.Task[bool]] = set()
         failed: set[int] = set()
         try:
@@ -131,11 +132,11 @@ class Cleaner:
         return max(due, key=_Candidate.ratio, default=None)
 
     def _look(self, logs: list[tuple[StoreLog, TopicConfig]], now_ms: int) -> list[_Candidate]:
-        """Return what is new in each log; on a thread that may wait for the disk."""
+        """Return the dirty part of each log; runs on a thread that may wait for the disk."""
         found = self._dirt(logs, now_ms)
         if any(each.wants_new_segment(now_ms) for each in found):
             self._cleaner.roll()
-            # a pass that begins when the segment has its index takes its records along
+            # a pass that starts after the segment is indexed includes its records
             time.sleep(_SEAL_SECONDS)
             found = self._dirt(logs, now_ms)
         return found
@@ -146,8 +147,8 @@ class Cleaner:
             try:
                 dirt = self._cleaner.dirt(partition, _newest_ms(config, now_ms))
             except KafkaError as error:
-                # a topic that is being deleted, or a segment that was replaced meanwhile
-                log.debug("%s-%d is not looked at: %s", partition.topic, partition.index, error)
+                # a topic is being deleted, or a segment was replaced in the meantime
+                log.debug("cannot check %s-%d: %s", partition.topic, partition.index, error)
                 continue
             found.append(_Candidate(partition, config, dirt))
         return found
@@ -170,9 +171,9 @@ class Cleaner:
             failed.add(partition.log_id)
             if error.code == ErrorCode.CORRUPT_MESSAGE:
                 self._unreadable.add(partition.log_id)
-                log.error("%s is not compacted until the broker starts again: %s", where, error, extra=about)
+                log.error("cannot compact %s until the broker restarts: %s", where, error, extra=about)
             else:
-                log.warning("%s is not compacted now: %s", where, error, extra=about)
+                log.warning("cannot compact %s now: %s", where, error, extra=about)
             return False
         finally:
             self._busy.discard(partition.log_id)
@@ -205,7 +206,7 @@ def _newest_ms(config: TopicConfig, now_ms: int) -> int:
 
 
 def _limits(config: BrokerConfig) -> Limits:
-    """Return what one of several passes may use."""
+    """Return the limits of one of several concurrent passes."""
     threads = max(1, min(config.log_cleaner_threads, _THREADS_MAX))
     return Limits(
         keys_bytes=max(0, config.log_cleaner_dedupe_buffer_size) // threads,

@@ -1,4 +1,4 @@
-"""Metrics of clients (KIP-714): subscriptions out of the dynamic configurations, pushes into the metrics."""
+"""Client metrics (KIP-714): subscriptions from dynamic configurations, pushes into the metrics."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from sharecore.network import Connection
 
 _EXPANDED = 8
-"""A push may expand to so many times the bytes that it may have."""
+"""Maximum expansion of a push, relative to its size limit."""
 _CLIENT_CHARACTERS_MAX = 255
 
 
 class ClientTelemetry:
-    """What clients are asked for, and what they pushed.
+    """Subscriptions and pushed metrics of clients.
 
     Args:
-        config: the broker's, at its start.
-        configs: where subscriptions are kept.
+        config: the broker's initial configuration.
+        configs: stores subscriptions.
         now_ms: the clock.
     """
 
@@ -50,12 +50,12 @@ class ClientTelemetry:
             self._changed(ResourceType.CLIENT_METRICS, name)
 
     def ask(self, connection: Connection, client_id: str | None, request: Any) -> Asked:
-        """Return what the client is asked for; raise KafkaError where it asks too soon."""
+        """Return a client's subscription; raise KafkaError if it asks too soon."""
         client = _client(connection, client_id)
         return self._instances.ask(request.client_instance_id, client, self._follow(connection))
 
     def push(self, connection: Connection, client_id: str | None, request: Any) -> None:
-        """Take a push; raise KafkaError where it is refused."""
+        """Store a push; raise KafkaError if it is refused."""
         client = _client(connection, client_id)
         self._instances.push(
             request.client_instance_id,
@@ -69,7 +69,7 @@ class ClientTelemetry:
         )
 
     def report(self, sheet: Sheet, lines: Lines) -> None:
-        """Put what clients pushed among the metrics."""
+        """Add the pushed metrics."""
         self._instances.forget_silent()
         sheet.add(f.CLIENT_INSTANCES, len(self._instances))
         errors = self._instances.errors
@@ -84,7 +84,7 @@ class ClientTelemetry:
             self._series.take(request.client_instance_id, client, pushed, kept_ms(asked.interval_ms))
 
     def _follow(self, connection: Connection) -> int:
-        """Return the number of a client's connection, with whose end the client is forgotten."""
+        """Return the id of a client's connection; the client is forgotten when it closes."""
         if connection.id not in self._connections:
             self._connections.add(connection.id)
             connection.on_close(partial(self._gone, connection.id))
@@ -102,5 +102,5 @@ class ClientTelemetry:
 
 def _client(connection: Connection, client_id: str | None) -> Client:
     texts = (client_id or "", *connection.client_software, connection.peer_host, str(connection.peer_port))
-    # it is remembered as long as the client pushes: clients choose the length
+    # remembered while the client pushes: clients choose the length
     return Client(*(text[:_CLIENT_CHARACTERS_MAX] for text in texts))

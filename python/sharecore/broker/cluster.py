@@ -1,4 +1,4 @@
-"""The cluster that clients see: its brokers, and which of them leads and coordinates what."""
+"""The cluster as clients see it: brokers, leaders and coordinators."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 NOBODY = -1
 NO_EPOCH = -1
-"""A client does not say which epoch of a leader it knows of."""
+"""Stands for a leader epoch that the client does not know."""
 
 
 class Node(NamedTuple):
-    """A broker, and where a client finds it."""
+    """A broker and its address."""
 
     node_id: int
     host: str
@@ -27,53 +27,50 @@ class Node(NamedTuple):
 
 
 class Leader(NamedTuple):
-    """Who leads a partition; `node_id` is `NOBODY` while nobody does."""
+    """Leader of a partition; `node_id` is `NOBODY` without one."""
 
     node_id: int
     epoch: int
 
 
 class Cluster(Protocol):
-    """Who the brokers are, and what each of them leads."""
+    """Brokers and their leadership."""
 
     @property
     def leads_all(self) -> bool:
-        """Whether this broker leads every partition at all times: `check_leader` never raises."""
+        """Whether this broker always leads every partition: `check_leader` never raises."""
 
     def nodes(self, listener: str) -> Sequence[Node]:
-        """Return the live brokers, with the addresses that clients of a listener use."""
+        """Return the live brokers, with their addresses on a listener."""
 
     def controller(self) -> int:
-        """Return the broker that clients take for the controller."""
+        """Return the broker presented to clients as the controller."""
 
     def leader(self, topic_id: UUID, partition: int) -> Leader:
-        """Return the leader of a partition and of its share partitions; epochs never fall."""
+        """Return the leader of a partition and of its share partitions; epochs never decrease."""
 
     def coordinator(self, group_id: str) -> int:
-        """Return the broker that coordinates a group; `NOBODY` while none does."""
+        """Return the coordinator of a group; `NOBODY` without one."""
 
     def check_leader(self, topic_id: UUID, partition: int) -> None:
         """Raise KafkaError(NOT_LEADER_OR_FOLLOWER) unless this broker leads the partition now."""
 
     def check_coordinator(self, group_id: str) -> None:
-        """Raise KafkaError(NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS) unless this broker coordinates
-        the group now.
-        """
+        """Raise KafkaError (NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS) unless it coordinates a group."""
 
     def check_asker(self, group_id: str, epoch: int) -> None:
-        """Raise KafkaError(NOT_COORDINATOR) where another broker has coordinated the group since the one
-        that asks.
+        """Raise KafkaError(NOT_COORDINATOR) if a later coordinator of the group than the caller is known.
 
         Args:
-            epoch: under which it coordinates the group; -1 where it does not say.
+            epoch: the caller's coordinator epoch; -1 if unknown.
         """
 
 
 class SingleBroker:
-    """A cluster of one, which leads everything.
+    """A cluster of one broker, which leads everything.
 
     Args:
-        listeners: by name, with the ports that they were given.
+        listeners: listeners by name, with their bound ports.
     """
 
     leads_all = True
@@ -100,19 +97,17 @@ class SingleBroker:
         return self._node_id
 
     def check_leader(self, topic_id: UUID, partition: int) -> None:
-        """It leads every partition."""
+        """Accept: this broker leads every partition."""
 
     def check_coordinator(self, group_id: str) -> None:
-        """It coordinates every group."""
+        """Accept: this broker coordinates every group."""
 
     def check_asker(self, group_id: str, epoch: int) -> None:
-        """Nobody else coordinates any."""
+        """Accept: there is no other coordinator."""
 
 
 def describe_partition(cluster: Cluster, topic_id: UUID, index: int) -> dict[str, Any]:
-    """Return a partition as Metadata and DescribeTopicPartitions tell of it; its leader is its one
-    replica.
-    """
+    """Return a partition as in Metadata and DescribeTopicPartitions; its leader is its only replica."""
     leader = cluster.leader(topic_id, index)
     led = leader.node_id != NOBODY
     return {

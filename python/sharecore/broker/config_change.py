@@ -1,4 +1,4 @@
-"""Changes of configurations: each resource all or nothing, checked before it is written down."""
+"""Configuration changes: validated before they are persisted, all or nothing per resource."""
 
 from __future__ import annotations
 
@@ -46,22 +46,22 @@ log = logging.getLogger("sharecore.config")
 
 
 _CHANGES_MAX = 5_000
-"""Of one resource; those of a broker are judged at once, and there are some hundred for each listener."""
+"""Maximum changes of one resource; a broker has some hundred settings per listener."""
 _NOT_ZERO = ("max.connections", "max.connection.creation.rate")
-"""What Kafka takes a 0 for at the start alone."""
+"""Settings for which Kafka accepts 0 only at startup."""
 
 
 def changed(
     broker: Services, resource_type: int, name: str, changes: Sequence[Change], *, incremental: bool = True
 ) -> dict[str, str]:
-    """Return a resource's own settings after the changes, checked.
+    """Return a resource's own settings after validated changes.
 
     Args:
-        broker: whose resource it is.
+        broker: the broker.
         resource_type: a `ResourceType` or its number.
         name: the resource's name.
-        changes: at most one a key.
-        incremental: False replaces all that was set before.
+        changes: at most one change per key.
+        incremental: False replaces all previous settings.
 
     Raises:
         KafkaError: the resource does not exist, or a change is not allowed.
@@ -84,7 +84,7 @@ def changed(
 
 
 def _check_node(node_id: int, name: str, unexpected: str = "Unexpected broker id, expected") -> None:
-    """Raise KafkaError(INVALID_REQUEST) where a name is not this broker's."""
+    """Raise KafkaError(INVALID_REQUEST) if a name is not this broker's node id."""
     asked = as_node_id(name)
     if asked is None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
@@ -93,19 +93,19 @@ def _check_node(node_id: int, name: str, unexpected: str = "Unexpected broker id
 
 
 def _check_dead_letters(broker: Services, group_id: str, settings: Mapping[str, str]) -> None:
-    """Raise KafkaError(INVALID_CONFIG) for a group that would be given its own dead letters."""
+    """Raise KafkaError(INVALID_CONFIG) for a group that would read its own dead-letter topic."""
     topic = settings.get("errors.deadletterqueue.topic.name", "").strip()
     group = broker.groups.registry.get(group_id)
     if topic and isinstance(group, ShareGroup) and topic in group.sources:
         text = (
-            f"errors.deadletterqueue.topic.name: group {group_id} reads {topic}, and would be given its own "
-            "dead letters"
+            f"errors.deadletterqueue.topic.name: group {group_id} reads {topic}: a group cannot read its "
+            "own dead-letter topic"
         )
         raise KafkaError(ErrorCode.INVALID_CONFIG, text)
 
 
 def _check_changes(changes: Sequence[Change]) -> None:
-    """Raise KafkaError where a request contradicts itself, or names more keys than there can be."""
+    """Raise KafkaError if a request contradicts itself, or names too many keys."""
     if len(changes) > _CHANGES_MAX:
         text = f"A request changes {_CHANGES_MAX} settings of a resource at most."
         raise KafkaError(ErrorCode.INVALID_REQUEST, text)
@@ -117,7 +117,7 @@ def _check_changes(changes: Sequence[Change]) -> None:
 
 
 def _check_name(resource_type: int, name: str) -> None:
-    """Raise KafkaError where no resource of the type can have the name."""
+    """Raise KafkaError if the name is invalid for the resource type."""
     if resource_type == ResourceType.TOPIC:
         if not name:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
@@ -151,7 +151,7 @@ def _apply(broker: Services, resource_type: int, settings: dict[str, str], chang
 
 
 def _subtract(words: Iterable[str], parts: Iterable[str]) -> list[str]:
-    """Return the words without those that `parts` has, each as often as it has them."""
+    """Return the words without those in `parts`, counting repetitions."""
     gone, left = Counter(parts), []
     for word in words:
         if gone[word] > 0:
@@ -162,9 +162,7 @@ def _subtract(words: Iterable[str], parts: Iterable[str]) -> list[str]:
 
 
 def _parts(value: str) -> list[str]:
-    """Return what is appended or subtracted. An empty word counts, which most lists refuse, but not behind
-    the last comma.
-    """
+    """Return the parts of a list value; empty words count, except after the last comma."""
     parts = [part.strip() for part in value.split(",")]
     while value and parts and not parts[-1]:
         del parts[-1]
@@ -232,7 +230,7 @@ def _check_broker(broker: Services, settings: Mapping[str, str], touched: set[st
 
 
 async def _check_files(broker: Services, settings: Mapping[str, str]) -> None:
-    """Raise KafkaError if what settings of the broker name (keys, certificates, addresses) cannot be used."""
+    """Raise KafkaError if files or addresses named by broker settings cannot be used."""
     config = broker.config.with_properties(settings)
     try:
         await check_hosts(broker.hosts, config)
@@ -245,12 +243,12 @@ async def _check_files(broker: Services, settings: Mapping[str, str]) -> None:
 async def alter(
     context: RequestContext, request: Any, change: Callable[[Any], Change], *, incremental: bool
 ) -> dict[str, Any]:
-    """Change resources, each on its own; give the answer.
+    """Change resources one by one; return the answer.
 
     Args:
         request: (Incremental)AlterConfigs.
-        change: what one of its entries asks for.
-        incremental: False replaces all that was set before.
+        change: returns the change of one of its entries.
+        incremental: False replaces all previous settings.
     """
     broker = context.broker
     pace = broker.turns.pace()
@@ -286,7 +284,7 @@ async def alter(
             _check_changes(changes)
             levels = incremental and resource_type == ResourceType.BROKER_LOGGER
             make = partial(changed, broker, resource_type, name, changes, incremental=incremental)
-            # as on Apache Kafka, a broker judges its own settings first: that reads the request alone
+            # as on Apache Kafka, a broker validates its own settings first: that needs only the request
             is_own = resource_type in (ResourceType.BROKER, ResourceType.BROKER_LOGGER)
             settings = make() if is_own and not levels else None
             rights.require(resource_type, name, said=not levels)

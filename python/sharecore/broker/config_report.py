@@ -1,4 +1,4 @@
-"""Configurations as DescribeConfigs reports them: the value in force, and every value behind it."""
+"""Configurations for DescribeConfigs: current values and their synonyms."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ if TYPE_CHECKING:
     from sharecore.broker.services import Services
 
 CLUSTER_WIDE = ""
-"""Name of the broker resource that stands for every broker."""
+"""Name of the broker resource for all brokers."""
 
 LETTERS_WRITTEN, LETTERS_MISSING = "sharecore.dead.letters.written", "sharecore.dead.letters.missing"
 LETTERS_TROUBLE = "sharecore.dead.letters.trouble"
-"""Of a group, read-only, and told to those alone who ask for them."""
+"""Read-only group setting, reported only on request."""
 ACQUIRED = "sharecore.acquired."
-"""Of a group, with topic, dot and partition behind it; read-only, and told to those alone who ask for it."""
+"""Prefix of read-only group settings `<prefix><topic>.<partition>`, reported only on request."""
 DAMAGE, COPY_TROUBLE = "sharecore.damage", "sharecore.bucket.trouble"
-"""Of a broker, read-only, and told to those alone who ask for them."""
+"""Read-only broker settings, reported only on request."""
 _DAMAGE_MAX = 20
-"""How many damaged batches are named."""
+"""Maximum number of named damaged batches."""
 _ACQUIRED_STATE = 1
-"""Delivery state of an acquired record, as the engine has it."""
+"""Delivery state of an acquired record in the engine."""
 
 _AS_GIVEN = (ConfigSource.DYNAMIC_BROKER, ConfigSource.DYNAMIC_DEFAULT_BROKER)
 _INTERNAL = "internal."
-"""How the names of keys begin that Kafka tells nobody of."""
+"""Prefix of keys that Kafka never reports."""
 _WITHOUT_EFFECT: Mapping[str, tuple[str, ...]] = {
     "compression.lz4.level": ("compression.lz4.level",),
     "file.delete.delay.ms": ("log.segment.delete.delay.ms",),
@@ -61,7 +61,7 @@ _WITHOUT_EFFECT: Mapping[str, tuple[str, ...]] = {
     "segment.jitter.ms": ("log.roll.jitter.ms", "log.roll.jitter.hours"),
     "unclean.leader.election.enable": ("unclean.leader.election.enable",),
 }
-"""Kafka's broker keys behind topic keys without effect here; the last of them has the topic key's default."""
+"""Kafka's broker keys behind topic keys without effect here; the last one has the topic key's default."""
 _RETENTION = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
 
 Value = tuple[str, str | None, ConfigSource]
@@ -69,7 +69,7 @@ Entry = dict[str, Any]
 
 
 def topic_entries(broker: Services, overrides: Mapping[str, str]) -> list[Entry]:
-    """Every setting of a topic with these overrides; those without effect have Kafka's defaults."""
+    """Return all settings of a topic; keys without effect have Kafka's defaults."""
     entries = []
     for name, (_, key) in topic_keys().items():
         if name not in overrides and (key.own or name.startswith(_INTERNAL)):
@@ -80,7 +80,7 @@ def topic_entries(broker: Services, overrides: Mapping[str, str]) -> list[Entry]
         if key.synonym in _RETENTION:
             behind = _retention_values(broker)
             value = _milliseconds((values + behind)[0])
-            # of the broker's three keys Kafka tells only where the one in milliseconds is set
+            # of the broker's three keys, Kafka reports only the one in milliseconds, and only if set
             if any(behind_name == _RETENTION[0] for behind_name, _, _ in behind):
                 values += behind
             entries.append(_entry(key, values, value))
@@ -91,7 +91,7 @@ def topic_entries(broker: Services, overrides: Mapping[str, str]) -> list[Entry]
 
 
 def broker_entries(broker: Services) -> list[Entry]:
-    """Every setting of this broker."""
+    """Return all settings of this broker."""
     entries = []
     for name, (_, key) in broker_keys().items():
         values = _broker_values(broker, name)
@@ -110,13 +110,13 @@ def broker_entries(broker: Services) -> list[Entry]:
 
 
 def cluster_entries(broker: Services) -> list[Entry]:
-    """Return what was set for every broker."""
+    """Return the settings of all brokers."""
     settings = broker.configs.get(ResourceType.BROKER, CLUSTER_WIDE)
     return _altered(settings, settings, ConfigSource.DYNAMIC_DEFAULT_BROKER)
 
 
 def _altered(names: Iterable[str], settings: Mapping[str, str], source: ConfigSource) -> list[Entry]:
-    """Return settings that were altered at run time, those of single listeners among them."""
+    """Return altered settings, including those of single listeners."""
     entries = []
     for name in sorted(names):
         known = broker_keys().get(listener_key(name))
@@ -129,7 +129,7 @@ def _altered(names: Iterable[str], settings: Mapping[str, str], source: ConfigSo
 
 
 def group_entries(broker: Services, overrides: Mapping[str, str]) -> list[Entry]:
-    """Every setting of a group with these overrides."""
+    """Return all settings of a group."""
     entries = []
     for name, (_, key) in group_keys().items():
         if _hidden(name, key, overrides):
@@ -145,7 +145,7 @@ def group_entries(broker: Services, overrides: Mapping[str, str]) -> list[Entry]
 
 
 def client_metrics_entries(overrides: Mapping[str, str]) -> list[Entry]:
-    """Every setting of a subscription to metrics of clients."""
+    """Return all settings of a client-metrics subscription."""
     entries = []
     for name, (_, key) in client_metrics_keys().items():
         value, values = key.format(key.default), []
@@ -157,7 +157,7 @@ def client_metrics_entries(overrides: Mapping[str, str]) -> list[Entry]:
 
 
 def letter_entries(broker: Services, group_id: str) -> list[Entry]:
-    """Return what became of a group's dead letters since the start, for those who ask for it by name."""
+    """Return a group's dead-letter counters since startup, which are reported only by name."""
     counts = broker.share.dead_letters.counts.get(group_id)
     shown = {
         LETTERS_WRITTEN: ("Dead letters that were written since the broker started.", "letters"),
@@ -175,7 +175,7 @@ def letter_entries(broker: Services, group_id: str) -> list[Entry]:
 
 
 def partition_topics(names: Iterable[str]) -> dict[str, str]:
-    """Return the topics that names such as `sharecore.acquired.jobs.0` ask about."""
+    """Return the topics of settings such as `sharecore.acquired.jobs.0`."""
     prefixes = (ACQUIRED, WAITING)
     return {
         name: name.removeprefix(prefix).rpartition(".")[0]
@@ -186,15 +186,13 @@ def partition_topics(names: Iterable[str]) -> dict[str, str]:
 
 
 def held_back_entry(broker: Services, group_id: str) -> Entry:
-    """Return why fetches of a group wait although there are records."""
+    """Return why fetches of a group wait although records are available."""
     doc = "Why fetches wait although there are records, and how many."
     return _written(HELD_BACK, [], held_back_text(broker, group_id), int(Kind.STRING), doc, read_only=True)
 
 
 def partition_entry(broker: Services, group_id: str, name: str, topic_name: str) -> Entry | None:
-    """Return what `name` asks for of a share partition: its leases, or why its records wait. None if another
-    broker leads it.
-    """
+    """Return a share partition's leases or waiting reasons; None if another broker leads it."""
     topic, index = broker.topics.get(topic_name), name.rpartition(".")[2]
     if topic is None or not index.isdecimal() or int(index) >= len(topic.partitions):
         return None
@@ -207,14 +205,14 @@ def partition_entry(broker: Services, group_id: str, name: str, topic_name: str)
     try:
         runs = leader.engine.inflight()
     except KafkaError:
-        return None  # it has failed, and loads again when it is wanted
+        return None  # the engine has failed, and is reloaded by the next use
     leased = [[first, last, count] for first, last, state, count in runs if state == _ACQUIRED_STATE]
     doc = "Offsets leased to members now: the first, the last, and how often they were delivered."
     return _written(name, [], json.dumps(leased), int(Kind.STRING), doc, read_only=True)
 
 
 def damage_entries(broker: Services) -> list[Entry]:
-    """Damaged record batches that readers have found, one a line, for those who ask for them by name."""
+    """Return the known damaged record batches, one per line, which are reported only by name."""
     damage = broker.backend.damage()
     lines = [str(each) for each in damage[:_DAMAGE_MAX]]
     if len(damage) > _DAMAGE_MAX:
@@ -224,21 +222,19 @@ def damage_entries(broker: Services) -> list[Entry]:
 
 
 def copy_entries(broker: Services) -> list[Entry]:
-    """Return what is wrong with the copy in a bucket, for those who ask for it by name."""
+    """Return the problem of the copy in a bucket, which is reported only by name."""
     doc = "How far behind the copy in the bucket is, and why; empty if it is near."
     trouble = broker.backend.copy_trouble()
     return [_written(COPY_TROUBLE, [], trouble, int(Kind.STRING), doc, read_only=True)]
 
 
 def _hidden(name: str, key: ConfigKey, overrides: Mapping[str, str]) -> bool:
-    """Whether a key is left out: one without effect shows where it was set, and pretends none elsewhere; so
-    does one of our own.
-    """
+    """Return whether a key is omitted: one without effect, or our own, appears only where it is set."""
     return (key.status is not Status.WORKS or key.own) and name not in overrides
 
 
 def _broker_values(broker: Services, name: str) -> list[Value]:
-    """Return the values of a broker's key, the one that counts first; none when nothing sets it."""
+    """Return the values of a broker key in order of precedence; empty if it is not set."""
     _, key = broker_keys()[name]
     values: list[Value] = []
     own = broker.configs.get(ResourceType.BROKER, str(broker.identity.node_id))
@@ -257,7 +253,7 @@ def _broker_values(broker: Services, name: str) -> list[Value]:
 def _values_without_effect(broker: Services, key: ConfigKey) -> list[Value]:
     """Return the values of the broker keys behind a topic key without effect, as Kafka lists them."""
     names, static = _WITHOUT_EFFECT.get(key.name, ()), broker.static_config.without_effect
-    # if the first broker key has no default, Kafka lists synonyms only once it is set
+    # if the first broker key has no default, Kafka lists synonyms only if it is set
     if not names or (len(names) > 1 and names[0] not in static):
         return []
     values = [(name, static[name], ConfigSource.STATIC_BROKER) for name in names if name in static]
@@ -265,12 +261,12 @@ def _values_without_effect(broker: Services, key: ConfigKey) -> list[Value]:
 
 
 def _retention_values(broker: Services) -> list[Value]:
-    """Return the values of the three keys that say how long records are kept, the one that counts first."""
+    """Return the values of the three retention keys in order of precedence."""
     return [value for name in _RETENTION for value in _broker_values(broker, name)]
 
 
 def _as_read(key: ConfigKey, text: str) -> str | None:
-    """Return a value that was set, as Kafka tells it; unchanged where only an older version took it."""
+    """Return a set value in Kafka's format; unchanged if only an older version accepts it."""
     try:
         return _parsed(key, text)
     except ConfigError:
@@ -278,13 +274,13 @@ def _as_read(key: ConfigKey, text: str) -> str | None:
 
 
 def _parsed(key: ConfigKey, text: str) -> str | None:
-    """As Kafka tells a value: what a list names twice is told once; raises ConfigError."""
+    """Return a value in Kafka's format, without duplicates in lists; raise ConfigError if it is invalid."""
     value = key.parse(text)
     return key.format(tuple(dict.fromkeys(value)) if key.kind is Kind.LIST else value)
 
 
 def _milliseconds(value: Value) -> str | None:
-    """Return a retention in milliseconds, whichever key said it."""
+    """Return a retention in milliseconds, whichever key sets it."""
     name, text, _ = value
     if text is None or text == "-1":
         return text

@@ -1,4 +1,4 @@
-"""Whose settings may be read and altered: topics' and groups' each by name, all others as the cluster's."""
+"""Permissions on settings: per name for topics and groups, on the cluster for all others."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ _PROTECTED: dict[int, Protected] = {
 
 
 class ConfigRights(NamedTuple):
-    """What a client may do with the settings that a request names.
+    """Permissions of a client on the settings of a request.
 
     Args:
-        allowed: names by type of what is protected.
+        allowed: permitted names by resource type.
     """
 
     allowed: dict[Protected, Container[str]]
 
     def require(self, resource_type: int, name: str, *, said: bool = True) -> None:
-        """Raise KafkaError if the client may not; there are no rights for types that do not exist.
+        """Raise KafkaError if the client lacks the permission; unknown types have none.
 
         Args:
-            resource_type: as requests about settings number it.
-            name: of the resource.
-            said: the refusal has its message.
+            resource_type: the number in configuration requests.
+            name: the resource's name.
+            said: whether the refusal has a message.
         """
         protected = _PROTECTED.get(resource_type)
         if protected is None:
@@ -51,12 +51,12 @@ class ConfigRights(NamedTuple):
 def config_rights(
     context: RequestContext, operation: int, resources: Iterable[tuple[int, str]]
 ) -> Steps[ConfigRights]:
-    """Return what the client may do with the settings of resources.
+    """Return the client's permissions on the settings of resources.
 
     Args:
-        context: whose request it is.
+        context: the request.
         operation: DESCRIBE_CONFIGS or ALTER_CONFIGS.
-        resources: types, as requests about settings number them, and names.
+        resources: types, numbered as in configuration requests, and names.
     """
     named = defaultdict[Protected, dict[str, None]](dict)
     for resource_type, name in resources:

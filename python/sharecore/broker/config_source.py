@@ -1,4 +1,4 @@
-"""Where a configuration's value can come from, as Kafka numbers it."""
+"""Sources of a configuration value, numbered as in Kafka."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class ConfigSource(IntEnum):
-    """Where a value comes from."""
+    """Source of a configuration value."""
 
     TOPIC = 1
     DYNAMIC_BROKER = 2

@@ -1,4 +1,4 @@
-"""What the settings say about connections."""
+"""Connection limits from the settings."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from sharecore.waiting import HostAddresses
 
 
 def connection_limits(config: BrokerConfig, listeners: Iterable[str], addresses: Mapping[str, str]) -> Limits:
-    """Return the limits that settings set.
+    """Return the configured limits.
 
     Args:
         config: the settings.
-        listeners: their names.
-        addresses: of the hosts of `max.connections.per.ip.overrides`; others have no limit of their own yet.
+        listeners: the listener names.
+        addresses: addresses of the hosts of `max.connections.per.ip.overrides`; others have no override yet.
     """
     each = {name: config.for_listener(name) for name in listeners}
     overrides = per_ip_overrides(config.max_connections_per_ip_overrides)
@@ -46,7 +46,7 @@ def connection_limits(config: BrokerConfig, listeners: Iterable[str], addresses:
 
 
 async def check_hosts(hosts: HostAddresses, config: BrokerConfig) -> None:
-    """Look up the hosts of `max.connections.per.ip.overrides`; raise ConfigError if one has no address."""
+    """Resolve the hosts of `max.connections.per.ip.overrides`; raise ConfigError if one has no address."""
     for host in per_ip_overrides(config.max_connections_per_ip_overrides):
         if await hosts.find(host) is None:
             raise ConfigError(

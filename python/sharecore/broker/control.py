@@ -1,4 +1,4 @@
-"""The control endpoint of an ephemeral broker: HTTP on 127.0.0.1, for the tests that started the broker."""
+"""Control endpoint of an ephemeral broker: HTTP on 127.0.0.1 for tests."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ _ANSWER_SECONDS_MAX = 30
 
 
 class Control:
-    """Serves `POST URL/advance?seconds=30`, which moves the time of acquisition locks forward.
+    """Serve `POST URL/advance?seconds=30`, which moves the time of acquisition locks forward.
 
-    The URL holds a secret, so that only a process that was given it can call.
+    The URL contains a secret, so that only processes that know it can call it.
 
     Args:
-        lock_time: what `advance` moves.
+        lock_time: the time moved by `advance`.
         loop: the event loop of the broker.
 
     Raises:
-        OSError: no port can be had.
+        OSError: no port is available.
     """
 
     def __init__(self, lock_time: MovableTime, loop: asyncio.AbstractEventLoop) -> None:
         self._secret = secrets.token_urlsafe(16)
         self._lock_time = lock_time
         self._loop = loop
-        # the standard library's server, in a thread: a handful of requests in the life of a broker
+        # the standard library's server in a thread suffices for a handful of requests
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, self))
         self._server.daemon_threads = True
         serve = partial(self._server.serve_forever, poll_interval=0.02)
@@ -44,7 +44,7 @@ class Control:
 
     @property
     def url(self) -> str:
-        """Where it serves, with the secret."""
+        """The URL with the secret."""
         return f"http://127.0.0.1:{self._server.server_port}/{self._secret}"
 
     def close(self) -> None:
@@ -54,13 +54,13 @@ class Control:
         self._thread.join()
 
     def answer(self, method: str, target: str) -> tuple[HTTPStatus, dict[str, object]]:
-        """Carry out one request; return its status and JSON body."""
+        """Execute a request; return its status and JSON body."""
         parts = urlsplit(target)
         _, secret, *path = parts.path.split("/", 2)
         if not compare_digest(secret.encode(), self._secret.encode()):
             return HTTPStatus.FORBIDDEN, {"error": "the first part of the path must be the broker's secret"}
         if path != ["advance"]:
-            return HTTPStatus.NOT_FOUND, {"error": "no such resource; there is /advance"}
+            return HTTPStatus.NOT_FOUND, {"error": "unknown resource; use /advance"}
         if method != "POST":
             return HTTPStatus.METHOD_NOT_ALLOWED, {"error": "advance takes POST"}
         try:
@@ -76,7 +76,7 @@ class Control:
 
     async def _advance(self, seconds: float) -> int:
         timers = self._lock_time.advance(round(seconds * 1000))
-        # due timers run in the next turn of the loop: a test that goes on then finds the locks expired
+        # due timers run in the next turn of the loop, so that the test then finds the locks expired
         await asyncio.sleep(0.001)
         return timers
 
@@ -100,4 +100,4 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_POST = _respond
 
     def log_message(self, format: str, *args: object) -> None:
-        """Log nothing: the path holds the secret."""
+        """Log nothing: the path contains the secret."""

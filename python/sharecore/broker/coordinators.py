@@ -1,4 +1,4 @@
-"""What coordinates groups and transactions, put together over the broker's topics."""
+"""Group and transaction coordinators, wired to the broker's topics."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ TRANSACTIONS_TOPIC = "__transaction_state"
 
 
 class Coordinators:
-    """Groups that commit offsets, and transactions.
+    """Coordinators of offset-committing groups and of transactions.
 
     Other coordinators with records in `__consumer_offsets` register with `records` before `start`.
 
     Args:
-        config: the broker's configuration as it is now.
-        group_configs: the groups' own.
-        state: where the records are kept.
-        long_work: runs what takes long beside the event loop.
+        config: returns the broker's current configuration.
+        group_configs: configurations of groups.
+        state: logs of the records.
+        long_work: runs long work beside the event loop.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Coordinators:
             compacted=not state.self_compacting,
             owner_check=state.owner_check,
         )
-        # markers follow a decision without waiting for it: when it fails, so do they, and are not tried again
+        # markers follow a decision without waiting for it: if it fails, so do they, and are not retried
         self._transaction_records = CoordinatorRuntime(
             lambda: state.logs(TRANSACTIONS_TOPIC), clock, loop, attempts_max=1
         )
@@ -122,10 +122,10 @@ class Coordinators:
         topics.on_change(self._topic_changed)
 
     def start(self) -> None:
-        """Replays the topics, and resumes from there.
+        """Replay the topics and resume.
 
         Raises:
-            KafkaError: UNKNOWN_SERVER_ERROR when a record is damaged.
+            KafkaError: UNKNOWN_SERVER_ERROR for a damaged record.
         """
         self.records.load()
         self._transaction_records.load()
@@ -140,18 +140,18 @@ class Coordinators:
         )
 
     def stop(self) -> None:
-        """Write what is staged, and stop the timers."""
+        """Append the staged records and cancel the timers."""
         for timer in self._timers.values():
             timer.cancel()
         self.records.flush()
         self._transaction_records.flush()
 
     def offsets_partition(self, group_id: str) -> TopicPartition:
-        """Return the partition of `__consumer_offsets` that holds a group's records."""
+        """Return the `__consumer_offsets` partition of a group's records."""
         return TopicPartition(OFFSETS_TOPIC, self.records.partition_of(group_id))
 
     def forget_unused(self) -> None:
-        """Delete offsets that have expired, and groups that have nothing left."""
+        """Delete expired offsets, and groups that have none left."""
         for group in self.commits.expire():
             self._delete(group, lambda error: None)
 
@@ -159,7 +159,7 @@ class Coordinators:
         """Delete a group that commits offsets, with its offsets.
 
         Raises:
-            KafkaError: GROUP_ID_NOT_FOUND when there is no such group or it is of another type,
+            KafkaError: GROUP_ID_NOT_FOUND if the group does not exist or has another type,
                 NON_EMPTY_GROUP.
         """
         group = self.registry.get(group_id)
@@ -169,7 +169,7 @@ class Coordinators:
         self._delete(group, done)
 
     def _delete(self, group: Group, done: Done) -> None:
-        """Delete an empty group together with its offsets: nobody commits in between."""
+        """Delete an empty group with its offsets, atomically with respect to commits."""
         group_id = group.group_id
         partitions = self.offsets.all_partitions(group_id)
         records = [*self.offsets.gone_records(group_id, partitions), *self._take_out(group)]
@@ -181,7 +181,7 @@ class Coordinators:
         self.records.append(group_id, records, done, ended=ended)
 
     def _replaced(self, group: Group) -> None:
-        """A group without members has given its name to one of another protocol; its offsets stay."""
+        """Delete a group replaced by one of another protocol; its offsets stay."""
         self.records.append(group.group_id, self._take_out(group), lambda error: None)
 
     def _take_out(self, group: Group) -> list[Record]:

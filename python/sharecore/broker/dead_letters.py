@@ -1,4 +1,4 @@
-"""Dead letters, put together over the broker's topics."""
+"""Dead-letter writing, wired to the broker's topics."""
 
 from __future__ import annotations
 
@@ -29,15 +29,13 @@ def dead_letter_office(
     clock: Clock,
     call_later: CallLater,
 ) -> DeadLetterOffice:
-    """Return what writes the dead letters of all share groups; whatever its topics hang on makes it look
-    again.
-    """
+    """Return the dead-letter office of all share groups, which retries when a relevant topic changes."""
 
     async def create(name: str, settings: dict[str, str]) -> None:
         check_name(name)
         check_collision(name, topics)
         if config().default_replication_factor != 1:
-            raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, "there is 1 broker")
+            raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, "this cluster has 1 broker")
         await topics.create(name, config().num_partitions, settings)
 
     def leads(topic_id: UUID, partition: int) -> bool:

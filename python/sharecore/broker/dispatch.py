@@ -1,4 +1,4 @@
-"""From a request frame to its handler, and from the handler's answer to a response frame."""
+"""Dispatch from a request frame to its handler, and from its answer to a response frame."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ log = logging.getLogger("sharecore.broker")
 
 
 class Dispatcher(Dispatch):
-    """Decodes requests, calls their handlers, encodes the answers.
+    """Decode requests, call handlers, encode answers.
 
-    The way of a request is `_core.Dispatch`; what is here is asked once for each version of an API, and where
-    something is out of the ordinary.
+    `_core.Dispatch` implements the request path; this class handles the first use of each API version, and
+    errors.
 
     Args:
         broker: the services, for the handlers.
-        check_names: refuse to send an answer with a field name that no schema has (for tests).
+        check_names: refuse answers with unknown field names (for tests).
     """
 
     def __new__(cls, broker: Services, *, check_names: bool = False) -> Self:
@@ -42,7 +42,7 @@ class Dispatcher(Dispatch):
     def __init__(self, broker: Services, *, check_names: bool = False) -> None:
         self._broker = broker
         self._made: dict[str, Any] = {}
-        """Handlers by their modules."""
+        """Handlers by module name."""
         self._handle_apart = broker.large_requests.handle
 
     @property
@@ -50,10 +50,10 @@ class Dispatcher(Dispatch):
         offered: Mapping[Any, Served] = self._broker.served
         return offered
 
-    # what the dispatch asks for
+    # callbacks of the dispatch
 
     def _learn(self, api_key: int, api_version: int) -> bool:
-        """Has requests of a version read and handled; no for a version of ApiVersions that is not served.
+        """Load codec and handler of a version; return False for an ApiVersions version that is not served.
 
         Raises:
             Disconnect: another API or version that is not served.
@@ -81,7 +81,7 @@ class Dispatcher(Dispatch):
         return self._made[served.module]
 
     def _unsupported_api_versions(self, correlation_id: int) -> list[bytes]:
-        """Return a client newer than the broker learns from version 0 which versions there are (KIP-511)."""
+        """Answer a newer client in version 0 with the served versions (KIP-511)."""
         served = self._offered[ApiKey.API_VERSIONS]
         message = {
             "error_code": ErrorCode.UNSUPPORTED_VERSION,
@@ -104,20 +104,20 @@ class Dispatcher(Dispatch):
         return Meter(context, frame_bytes)
 
     def _check(self, messages: Codec, context: RequestContext, message: Mapping[str, Any]) -> None:
-        """Raise Disconnect for an answer with a name that no schema has."""
+        """Raise Disconnect for an answer with unknown field names."""
         if names := messages.misspelt(message):
-            log.error("%s answers with names that no schema has: %s", _name(context), ", ".join(names))
-            raise Disconnect("answer could not be written")
+            log.error("the answer to %s has unknown field names: %s", _name(context), ", ".join(names))
+            raise Disconnect("answer cannot be encoded")
 
     def _unwritable(self, context: RequestContext, error: Exception) -> NoReturn:
-        log.error("the answer to %s could not be written", _name(context), exc_info=error)
-        raise Disconnect("answer could not be written") from error
+        log.error("cannot encode the answer to %s", _name(context), exc_info=error)
+        raise Disconnect("answer cannot be encoded") from error
 
     def _refusal(self, messages: Codec, context: RequestContext, error: BaseException) -> dict[str, Any]:
-        """Return the answer that says that the request as a whole failed.
+        """Return the answer for a request that failed as a whole.
 
         Raises:
-            Disconnect: the answer of this API has no place for it.
+            Disconnect: answers of this API have no field for the error.
         """
         if isinstance(error, Disconnect):
             raise error
@@ -128,7 +128,7 @@ class Dispatcher(Dispatch):
             code, text = ErrorCode.UNKNOWN_SERVER_ERROR, ""
         fields = messages.response.struct
         if fields.field("error_code") is None:
-            raise Disconnect(f"{_name(context)} failed with {code.name}, which its answer has no field for")
+            raise Disconnect(f"{_name(context)} failed with {code.name}, for which its answer has no field")
         if not text or fields.field("error_message") is None:
             return {"error_code": code}
         return {"error_code": code, "error_message": text}

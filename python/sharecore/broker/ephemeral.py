@@ -1,4 +1,4 @@
-"""What a broker for tests has instead of a data directory and defaults for production."""
+"""Data directory and defaults of a broker for tests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MEMORY_FREE_MIN = 256 << 20
 SETTINGS = {
     "listeners": "PLAINTEXT://127.0.0.1:0",
     "sharecore.durability": "os",
-    # groups of a test form and change at once, and its locks may be short
+    # test groups form and change at once, with short locks
     "group.initial.rebalance.delay.ms": "0",
     "group.share.assignment.interval.ms": "0",
     "group.share.min.heartbeat.interval.ms": "500",
@@ -28,17 +28,17 @@ SETTINGS = {
     "share.coordinator.state.topic.num.partitions": "4",
     "transaction.state.log.num.partitions": "4",
 }
-"""Settings of an ephemeral broker, where nothing else is said."""
+"""Default settings of an ephemeral broker."""
 
 
 @contextmanager
 def ephemeral_directory() -> Iterator[Path]:
-    """Make a directory for one broker, in memory where there is room, and delete it at the end.
+    """Create a directory for one broker, in memory if possible; delete it at the end.
 
-    Directories that killed brokers left behind are deleted, too.
+    Directories left by killed brokers are deleted, too.
 
     Raises:
-        OSError: no directory can be made.
+        OSError: no directory can be created.
     """
     parent = _parent()
     _sweep(parent)
@@ -59,7 +59,7 @@ def _parent() -> Path:
 
 
 def _lock(directory: Path) -> int:
-    """Mark a directory as in use, for as long as the file descriptor that is returned stays open.
+    """Mark a directory as in use while the returned file descriptor is open.
 
     Raises:
         OSError: a running broker uses it.
@@ -81,7 +81,7 @@ def _sweep(parent: Path) -> None:
         return
     for directory in parent.glob(f"{_PREFIX}*"):
         with suppress(OSError):
-            # one without the mark is being made at this moment
+            # a directory without the mark is just being created
             if directory.stat().st_uid == os.getuid() and (directory / _IN_USE).exists():
                 in_use = _lock(directory)
                 shutil.rmtree(directory, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Levels of features: those that this version supports, and those in force (KIP-584, KIP-1022)."""
+"""Feature levels: supported and finalized (KIP-584, KIP-1022)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GROUP, SHARE, TRANSACTION = "group.version", "share.version", "transaction.versi
 SUPPORTED: Mapping[str, tuple[int, int]] = MappingProxyType(
     {GROUP: (0, 1), SHARE: (0, 2), TRANSACTION: (0, 2)}
 )
-"""Lowest and highest level of each feature, as Apache Kafka 4.4.0 has them."""
+"""Lowest and highest level of each feature, as in Apache Kafka 4.4.0."""
 
 NO_SHARE_GROUPS = "The version of API is not supported."
 
@@ -30,7 +30,7 @@ _KEY = b"features"
 
 
 class UpgradeType(IntEnum):
-    """What an update may do."""
+    """Permitted directions of an update."""
 
     UPGRADE = 1
     SAFE_DOWNGRADE = 2
@@ -41,7 +41,7 @@ _UPGRADE_TYPES = frozenset(int(each) for each in UpgradeType)
 
 
 class FeatureUpdate(NamedTuple):
-    """One feature's new level."""
+    """New level of a feature."""
 
     name: str
     level: int
@@ -49,7 +49,7 @@ class FeatureUpdate(NamedTuple):
 
 
 class LevelStore(Protocol):
-    """What of the broker's catalogue is used."""
+    """The part of the broker's catalogue that is used."""
 
     def get(self, key: bytes) -> bytes | None: ...
 
@@ -57,14 +57,14 @@ class LevelStore(Protocol):
 
 
 class Features:
-    """The levels that are in force; they are kept in the catalogue.
+    """Finalized feature levels, stored in the catalogue.
 
     Args:
-        begin: levels that a data directory without any begins with, each as `share.version=0`.
-        limits: levels that are not exceeded, whatever is set.
+        begin: initial levels of a new data directory, each such as `share.version=0`.
+        limits: upper limits, whatever is set.
 
     Raises:
-        ConfigError: a level of `begin` makes no sense.
+        ConfigError: a level of `begin` is invalid.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Features:
         self.has_share_groups = min(levels[SHARE], self._limits.get(SHARE, levels[SHARE])) > 0
 
     async def keep(self) -> None:
-        """Store the levels that are not stored yet; raise KafkaError when that fails."""
+        """Store missing levels; raise KafkaError on failure."""
         if self._catalogue.get(_KEY) is None:
             await self._write(self.epoch, self._levels)
 
@@ -109,7 +109,7 @@ class Features:
 
     @property
     def has_consumer_groups(self) -> bool:
-        """Whether consumer groups of the protocol of KIP-848 are served."""
+        """Whether consumer groups (KIP-848) are served."""
         return self._levels[GROUP] > 0
 
     def check_share_groups(self, message: str = "") -> None:
@@ -118,7 +118,7 @@ class Features:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)
 
     async def update(self, updates: Iterable[FeatureUpdate], *, validate_only: bool) -> None:
-        """Set levels, all or none of them.
+        """Update levels, all or none.
 
         Raises:
             KafkaError: INVALID_UPDATE_VERSION, KAFKA_STORAGE_ERROR.
@@ -141,11 +141,11 @@ class Features:
             settle(self._listeners)
 
     def on_change(self, callback: Callable[[], object]) -> None:
-        """Call back after a level has changed."""
+        """Call back after a change of levels."""
         self._listeners.append(callback)
 
     def _refusal(self, update: FeatureUpdate) -> str:
-        """Why the update is refused; empty where it is not."""
+        """Return why an update is refused; empty if it is accepted."""
         if update.upgrade_type not in _UPGRADE_TYPES:
             return "The controller does not support the given upgrade type."
         if update.level < 0:

@@ -1,4 +1,4 @@
-"""What each group's configuration is: its own settings over the broker's defaults."""
+"""Group configurations: a group's own settings over the broker's defaults."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from sharecore.waiting import Done
 
 _CACHE_MAX = 4096
 _NAME_MAX = 1_000
-"""A longer id is not remembered: clients choose them."""
+"""Maximum length of a cached group id: clients choose them."""
 
 
 class GroupConfigs:
-    """Resolves and remembers configurations of groups.
+    """Resolve and cache group configurations.
 
     Args:
         configs: the groups' own settings.
-        broker_config: the broker's configuration as it is now.
+        broker_config: returns the broker's current configuration.
     """
 
     def __init__(self, configs: Configs, broker_config: Callable[[], BrokerConfig]) -> None:
@@ -29,9 +29,7 @@ class GroupConfigs:
         configs.on_change(self._changed)
 
     def get(self, group_id: str) -> GroupConfig:
-        """Return the configuration of a group; a group without settings of its own has the broker's
-        defaults.
-        """
+        """Return a group's configuration; without own settings, the broker's defaults."""
         config = self._resolved.get(group_id)
         if config is None:
             if len(group_id) > _NAME_MAX:
@@ -46,15 +44,15 @@ class GroupConfigs:
         return GroupConfig.resolve(own, self._broker_config())
 
     def when_current(self, done: Done) -> None:
-        """Call back once `get` tells what any broker had set by now, or with why that cannot be known."""
+        """Call back once `get` returns the current settings of every broker, or with an error."""
         self._configs.when_current(done)
 
     def on_change(self, callback: Callable[[str], None]) -> None:
-        """Call `callback` with the id of a group whose settings were changed."""
+        """Call `callback` with the id of each group whose settings change."""
         self._listeners.append(callback)
 
     def broker_changed(self) -> None:
-        """The broker's defaults and bounds have changed."""
+        """Apply changed defaults and limits of the broker."""
         self._resolved.clear()
 
     def _changed(self, kind: int, name: str) -> None:

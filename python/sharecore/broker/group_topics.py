@@ -1,4 +1,4 @@
-"""Groups are described to those who may see the topics of their members."""
+"""Restriction of group descriptions to clients that may describe the members' topics."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ HIDDEN_TOPICS = "The group has described topic(s) that the client is not authori
 
 
 def sees_topics(context: RequestContext, members: Iterable[dict[str, Any]]) -> bool:
-    """Whether the client may see every topic that members have partitions of, or shall have.
+    """Return whether the client may describe every topic of the members' assignments.
 
     Args:
-        members: as the answer has them.
+        members: the members in the answer.
     """
     names = {
         name

@@ -1,4 +1,4 @@
-"""Whether the broker is alive, and whether it is ready to serve."""
+"""Liveness and readiness of the broker."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 _PROBE = b"health/probe"
 _PROBE_SECONDS_MAX = 5.0
 _NAMED_MAX = 20
-"""How many damaged batches are named."""
+"""Maximum number of named damaged batches."""
 _GOOD_FOR_S = 1.0
-"""An answer about the disk stands so long: who asks more often does not write more often."""
+"""How long to cache the result of a disk check, so that frequent probes do not write more often."""
 
 
 class Health:
-    """Answers /healthz and /readyz."""
+    """Answer /healthz and /readyz."""
 
     def __init__(self, broker: Services) -> None:
         self.started = False
@@ -33,17 +33,18 @@ class Health:
         self._looking = asyncio.Lock()
 
     async def alive(self) -> Page:
-        """Return the process answers."""
+        """Return that the process responds."""
         return Page(200, b"ok\n")
 
     async def ready(self) -> Page:
-        """The state is loaded and whole, this broker may lead, and what it keeps can be written: a
-        write of
-        a few bytes finds out. Damaged records of clients are named, and do not keep others from being served.
+        """Return whether the state is loaded and whole, the broker may lead, and its storage is writable.
+
+        A write of a few bytes checks the latter. Damaged client records are reported, but do not prevent
+        serving.
         """
         trouble = self._broker.backend.trouble()
         if not trouble and not self.started:
-            trouble = "the broker has not read its state yet, or is stopping"
+            trouble = "the broker is still loading its state, or is stopping"
         if not trouble:
             async with self._looking:
                 if time.monotonic() - self._looked_at >= _GOOD_FOR_S:
@@ -67,7 +68,7 @@ class Health:
         try:
             await asyncio.wait_for(write(), _PROBE_SECONDS_MAX)
         except KafkaError as error:
-            return f"the data directory cannot be written: {error.message or error.code.name}"
+            return f"cannot write to the data directory: {error.message or error.code.name}"
         except (asyncio.TimeoutError, TimeoutError):
             outage = self._broker.backend.trouble()
             return outage or f"the data directory has not taken a write for {_PROBE_SECONDS_MAX:g} s"

@@ -1,4 +1,4 @@
-"""Gives freed memory back to the system: the allocator keeps as much as was in use at a peak."""
+"""Return of freed memory to the system: the allocator keeps as much as at its peak."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pathlib import Path
 _STATM = Path("/proc/self/statm")
 _LOOK_SECONDS = 1.0
 _TRIM_SECONDS = 30.0
-"""How long freed memory may be kept at most, if there is much more in use than there once was."""
+"""Maximum time to keep freed memory after a much higher peak."""
 _SLACK_BYTES = 32 << 20
 
 
 def keep_heap_small() -> None:
-    """Start the thread that does so; do nothing without an allocator that can."""
+    """Start the trimming thread; do nothing if the allocator cannot trim."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None and _STATM.exists():
         trimmer = Trimmer(lambda: trim(0), _resident_bytes, time.monotonic)
@@ -25,12 +25,12 @@ def keep_heap_small() -> None:
 
 
 class Trimmer:
-    """Decides when to give memory back: after a peak, once memory grows no more.
+    """Trim memory after a peak, once usage has stopped growing.
 
     Args:
-        trim: gives back what is free.
-        resident_bytes: memory of the process.
-        now_s: the time.
+        trim: returns free memory to the system.
+        resident_bytes: returns the memory of the process.
+        now_s: returns the time.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Trimmer:
         self._trimmed_s = now_s()
 
     def look(self) -> None:
-        """Look at the memory of the process, now and then."""
+        """Check the memory of the process; called periodically."""
         now = self._resident_bytes()
         is_at_rest = now <= self._before + _SLACK_BYTES // 4
         has_grown = now > self._after + _SLACK_BYTES

@@ -1,4 +1,4 @@
-"""Who this broker is: its cluster and node, written down in the data directory when it first starts."""
+"""Identity of the broker: cluster id and node id, stored in the data directory."""
 
 from __future__ import annotations
 
@@ -32,29 +32,32 @@ _INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
 
 
 def as_node_id(text: str) -> int | None:
-    """Return the number of a broker that is named by a text, as Java reads it: `+1`, `01` and `١` are 1, too.
+    """Return a node id as Java parses it: `+1`, `01` and `١` are 1, too.
+
+    Returns:
+        None if the text is not a 32-bit number.
 
     Returns:
         None where the text is no number of 32 bits.
     """
-    # Java looks at digits by halves of a surrogate pair, which are none
+    # Java inspects digits by surrogate halves, which are not digits
     if not _NUMBER.fullmatch(text) or max(text) > "\uffff":
         return None
     try:
         number = int(text)
-    except ValueError:  # thousands of digits
+    except ValueError:  # too many digits for `int`
         return None
     return number if _INT_MIN <= number <= _INT_MAX else None
 
 
 def identify(data_dir: Path, node_id: int) -> Identity:
-    """Read who the data directory belongs to, or make it this broker's where nobody has used it.
+    """Read the identity of the data directory, or store this broker's in an unused one.
 
-    A file that is lost or damaged is written anew where the store repeats it: clients that know the cluster
-    by its id must not meet another.
+    A lost or damaged file is restored from the store: clients that know the cluster id must not meet another
+    one.
 
     Raises:
-        ConfigError: it belongs to another node, or nothing says to whom. Nothing was changed.
+        ConfigError: it belongs to another or an unknown node. Nothing was changed.
         OSError: it cannot be read or written.
     """
     data_dir.mkdir(parents=True, exist_ok=True)
@@ -72,7 +75,7 @@ def identify(data_dir: Path, node_id: int) -> Identity:
 
 
 def _without_file(data_dir: Path) -> Identity | None:
-    """Return what the store says where the file does not; None where nobody has used the directory."""
+    """Return the identity in the store if the file is lost; None for an unused directory."""
     repeated = look_up(data_dir)
     trouble = judge(data_dir, repeated)
     if trouble is not None:
@@ -119,7 +122,7 @@ async def repeat(data_dir: Path, identity: Identity, catalogue: Catalogue, *, of
         of_cluster: only the cluster has to be the same: the data may have been another node's.
 
     Raises:
-        ConfigError: it says something else.
+        ConfigError: the store has another identity.
         KafkaError: it cannot be written.
     """
     kept = decode_identity(catalogue.get(IDENTITY))

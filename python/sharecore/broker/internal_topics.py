@@ -1,4 +1,4 @@
-"""The topics in which the broker's own coordinators keep their records."""
+"""Topics of the broker's own coordinators."""
 
 from __future__ import annotations
 

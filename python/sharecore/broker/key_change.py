@@ -1,4 +1,4 @@
-"""What a request to change a configuration asks of one key."""
+"""Change of one configuration key."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Operation(IntEnum):
-    """What an incremental change does to one key."""
+    """Operation of an incremental change on one key."""
 
     SET = 0
     DELETE = 1
@@ -16,7 +16,7 @@ class Operation(IntEnum):
 
 
 class Change(NamedTuple):
-    """One key's change."""
+    """Change of one key."""
 
     name: str
     operation: int

@@ -1,4 +1,4 @@
-"""Requests with many entries: read and answered in a thread, as many at a time as memory allows."""
+"""Requests with many entries: decoded and encoded in threads, within a memory limit."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from sharecore.waiting import FairThread, Later, outcome
 T = TypeVar("T")
 
 _MEDIUM_PART = 8
-"""Requests of up to this part of the bound do not wait for larger ones."""
+"""Requests of up to this fraction of the limit do not wait for larger ones."""
 _WRITTEN_AT_ONCE = 2_000
-"""So many entries of an answer are written in the event loop."""
+"""Answers up to this number of entries are encoded in the event loop."""
 _HELD_SECONDS_MAX = 10.0
-"""A request whose answer waits for something makes room for the next one after so long."""
+"""Time after which a request with a pending answer frees its capacity for the next one."""
 
 
 class Request(Protocol):
-    """What there is to know of a request; see `RequestContext`."""
+    """The used part of a request; see `RequestContext`."""
 
     @property
     def connection(self) -> Any: ...
@@ -38,14 +38,14 @@ class Request(Protocol):
 
 
 class LargeRequests:
-    """Handles requests whose entries take so much time and memory that others would notice.
+    """Handle requests whose entries would take noticeable time and memory.
 
-    A thread makes objects of the bytes, and bytes of the answer, and lets the event loop run in between; the
-    handler runs in turns (`RequestContext.run`). Requests beyond the bound wait. Each owner, a user or an
-    address, has its turn then, and requests of a moderate size have room of their own.
+    A thread decodes the request and encodes the answer, while the event loop continues; the handler runs in
+    turns (`RequestContext.run`). Requests beyond the limit wait, and their owners (users or addresses) take
+    turns. Requests of moderate size have separate capacity.
 
     Args:
-        entries_max: of all of them at a time; one alone has no more.
+        entries_max: maximum entries of concurrent requests; a single request has no more.
     """
 
     def __init__(self, entries_max: int) -> None:
@@ -63,15 +63,15 @@ class LargeRequests:
     ) -> Awaitable[Any]:
         """Return the answer to a request, as its handler would.
 
-        No later request of the connection begins before.
+        No later request of the connection starts before.
 
         Args:
-            context: the request's.
-            messages: read it and write the answer.
+            context: the request.
+            messages: codec of request and answer.
             handle: its handler.
-            frame: the bytes.
-            at: where in them the message begins.
-            entries: how many it has.
+            frame: its bytes.
+            at: offset of the message in them.
+            entries: its number of entries.
         """
         ended: Later[None] = Later()
         context.hold(ended)
@@ -111,13 +111,13 @@ class LargeRequests:
             ended.set_result(None)
 
     async def written(self, context: Request, answer: Later[Any]) -> Any:
-        """Return an answer that comes later, written in the thread if it is large."""
+        """Return a deferred answer, encoded in the thread if it is large."""
         found = await outcome(answer)
         return await self._write(self._medium, context, found) if _is_large(found) else found
 
     async def _write(self, lane: Lane, context: Request, answer: Any) -> Any:
         if not isinstance(answer, (dict, _core.Produced)):
-            return answer  # it is written, or writes itself
+            return answer  # already encoded, or encodes itself
         messages = codec(context.api_key, context.api_version)
         layout, tagged = messages.response_layout, messages.tagged_header
         write = partial(layout.write_response_apart, context.correlation_id, tagged, answer)
@@ -126,12 +126,12 @@ class LargeRequests:
         except OverflowError as error:
             raise Disconnect(f"request is answered with too much: {error}") from error
         except Exception:
-            return answer  # whoever writes it again says what is wrong with it
+            return answer  # the event loop then encodes it again and reports the error
         return _core.WrittenAnswer(answer, parts)
 
 
 def _is_large(answer: Any) -> bool:
-    """Return whether an answer has so many entries that others would notice how long it takes to write."""
+    """Return whether encoding an answer would take noticeable time."""
     if not isinstance(answer, dict):
         return False
     left = _WRITTEN_AT_ONCE
@@ -149,20 +149,20 @@ def _is_large(answer: Any) -> bool:
 
 
 class Lane:
-    """Room for the entries of requests, and the thread that works on them.
+    """Capacity for request entries, and the thread that processes them.
 
     Args:
-        entries_max: of all requests at a time.
+        entries_max: maximum entries of concurrent requests.
     """
 
     def __init__(self, entries_max: int) -> None:
         self._room = entries_max
         self._waiting: dict[str, deque[tuple[int, asyncio.Future[None]]]] = {}
-        """By owner; the first owner has its turn."""
+        """Waiting requests by owner; the first owner is next."""
         self._thread = FairThread("request")
 
     async def enter(self, owner: str, entries: int) -> _Place:
-        """Wait until there is room for the entries of a request."""
+        """Wait for capacity for a request's entries."""
         entered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(owner, deque()).append((entries, entered))
         self._admit()
@@ -177,12 +177,12 @@ class Lane:
         return _Place(self, entries)
 
     def give_back(self, entries: int) -> None:
-        """Make room for those that wait."""
+        """Free capacity for waiting requests."""
         self._room += entries
         self._admit()
 
     async def run(self, owner: str, work: Callable[[], T]) -> T:
-        """Return what `work` returns in the thread, see `FairThread`."""
+        """Return the result of `work`, run in the thread; see `FairThread`."""
         return await self._thread.run(owner, work)
 
     def _admit(self) -> None:
@@ -201,7 +201,7 @@ class Lane:
 
 
 class _Place:
-    """The room of one request, which is given back once."""
+    """Capacity used by one request, freed once."""
 
     def __init__(self, lane: Lane, entries: int) -> None:
         self._lane = lane
@@ -209,11 +209,11 @@ class _Place:
         self._timer: asyncio.TimerHandle | None = None
 
     def leave_after(self, seconds: float) -> None:
-        """Give the room back after some time, if not before."""
+        """Free the capacity after some time, unless it was freed before."""
         self._timer = asyncio.get_running_loop().call_later(seconds, self.leave)
 
     def leave(self) -> None:
-        """Give the room back."""
+        """Free the capacity."""
         if self._timer is not None:
             self._timer.cancel()
         entries, self._entries = self._entries, 0

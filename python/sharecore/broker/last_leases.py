@@ -1,4 +1,4 @@
-"""Which groups had records out when a broker stopped: nothing else is known of leases after a start."""
+"""Groups with acquired records at shutdown: leases are not persisted otherwise."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _KEY = b"share/last-leases"
 
 
 class LastLeases:
-    """Notes at a stop which groups with `share.ordering.takeover.wait` have leases; reads that at a start.
+    """Store groups with `share.ordering.takeover.wait` and leases at shutdown; read them at startup.
 
-    Without a note the broker before this one has not stopped but ended.
+    A missing note means that the previous broker did not shut down cleanly.
     """
 
     def __init__(self, catalogue: Catalogue, partitions: SharePartitions, clock: Clock) -> None:
         self._catalogue, self._partitions, self._clock = catalogue, partitions, clock
 
     async def begin(self, *, has_topics: bool) -> None:
-        """Read the note of the last stop, and delete it before anything is leased.
+        """Read and delete the note of the last shutdown, before any record is acquired.
 
         Args:
-            has_topics: whether there were topics to lease records of.
+            has_topics: whether topics existed whose records could be acquired.
 
         Raises:
             KafkaError: it cannot be deleted.
@@ -48,10 +48,13 @@ class LastLeases:
             lost(0, lambda topic_id, partition: True, groups=groups, ago_ms=ago_ms)
 
     async def end(self) -> None:
-        """Lease nothing more, and note whose members hold records."""
+        """Stop acquiring records, and note the groups whose members hold some."""
         self._partitions.rest(0, lambda topic_id, partition: True)
         note = {"stoppedMs": self._clock.now_ms(), "groups": sorted(self._partitions.groups_with_leases())}
         try:
             await self._catalogue.put(_KEY, json.dumps(note).encode())
         except KafkaError as error:
-            logger.warning("the next start takes this stop for a crash: %s", error)
+            logger.warning(
+                "cannot store leases; the next start will assume a crash: %s",
+                error,
+            )

@@ -1,4 +1,4 @@
-"""The loggers of this process: their levels are read and changed while it runs, and written down nowhere."""
+"""Loggers of this process: levels can be read and changed at run time, but are not persisted."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _LEVELS = {
     "ERROR": logging.ERROR,
     "FATAL": logging.CRITICAL,
 }
-"""Kafka's names, from the one that lets everything through."""
+"""Kafka's level names, most verbose first."""
 
 
 def logger_entries() -> list[Entry]:
-    """Each logger with the level in force, as DescribeConfigs tells it."""
+    """Return each logger with its effective level, for DescribeConfigs."""
     return [
         {
             "name": name,
@@ -41,18 +41,17 @@ def logger_entries() -> list[Entry]:
 
 
 def change_levels(changes: Sequence[Change], *, validate_only: bool) -> None:
-    """Set levels, or has loggers take their parents' again: all of the changes or none.
+    """Set or reset logger levels, all or none.
 
     Raises:
-        KafkaError: INVALID_CONFIG for a logger or a level that does not exist, INVALID_REQUEST for what no
-            logger can be asked.
+        KafkaError: INVALID_CONFIG for an unknown logger or level, INVALID_REQUEST for an invalid operation.
     """
     for change in changes:
         _check(change)
     if validate_only:
         return
     for change in changes:
-        # what is deleted may come with a value, as Kafka's tools send it
+        # Kafka's tools send a value with a deletion
         deleted = change.operation == Operation.DELETE
         _logger(change.name).setLevel(logging.NOTSET if deleted else _LEVELS[change.value or ""])
 
@@ -76,7 +75,7 @@ def _check(change: Change) -> None:
 
 
 def _names() -> list[str]:
-    """Return the root's name, and those of the loggers that are the broker's own, sorted."""
+    """Return the names of the root logger and the broker's loggers, sorted."""
     known = [name for name in tuple(logging.root.manager.loggerDict) if name.startswith(f"{_OURS}.")]
     return [ROOT, *sorted({_OURS, *known})]
 
@@ -86,5 +85,5 @@ def _logger(name: str) -> logging.Logger:
 
 
 def _level_name(level: int) -> str:
-    """Return the name of the first level that gets through."""
+    """Return the name of the most verbose enabled level."""
     return next((name for name, number in _LEVELS.items() if number >= level), "OFF")

@@ -1,4 +1,4 @@
-"""The SASL mechanisms of each listener, as the configuration that counts has them."""
+"""SASL mechanisms of each listener, from the current configuration."""
 
 from __future__ import annotations
 
@@ -23,42 +23,42 @@ _Read = tuple[dict[str, Mapping[str, Mechanism]], dict[str, TokenKeys]]
 
 
 class Mechanisms:
-    """The mechanisms that each listener offers.
+    """Mechanisms of each listener.
 
     Args:
         config: the configuration.
         listeners: all listeners.
-        credentials: the users of SCRAM.
+        credentials: the SCRAM users.
 
     Raises:
-        ConfigError: a mechanism that is not offered here, or that lacks a setting.
+        ConfigError: an unsupported mechanism, or a missing setting.
     """
 
     def __init__(self, config: BrokerConfig, listeners: Iterable[Listener], credentials: Credentials) -> None:
         self._names = [listener.name for listener in listeners if listener.sasl]
         self._credentials = credentials
         self._checked: dict[str, TokenKeys] = {}
-        """What the last check fetched, so that a change that passed does not fetch it again."""
+        """Keys fetched by the last check, so that the following change need not fetch them again."""
         self._refreshing: dict[TokenKeys, Periodic] | None = None
-        """Of the keys that are in use; None while nothing is fetched from time to time."""
+        """Refresh tasks of the keys in use; None while refreshing is off."""
         self._keys: dict[str, TokenKeys] = {}
         self._fetching = BlockingWork("token-keys")
         self._wanted: BrokerConfig | None = None
-        """What has yet to be applied."""
+        """Configuration that is not applied yet."""
         self._applying: asyncio.Task[None] | None = None
         self._offered, self._keys = self._read(config)
 
     def of(self, listener: str) -> Mapping[str, Mechanism]:
-        """Return what a listener offers; nothing without SASL."""
+        """Return a listener's mechanisms; empty without SASL."""
         return self._offered.get(listener, {})
 
     def start(self) -> None:
-        """Fetch the keys that sign tokens from time to time."""
+        """Start to refresh token signing keys."""
         self._refreshing = {}
         self._refresh()
 
     def stop(self) -> None:
-        """Stop fetching."""
+        """Stop refreshing."""
         for each in (self._refreshing or {}).values():
             each.stop()
         if self._applying is not None:
@@ -66,20 +66,20 @@ class Mechanisms:
         self._refreshing = None
 
     async def check(self, config: BrokerConfig) -> None:
-        """Raise ConfigError when the listeners could not go on with `config`."""
+        """Raise ConfigError if the listeners cannot use `config`."""
         self._checked = (await self._read_apart(config))[1]
 
     def reconfigure(self, config: BrokerConfig) -> None:
-        """Apply a changed configuration; one that cannot be used changes nothing.
+        """Apply a changed configuration; an unusable one changes nothing.
 
-        It follows once keys that sign tokens are fetched, if there are any: see `settled`.
+        The change takes effect once token signing keys are fetched, if there are any: see `settled`.
         """
         self._wanted = config
         if self._applying is None:
             self._applying = asyncio.get_running_loop().create_task(self._apply())
 
     async def settled(self) -> None:
-        """Wait until the mechanisms are those of the configuration that was applied last."""
+        """Wait until the last configuration is applied."""
         if self._applying is not None:
             await asyncio.wait([self._applying])
 
@@ -90,30 +90,30 @@ class Mechanisms:
                 try:
                     self._offered, self._keys = await self._read_apart(config)
                 except ConfigError as error:
-                    log.error("the mechanisms of authentication stay as they were: %s", error)
+                    log.error("cannot change the SASL mechanisms, keeping the previous ones: %s", error)
                 self._checked = {}
                 self._refresh()
         finally:
             self._applying = None
 
     async def _read_apart(self, config: BrokerConfig) -> _Read:
-        """As `_read`; keys that nobody has fetched yet are fetched beside the event loop."""
+        """Run `_read`, fetching unknown keys beside the event loop."""
         known = self._checked | self._keys
         if all(own.sasl_oauthbearer_jwks_endpoint_url in known for own in self._with_tokens(config)):
             return self._read(config)
         try:
             return await self._fetching.run(partial(self._read, config), _FETCH_SECONDS_MAX)
         except Blocked as blocked:
-            raise ConfigError(f"the keys that sign tokens cannot be fetched: {blocked}") from None
+            raise ConfigError(f"cannot fetch the token signing keys: {blocked}") from None
 
     def _with_tokens(self, config: BrokerConfig) -> Iterator[BrokerConfig]:
-        """Yield the settings of each listener that takes tokens."""
+        """Yield the settings of each listener with OAUTHBEARER."""
         for name in self._names:
             if _TOKENS in config.for_listener(name).sasl_enabled_mechanisms:
                 yield config.for_listener(name, _TOKENS)
 
     def _read(self, config: BrokerConfig) -> _Read:
-        """Return the mechanisms of each listener, and the keys that they go by, by their addresses."""
+        """Return the mechanisms of each listener, and the signing keys in use by URL."""
         known, used = self._checked | self._keys, dict[str, TokenKeys]()
 
         def keys_of(config: BrokerConfig) -> TokenKeys:
@@ -128,7 +128,7 @@ class Mechanisms:
         return offered, used
 
     def _refresh(self) -> None:
-        """Has the keys fetched that are in use, and no others."""
+        """Refresh the keys in use, and no others."""
         if self._refreshing is None:
             return
         used = set(self._keys.values())
@@ -146,6 +146,6 @@ def _refreshing(keys: TokenKeys) -> Periodic:
         try:
             await fetching.run(keys.fetch, _FETCH_SECONDS_MAX)
         except (OSError, ValueError, Blocked) as error:
-            log.error("the keys of %s stay as they were: %s", keys.url, error)
+            log.error("cannot refresh the keys of %s, keeping the previous ones: %s", keys.url, error)
 
-    return Periodic(fetch, lambda: keys.refresh_ms, "fetching the keys that sign tokens")
+    return Periodic(fetch, lambda: keys.refresh_ms, "fetching the token signing keys")

@@ -1,4 +1,4 @@
-"""Counts what a request used against its client's quotas, and slows down a client that is over them."""
+"""Accounting of requests against client quotas, and throttling."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _WITH_RECORDS = (ApiKey.FETCH, ApiKey.SHARE_FETCH)
 
 
 class Meter:
-    """One request, from its frame to its answer.
+    """Meter of one request, from frame to answer.
 
     Args:
-        context: whose request it is.
-        frame_bytes: its size.
+        context: the request.
+        frame_bytes: size of its frame.
     """
 
     __slots__ = ("_began", "_context", "_frame_bytes", "_spent_ns")
@@ -29,20 +29,20 @@ class Meter:
         self._began = perf_counter_ns()
 
     def rest(self) -> None:
-        """The answer comes later: until `resume` nothing is done for it."""
+        """Stop the clock: the answer is deferred until `resume`."""
         self._spent_ns += perf_counter_ns() - self._began
 
     def resume(self) -> None:
-        """What the answer has waited for is there."""
+        """Restart the clock: the answer can continue."""
         self._began = perf_counter_ns()
 
     def settle(self, messages: Codec, message: Any, parts: list[bytes]) -> list[bytes]:
-        """Count the request; return the answer to send, which says how long the client has to wait.
+        """Account for the request; return the answer with its throttle time.
 
         Args:
-            messages: what writes the answer.
-            message: the answer; None where none is sent.
-            parts: the same in bytes.
+            messages: codec of the answer.
+            message: the answer; None without one.
+            parts: the encoded answer.
         """
         context = self._context
         asked_ms = message.get("throttle_time_ms", 0) if isinstance(message, dict) else 0
@@ -55,11 +55,11 @@ class Meter:
             return parts
         if isinstance(message, (Produced, ShareAnswer)):
             return messages.write_response(context.correlation_id, message.throttled(waiting_ms))
-        told = {"responses": []} if empty else message
-        return messages.write_response(context.correlation_id, {**told, "throttle_time_ms": waiting_ms})
+        sent = {"responses": []} if empty else message
+        return messages.write_response(context.correlation_id, {**sent, "throttle_time_ms": waiting_ms})
 
     def _count(self, answer_bytes: int) -> tuple[int, bool]:
-        """How long the client has to wait, and whether it gets no records this time."""
+        """Return the client's throttle time, and whether to send an answer without records."""
         self.rest()
         context, throttles = self._context, self._context.broker.throttles
         user, client_id = context.connection.principal.name, context.client_id or ""

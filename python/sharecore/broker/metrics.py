@@ -1,4 +1,4 @@
-"""The broker's metrics and its health, on a listener of their own."""
+"""Metrics and health of the broker, on a separate listener."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ _SHARE_STATES = ("Empty", "Stable", "Dead")
 
 
 class BrokerMetrics:
-    """Everything of a broker that is watched; it is read when a page is asked for.
+    """Metrics of a broker, collected when a page is requested.
 
     Args:
-        broker: what is read.
-        requests: counts the requests; None where they are not counted.
+        broker: the broker.
+        requests: counts the requests; None if they are not counted.
     """
 
     def __init__(self, broker: Services, requests: RequestTimes | None) -> None:
@@ -79,14 +79,14 @@ class BrokerMetrics:
         """Start to listen; return the port.
 
         Raises:
-            OSError: the address cannot be had.
+            OSError: the address is not available.
         """
         self._delay.start(asyncio.get_running_loop())
         host, port = parse_address(self._broker.static_config.sharecore_metrics_listener)
         return await self._listener.listen(host, port)
 
     def ready(self) -> None:
-        """The broker has its state, and serves."""
+        """Report that the broker has loaded its state and serves."""
         self._health.started = True
 
     def stop(self) -> None:
@@ -103,7 +103,7 @@ class BrokerMetrics:
         return Page(200, body, protobuf.CONTENT_TYPE if messages else CONTENT_TYPE)
 
     async def render(self, *, messages: bool = False) -> bytes:
-        """All samples in the text format, or as messages."""
+        """Return all samples as text or as protobuf messages."""
         sheet, lines = Sheet(), Lines()
         await self._shares.collect(sheet, lines)
         began = time.thread_time()

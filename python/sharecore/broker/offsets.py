@@ -1,6 +1,4 @@
-"""What OffsetCommit and TxnOffsetCommit have in common: partitions with offsets in, partitions with errors
-out.
-"""
+"""Common parts of OffsetCommit and TxnOffsetCommit."""
 
 from __future__ import annotations
 
@@ -14,20 +12,19 @@ from sharecore.security.acl import Operation, ResourceType
 from sharecore.waiting import Steps
 
 Key = tuple[Any, int]
-"""A partition, by the id or name of its topic, whichever the request has."""
+"""A partition, by topic id or topic name as in the request."""
 
 
 @dataclass(slots=True)
 class Commits:
-    """The offsets of a request.
+    """Offsets of a request.
 
     Attributes:
-        taken: those that the group's coordinator is asked to write.
-        refused: partitions that are not there, or that the client may not read.
-        has_too_large: whether there are partitions with more metadata than there may be, which are refused
-            once the group has agreed.
-        metadata_max_bytes: how much there may be.
-        gone: topics that are not there, or that the client may not read.
+        taken: offsets to commit by the group's coordinator.
+        refused: unknown or unauthorized partitions.
+        has_too_large: whether partitions with too much metadata must be refused once the group has accepted.
+        metadata_max_bytes: limit on metadata.
+        gone: unknown or unauthorized topics.
     """
 
     metadata_max_bytes: int
@@ -38,12 +35,12 @@ class Commits:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to ask the coordinator for."""
+        """Whether the coordinator has nothing to commit."""
         return not self.taken and not self.has_too_large
 
 
 def read_commits(context: RequestContext, topics: Any, *, by_id: bool, expire_ms: int = -1) -> Steps[Commits]:
-    """Return the offsets of a request, by what becomes of them."""
+    """Return the offsets of a request, accepted or refused."""
     broker = context.broker
     now_ms = broker.clock.now_ms()
     commits = Commits(broker.config.offset_metadata_max_bytes)
@@ -87,25 +84,25 @@ def read_commits(context: RequestContext, topics: Any, *, by_id: bool, expire_ms
 def answer_commit(
     topics: Any, commits: Commits, code: ErrorCode | None, *, by_id: bool
 ) -> Steps[dict[str, Any]]:
-    """Return the answer: `code` for each partition that was not refused by itself; None for success.
+    """Return the answer: `code` for each partition not refused individually; None for success.
 
-    As Apache Kafka's, it has each topic once, what is not there first, and a topic that is there only with
-    its partitions.
+    As in Apache Kafka's answer, each topic appears once. Unknown topics come first, and an existing topic
+    appears only with its partitions.
     """
     name = "topic_id" if by_id else "name"
     answered: dict[Any, list[dict[str, Any]]] = {}
     for is_refused in (True, False):
         for topic in topics:
             key = getattr(topic, name)
-            told = []
+            results = []
             for part in topic.partitions:
                 if ((key, part.partition_index) in commits.refused) is is_refused:
                     outcome = _code(commits, code, key, part)
-                    told.append({"partition_index": part.partition_index, "error_code": outcome})
+                    results.append({"partition_index": part.partition_index, "error_code": outcome})
                 yield
             yield
-            if told or (is_refused and key in commits.gone):
-                answered.setdefault(key, []).extend(told)
+            if results or (is_refused and key in commits.gone):
+                answered.setdefault(key, []).extend(results)
     answers = []
     for key, partitions in answered.items():
         answers.append({name: key, "partitions": partitions})
@@ -114,15 +111,15 @@ def answer_commit(
 
 
 def refuse_all(topics: Any, code: ErrorCode, *, by_id: bool) -> Steps[dict[str, Any]]:
-    """Return the answer that says the same about every partition."""
+    """Return an answer with the same error for every partition."""
     name = "topic_id" if by_id else "name"
     answers = []
     for topic in topics:
-        told = []
+        results = []
         for part in topic.partitions:
-            told.append({"partition_index": part.partition_index, "error_code": code})
+            results.append({"partition_index": part.partition_index, "error_code": code})
             yield
-        answers.append({name: getattr(topic, name), "partitions": told})
+        answers.append({name: getattr(topic, name), "partitions": results})
         yield
     return {"topics": answers}
 

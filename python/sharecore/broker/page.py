@@ -1,8 +1,8 @@
-"""The broker's page: in a thread and an event loop of its own, through pairs of sockets.
+"""The broker's page, in a separate thread and event loop, connected through socket pairs.
 
-What it shows and does is asked for as any client asks, as the user who has logged in and with the browser's
-address: the listener's authentication and the broker's ACLs decide. Only who holds which lease is told by no
-API; that is read from the leaders, of share partitions that the user has been told of.
+The page uses client APIs, as the logged-in user and with the browser's address, so that the listener's
+authentication and the broker's ACLs apply. Only lease owners have no API: they are read from the leaders of
+share partitions that the user may describe.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class BrokerPage:
     """The page of a broker.
 
     Args:
-        broker: what it shows.
+        broker: the broker.
 
     Raises:
-        ConfigError: keys or certificates that cannot be used.
+        ConfigError: invalid keys or certificates.
     """
 
     def __init__(self, broker: Services) -> None:
@@ -60,13 +60,13 @@ class BrokerPage:
         self._stop: Callable[[], object] = lambda: None
 
     def bind(self) -> int:
-        """Take the address; return the port. Raises OSError where it cannot be had."""
+        """Bind the address and return the port; raise OSError if it is not available."""
         self._listening = listen(self._address.host, self._address.port)
         port: int = self._listening.getsockname()[1]
         return port
 
     def start(self) -> None:
-        """Serve, once the broker does."""
+        """Start serving, after the broker does."""
         assert self._listening is not None
         loop = asyncio.get_running_loop()
         access = _Loopback(self._broker, loop)
@@ -76,7 +76,7 @@ class BrokerPage:
         self._thread.start()
 
     async def stop(self) -> None:
-        """Serve no more."""
+        """Stop serving."""
         thread, self._thread = self._thread, None
         if thread is not None:
             self._stop()
@@ -105,13 +105,11 @@ def _run(serving: Coroutine[Any, Any, None]) -> None:
     try:
         asyncio.run(serving)
     except Exception:
-        log.exception("the page has ended")
+        log.exception("the page has stopped")
 
 
 def _own(config: BrokerConfig) -> BrokerConfig:
-    """Return the settings of the page's TLS: browsers are asked for no certificates unless it is said for
-    them.
-    """
+    """Return the page's TLS settings: client certificates are requested only if set for the page."""
     asked = "ssl.client.auth" in config.listener_properties.get(_LISTENER, {})
     own = config.for_listener(_LISTENER)
     return own if asked else replace(own, ssl_client_auth="none")
@@ -133,7 +131,7 @@ def _page_config(broker: Services) -> PageConfig:
 
 
 class _There:
-    """Runs what belongs to the broker's event loop, from the page's."""
+    """Run work of the broker's event loop from the page's."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -143,10 +141,10 @@ class _There:
 
 
 class _Loopback:
-    """Comes to the broker as a client of the first listener with passwords, or where nobody logs in.
+    """Connect to the broker as a client of the first listener with passwords or without authentication.
 
     Raises:
-        ConfigError: every listener asks for SASL, and none for a password.
+        ConfigError: every listener needs SASL, and none accepts passwords.
     """
 
     def __init__(self, broker: Services, loop: asyncio.AbstractEventLoop) -> None:
@@ -173,7 +171,7 @@ class _Loopback:
 
     def connect(self, credentials: Credentials | None, peer_host: str) -> Transport:
         settings = {
-            # never called: every connection is dialled
+            # never called: every connection is dialed
             "bootstrap.servers": "localhost:9092",
             "client.id": "sharecore-page",
             "default.api.timeout.ms": "5000",
@@ -195,7 +193,7 @@ class _Loopback:
 
 
 class _Leaders:
-    """What the leaders of share partitions have in flight."""
+    """In-flight records of share-partition leaders."""
 
     def __init__(self, broker: Services, loop: asyncio.AbstractEventLoop) -> None:
         self._broker = broker
@@ -223,7 +221,7 @@ class _Leaders:
                 try:
                     (_, _, count, _, deadline_ms, _), *_ = leader.engine.observe()
                 except KafkaError:
-                    continue  # it has failed, and loads again when it is wanted
+                    continue  # the engine has failed, and is reloaded by the next use
                 key = (group_id, topic.name, index)
                 in_flight[key] = count
                 if deadline_ms is not None:

@@ -1,4 +1,4 @@
-"""Ids of idempotent producers; none is assigned twice."""
+"""Unique ids of idempotent producers."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ _BLOCK = 1000
 
 
 class ProducerIds:
-    """Takes blocks of numbers from the catalogue, so that a restart skips what a block had left.
+    """Reserve blocks of ids in the catalogue; a restart skips the rest of a block.
 
     Args:
-        catalogue: where the first number that no block holds is written down.
+        catalogue: stores the first unreserved id.
     """
 
     def __init__(self, catalogue: Catalogue) -> None:
@@ -19,24 +19,22 @@ class ProducerIds:
         self._next = self._end = int(catalogue.get(PRODUCER_IDS) or b"0")
 
     async def ensure(self) -> None:
-        """Reserves an id for `take`; raises KafkaError when that cannot be stored."""
+        """Reserve an id for `take`; raise KafkaError if that fails."""
         while self._next == self._end:
             end = self._end + _BLOCK
             await self._catalogue.put(PRODUCER_IDS, str(end).encode())
-            # another caller may have taken the same block meanwhile: it is counted once
+            # another caller may have reserved the same block in the meantime: count it once
             if self._end < end:
                 self._next, self._end = self._end, end
 
     def take(self) -> int:
-        """Return an id that no producer has, reserved by `ensure`."""
+        """Return an unused id, reserved by `ensure`."""
         assert self._next < self._end
         number = self._next
         self._next += 1
         return number
 
     async def next(self) -> int:
-        """Return an id that no producer has; raise KafkaError(KAFKA_STORAGE_ERROR) when it cannot be
-        stored.
-        """
+        """Return an unused id; raise KafkaError(KAFKA_STORAGE_ERROR) if none can be reserved."""
         await self.ensure()
         return self.take()

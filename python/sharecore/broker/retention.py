@@ -1,4 +1,4 @@
-"""Retention: moves the start of logs past records that are too old or too many."""
+"""Retention: moves log start offsets past records beyond the age or size limit."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ log = logging.getLogger("sharecore.broker")
 
 
 class Retention:
-    """Looks at every log of a topic whose cleanup policy has `delete`, and forgets idle producers.
+    """Apply retention to topics whose cleanup policy has `delete`, and forget idle producers.
 
     Args:
-        storage: where the logs are.
-        topic_configs: how long each topic keeps its records.
-        broker_config: the broker's configuration as it is now.
-        clock: what the age of records is measured against.
+        storage: the logs.
+        topic_configs: retention of each topic.
+        broker_config: returns the broker's current configuration.
+        clock: the time for the age of records.
     """
 
     def __init__(
@@ -41,15 +41,15 @@ class Retention:
         )
 
     def start(self) -> None:
-        """Start to look, every log.retention.check.interval.ms."""
+        """Start to check, every log.retention.check.interval.ms."""
         self._rounds.start()
 
     def stop(self) -> None:
-        """Stop looking."""
+        """Stop checking."""
         self._rounds.stop()
 
     async def check(self) -> None:
-        """Look once at every log."""
+        """Check every log once."""
         now_ms = self._clock.now_ms()
         for topic in tuple(self._storage.topics):
             config = self._topic_configs.get(topic.name)

@@ -1,4 +1,4 @@
-"""Runs a broker as this process's one task, until a signal stops it."""
+"""Run a broker as a process until a signal stops it."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Announce(Enum):
-    """How a broker says that it serves.
+    """How a broker announces that it serves.
 
     Attributes:
         TEXT: a sentence on standard output.
         JSON: an object with its addresses, one line on standard output.
-        LOG: a line of the log, so that nothing but the log is written.
+        LOG: a log line, so that only the log is written.
     """
 
     TEXT = "text"
@@ -45,12 +45,12 @@ class Announce(Enum):
 
 @dataclass(frozen=True)
 class Manner:
-    """How a broker runs as a process.
+    """Process options of a broker.
 
     Attributes:
         control: serve the control endpoint, through which tests move the time of acquisition locks.
-        announce: how it says that it serves.
-        until_stdin_closes: stop when standard input closes, as it does when the starter of the broker dies.
+        announce: how it announces that it serves.
+        until_stdin_closes: stop when standard input closes, such as when the parent process dies.
     """
 
     control: bool = False
@@ -68,18 +68,18 @@ def run(
 
     Args:
         config: the configuration.
-        users: users of SCRAM that are there from the start.
+        users: initial SCRAM users.
         backend: None for the broker's data directory.
-        manner: how it runs as a process.
+        manner: process options.
 
     Raises:
-        ConfigError: the configuration cannot be served.
-        OSError: an address or the data directory cannot be had.
+        ConfigError: the configuration is invalid.
+        OSError: an address or the data directory is not available.
     """
     if "MALLOC_ARENA_MAX" not in os.environ:
         use_one_heap()
     _raise_file_limit()
-    # what is kept holds passwords, salted or as they were set at run time: it is nobody else's to read
+    # the data directory contains passwords, salted or as altered: only the owner may read it
     os.umask(0o077)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         return runner.run(_serve(config, users, backend, manner))
@@ -93,7 +93,7 @@ async def _serve(
 
     def stop(number: signal.Signals) -> None:
         if stopping.is_set():
-            # whoever asks twice does not want to wait: what was answered is safe, as after kill -9
+            # a second signal stops at once: answered writes are safe, as after kill -9
             logging.shutdown()
             os._exit(128 + number)
         log.info("%s: stopping", number.name)
@@ -118,7 +118,7 @@ async def _serve(
         log.info("%s", broker.describe())
     else:
         print(broker.describe(), flush=True)
-    # what is alive now stays: no collection needs to look at it again
+    # exclude long-lived objects from garbage collection
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 20, 50)
@@ -134,7 +134,7 @@ async def _serve(
 
 
 def _watch_stdin(loop: asyncio.AbstractEventLoop, stopping: asyncio.Event) -> None:
-    """Set `stopping` when standard input ends; what it holds is read and dropped."""
+    """Set `stopping` when standard input ends; discard its contents."""
 
     def read() -> None:
         while os.read(0, 4096):
@@ -146,7 +146,7 @@ def _watch_stdin(loop: asyncio.AbstractEventLoop, stopping: asyncio.Event) -> No
 
 
 def _raise_file_limit() -> None:
-    """A connection is a file: as many as the system lets this process have."""
+    """Raise the open-file limit to the hard limit, as each connection needs a file."""
     if sys.platform == "win32":
         return
     import resource
@@ -156,4 +156,4 @@ def _raise_file_limit() -> None:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         except (OSError, ValueError):
-            log.debug("the limit of open files stays at %d", soft)
+            log.debug("cannot raise the limit of open files; it stays at %d", soft)

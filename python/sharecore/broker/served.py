@@ -1,4 +1,4 @@
-"""What it means that an API is on offer."""
+"""APIs on offer."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 from sharecore.protocol import ApiKey
 
 Handler = Callable[[Any, Any], Any]
-"""As `broker.handlers` describes it: of a RequestContext and a request makes a Result."""
+"""Maps a RequestContext and a request to a Result; see `broker.handlers`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """An API that is offered: its versions, and the module of `broker.handlers` that handles it.
+    """An API on offer: its versions, and its handler module in `broker.handlers`.
 
     Args:
         min_version: lowest version served.
         max_version: highest version served.
         module: name of the module under `sharecore.broker.handlers`, imported when a client first needs it.
-        offered_min_version: lowest version that ApiVersions tells, where that is another.
-        handler: handles it in the place of the module.
+        offered_min_version: lowest version in ApiVersions, if different.
+        handler: replaces the module.
     """
 
     min_version: int
@@ -56,13 +56,13 @@ PIPELINED = frozenset(
         ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
     }
 )
-"""APIs whose answers are about as long as their requests, and come soon.
+"""APIs whose answers are short and quick.
 
-Requests of these are handled while others of the connection wait for their answers. Of all others, whose
-answers may be large or late, one is under way at a time, as Apache Kafka has it for every request.
+Several of their requests may be pending per connection. Of other APIs, whose answers may be large or late,
+one is pending at a time, as for every request in Apache Kafka.
 """
 
 
 def as_bits(apis: Iterable[int]) -> int:
-    """Return a number in which the bit of each API is set."""
+    """Return a number with the bit of each API set."""
     return sum(1 << api for api in set(apis))

@@ -1,4 +1,4 @@
-"""What the handlers of requests share."""
+"""Services shared by request handlers."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ if TYPE_CHECKING:
 
 
 class Services:
-    """The services of one broker; those that need the data directory exist once it has started.
+    """Services of one broker; those that need the data directory exist once it has started.
 
     Attributes:
-        static_config: the configuration at the start.
-        config: the configuration now; it changes when a client alters it.
-        authorizer: who may do what; None where nobody is asked.
-        checks: what requests have to ask at the moment.
-        listeners: by name, with the ports that they were given.
-        backend: its data directory, or the cluster behind a tier node.
-        cluster: who leads and coordinates what.
+        static_config: the initial configuration.
+        config: the current configuration, which clients can alter.
+        authorizer: the authorizer; None without authorization.
+        checks: the checks that requests currently need.
+        listeners: listeners by name, with their bound ports.
+        backend: the data directory, or the cluster behind a tier node.
+        cluster: leaders and coordinators.
         served: the APIs on offer.
-        hosts: addresses of the hosts that limits of connections name.
+        hosts: addresses of the hosts in connection limits.
         turns: runs the long work of handlers.
-        large_requests: reads and answers requests with many entries.
-        long_work: runs what no turns can be made of, such as a long regular expression.
-        telemetry: metrics of clients; None where they are not asked for any.
+        large_requests: handles requests with many entries.
+        long_work: runs work that cannot be split, such as a long regular expression.
+        telemetry: client metrics; None if disabled.
     """
 
     static_config: BrokerConfig

@@ -1,4 +1,4 @@
-"""Share groups, put together over the broker's topics."""
+"""Share-group services, wired to the broker's topics."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ logger = logging.getLogger(__name__)
 
 _IDLE_CHECK_SECONDS = 60.0
 _LEAVING_SECONDS = 5.0
-"""A member that has left may settle what it holds for so long, as long as a write may take."""
+"""How long a member that has left may acknowledge acquired records: as long as a write may take."""
 
 
 class ShareServices:
-    """The services of share groups.
+    """Services of share groups.
 
     Args:
         registry: groups of all types.
         records: `__consumer_offsets`.
-        dead_letters: writes them.
-        state: where the states are kept.
-        cluster: which share partitions this broker leads.
-        lock_time: clock and timers of acquisition locks, where they are not `clock` and `loop`.
+        dead_letters: writes dead-letter records.
+        state: logs of the states.
+        cluster: leaders of share partitions.
+        lock_time: clock and timers of acquisition locks, if other than `clock` and `loop`.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class ShareServices:
         topics.on_change(self._topic_changed)
 
     def start(self) -> None:
-        """Resumes the groups that were read."""
+        """Resume the replayed groups."""
         self.groups.start()
         self._drop_idle()
         self._prune_later()
@@ -148,22 +148,22 @@ class ShareServices:
             self._load_later(0)
 
     def _load_later(self, partition: int) -> None:
-        """Read the state topic one partition a turn: what nobody asks for lags, too, and is measured."""
+        """Load the state topic one partition per turn, so that lag is measured for unused groups too."""
         self._timers["load"] = self._loop.call_later(0, self._load, partition)
 
     def _load(self, partition: int) -> None:
         if partition >= self.coordinator.partition_count:
             return
-        # what cannot be read is logged, and refused to whoever asks for it
+        # a failed load is logged, and refused to each client that needs the partition
         with suppress(KafkaError):
             self.coordinator.load(partition)
         self._load_later(partition + 1)
 
     async def finish(self) -> None:
-        """Write what is staged, before the broker stops."""
+        """Append staged records before the broker stops."""
         self.coordinator.flush()
         self.persister.close()
-        await asyncio.sleep(0)  # what a persister called back from its threads
+        await asyncio.sleep(0)  # run callbacks from a persister's threads
 
     def stop(self) -> None:
         """Close the leaders."""
@@ -173,14 +173,14 @@ class ShareServices:
         self.partitions.drop_all()
 
     def broker_reconfigured(self) -> None:
-        """The broker's configuration has changed: limits of groups may follow from it."""
+        """Apply a changed broker configuration, from which group limits may follow."""
         config = self._config()
         self.sessions.max_sessions = config.group_share_max_share_sessions
         self.groups.max_size = config.group_share_max_size
         self.partitions.reconfigure()
 
     def watch(self, connection: Connection) -> None:
-        """Has the sessions of a connection end with it."""
+        """End a connection's share sessions when it closes."""
         if connection not in self._watched:
             self._watched.add(connection)
             connection.on_close(lambda: self._connection_lost(connection))
@@ -190,7 +190,7 @@ class ShareServices:
         self.sessions.connection_lost(connection)
 
     def take_over(self, partition: int) -> None:
-        """A partition of the coordinators' topics has become this broker's, and was read.
+        """Take over a partition of the coordinator topics after its replay.
 
         Raises:
             KafkaError: share state in it cannot be read.
@@ -199,10 +199,10 @@ class ShareServices:
         self.groups.start()
 
     def resign(self, partition: int, holds: Callable[[UUID, int], bool]) -> None:
-        """A partition of the coordinators' topics is another broker's.
+        """Resign from a partition of the coordinator topics.
 
         Args:
-            holds: whether it holds the state of a topic's partition.
+            holds: returns whether it has the state of a topic partition.
         """
         self.partitions.drop_partitions(holds)
         self.partitions.resume(partition)
@@ -210,15 +210,15 @@ class ShareServices:
         self.coordinator.resign(partition)
 
     def rest(self, partition: int, holds: Callable[[UUID, int], bool]) -> list[SharePartition]:
-        """Leases nothing more of what a partition of the coordinators' topics holds; returns its leaders."""
+        """Stop acquiring records of share partitions with state in a partition; return their leaders."""
         return self.partitions.rest(partition, holds)
 
     def resume(self, partition: int) -> None:
-        """Leases again."""
+        """Resume acquiring records."""
         self.partitions.resume(partition)
 
     def partition_count(self, topic_id: UUID) -> int | None:
-        """How many partitions a topic has; None where none has this id."""
+        """Return a topic's number of partitions; None if the id is unknown."""
         topic = self._all_topics.by_id(topic_id)
         return None if topic is None else len(topic.partitions)
 
@@ -228,7 +228,7 @@ class ShareServices:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NO_SUCH_PARTITION)
 
     def delete_group(self, group: ShareGroup, done: Done) -> None:
-        """Delete an empty group and its state, and end what leads its share partitions with that state.
+        """Delete an empty group with its state and share-partition leaders.
 
         Raises:
             KafkaError: NON_EMPTY_GROUP.
@@ -245,7 +245,7 @@ class ShareServices:
         self.groups.delete(group, deleted)
 
     def state_restarted(self, key: SharePartitionKey) -> None:
-        """State was begun anew or deleted behind its leader's back: it loads again."""
+        """End the leader of a share partition whose state was reset or deleted, so that it reloads."""
         self.partitions.drop_one(key)
 
     def _find_log(self, topic_id: UUID, partition: int) -> Log:
@@ -275,13 +275,13 @@ class ShareServices:
                 yield partition, state, end
 
     def _member_left(self, group_id: str, member_id: str) -> None:
-        """Has the session of a member that has left end by itself; after a while it is ended."""
+        """Keep the session of a member that has left for a while, then end it."""
         session = self.sessions.leave(group_id, member_id)
         if session is not None and session not in self._leaving:
             self._leaving[session] = self._loop.call_later(_LEAVING_SECONDS, self.sessions.close, session)
 
     def _member_joined(self, group_id: str, member_id: str) -> None:
-        """Keep the session of a member that has left and is back: it goes on with what it holds."""
+        """Keep the session of a member that left and has rejoined, with its acquired records."""
         self._stay(self.sessions.rejoin(group_id, member_id))
 
     def _stay(self, session: ShareSession | None) -> None:
@@ -314,7 +314,7 @@ class ShareServices:
         try:
             self.coordinator.prune()
         except KafkaError as error:
-            logger.warning("%s was not pruned: %s", STATE_TOPIC, error)
+            logger.warning("cannot prune %s: %s", STATE_TOPIC, error)
 
 
 def _persister(

@@ -1,4 +1,4 @@
-"""Metrics of share groups: read out of leaders and coordinators when somebody asks."""
+"""Share-group metrics, read from leaders and coordinators on request."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sharecore.storage import Topic
 
 _TURN_PARTITIONS = 250
-"""So many are read before others have their turn: about a millisecond."""
+"""Share partitions read per turn: about a millisecond."""
 _TYPES = ("gap", "accept", "release", "reject", "renew")
 _LOOKED_AT = (q.GROUP_EXPIRED, q.GROUP_UNREADABLE_HEADERS, q.GROUP_UNREADABLE_BATCHES, q.GROUP_THINNED)
 _REASONS = ("backoff", "delivery", "unread", "takeover")
@@ -33,7 +33,7 @@ GroupTopic = tuple[str, UUID]
 
 
 class _Entry(NamedTuple):
-    """One share partition; without a label it has no series."""
+    """One share partition; without labels it has no series."""
 
     partition: int
     state: ShareState | None
@@ -41,7 +41,7 @@ class _Entry(NamedTuple):
 
 
 class _Total:
-    """A topic's share partitions of one group, together."""
+    """Totals of a topic's share partitions in one group."""
 
     __slots__ = (
         "behind",
@@ -69,7 +69,7 @@ class _Total:
         self.tally = Tally()
 
     def add_keys(self, keys: tuple[int, int, list[tuple[int, int, int]]] | None) -> None:
-        """Count records of a share partition that wait for others of their key."""
+        """Count records that wait behind others of their key."""
         if keys is None:
             return
         behind, count, largest = keys
@@ -82,11 +82,11 @@ class _Total:
 class ShareMetrics:
     """Share groups of a broker, by partition and by topic.
 
-    Only so many share partitions have series of their own: those that were there first, until they are gone.
+    The number of series is limited: the oldest share partitions keep theirs until they are gone.
 
     Args:
-        broker: what is read.
-        series_max: share partitions, and topics of groups, that have series.
+        broker: the broker.
+        series_max: maximum number of share partitions, and of group topics, with series.
     """
 
     def __init__(self, broker: Services, series_max: int) -> None:
@@ -96,7 +96,7 @@ class ShareMetrics:
         self._without_label: dict[GroupTopic, int] = {}
         self._version: object = None
         self.cpu_s = 0.0
-        """CPU that the newest scrape took here."""
+        """CPU time of the last collection."""
 
     async def collect(self, sheet: Sheet, lines: Lines) -> None:
         """Add the samples."""
@@ -128,7 +128,7 @@ class ShareMetrics:
         self.cpu_s += thread_time() - began
 
     def _look(self) -> None:
-        """Which share partitions there are; they change seldom."""
+        """Refresh the list of share partitions, which rarely changes."""
         coordinator, partitions = self._broker.share.coordinator, self._broker.share.partitions
         version = (coordinator.version, len(partitions))
         if version == self._version:
@@ -139,7 +139,7 @@ class ShareMetrics:
             for (group_id, topic_id, partition), state in shard.states.items():
                 found.setdefault((group_id, topic_id), {})[partition] = state
         for key, leaders in partitions.by_topic().items():
-            # a persister of the user's keeps the state where no one sees it
+            # a custom persister does not expose its state
             known = found.setdefault(key, {})
             for index in leaders:
                 known.setdefault(index, None)
@@ -195,7 +195,7 @@ class ShareMetrics:
             log_ends.append(end_of_log)
             keeps, has_rules = leader.config.share_record_lock_keep != "none", engine.has_rules
             total.has_rules |= has_rules
-            # an engine that has failed loads again when it is wanted
+            # the engine has failed, and is reloaded by the next use
             with suppress(KafkaError):
                 if keeps or has_rules:
                     reasons = engine.waiting_reasons(1)
@@ -218,7 +218,7 @@ class ShareMetrics:
             try:
                 (start, end, in_flight, complete, deadline_ms, timed_out), _, delivered = engine.observe()
             except KafkaError:
-                continue  # it has failed, and loads again when it is wanted
+                continue  # the engine has failed, and is reloaded by the next use
             age_ms = 0
             if deadline_ms is not None:
                 age_ms = max(0, now_ms + leader.config.share_record_lock_duration_ms - deadline_ms)
@@ -252,7 +252,7 @@ class ShareMetrics:
             if number >= self._series_max:
                 continue
             label = labels_of(f.GROUP_LAG.labels, (key[0], topic.name))
-            # a group that has not begun in a topic yet does not lag, nor is it level
+            # a group that has not started a topic has no lag, which is not a lag of 0
             if total.is_known:
                 lines.of(f.GROUP_LAG).append(f"{label}}} {total.lag}")
             lines.of(f.GROUP_IN_FLIGHT).append(f"{label}}} {total.in_flight}")

@@ -1,4 +1,4 @@
-"""Whether a client may be a member of a share group here, and which partitions of its session it may read."""
+"""Permissions of share-group members: on the group, and on the partitions of a session."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sharecore.waiting import exhaust
 
 
 def check_share_group(context: RequestContext, group_id: str) -> None:
-    """Raise KafkaError where share groups are not served, or where the client may not read the group."""
+    """Raise KafkaError if share groups are not served, or the client may not read the group."""
     broker = context.broker
     if not broker.features.has_share_groups:
         broker.features.check_share_groups()
@@ -22,7 +22,7 @@ def check_share_group(context: RequestContext, group_id: str) -> None:
 
 
 def may_read(context: RequestContext, topic_id: UUID) -> bool:
-    """Whether the client may read a topic; one that does not exist is no secret."""
+    """Return whether the client may read a topic; unknown topics are not secret."""
     if context.broker.authorizer is None:
         return True
     topic = context.broker.topics.by_id(topic_id)
@@ -32,7 +32,7 @@ def may_read(context: RequestContext, topic_id: UUID) -> bool:
 def hidden(
     context: RequestContext, partitions: Iterable[SharePartitionId]
 ) -> dict[SharePartitionId, KafkaError]:
-    """Partitions that the client may not read, and what it is told of them; none without an authorizer."""
+    """Return the partitions that the client may not read, with errors; empty without an authorizer."""
     if context.broker.authorizer is None:
         return {}
     find = context.broker.topics.by_id

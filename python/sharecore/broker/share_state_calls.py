@@ -1,4 +1,4 @@
-"""What the five share-state APIs have in common: share partitions of one group in, a result for each out."""
+"""Common parts of the five share-state APIs: share partitions of one group, with a result for each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NO_TOPIC = UUID(int=0)
 _NEGATIVE = KafkaError(ErrorCode.INVALID_REQUEST, "The partition id cannot be a negative number.")
 
 Operation = Callable[[SharePartitionKey, Any, Callable[[Any], None]], object]
-"""Begins what is asked for a share partition: its key, its part of the request, what to call in the end."""
+"""Starts an operation on a share partition: key, its part of the request, completion callback."""
 
 
 def each_partition(
@@ -32,10 +32,10 @@ def each_partition(
     """Run an operation for each share partition of a request.
 
     Args:
-        context: whose request it is.
+        context: the context.
         request: the request.
-        operation: what is asked.
-        describe: the fields of a result, out of an outcome that is no error.
+        operation: the operation.
+        describe: returns the fields of a successful result.
         may_be_empty: whether a topic without partitions leaves the rest of the request valid.
     """
     complete = may_be_empty or all(topic.partitions for topic in request.topics)

@@ -1,4 +1,4 @@
-"""Where the coordinators of a broker keep their records."""
+"""Logs of a broker's coordinators."""
 
 from __future__ import annotations
 
@@ -11,27 +11,28 @@ from sharecore.sharestate.keys import SharePartitionKey
 
 
 class StateLogs(Protocol):
-    """The topics in which coordinators keep their records."""
+    """Topics of coordinator records."""
 
     @property
     def self_compacting(self) -> bool:
-        """Whether the logs themselves let go of records of groups that are out of date."""
+        """Whether the logs themselves delete obsolete group records."""
 
     def logs(self, topic: str) -> Sequence[TopicLog]:
-        """Return the partitions of a coordinator's topic; raise COORDINATOR_NOT_AVAILABLE without it."""
+        """Return the partitions of a coordinator topic; raise COORDINATOR_NOT_AVAILABLE without it."""
 
     @property
     def owner_check(self) -> Callable[[int], None] | None:
-        """What raises KafkaError(NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS) unless a partition is this
-        broker's now; None where every partition always is.
+        """Check that this broker owns a partition, or None if it always owns all of them.
+
+        It raises KafkaError (NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS).
         """
 
     def persister(self, local: Persister) -> Persister:
-        """Return what keeps share state, wherever it lies.
+        """Return the persister for share state, wherever it is stored.
 
         Args:
-            local: keeps what lies in partitions of this broker's.
+            local: the persister of partitions owned by this broker.
         """
 
     def route(self, key: SharePartitionKey, partitions: int) -> int:
-        """Return the partition, out of so many, that holds the state of a share partition."""
+        """Return the state-topic partition of a share partition."""

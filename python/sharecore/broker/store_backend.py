@@ -1,4 +1,4 @@
-"""A broker by itself: everything is kept in a data directory, and it leads all of it."""
+"""A standalone broker, which stores everything in a data directory and leads all partitions."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ logger = logging.getLogger(__name__)
 
 _RETRY_S = 1.0
 _STATE_BYTES = 32 << 20
-"""What may wait for the disk besides the records of clients: state of groups, topics and configurations."""
+"""Limit on unwritten internal data: state of groups, topics and configurations."""
 
 
 class StoreBackend:
-    """The store of a data directory.
+    """Backend with a data directory.
 
     Args:
         open_storage: opens the data directory.
@@ -76,8 +76,8 @@ class StoreBackend:
         """Open the data directory.
 
         Raises:
-            ConfigError: it is not this broker's.
-            OSError: it cannot be had.
+            ConfigError: it belongs to another broker.
+            OSError: it is not available.
             KafkaError: it cannot be written.
         """
         config = broker.config
@@ -110,15 +110,15 @@ class StoreBackend:
             raise
 
     async def join(self, broker: Host) -> None:
-        """Learn whose members may still hold records that they got before this start."""
+        """Learn which groups may still hold records acquired before this start."""
         self._last_leases = LastLeases(self.catalogue, broker.share.partitions, broker.clock)
         has_topics = any(name not in INTERNAL_TOPICS for name in self.topics.names())
         await self._last_leases.begin(has_topics=has_topics)
 
     def _topic_changed(self, broker: Host, change: TopicChange, topic: Topic) -> None:
-        """Make an internal topic again that was deleted, as Kafka does: coordinators begin anew with it."""
+        """Recreate a deleted internal topic, as Kafka does: its coordinators start empty."""
         if change is TopicChange.DELETED and topic.name in INTERNAL_TOPICS:
-            logger.warning("%s was deleted, and is made again: all that it held is lost", topic.name)
+            logger.warning("recreating deleted topic %s: its contents are lost", topic.name)
             if self._restoring is None or self._restoring.done():
                 self._restoring = asyncio.get_running_loop().create_task(self._restore_topics(broker))
 
@@ -127,11 +127,11 @@ class StoreBackend:
             try:
                 await ensure_internal_topics(self.topics, broker.config)
             except KafkaError as error:  # noqa: PERF203
-                logger.error("an internal topic cannot be made again: %s", error)
+                logger.error("cannot recreate an internal topic: %s", error)
                 await asyncio.sleep(_RETRY_S)
 
     async def begin(self, broker: Host) -> None:
-        """Look after retention and compaction from now on."""
+        """Start retention and compaction."""
         self.topics.on_change(partial(self._topic_changed, broker))
         chores = self.storage, broker.topic_configs, lambda: broker.config, broker.clock
         self._retention, self._cleaner = Retention(*chores), Cleaner(*chores)
@@ -140,17 +140,17 @@ class StoreBackend:
         self._verifying = asyncio.get_running_loop().create_task(self._verify())
 
     async def _verify(self) -> None:
-        """Read the share state, which is loaded when a group first needs it: damage is known before that."""
+        """Verify the share state, which is otherwise read on demand, to detect damage early."""
         try:
             await self.storage.verify(STATE_TOPIC)
         except KafkaError as error:
-            logger.error("%s cannot be read: %s", STATE_TOPIC, error)
+            logger.error("cannot read %s: %s", STATE_TOPIC, error)
 
     async def drain(self) -> None:
-        """There is nobody to hand over to."""
+        """Do nothing: there is no other broker to hand over to."""
 
     def end(self) -> None:
-        """Stop looking after retention and compaction."""
+        """Stop retention and compaction."""
         for task in (self._restoring, self._verifying):
             if task is not None:
                 task.cancel()
@@ -193,34 +193,34 @@ class StoreBackend:
         return status
 
     def copy_trouble(self) -> str:
-        """Return how far behind the copy in a bucket is, and why; empty without one, or if it is near."""
+        """Return the problem of the copy in a bucket; empty without a problem or a bucket."""
         return "" if self._copy is None else self._copy.trouble()
 
     def logs(self, topic: str) -> Sequence[TopicLog]:
         """Return the partitions of a coordinator's topic; raise COORDINATOR_NOT_AVAILABLE without it."""
         found = self.topics.get(topic)
         if found is None:
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"there is no topic {topic}")
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"topic {topic} does not exist")
         return list(found.partitions)
 
     @property
     def owner_check(self) -> None:
-        """Every partition is this broker's."""
+        """None: this broker owns every partition."""
 
     def persister(self, local: Persister) -> Persister:
         return local
 
     def route(self, key: SharePartitionKey, partitions: int) -> int:
-        """Return the partition, out of so many, that holds the state of a share partition: Kafka's."""
+        """Return Kafka's state-topic partition of a share partition."""
         return kafkas_partition(key, partitions)
 
     def damage(self) -> Sequence[DamagedBatch]:
-        """Return the damaged record batches that readers have found."""
+        """Return the damaged record batches found by readers."""
         return self.storage.damaged
 
     async def report(self, sheet: Sheet) -> None:
-        """The figures of the store."""
-        # loaded where metrics are asked for
+        """Add the metrics of the store."""
+        # loaded only if metrics are requested
         from sharecore.broker.store_metrics import report
 
         disk = await asyncio.to_thread(shutil.disk_usage, self._data_dir)
@@ -230,7 +230,7 @@ class StoreBackend:
 
 
 def _storage_options(config: BrokerConfig) -> StorageOptions:
-    # whatever the network lets in must find room before the disk
+    # all data admitted from the network must fit into memory before it is written
     waiting = config.queued_max_request_bytes
     staging = (waiting if waiting >= 0 else config.socket_request_max_bytes * 4) + _STATE_BYTES
     return StorageOptions(

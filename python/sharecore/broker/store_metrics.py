@@ -1,4 +1,4 @@
-"""The figures of the store as metrics."""
+"""Metrics of the store."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from sharecore.metrics.exposition import Sheet
 
 _EDGES = (*(f"{2**i / 1e6:g}" for i in range(BUCKETS - 1)), "+Inf")
-"""Upper edges in seconds: the store counts in microseconds."""
+"""Upper bounds in seconds: the store counts in microseconds."""
 
 
 def report(
@@ -20,7 +20,7 @@ def report(
     free: int,
     damaged: int,
 ) -> None:
-    """Put the store's figures, the bytes that are free on its disk and damaged batches among the metrics."""
+    """Add the store's metrics, free disk space and damaged batches."""
     commits, seconds, written, failed, segments, held, live, staged = figures
     sheet.histogram(f.STORE_COMMIT_TIME, _EDGES, commits, seconds)
     for family, value in (

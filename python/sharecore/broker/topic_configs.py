@@ -1,4 +1,4 @@
-"""What each topic's configuration is, brought to the logs that it governs."""
+"""Topic configurations, applied to their logs."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from sharecore.storage import Configs, ResourceType, Topic, Topics
 from sharecore.storage.topics import TopicChange
 
 _NUMBERS = {"uncompressed": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
-"""Compressions as the attributes of a batch number them."""
+"""Compression types, numbered as in batch attributes."""
 _USUAL = -1
 _BEYOND_LOCKS = 1_000_000
-"""A window may hold more records than its limit: those of the record batch that reaches it."""
+"""Records beyond the window limit, as the record batch that reaches it is acquired whole."""
 
 
 class TopicConfigs:
-    """Resolves configurations of topics, and tells the logs what they accept.
+    """Resolve topic configurations, and apply them to the logs.
 
     Args:
         topics: the topics.
-        configs: their own settings.
-        broker_config: the broker's configuration as it is now.
+        configs: the topics' own settings.
+        broker_config: returns the broker's current configuration.
     """
 
     def __init__(self, topics: Topics, configs: Configs, broker_config: Callable[[], BrokerConfig]) -> None:
@@ -35,11 +35,11 @@ class TopicConfigs:
         self.apply_all()
 
     def get(self, name: str) -> TopicConfig:
-        """Return the configuration of a topic; one without settings of its own has the broker's defaults."""
+        """Return a topic's configuration; without own settings, the broker's defaults."""
         return TopicConfig.resolve(self._configs.get(ResourceType.TOPIC, name), self._broker_config())
 
     def apply_all(self) -> None:
-        """Tells every log, as when the broker's defaults have changed."""
+        """Apply the configuration to every log, such as after a change of the broker's defaults."""
         for topic in self._topics:
             self._apply(topic)
 
@@ -56,9 +56,7 @@ class TopicConfigs:
             )
 
     def _max_batch_bytes(self, topic: str, config: TopicConfig) -> int:
-        """Return what bounds clients' records does not bound the state of a share partition, which is one
-        record.
-        """
+        """Return the maximum batch size; state of share partitions may exceed the limit of client records."""
         if topic != STATE_TOPIC:
             return config.max_message_bytes
         locks = self._broker_config().group_share_max_partition_max_record_locks
@@ -75,7 +73,7 @@ class TopicConfigs:
 
 
 def _compression(config: TopicConfig) -> tuple[int, int | None] | None:
-    """Return the number and level of a topic's compression; None where batches stay as they come."""
+    """Return number and level of a topic's compression; None to keep batches as produced."""
     number = _NUMBERS.get(config.compression_type)
     if number is None:
         return None

@@ -1,4 +1,4 @@
-"""What a topic may be called, and how its partitions may be laid out on one broker."""
+"""Rules for topic names and for partition placement on one broker."""
 
 from __future__ import annotations
 
@@ -14,18 +14,17 @@ INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__sha
 NAME_LENGTH_MAX = 249
 PARTITIONS_PER_REQUEST_MAX = 10_000
 TIME_IS_OVER = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
-"""The answer where a request leaves no time (`timeout_ms` of 0 or less): nothing is done."""
+"""Answer to a request without time (`timeout_ms` of 0 or less): nothing is done."""
 
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def has_no_time(request: Any, named: Mapping[Any, int], permitted: Container[Any] | None = None) -> bool:
-    """Whether all that a request names is answered with `TIME_IS_OVER`: it leaves no time, and there is
-    something to do.
+    """Return whether a request without time gets `TIME_IS_OVER`, as it has something to do.
 
     Args:
-        named: how often it names each.
-        permitted: names with which the client may have that done; None for all.
+        named: how often each name occurs.
+        permitted: names that the client may change; None for all.
     """
     return request.timeout_ms <= 0 and any(
         times == 1 and (permitted is None or name in permitted) for name, times in named.items()
@@ -33,7 +32,7 @@ def has_no_time(request: Any, named: Mapping[Any, int], permitted: Container[Any
 
 
 def check_name(name: str) -> None:
-    """Raise KafkaError(INVALID_TOPIC_EXCEPTION) for what no topic may be called."""
+    """Raise KafkaError(INVALID_TOPIC_EXCEPTION) for an invalid topic name."""
     wrong = ""
     if not name:
         wrong = "the empty string is not allowed"
@@ -48,12 +47,12 @@ def check_name(name: str) -> None:
 
 
 def is_legal_name(name: str) -> bool:
-    """Return whether a topic may be called so."""
+    """Return whether a topic name is valid."""
     return bool(_LEGAL_NAME.fullmatch(name)) and name not in (".", "..") and len(name) <= NAME_LENGTH_MAX
 
 
 def check_collision(name: str, topics: Topics) -> None:
-    """Raise KafkaError if another topic's name is the same but for '.' and '_', as in metrics."""
+    """Raise KafkaError if another topic's name differs only in '.' and '_', as metrics confuse them."""
     if (other := topics.find_alike(name)) is not None:
         raise KafkaError(
             ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}"
@@ -61,10 +60,10 @@ def check_collision(name: str, topics: Topics) -> None:
 
 
 def partition_count(topic: Any, default_partitions: int, default_replicas: int, node_id: int) -> int:
-    """Return the number of partitions that a topic of a CreateTopics request asks for.
+    """Return the requested number of partitions of a new topic.
 
     Raises:
-        KafkaError: the number, the replication factor or an assignment cannot be had here.
+        KafkaError: the number, the replication factor or an assignment is not possible here.
     """
     if topic.assignments:
         if topic.replication_factor != -1:
@@ -106,7 +105,7 @@ def partition_count(topic: Any, default_partitions: int, default_replicas: int, 
 
 
 def check_replicas(broker_ids: Sequence[int], node_id: int) -> None:
-    """Raise KafkaError unless a manual assignment puts a partition on this one broker."""
+    """Raise KafkaError unless a manual assignment names only this broker."""
     text = ""
     if not broker_ids:
         text = "The manual partition assignment includes an empty replica list."
@@ -127,7 +126,7 @@ def check_replicas(broker_ids: Sequence[int], node_id: int) -> None:
 
 
 def refused_deletion(name: str | None, topic_id: UUID | None) -> dict[str, Any]:
-    """Return the answer about a topic that is to be deleted by name and id, or by neither."""
+    """Return the answer for a topic deletion with both name and id, or with neither."""
     both = "You may not specify both topic name and topic id."
     text = "Neither topic name nor id were specified." if name is None else both
     refused: dict[str, Any] = {"name": name, "topic_id": topic_id}

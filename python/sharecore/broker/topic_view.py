@@ -1,4 +1,4 @@
-"""The broker's topics as group coordinators see them."""
+"""The broker's topics as seen by group coordinators."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sharecore.storage.topics import TopicChange
 
 
 class TopicDirectory:
-    """Names, ids and numbers of partitions.
+    """Topic names, ids and partition counts.
 
     Args:
         hidden: topics that no group may subscribe to.
@@ -36,7 +36,7 @@ class TopicDirectory:
         self._topics.when_gone(topic_id, name, gone)
 
     def names(self) -> list[str]:
-        """Names of all topics."""
+        """Return the names of all topics."""
         return [name for name in self._topics.names() if name not in self._hidden]
 
     def _info(self, topic: Topic | None) -> TopicInfo | None:

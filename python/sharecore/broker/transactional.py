@@ -1,4 +1,4 @@
-"""What requests of transactions have in common, and whether a batch is part of one that is open."""
+"""Common parts of transactional requests, and the check that a batch belongs to an open transaction."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _PRODUCER_AT = 43
 _ABORTABLE_SINCE = 11
 _IMPLICIT_SINCE = 12
 _FOR_NOW = (ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.INVALID_TXN_STATE)
-"""Refusals of a producer that is the right one."""
+"""Refusals of the current producer."""
 
 
 def fenced_as_known(code: ErrorCode, version: int, known_since: int) -> ErrorCode:
-    """Return an error as a version of a request knows it: older ones have no PRODUCER_FENCED (KIP-588)."""
+    """Return an error known to a request version: older ones lack PRODUCER_FENCED (KIP-588)."""
     if code is ErrorCode.PRODUCER_FENCED and version < known_since:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     return code
@@ -29,14 +29,14 @@ def fenced_as_known(code: ErrorCode, version: int, known_since: int) -> ErrorCod
 def admit(
     groups: Coordinators, log: Log, records: bytes, transactional_id: str, version: int, now_ms: int
 ) -> None:
-    """Make a batch part of its producer's open transaction; the caller appends it at once.
+    """Add a batch to its producer's open transaction; the caller appends it at once.
 
     Args:
-        records: a batch of a transaction, with all of its header.
-        version: of Produce; from 12 on writing to a partition adds it (KIP-890).
+        records: a transactional batch with its complete header.
+        version: version of Produce; from 12, writing to a partition adds it (KIP-890).
 
     Raises:
-        KafkaError: the producer is fenced, its transaction is not open or does not have the partition.
+        KafkaError: the producer is fenced, or its transaction is not open or lacks the partition.
     """
     first = FirstBatch(*_PRODUCER.unpack_from(records, _PRODUCER_AT))
     producer = ProducerState(first.producer_id, first.epoch)
@@ -47,14 +47,14 @@ def admit(
     except KafkaError as error:
         if error.code in _FOR_NOW:
             log.announce(first, from_zero=implicit, now_ms=now_ms)
-        raise _told(error, version) from None
+        raise _translated(error, version) from None
     log.announce(first, from_zero=implicit, now_ms=now_ms)
 
 
-def _told(error: KafkaError, version: int) -> KafkaError:
-    """Return a refusal as producers of a version want to hear it."""
+def _translated(error: KafkaError, version: int) -> KafkaError:
+    """Return a refusal in a form that producers of a version understand."""
     if error.code is ErrorCode.CONCURRENT_TRANSACTIONS:
-        # what makes producers of every age send the batch again, without asking for metadata first
+        # this code makes producers of any version resend the batch without refreshing metadata
         return KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, error.message)
     if error.code is ErrorCode.INVALID_TXN_STATE and version >= _ABORTABLE_SINCE:
         return KafkaError(ErrorCode.TRANSACTION_ABORTABLE, error.message)

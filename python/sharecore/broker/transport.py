@@ -1,4 +1,4 @@
-"""Listeners that encrypt, and the principals of their clients."""
+"""TLS listeners, and the principals of their clients."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class Transport:
 
     Args:
         config: the configuration.
-        listeners: all listeners by their names.
+        listeners: all listeners by name.
 
     Raises:
-        ConfigError: keys, certificates or rules that cannot be used.
+        ConfigError: invalid keys, certificates or rules.
     """
 
     def __init__(self, config: BrokerConfig, listeners: Mapping[str, Listener]) -> None:
@@ -41,7 +41,7 @@ class Transport:
         self._files = BlockingWork("tls")
         self._reloading: asyncio.Task[None] | None = None
         self._wanted: list[Callable[[], Awaitable[None]]] = []
-        """Reloads that have yet to begin, in their order."""
+        """Reloads that have not started, in order."""
         for name, listener in listeners.items():
             own = config.for_listener(name)
             if listener.tls:
@@ -50,22 +50,22 @@ class Transport:
                 self._rules[name] = MappingRules(own.ssl_principal_mapping_rules)
 
     def context_source(self, name: str) -> ContextSource | None:
-        """Return what a listener's handshakes take their context from; None for one that does not encrypt."""
+        """Return the source of a listener's TLS contexts; None without TLS."""
         tls = self._tls.get(name)
         return tls.context if tls is not None else None
 
     def start(self) -> None:
-        """Start to look at the files from time to time, and when SIGHUP comes."""
+        """Start to check the files periodically and on SIGHUP."""
         if not self._tls:
             return
         try:
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self.reload)
         except (RuntimeError, ValueError, NotImplementedError, AttributeError):
-            log.debug("no SIGHUP here")  # not the main thread, or not a system that has it
+            log.debug("no SIGHUP here")  # not the main thread, or a system without signal handlers
         self._later()
 
     def stop(self) -> None:
-        """Stop looking."""
+        """Stop checking."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -73,20 +73,20 @@ class Transport:
             self._reloading.cancel()
 
     def reload(self) -> None:
-        """Read keys and certificates again; what cannot be used changes nothing."""
+        """Reload keys and certificates; unusable ones change nothing."""
         for tls in self._tls.values():
             self._begin(partial(tls.reload, self._files))
 
     async def check(self, config: BrokerConfig) -> None:
-        """Raise ConfigError when the listeners could not go on with `config`."""
+        """Raise ConfigError if the listeners cannot use `config`."""
         try:
             for name in self._tls:
                 await self._files.run(partial(load, config.for_listener(name)), READ_SECONDS_MAX)
         except Blocked as blocked:
-            raise ConfigError(f"keys and certificates cannot be read: {blocked}") from None
+            raise ConfigError(f"cannot read keys and certificates: {blocked}") from None
 
     def reconfigure(self, config: BrokerConfig) -> None:
-        """Apply a changed configuration; a listener that cannot use it goes on as it was.
+        """Apply a changed configuration; a listener that cannot use it keeps the previous one.
 
         Keys and certificates follow once they are read: see `settled`.
         """
@@ -95,12 +95,12 @@ class Transport:
             self._begin(partial(tls.reload, self._files, config.for_listener(name)))
 
     async def settled(self) -> None:
-        """Wait until keys and certificates are those of the configuration that was applied last."""
+        """Wait until keys and certificates of the last configuration are loaded."""
         if self._reloading is not None:
             await asyncio.wait([self._reloading])
 
     def principal_of(self, connection: Connection) -> Principal:
-        """Who has connected, as far as the connection itself tells.
+        """Return the principal of a connection, from its certificate if it has one.
 
         Raises:
             Disconnect: no rule maps the name in its certificate to a principal.
@@ -127,7 +127,7 @@ class Transport:
         self._later()
 
     def _begin(self, reload: Callable[[], Awaitable[None]]) -> None:
-        """Read files beside the event loop, one reload after the other."""
+        """Queue a reload; files are read beside the event loop, one reload at a time."""
         self._wanted.append(reload)
         if self._reloading is None:
             self._reloading = asyncio.get_running_loop().create_task(self._reload_wanted())

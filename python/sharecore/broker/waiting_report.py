@@ -1,4 +1,4 @@
-"""Why records of a share group do not come, as DescribeConfigs tells those who ask for it by name."""
+"""Reasons why records of a share group wait, which DescribeConfigs reports only by name."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ if TYPE_CHECKING:
     from sharecore.partition import SharePartition
 
 WAITING = "sharecore.waiting."
-"""Of a group, with topic, dot and partition behind it; read-only, and told to those alone who ask for it."""
+"""Prefix of read-only group settings `<prefix><topic>.<partition>`, reported only on request."""
 HELD_BACK = "sharecore.held.back"
-"""Of a group, read-only, and told to those alone who ask for it."""
+"""Read-only group setting, reported only on request."""
 
 Reason = dict[str, Any]
 
 
 def waiting_text(broker: Services, leader: SharePartition) -> str | None:
-    """Return why records of a share partition do not come, in JSON; None if its engine has failed."""
+    """Return why records of a share partition wait, as JSON; None if its engine has failed."""
     engine = leader.engine
     assert engine is not None, "it leads"
     try:
         found = engine.waiting_reasons(1)
         behind = max(0, leader.log.high_watermark - engine.next_fetch_offset)
     except KafkaError:
-        return None  # it loads again when it is wanted
+        return None  # reloaded by the next use
     reasons: list[Reason] = []
     if leader.takeover_left_ms:
         until_ms = broker.clock.now_ms() + leader.takeover_left_ms
@@ -57,7 +57,7 @@ def waiting_text(broker: Services, leader: SharePartition) -> str | None:
 
 
 def held_back_text(broker: Services, group_id: str) -> str:
-    """Return why fetches of a group wait although there are records, in JSON."""
+    """Return why fetches of a group wait although records are available, as JSON."""
     by_rate, by_member, by_breaker = broker.share.partitions.held_back(group_id)
     reasons: Iterable[Reason] = (
         {"reason": "rate", "fetches": by_rate, "setting": "share.records.per.second"},
@@ -74,7 +74,7 @@ def held_back_text(broker: Services, group_id: str) -> str:
 
 
 def _wall_time(broker: Services, monotonic_ms: int | None) -> int | None:
-    """Return a time of the monotonic clock in milliseconds since the epoch."""
+    """Convert monotonic time to milliseconds since the epoch."""
     if monotonic_ms is None:
         return None
     return monotonic_ms + broker.clock.now_ms() - broker.clock.monotonic_ms()

@@ -1,4 +1,4 @@
-"""Quotas of clients: who may take how much, and how long somebody waits who took more."""
+"""Client quotas and throttling."""
 
 from __future__ import annotations
 

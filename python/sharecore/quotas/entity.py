@@ -1,4 +1,4 @@
-"""Whom a quota is for: users, client ids, addresses; by name, or all without one of their own (KIP-546)."""
+"""Quota entities: users, client ids and addresses, by name or as defaults (KIP-546)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ IP = "ip"
 TYPES = (USER, CLIENT_ID, IP)
 
 Entity = tuple[tuple[str, str | None], ...]
-"""Pairs of type and name, in the order of the types; a name of None is everybody's who has no own."""
+"""Pairs of type and name, ordered by type; a name of None is the default."""
 
 
 class Match(IntEnum):
-    """How a component of a filter selects names, numbered as on the wire."""
+    """Match type of a filter component, numbered as on the wire."""
 
     EXACT = 0
     DEFAULT = 1
@@ -26,7 +26,7 @@ class Match(IntEnum):
 
 
 class Component(NamedTuple):
-    """What a filter asks of one type of entity."""
+    """Filter component for one entity type."""
 
     entity_type: str
     match_type: int
@@ -34,12 +34,12 @@ class Component(NamedTuple):
 
 
 def entity_of(parts: Iterable[tuple[str, str | None]]) -> Entity:
-    """Return an entity of its parts; the last one of a type counts."""
+    """Return an entity of its parts; if a type repeats, the last entry wins."""
     return tuple(sorted(dict(parts).items()))
 
 
 def check_entity(entity: Entity) -> None:
-    """Raise KafkaError unless there can be quotas for an entity; its host is not looked up."""
+    """Raise KafkaError unless an entity is valid; its host is not resolved."""
     if not entity:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid empty client quota entity")
     for kind, name in entity:
@@ -56,15 +56,15 @@ def check_entity(entity: Entity) -> None:
 
 
 def select(entities: Iterable[Entity], components: Sequence[Component], *, strict: bool) -> list[Entity]:
-    """Return the entities that a filter means.
+    """Return the entities matching a filter.
 
     Args:
-        entities: all of them.
-        components: what is asked of each type; types that are not named may be there too.
-        strict: no type may be there that is not named.
+        entities: all entities.
+        components: filter of each type; entities may have other types, too.
+        strict: whether entities may have only the types of components.
 
     Raises:
-        KafkaError: the filter makes no sense.
+        KafkaError: the filter is invalid.
     """
     wanted: dict[str, Component] = {}
     for each in components:

@@ -1,4 +1,4 @@
-"""What may be limited: the keys of quotas, and the values that each may have."""
+"""Quota keys and their valid values."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from sharecore.errors import ErrorCode, KafkaError
 from sharecore.quotas.entity import IP, Entity
 
 PRODUCER = "producer_byte_rate"
-"""Bytes of Produce requests a second."""
+"""Bytes of Produce requests per second."""
 CONSUMER = "consumer_byte_rate"
-"""Bytes of the answers to Fetch and ShareFetch a second."""
+"""Bytes of Fetch and ShareFetch answers per second."""
 REQUEST = "request_percentage"
-"""Time that the broker spends on requests, in per cent of its thread."""
+"""Request-handling time, in percent of the broker's thread."""
 CONTROLLER = "controller_mutation_rate"
-"""Partitions that are made or deleted, a second."""
+"""Partitions created or deleted per second."""
 IP_RATE = "connection_creation_rate"
-"""New connections of an address a second."""
+"""New connections of an address per second."""
 
 _LARGEST = {PRODUCER: 2**63 - 1, CONSUMER: 2**63 - 1, IP_RATE: 2**31 - 1}
-"""Of the keys whose values are whole numbers."""
+"""Maximum values of integer keys."""
 _KINDS = {2**63 - 1: "a LONG", 2**31 - 1: "an INT"}
 _OF_CLIENTS = (PRODUCER, CONSUMER, REQUEST, CONTROLLER)
 
 
 def check_value(entity: Entity, key: str, value: float) -> None:
-    """Raise KafkaError unless an entity may have such a quota."""
+    """Raise KafkaError unless a quota is valid for an entity."""
     keys = (IP_RATE,) if IP in dict(entity) else _OF_CLIENTS
     if key not in keys:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Invalid configuration key {key}")

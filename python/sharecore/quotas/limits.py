@@ -1,4 +1,4 @@
-"""All quotas: kept in the catalogue, found by the user and the client id of a request."""
+"""All quotas: stored in the catalogue, found by a request's user and client id."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from sharecore.waiting import HostAddresses
 _PREFIX = b"quota/"
 _REMEMBERED_MAX = 10_000
 _NAMES_MAX = 1_000
-"""Names of more characters are looked up each time: clients choose what would be remembered."""
+"""Longer names are not cached: clients choose them."""
 
 Scope = tuple[str | None, str | None]
-"""Who shares what a quota gives: a user's or a client id's, or a user's with one client id."""
+"""Clients that share a quota: of a user, a client id, or a user with one client id."""
 
 
 class Limit(NamedTuple):
-    """The quota of a request: who shares it, and how much it is."""
+    """Quota of a request: its scope and value."""
 
     scope: Scope
     bound: float
@@ -33,7 +33,7 @@ class ClientQuotas:
     """Quotas of entities, each a number under a key.
 
     Args:
-        catalogue: where they are kept.
+        catalogue: stores the quotas.
     """
 
     def __init__(self, catalogue: Catalogue) -> None:
@@ -46,10 +46,10 @@ class ClientQuotas:
         for name in self._objects:
             self._take(decode_entity(name))
         self._read()
-        self._objects.watch(self._told)
+        self._objects.watch(self._entry_changed)
 
     def on_change(self, changed: Callable[[], None]) -> None:
-        """Call `changed` after a quota came, changed or went, behind those that were given before."""
+        """Call `changed` after a change of quotas, in the order of registration."""
         self._listeners.append(changed)
 
     def _changed(self) -> None:
@@ -58,7 +58,7 @@ class ClientQuotas:
 
     @property
     def keys(self) -> frozenset[str]:
-        """The keys that somebody has a quota of."""
+        """Keys with at least one quota."""
         return self._keys
 
     def __iter__(self) -> Iterator[Entity]:
@@ -69,7 +69,7 @@ class ClientQuotas:
         return self._entries.get(entity, {})
 
     def limit(self, key: str, user: str, client_id: str) -> Limit | None:
-        """Return the quota that counts for a request: the most particular one; None where there is none."""
+        """Return the most specific quota of a request; None without one."""
         if len(user) + len(client_id) > _NAMES_MAX:
             return self._look_up(key, user, client_id)
         try:
@@ -81,18 +81,18 @@ class ClientQuotas:
             return found
 
     def connection_rate(self, address: str) -> float | None:
-        """Return connections a second that an address may open; None for any number."""
+        """Return an address's connection rate limit in 1/s; None for no limit."""
         return self._addresses.get(address, self._addresses.get(None))
 
     async def check(self, entity: Entity) -> None:
-        """Raise KafkaError unless there can be quotas for an entity; a host needs an address."""
+        """Raise KafkaError unless an entity is valid and its host can be resolved."""
         check_entity(entity)
         host = dict(entity).get(IP)
         if host is not None and await self._hosts.find(host) is None:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"{host} is not a valid IP or resolvable host.")
 
     async def change(self, changes: Mapping[Entity, Mapping[str, float | None]]) -> None:
-        """Set quotas, or take those away whose value is None; one change after the other.
+        """Set quotas, and delete those with a value of None; changes are serialized.
 
         Raises:
             KafkaError: KAFKA_STORAGE_ERROR.
@@ -108,7 +108,7 @@ class ClientQuotas:
         self._read()
         self._changed()
 
-    def _told(self, name: str) -> None:
+    def _entry_changed(self, name: str) -> None:
         self._take(decode_entity(name))
         self._read()
         self._changed()
@@ -144,7 +144,7 @@ class ClientQuotas:
 
 
 def _candidates(user: str, client_id: str) -> Iterable[tuple[Entity, Scope]]:
-    """Whose quota may count for a request, the most particular first, and who then shares it."""
+    """Yield the entities whose quota may apply to a request, most specific first, with their scopes."""
     scope = _shortened(user), _shortened(client_id)
     users, clients = ((USER, user), (USER, None)), ((CLIENT_ID, client_id), (CLIENT_ID, None))
     for who in users:
@@ -156,7 +156,7 @@ def _candidates(user: str, client_id: str) -> Iterable[tuple[Entity, Scope]]:
 
 
 def _shortened(name: str) -> str:
-    """Return a name as scopes have it, which are remembered for long."""
+    """Return a name as used in scopes, which are kept for long."""
     if len(name) <= _NAMES_MAX:
         return name
     return hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()
@@ -167,5 +167,5 @@ def _written(entity: Entity) -> str:
 
 
 def decode_entity(written: str) -> Entity:
-    """Return the entity that a name in the catalogue means; raises ValueError or TypeError."""
+    """Return the entity of a name in the catalogue; raise ValueError or TypeError if it is invalid."""
     return tuple((kind, name) for kind, name in json.loads(written))

@@ -1,4 +1,4 @@
-"""How long a client waits that has used more than its quota."""
+"""Throttle times of clients that exceed their quotas."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _OF_REQUESTS = frozenset({PRODUCER, CONSUMER, REQUEST})
 
 
 class Throttles:
-    """What each client has used recently.
+    """Recent usage of each client.
 
     Args:
-        quotas: what each may take.
-        window: what rates are measured over (quota.window.*).
-        mutations: what fits in a bucket of changes (controller.quota.window.*).
-        now_ms: the time, which never goes back.
+        quotas: the quotas.
+        window: window of rate measurements (quota.window.*).
+        mutations: capacity of a mutation bucket (controller.quota.window.*).
+        now_ms: returns the monotonic time.
     """
 
     def __init__(
@@ -37,26 +37,26 @@ class Throttles:
     def _changed(self) -> None:
         keys = self._quotas.keys
         self.on = bool(keys & _OF_REQUESTS) or CONTROLLER in keys
-        """Whether anybody has a quota at all; nothing is counted where nobody has."""
+        """Whether any quota exists; otherwise nothing is counted."""
         self.timed = REQUEST in keys
-        """Whether the time that requests take counts."""
+        """Whether request time is measured."""
 
     def produced(self, user: str, client_id: str, size: int) -> int:
-        """Count the bytes of a Produce request; return milliseconds to wait, as the others do."""
+        """Count the bytes of a Produce request; return the throttle time in ms."""
         return self._count(PRODUCER, user, client_id, size)
 
     def consumed(self, user: str, client_id: str, size: int) -> int:
-        """Count the bytes of an answer with records."""
+        """Count the bytes of an answer with records; return the throttle time in ms."""
         return self._count(CONSUMER, user, client_id, size)
 
     def not_consumed(self, user: str, client_id: str, size: int) -> None:
-        """Undoes what `consumed` has counted for an answer that is not sent."""
+        """Undo `consumed` for an answer that is not sent."""
         limit = self._quotas.limit(CONSUMER, user, client_id)
         if limit is not None:
             self._rates[CONSUMER, limit.scope].record(-size, self._now_ms())
 
     def room(self, user: str, client_id: str) -> int:
-        """Bytes of records that one answer may carry at most: what the whole window gives."""
+        """Return the maximum record bytes of an answer: the quota of a whole window."""
         limit = self._quotas.limit(CONSUMER, user, client_id) if self.on else None
         if limit is None:
             return 2**31 - 1
@@ -64,16 +64,16 @@ class Throttles:
         return min(int(limit.bound * seconds), 2**31 - 1)
 
     def spent(self, user: str, client_id: str, nanoseconds: int) -> int:
-        """Count time; nobody waits longer for it than one sample."""
+        """Count request time; return the throttle time in ms, at most one sample."""
         waiting_ms = self._count(REQUEST, user, client_id, nanoseconds * 100 / 1e9)
         return min(waiting_ms, self._window.sample_ms)
 
     def mutations(self, user: str, client_id: str, *, strict: bool) -> Mutations:
-        """Return what a request may make and delete.
+        """Return the budget for a request's creations and deletions.
 
         Args:
-            user, client_id: whose request it is.
-            strict: whether changes are refused beyond the quota, or only make the client wait.
+            user, client_id: the client.
+            strict: whether changes beyond the quota are refused; otherwise they only throttle the client.
         """
         limit = self._quotas.limit(CONTROLLER, user, client_id)
         if limit is None:
@@ -91,12 +91,12 @@ class Throttles:
 
 
 class Mutations:
-    """One request's changes of topics.
+    """Topic changes of one request.
 
     Args:
-        bucket: what they are taken from; None where nothing limits them.
-        bound: changes that come back a second.
-        now_ms: the time.
+        bucket: the token bucket; None without a quota.
+        bound: tokens refilled per second.
+        now_ms: returns the time.
         strict: whether changes are refused while the bucket is overdrawn.
     """
 
@@ -108,13 +108,13 @@ class Mutations:
         self._now_ms = now_ms
         self._strict = strict
         self.throttle_ms = 0
-        """How long the client has to wait."""
+        """Throttle time of the client."""
 
     def take(self, count: int) -> None:
-        """Count partitions that come or go.
+        """Count created or deleted partitions.
 
         Raises:
-            KafkaError: THROTTLING_QUOTA_EXCEEDED, nothing is counted.
+            KafkaError: THROTTLING_QUOTA_EXCEEDED; nothing is counted.
         """
         bucket = self._bucket
         if bucket is None:

@@ -1,4 +1,4 @@
-"""Sessions: what a member or a plain consumer fetches from this broker, remembered between its requests."""
+"""Fetch and share sessions, remembered between requests."""
 
 from __future__ import annotations
 

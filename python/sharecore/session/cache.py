@@ -1,4 +1,4 @@
-"""All share sessions of the broker, bounded in number."""
+"""Share sessions of the broker, limited in number."""
 
 from __future__ import annotations
 
@@ -15,18 +15,17 @@ SharePartitionId = tuple[UUID, int]
 _MEMBER_ID_MAX = 36
 _partition_count = attrgetter("partition_count")
 _PARTITION_BYTES = 1280
-"""About what a partition of a session takes."""
+"""Approximate memory size of a session's partition."""
 
 
 class ShareSessionCache(Sessions):
     """Share sessions by group id and member id (KIP-932, "Share sessions").
 
     Args:
-        max_sessions: how many may be open at once (`group.share.max.share.sessions`).
-        on_close: called with each session that ends, whatever ended it: the records that its member holds
-            are to be released there.
-        partitions_max: of one session (`sharecore.share.session.partitions.max`).
-        bytes_max: about what the partitions of all may take (`sharecore.share.sessions.bytes.max`).
+        max_sessions: maximum number of open sessions (`group.share.max.share.sessions`).
+        on_close: called with each session that ends, to release the records of its member.
+        partitions_max: maximum partitions of a session (`sharecore.share.session.partitions.max`).
+        bytes_max: approximate memory limit of all partitions (`sharecore.share.sessions.bytes.max`).
     """
 
     def __init__(
@@ -51,10 +50,10 @@ class ShareSessionCache(Sessions):
         return iter(list(self._sessions.values()))
 
     def open(self, group_id: str | None, member_id: str | None, connection: Hashable) -> ShareSession:
-        """Return a new session, for a request with epoch 0.
+        """Return a new session for a request with epoch 0.
 
-        It takes the place of one that the member had before: what the member holds stays leased to it, and
-        fetches of the old session that wait are answered. One of a member that has left its group ends.
+        It replaces the member's previous session: acquired records stay acquired, and waiting fetches of the
+        old session are answered. The session of a member that has left its group ends.
 
         Raises:
             KafkaError: INVALID_REQUEST for an unusable group or member id; SHARE_SESSION_LIMIT_REACHED.
@@ -79,9 +78,9 @@ class ShareSessionCache(Sessions):
         return session
 
     def admit(self, session: ShareSession, count: int) -> None:
-        """Make room for so many more partitions of a session.
+        """Reserve capacity for more partitions of a session.
 
-        A session of twice its size ends if there is not enough: large sessions do not keep small ones out.
+        If it is short, a session twice as large is ended, so that large sessions do not keep small ones out.
 
         Raises:
             KafkaError: SHARE_SESSION_LIMIT_REACHED.
@@ -100,7 +99,7 @@ class ShareSessionCache(Sessions):
             self.close(largest)
 
     def check_size(self, partitions: int) -> None:
-        """Raise KafkaError if no session may have so many partitions: SHARE_SESSION_LIMIT_REACHED."""
+        """Raise KafkaError(SHARE_SESSION_LIMIT_REACHED) if a session would have too many partitions."""
         if partitions > self._partitions_max:
             raise KafkaError(
                 ErrorCode.SHARE_SESSION_LIMIT_REACHED,
@@ -108,7 +107,7 @@ class ShareSessionCache(Sessions):
             )
 
     def check_acknowledged(self, partitions: int) -> None:
-        """Raise KafkaError if a request acknowledges more partitions than a session has: INVALID_REQUEST."""
+        """Raise KafkaError(INVALID_REQUEST) if a request acknowledges too many partitions."""
         if partitions > self._partitions_max:
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST,
@@ -121,7 +120,7 @@ class ShareSessionCache(Sessions):
         return session is not None and session not in self._left
 
     def close(self, session: ShareSession) -> None:
-        """End a session; do nothing for one that has ended."""
+        """End a session, unless it has ended."""
         if self._sessions.get(session.key) is not session:
             return
         del self._sessions[session.key]
@@ -129,15 +128,15 @@ class ShareSessionCache(Sessions):
         self._ended(session)
 
     def close_member(self, group_id: str, member_id: str) -> None:
-        """End the session of a member that fell silent, if it has one."""
+        """End the session of a member whose group session expired, if it has one."""
         session = self._sessions.get((group_id, member_id))
         if session is not None:
             self.close(session)
 
     def leave(self, group_id: str, member_id: str) -> ShareSession | None:
-        """Answers the fetches of a member that has left its group; returns its session, if it has one.
+        """Answer the fetches of a member that has left its group; return its session, if any.
 
-        The session goes on: what the member settles last may be on its way, over another connection.
+        The session stays open: the member's last acknowledgement may still arrive over another connection.
         """
         session = self._sessions.get((group_id, member_id))
         if session is not None:
@@ -147,14 +146,14 @@ class ShareSessionCache(Sessions):
         return session
 
     def rejoin(self, group_id: str, member_id: str) -> ShareSession | None:
-        """Keep the session of a member that has left and joined again; returns it, if it has one."""
+        """Keep the session of a member that has left and rejoined; return it, if any."""
         session = self._sessions.get((group_id, member_id))
         if session is not None:
             self._left.discard(session)
         return session
 
     def connection_lost(self, connection: Hashable) -> None:
-        """End every session that was opened over this connection."""
+        """End every session opened over this connection."""
         for key in self._by_connection.pop(connection, {}):
             self._ended(self._sessions.pop(key))
 
@@ -163,7 +162,7 @@ class ShareSessionCache(Sessions):
 
     def _ended(self, session: ShareSession) -> None:
         self._left.discard(session)
-        # a fetch that waits must not lease anew what is released here
+        # a waiting fetch must not acquire again what is released here
         session.close()
         self._on_close(session)
 

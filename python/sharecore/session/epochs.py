@@ -1,9 +1,9 @@
-"""Epochs that mean something of their own in a session."""
+"""Special session epochs."""
 
 from __future__ import annotations
 
 INITIAL_EPOCH = 0
-"""Of a request that opens a session."""
+"""Epoch of a request that opens a session."""
 
 FINAL_EPOCH = -1
-"""Of a request that ends one."""
+"""Epoch of a request that closes a session."""

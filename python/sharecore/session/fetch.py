@@ -1,4 +1,4 @@
-"""Fetch sessions: what a plain consumer fetches, remembered between its requests (KIP-227)."""
+"""Fetch sessions of consumers, remembered between requests (KIP-227)."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from sharecore.errors import ErrorCode, KafkaError
 NO_SESSION = 0
 _UNKNOWN = -1
 _PARTITION_BYTES = 600
-"""About what a partition of a session takes, besides the name of its topic."""
+"""Approximate memory size of a session's partition, without its topic name."""
 _IDLE_MS = 120_000
-"""A session that was idle for so long gives way to any other; one as old as that to a larger one."""
+"""A session idle for this long may be evicted by any other; one of this age, by a larger one."""
 
 PartitionId = tuple[Any, int]
-"""Id or name of the topic, as the client has it, and index."""
+"""Topic id or name, as used by the client, and partition index."""
 
 
 class Place(NamedTuple):
-    """Where in a partition a client fetches, and how much."""
+    """Fetch position and size limit in a partition."""
 
     offset: int
     max_bytes: int
@@ -35,11 +35,11 @@ class FetchPartition:
     """A partition of a fetch.
 
     Attributes:
-        key: what the client calls it.
-        topic: name of the topic; None as long as there is none of the id.
-        place: where the client goes on.
-        high_watermark: as the client was told last, -1 behind an error.
-        start_offset: the same of the log's start.
+        key: its id for the client.
+        topic: the topic's name; None if the id is unknown.
+        place: the client's fetch position.
+        high_watermark: the last value sent to the client, -1 after an error.
+        start_offset: the last log start offset sent to the client.
     """
 
     key: PartitionId
@@ -49,23 +49,23 @@ class FetchPartition:
     start_offset: int = _UNKNOWN
 
     def note(self, high_watermark: int, start_offset: int, *, failed: bool) -> bool:
-        """Note what the client is told now; whether it is anything new."""
-        told = (self.high_watermark, self.start_offset)
+        """Store the values sent to the client; return whether any has changed."""
+        before = (self.high_watermark, self.start_offset)
         self.high_watermark = _UNKNOWN if failed else high_watermark
         self.start_offset = start_offset
-        return failed or told != (high_watermark, start_offset)
+        return failed or before != (high_watermark, start_offset)
 
 
 @dataclass(slots=True, eq=False)
 class FetchSession:
-    """A client's partitions, by what it calls them, in the order in which they are read.
+    """A client's partitions in read order.
 
     Attributes:
         by_id: whether the client names topics by their ids.
-        epoch: what the next request has to have.
-        created_ms: time of its begin.
+        epoch: the epoch expected in the next request.
+        created_ms: creation time.
         used_ms: time of its last request.
-        bytes: about what its partitions take.
+        bytes: approximate memory size of its partitions.
     """
 
     session_id: int
@@ -77,7 +77,7 @@ class FetchSession:
     partitions: dict[PartitionId, FetchPartition] = field(default_factory=dict)
 
     def update(self, wanted: Iterable[FetchPartition], forgotten: Iterable[PartitionId]) -> None:
-        """Take partitions in, or their new places, and then others out."""
+        """Add or update partitions, then remove others."""
         for partition in wanted:
             known = self.partitions.get(partition.key)
             if known is None:
@@ -90,19 +90,19 @@ class FetchSession:
                 self.bytes -= _bytes_of(key)
 
     def to_the_end(self, key: PartitionId) -> None:
-        """Has a partition that gave records wait until the others had their turn."""
+        """Move a partition that returned records behind the others."""
         partition = self.partitions.pop(key, None)
         if partition is not None:
             self.partitions[key] = partition
 
 
 class FetchSessionCache:
-    """The fetch sessions of a broker, bounded in number and in memory.
+    """Fetch sessions of a broker, limited in number and memory.
 
     Args:
-        slots: how many there may be (`max.incremental.fetch.session.cache.slots`).
+        slots: maximum number of sessions (`max.incremental.fetch.session.cache.slots`).
         now_ms: the clock.
-        bytes_max: about how much memory they may take (`sharecore.fetch.sessions.bytes.max`).
+        bytes_max: approximate memory limit (`sharecore.fetch.sessions.bytes.max`).
     """
 
     def __init__(self, slots: int, now_ms: Callable[[], int], bytes_max: int = 1 << 26) -> None:
@@ -111,22 +111,22 @@ class FetchSessionCache:
         self._bytes_max = bytes_max
         self._bytes = 0
         self._sessions: dict[int, FetchSession] = {}
-        """The one that has been idle for longest first."""
+        """Sessions, the longest idle one first."""
 
     def __len__(self) -> int:
         return len(self._sessions)
 
     def has_room_for(self, count: int) -> bool:
-        """Return whether a session may have so many partitions at all."""
+        """Return whether a session may have this many partitions."""
         return count * _PARTITION_BYTES <= self._bytes_max
 
     def partitions_of(self, session_id: int) -> int:
-        """Return how many partitions a session has; 0 if there is none of the id."""
+        """Return the number of a session's partitions; 0 for an unknown session."""
         session = self._sessions.get(session_id)
         return 0 if session is None else len(session.partitions)
 
     def open(self, partitions: Collection[FetchPartition], *, by_id: bool) -> int:
-        """Remember what was fetched first.
+        """Open a session; return its id, or `NO_SESSION` if the cache is full.
 
         Return the id of the session, `NO_SESSION` if there is no room.
         """
@@ -155,12 +155,12 @@ class FetchSessionCache:
         *,
         by_id: bool,
     ) -> FetchSession | None:
-        """Return the session as a request leaves it; None where no partition is left, which ends it.
+        """Update and return a session; None if it has no partitions left and ends.
 
         Raises:
-            KafkaError: FETCH_SESSION_ID_NOT_FOUND, also where it grows beyond the bound of memory, which ends
-                it; INVALID_FETCH_SESSION_EPOCH; FETCH_SESSION_TOPIC_ID_ERROR where the session has names and
-                the request ids, or the other way round.
+            KafkaError: FETCH_SESSION_ID_NOT_FOUND, also for a session that exceeds the memory limit and ends;
+                INVALID_FETCH_SESSION_EPOCH; FETCH_SESSION_TOPIC_ID_ERROR if the session uses names and the
+                request ids, or vice versa.
         """
         session = self._sessions.get(session_id)
         if session is None:
@@ -187,13 +187,13 @@ class FetchSessionCache:
         return session
 
     def close(self, session_id: int) -> None:
-        """End a session, if there is one of the id."""
+        """End a session, if it exists."""
         session = self._sessions.pop(session_id, None)
         if session is not None:
             self._bytes -= session.bytes
 
     def _evict(self, size: int, now_ms: int) -> bool:
-        """End a session that is idle, or old and no larger than the one that wants its place."""
+        """Evict a session that is idle, or that is old and no larger than the new one."""
         if not self._sessions:
             return False
         victim = next(iter(self._sessions.values()))

@@ -205,7 +205,7 @@ def test_super_users_without_an_authorizer_are_told_of(
     running = RunningBroker(tmp_path, {"super.users": "User:root"}).start()
     running.stop()
     assert [record.getMessage() for record in caplog.records if "super.users" in record.getMessage()] == [
-        "super.users has no effect: everybody may do everything, as authorizer.class.name is not set"
+        "super.users has no effect: without authorizer.class.name every client has all permissions"
     ]
 
 

@@ -306,7 +306,7 @@ def test_a_broker_whose_disk_takes_no_writes_is_not_ready(tmp_path: Path) -> Non
         running.look(lambda broker: backend.storage.store.plan_fault("write", 28, times=1))
         status, text = get(running, "/readyz")
         assert status == 503
-        assert "cannot be written" in json.loads(text)["reason"]
+        assert "cannot write to the data directory" in json.loads(text)["reason"]
         assert "No space left" in json.loads(text)["reason"]
         assert get(running, "/healthz")[0] == 200
         assert of(scrape(running), "sharecore_store_commit_failures_total") == 1

@@ -1,4 +1,4 @@
-"""The APIs that this broker serves, one small module each.
+"""Handlers of the APIs that this broker serves, one module per API.
 
 A handler module has a function
 
@@ -8,22 +8,22 @@ A handler module has a function
 `bytes`, topic ids as `uuid.UUID` or None. It has the fields of the version the client chose
 (`context.api_version`), and those that only newer versions have with their defaults.
 
-The answer is a `dict` with the names of the newest version: what an older version does not have is left out
-as it is written, what the dict does not have gets the schema's default, so that a handler names only what it
-has to say. Error codes are `ErrorCode` or int, arrays any iterable with a length, records `bytes`.
-Produce and those of share groups answer with objects of `_core`, which write themselves.
+The answer is a `dict` with the names of the newest version. Fields unknown to an older version are omitted
+when it is encoded, and missing fields get the schema's default, so that a handler sets only what differs.
+Error codes are `ErrorCode` or int, arrays any iterable with a length, records `bytes`.
+Produce and the share-group APIs answer with objects of `_core`, which encode themselves.
 
-- Return the dict at once where it can be known at once: no task is made.
-- Return a future (or a coroutine, which becomes a task) for an answer that comes later. It belongs to the
-  connection: it is cancelled when the client goes, so a future that others wait for too must be wrapped.
+- Return the dict directly if it is known immediately: no task is created.
+- Return a future (or a coroutine, which becomes a task) for a deferred answer. It belongs to the
+  connection: it is cancelled when the client disconnects, so a shared future must be wrapped.
 - Return None when Kafka sends no answer (Produce with acks=0).
-- Raise `KafkaError` to refuse the whole request where the answer has a top-level error code; set partition
-  errors in the answer. `Disconnect` closes the connection. Anything else that escapes is logged and answered
+- Raise `KafkaError` to refuse the whole request if the answer has a top-level error code; set partition
+  errors in the answer. `Disconnect` closes the connection. Any other exception is logged and answered
   with UNKNOWN_SERVER_ERROR.
 
-A module whose handler is made once for each broker has a function `begin(broker)` instead, which returns it.
+A module whose handler is created once per broker has a function `begin(broker)` instead, which returns it.
 
-`context.connection.on_close(hook)` tells when the client has gone; `context.broker` has the services.
+`context.connection.on_close(hook)` notifies of a disconnect; `context.broker` has the services.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from sharecore.broker.served import Served
 from sharecore.protocol.apis import ApiKey
 
 SERVED: dict[ApiKey, Served] = {
-    # older librdkafka looks for version 0 to find out about compression; Kafka tells it the same
+    # older librdkafka checks version 0 to detect compression support; Kafka advertises it too
     ApiKey.PRODUCE: Served(3, 13, "produce", offered_min_version=0),
     ApiKey.FETCH: Served(4, 18, "fetch"),
     ApiKey.LIST_OFFSETS: Served(1, 11, "list_offsets"),
@@ -103,4 +103,4 @@ TELEMETRY: dict[ApiKey, Served] = {
     ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: Served(0, 0, "get_telemetry_subscriptions"),
     ApiKey.PUSH_TELEMETRY: Served(0, 0, "push_telemetry"),
 }
-"""Offered besides where clients are asked for their metrics."""
+"""APIs on offer if client metrics are requested."""

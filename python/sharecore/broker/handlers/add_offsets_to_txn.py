@@ -1,4 +1,4 @@
-"""AddOffsetsToTxn: a producer of transactions V1 is about to commit a group's offsets."""
+"""AddOffsetsToTxn: a producer of transactions V1 announces the commit of a group's offsets."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""AddPartitionsToTxn: a producer of transactions V1 says where it is about to write.
+"""AddPartitionsToTxn: a producer of transactions V1 announces the partitions it writes to.
 
-All partitions are added or none: where one does not exist the others are told that they were not tried.
+All partitions are added or none: if one does not exist, the others get OPERATION_NOT_ATTEMPTED.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _add(context: RequestContext, request: Any) -> Steps[Result]:
             partitions.append(TopicPartition(topic.name, index))
             yield
     if not context.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
-        # each as often as it is named, unlike in any other answer
+        # repeated as often as named, unlike in any other answer
         return (yield from _refused(topics, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
     names = (topic.name for topic in topics if topic.partitions)
     writable = yield from context.may_each(Operation.WRITE, ResourceType.TOPIC, names)
@@ -63,11 +63,11 @@ def _add(context: RequestContext, request: Any) -> Steps[Result]:
 def _refused(topics: Any, code: ErrorCode) -> Steps[dict[str, Any]]:
     answers = []
     for topic in topics:
-        told = []
+        results = []
         for index in topic.partitions:
-            told.append({"partition_index": index, "partition_error_code": code})
+            results.append({"partition_index": index, "partition_error_code": code})
             yield
-        answers.append({"name": topic.name, "results_by_partition": told})
+        answers.append({"name": topic.name, "results_by_partition": results})
         yield
     return {"results_by_topic_v3_and_below": answers}
 
@@ -78,7 +78,7 @@ def _answer(codes: dict[TopicPartition, ErrorCode]) -> Steps[dict[str, Any]]:
         answer = answers.get(each.topic)
         if answer is None:
             answer = answers[each.topic] = {"name": each.topic, "results_by_partition": []}
-        told = {"partition_index": each.partition, "partition_error_code": code}
-        answer["results_by_partition"].append(told)
+        result = {"partition_index": each.partition, "partition_error_code": code}
+        answer["results_by_partition"].append(result)
         yield
     return {"results_by_topic_v3_and_below": list(answers.values())}

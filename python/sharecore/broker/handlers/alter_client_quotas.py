@@ -1,4 +1,4 @@
-"""AlterClientQuotas: sets and takes away quotas, each entity on its own (KIP-546)."""
+"""AlterClientQuotas: sets and removes quotas, one entity at a time (KIP-546)."""
 
 from __future__ import annotations
 

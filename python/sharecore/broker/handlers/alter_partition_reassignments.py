@@ -1,4 +1,4 @@
-"""AlterPartitionReassignments: the one replica of a partition stays where it is (KIP-455)."""
+"""AlterPartitionReassignments: a partition's single replica cannot move (KIP-455)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def handle(context: RequestContext, request: Any) -> Result:
 
 
 def settled(context: RequestContext, request: Any) -> dict[str, Any] | None:
-    """Return the answer to a request that is refused as a whole or asks for nothing; None for any other."""
+    """Return the answer to a request that is refused as a whole or is empty; None for any other."""
     if not context.may(Operation.ALTER, ResourceType.CLUSTER):
         return _refused(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if not request.topics:
@@ -49,7 +49,7 @@ def _reassign_all(context: RequestContext, request: Any) -> Steps[dict[str, Any]
 
 
 def _reassign(context: RequestContext, name: str, partition: Any) -> None:
-    """Raise KafkaError unless the partition exists and its replicas are to be those that it has."""
+    """Raise KafkaError unless the partition exists and its requested replicas are the current ones."""
     topic = context.broker.topics.get(name)
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")

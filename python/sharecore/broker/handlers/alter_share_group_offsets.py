@@ -56,7 +56,7 @@ def _alter(context: RequestContext, request: Any) -> Steps[Result]:
 def _answer(
     asked: Any, outcomes: dict[_Name, KafkaError | None], ids: dict[str, TopicInfo | None]
 ) -> Steps[dict[str, Any]]:
-    """As Kafka does, each topic once, and each partition as often as it was asked for."""
+    """Return the answer: as in Kafka, each topic once, and each partition as often as requested."""
     topics: dict[str, list[dict[str, Any]]] = {name: [] for name, topic in ids.items() if topic is not None}
     for topic in asked:
         for partition in topic.partitions:

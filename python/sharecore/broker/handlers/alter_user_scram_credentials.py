@@ -1,4 +1,4 @@
-"""AlterUserScramCredentials: passwords of users, which the client has salted (KIP-554)."""
+"""AlterUserScramCredentials: sets and deletes passwords that the client has salted (KIP-554)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sharecore.security.first_users import ITERATIONS_MAX, ITERATIONS_MIN
 from sharecore.security.scram import SCRAM_MECHANISMS, Credential
 
 _SALT_BYTES_MAX = 1024
-"""Every client that logs in is sent the salt, before it has proved anything."""
+"""Limit on the salt, which every client gets before it is authenticated."""
 
 
 async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
@@ -35,9 +35,7 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
 
 
 async def _change(context: RequestContext, change: Any, *more: Any) -> None:
-    """Change a user's credential, unless the request has further changes of it: what is wrong with the first
-    one is said before that.
-    """
+    """Change a user's credential; refuse repeated changes after validating the first one."""
     if hasattr(change, "salted_password"):
         made = _made(change)
         _refuse(more)

@@ -1,4 +1,4 @@
-"""ApiVersions: which APIs and versions are served, and the features that clients look for."""
+"""ApiVersions: served APIs and versions, and feature levels."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any]:
         "supported_features": [
             {"name": name, "min_version": low, "max_version": high}
             for name, (low, high) in SUPPORTED.items()
-            # clients before version 4 take a lowest version of 0 for an error (KIP-1022)
+            # clients before version 4 reject a lowest version of 0 (KIP-1022)
             if low > 0 or context.api_version >= _FEATURES_FROM_ZERO_SINCE
         ],
         "finalized_features_epoch": features.epoch,
@@ -51,7 +51,7 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any]:
 
 
 def _refusal(context: RequestContext, request: Any) -> ErrorCode | None:
-    """Return why a client is refused that means to reach another broker (KIP-1242); None where it is not."""
+    """Return the error for a client that expects another broker (KIP-1242); None otherwise."""
     if context.api_version < _BROKER_NAMED_SINCE:
         return None
     named = request.cluster_id is not None, request.node_id != _NO_NODE

@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribe: consumer groups with their members and what they have and shall have (KIP-848)."""
+"""ConsumerGroupDescribe: consumer groups with members, current and target assignments (KIP-848)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _describe_all(context: RequestContext, request: Any) -> Steps[dict[str, Any]
     seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.GROUP, request.group_ids)
     described: dict[str, dict[str, Any]] = {}
     for group_id in request.group_ids:
-        # a group that is named again takes no more memory
+        # a repeated group takes no more memory
         if group_id not in described:
             described[group_id] = _describe(context, request, group_id, seen)
         yield

@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat: everything that a member of a consumer group says and is told (KIP-848)."""
+"""ConsumerGroupHeartbeat: joins, state reports and assignments of consumer-group members (KIP-848)."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _heartbeat(context: RequestContext, request: Any) -> Result:
 
 
 async def _beat_after_a_look(context: RequestContext, heartbeat: Heartbeat) -> Any:
-    """Have a thread look at a long expression first."""
+    """Validate a long expression in a thread before the heartbeat."""
     look = partial(fault_of, heartbeat.subscribed_regex or "")
     fault = await context.broker.long_work.run(context.connection.owner, look)
     return await outcome(_beat(context, heartbeat._replace(expression_fault=fault)))

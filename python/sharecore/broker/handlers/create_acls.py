@@ -1,4 +1,4 @@
-"""CreateAcls: entries that say what is allowed to whom, each on its own."""
+"""CreateAcls: creates ACL entries one by one."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from sharecore.security.acl import (
 from sharecore.security.principal import Principal
 
 CREATED_MAX = 10_000
-"""Entries that a request may create, as on Apache Kafka."""
+"""Maximum number of entries in a request, as on Apache Kafka."""
 _TOO_MANY = "Unable to perform excessively large batch operation."
 _WRITTEN_AT_ONCE = 500
-"""Entries are written in parts, so that other clients are served in between."""
+"""Entries persisted at once, so that other clients are served in between."""
 
 
 async def handle(context: RequestContext, request: Any) -> dict[str, Any]:

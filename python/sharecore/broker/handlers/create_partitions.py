@@ -1,4 +1,4 @@
-"""CreatePartitions: a topic only grows."""
+"""CreatePartitions: adds partitions to topics."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
 
 
 def _check(context: RequestContext, asked: Any) -> int:
-    """How many partitions the topic has; raises KafkaError where it cannot have so many."""
+    """Return the current number of partitions; raise KafkaError if the request is invalid."""
     topic = context.broker.topics.get(asked.name)
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

@@ -1,4 +1,4 @@
-"""CreateTopics: each topic on its own; one that cannot be made leaves the others alone."""
+"""CreateTopics: creates topics one by one; a failed one does not affect the others."""
 
 from __future__ import annotations
 
@@ -70,14 +70,14 @@ def _creatable(context: RequestContext, names: Iterable[str]) -> Steps[Container
 
 
 class _ConfigAnswers:
-    """Configurations of topics as the answer has them; equal ones share a list."""
+    """Topic configurations in the answer; equal ones share a list."""
 
     def __init__(self, broker: Services) -> None:
         self._broker = broker
         self._known: dict[tuple[tuple[str, str], ...], list[dict[str, Any]]] = {}
 
     def of(self, configs: dict[str, str]) -> list[dict[str, Any]]:
-        """Return each key with its value and where that comes from."""
+        """Return each key with its value and source."""
         key = tuple(sorted(configs.items()))
         found = self._known.get(key)
         if found is None:
@@ -110,7 +110,7 @@ async def _create(
         topic, config.num_partitions, config.default_replication_factor, broker.identity.node_id
     )
     mutations.take(count)
-    topic_id = uuid4()  # of no topic where it is only asked whether one could be made
+    topic_id = uuid4()  # no topic configuration in a validate-only request
     if not validate_only:
         topic_id = (await broker.topics.create(topic.name, count, configs)).topic_id
     answer = {

@@ -1,4 +1,4 @@
-"""DeleteAcls: deletes the entries that filters select, and names them."""
+"""DeleteAcls: deletes and returns the entries matching filters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DeleteGroups: groups of all types, each only without members."""
+"""DeleteGroups: deletes groups of any type without members."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DeleteRecords: moves the start of logs."""
+"""DeleteRecords: moves log start offsets."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _begin_all(context: RequestContext, request: Any) -> Steps[dict[str, dict[in
 
 
 def _begin(context: RequestContext, name: str, asked: Any) -> _Begun:
-    """Stages the deletion of one partition's records, so that all of a request share a commit."""
+    """Stage the deletion of one partition's records, so that a request's deletions share a commit."""
     log = context.broker.topics.log(name, asked.partition_index)
     if log is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -1,4 +1,4 @@
-"""DeleteShareGroupOffsets: a share group without members forgets topics (KIP-932)."""
+"""DeleteShareGroupOffsets: deletes topics' state from a share group without members (KIP-932)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _delete(context: RequestContext, request: Any, group: ShareGroup) -> Steps[R
     share = context.broker.share
     asked: dict[str, None] = dict.fromkeys(topic.topic_name for topic in request.topics)
     readable = yield from context.may_each(Operation.READ, ResourceType.TOPIC, asked)
-    # of a group that never had state Kafka's answer names no topic
+    # for a group that never had state, Kafka's answer has no topics
     named = [name for name in asked if group.has_topics_record or name not in readable]
     gather: Gather[str] = Gather(named)
     known: dict[str, TopicInfo] = {}
@@ -52,7 +52,7 @@ def _delete(context: RequestContext, request: Any, group: ShareGroup) -> Steps[R
 def _answer(
     asked: Any, outcomes: dict[str, KafkaError | None], known: dict[str, TopicInfo]
 ) -> dict[str, Any]:
-    """As Kafka does, what is deleted once, and what is refused as often as it was asked for."""
+    """Return the answer: as in Kafka, deleted topics once, refused ones as often as requested."""
     names = [topic.topic_name for topic in asked if topic.topic_name in outcomes]
     responses = []
     for name in [*known, *(name for name in names if name not in known)]:

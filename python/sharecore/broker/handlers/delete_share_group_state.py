@@ -1,4 +1,4 @@
-"""DeleteShareGroupState: state of share partitions is deleted (KIP-932)."""
+"""DeleteShareGroupState: deletes share-partition state (KIP-932)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DeleteTopics: by name, or by id (version 6)."""
+"""DeleteTopics: deletes topics by name, or by id (version 6)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
 
 
 async def judge_deletions(context: RequestContext, request: Any) -> list[tuple[dict[str, Any], Topic | None]]:
-    """Return the answer for each topic that a request names, and the topic where it is to be deleted."""
+    """Return the answer for each requested topic, and the topic if it is to be deleted."""
     pace = context.broker.turns.pace()
     asked: list[tuple[str | None, UUID | None]] = []
     names, ids = Counter[Any](), Counter[Any]()
@@ -56,7 +56,7 @@ async def judge_deletions(context: RequestContext, request: Any) -> list[tuple[d
         return [({"name": name, "topic_id": topic_id} | late, None) for name, topic_id in asked]
     rights = await context.finish(_rights(context, names, ids))
     met: set[UUID] = set()
-    # names first: an id that is given as well is told of with its name, and nothing is deleted
+    # names first: an id given as well is reported with its name, and nothing is deleted
     for name, topic_id in chain(((name, None) for name in names), ((None, topic_id) for topic_id in ids)):
         await pace.step()
         answer: dict[str, Any] = {"name": name, "topic_id": topic_id, "error_message": None}
@@ -70,7 +70,7 @@ async def judge_deletions(context: RequestContext, request: Any) -> list[tuple[d
             found = _find(context, name, topic_id, rights, answer)
             if name is not None and found.topic_id in ids:
                 met.add(found.topic_id)
-                raise KafkaError(ErrorCode.INVALID_REQUEST, "The topic is named by its id as well.")
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "The topic is also named by its id.")
             topic = found
         except KafkaError as error:
             answer.update(error_code=error.code, error_message=error.message or None)
@@ -85,7 +85,7 @@ def _asked(context: RequestContext, request: Any) -> Iterable[tuple[str | None, 
 
 
 class _Rights(NamedTuple):
-    """Topics that the client may know of, and delete."""
+    """Topics that the client may describe, and delete."""
 
     seen: Container[str]
     deletable: Container[str]
@@ -118,7 +118,7 @@ def _rights(context: RequestContext, names: Iterable[str], ids: Iterable[UUID | 
 def _find(
     context: RequestContext, name: str | None, topic_id: Any, rights: _Rights, answer: dict[str, Any]
 ) -> Topic:
-    """Return the topic to delete; `answer` gets the name and the id that the client may know."""
+    """Return the topic to delete; set the name and id in `answer` that the client may see."""
     broker = context.broker
     if not broker.config.delete_topic_enable:
         raise KafkaError(

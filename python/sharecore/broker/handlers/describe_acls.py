@@ -1,4 +1,4 @@
-"""DescribeAcls: the entries that a filter selects, by what they protect."""
+"""DescribeAcls: entries matching a filter, by resource."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any]:
 def check_may(
     context: RequestContext, operation: Operation, without_any: str = "No Authorizer is configured."
 ) -> None:
-    """Raise KafkaError unless the client may do that with entries, and there are any."""
+    """Raise KafkaError unless the client is authorized and an authorizer is configured."""
     context.require(operation, ResourceType.CLUSTER)
     if context.broker.authorizer is None:
         raise KafkaError(ErrorCode.SECURITY_DISABLED, without_any)
 
 
 def filter_of(asked: Any) -> AclFilter:
-    """Return a filter as requests carry it."""
+    """Return the filter of a request."""
     return AclFilter(
         asked.resource_type_filter,
         asked.resource_name_filter,

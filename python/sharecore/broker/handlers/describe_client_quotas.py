@@ -1,4 +1,4 @@
-"""DescribeClientQuotas: which quotas users, client ids and addresses have (KIP-546)."""
+"""DescribeClientQuotas: quotas of users, client ids and addresses (KIP-546)."""
 
 from __future__ import annotations
 

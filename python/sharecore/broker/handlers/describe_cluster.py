@@ -1,4 +1,4 @@
-"""DescribeCluster: the brokers that there are."""
+"""DescribeCluster: the brokers of the cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DescribeConfigs: topics, brokers and their loggers, groups and subscriptions to metrics of clients."""
+"""DescribeConfigs: topics, brokers, loggers, groups and client-metrics subscriptions."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def handle(context: RequestContext, request: Any) -> Result:
 
 
 _TYPES = {2, 4, 8, 16, 32}
-"""Topics, brokers, loggers of brokers, metrics of clients, groups."""
+"""Topics, brokers, broker loggers, client metrics, groups."""
 
 
 def _nothing(resource: Any) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def _describe_all(context: RequestContext, request: Any) -> Steps[dict[str, Any]
     for resource in request.resources:
         keys = tuple(resource.configuration_keys or ())
         ask = resource.resource_type, resource.resource_name, keys
-        # a resource that is named again takes no more memory
+        # a repeated resource takes no more memory
         if ask not in described:
             described[ask] = yield from _describe(context, request, resource, rights)
         results.append(described[ask])
@@ -76,7 +76,7 @@ def _describe_all(context: RequestContext, request: Any) -> Steps[dict[str, Any]
 
 
 def _of_partitions(context: RequestContext, resource: Any) -> Steps[list[Entry]]:
-    """Return what is asked about share partitions of topics that the client may DESCRIBE."""
+    """Return the requested settings of share partitions in topics that the client may describe."""
     topics = partition_topics(dict.fromkeys(resource.configuration_keys))
     seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.TOPIC, topics.values(), quiet=True)
     entries = []
@@ -111,7 +111,7 @@ def _describe(
     wanted = set(resource.configuration_keys or ())
     configs = []
     for entry in entries:
-        # Kafka takes an empty list for every key, as it does no list at all
+        # for Kafka, an empty list means all keys, like null
         if not wanted or entry["name"] in wanted:
             configs.append(_trim(entry, request))
         yield
@@ -122,7 +122,7 @@ def _describe(
 def _trim(entry: Entry, request: Any) -> Entry:
     if not request.include_synonyms:
         entry["synonyms"] = []
-    # a logger's stays the empty text that it always is
+    # a logger's text is always empty
     if not request.include_documentation and entry["documentation"]:
         entry["documentation"] = None
     return entry
@@ -157,7 +157,7 @@ def _entries(context: RequestContext, resource_type: int, name: str) -> list[Ent
 
 
 def _check_node(node_id: int, name: str, otherwise: str = "") -> None:
-    """Raise KafkaError(INVALID_REQUEST) where a name is not this broker's."""
+    """Raise KafkaError(INVALID_REQUEST) if a name is not this broker's node id."""
     asked = as_node_id(name)
     if asked is None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")

@@ -22,7 +22,7 @@ def _describe_all(context: RequestContext, request: Any) -> Steps[dict[str, Any]
     seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.GROUP, request.groups)
     described: dict[str, dict[str, Any]] = {}
     for group_id in request.groups:
-        # a group that is named again takes no more memory
+        # a repeated group takes no more memory
         if group_id not in described:
             described[group_id] = _describe(context, request, group_id, seen)
         yield

@@ -1,4 +1,4 @@
-"""DescribeLogDirs: the one data directory and what partitions take of it."""
+"""DescribeLogDirs: the single data directory and the sizes of partitions."""
 
 from __future__ import annotations
 

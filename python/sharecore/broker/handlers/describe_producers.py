@@ -1,4 +1,4 @@
-"""DescribeProducers: who has written to partitions, and with which open transactions (KIP-664)."""
+"""DescribeProducers: active producers of partitions, and their open transactions (KIP-664)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _partitions(context: RequestContext, topic: Any, readable: Container[str]) -
         return [{"partition_index": index, **refused} for index in topic.partition_indexes]
     described: dict[int, dict[str, Any]] = {}
     for index in topic.partition_indexes:
-        # a partition that is named again takes no more memory
+        # a repeated partition takes no more memory
         if index not in described:
             described[index] = _describe(context, topic.name, index)
         yield

@@ -1,4 +1,4 @@
-"""DescribeQuorum: this broker is the only voter of its cluster, and leads it (KIP-595)."""
+"""DescribeQuorum: this broker is the only voter and the leader (KIP-595)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sharecore.waiting import Steps
 
 _TOPIC = "__cluster_metadata"
 _EPOCH, _END_OFFSET = 1, 0
-"""The leader never changes, and there is no log of metadata: the store keeps them."""
+"""The leader never changes, and metadata has no log: it is in the store."""
 _NOT_HERE = "This server does not host this topic-partition."
 
 
@@ -23,7 +23,7 @@ def handle(context: RequestContext, request: Any) -> Result:
 
 
 def names_quorum(request: Any) -> bool:
-    """Return whether a request is about the log of metadata and nothing else."""
+    """Return whether a request names only the metadata log."""
     if len(request.topics) != 1 or request.topics[0].topic_name != _TOPIC:
         return False
     partitions = request.topics[0].partitions
@@ -31,7 +31,7 @@ def names_quorum(request: Any) -> bool:
 
 
 def unknown(request: Any) -> Steps[dict[str, Any]]:
-    """Return the answer to a request about partitions that no quorum keeps."""
+    """Return the answer for partitions outside of the quorum."""
     topics: list[dict[str, Any]] = []
     for topic in request.topics:
         partitions: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""DescribeShareGroupOffsets: start offsets of share groups, and their lag (KIP-932, KIP-1226)."""
+"""DescribeShareGroupOffsets: start offsets and lag of share groups (KIP-932, KIP-1226)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _HIDDEN = SharePartitionOffset(error=KafkaError(_DENIED, DENIED[_DENIED]))
 
 
 class _Asked(NamedTuple):
-    """A topic of a group that is asked for.
+    """A requested topic of a group.
 
     Attributes:
-        topic: None where `instead` is the answer of each partition.
-        partitions: in order, with how often each is told of; once where there is a topic.
+        topic: None if each partition is answered with `instead`.
+        partitions: ordered, with the number of answers for each; one answer for an existing topic.
     """
 
     topic: TopicInfo | None
@@ -32,8 +32,8 @@ class _Asked(NamedTuple):
 
 
 _Ask = tuple[int, str, int]
-"""The group's number in the request, the topic's name, and how often that was refused before: what cannot be
-described is answered as often as it is named, what can be once.
+"""Number of the group in the request, topic name, and number of earlier refusals. Refusals are repeated as
+often as named; results appear once.
 """
 _Asks = dict[_Ask, _Asked]
 
@@ -61,7 +61,7 @@ def _describe(context: RequestContext, request: Any) -> Steps[Result]:
                 asks.setdefault(ask, asked).partitions.update(asked.partitions)
                 yield
         except KafkaError as error:
-            refused[number] = error.with_traceback(None)  # it would hold these variables in a cycle
+            refused[number] = error.with_traceback(None)  # 1 it would hold these variables in a cycle
     gather: Gather[_Ask] = Gather(asks)
     for ask, asked in asks.items():
         if asked.topic is None:
@@ -75,7 +75,7 @@ def _describe(context: RequestContext, request: Any) -> Steps[Result]:
 def _topics(
     context: RequestContext, group: Any, groups_seen: Container[str]
 ) -> Steps[list[tuple[str, _Asked]]]:
-    """Return the topics of a group; raise KafkaError if it is unknown or may not be described."""
+    """Return the requested topics of a group; raise KafkaError if it is unknown or unauthorized."""
     share = context.broker.share
     context.broker.features.check_share_groups()
     if group.group_id not in groups_seen:
@@ -126,7 +126,7 @@ def _answer(
         groups[number]["topics"].append(topic)
     for number, group in enumerate(request.groups):
         if group.topics is None:
-            # a group that is named again takes no more memory
+            # a repeated group takes no more memory
             groups[number] = groups[first[group.group_id]]
     return {"groups": groups}
 

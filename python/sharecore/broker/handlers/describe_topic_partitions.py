@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions: topics in the order of their names, a page at a time (KIP-966)."""
+"""DescribeTopicPartitions: topics in name order, in pages (KIP-966)."""
 
 from __future__ import annotations
 

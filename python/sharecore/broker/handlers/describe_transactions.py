@@ -21,7 +21,7 @@ def _describe_all(context: RequestContext, request: Any) -> Steps[dict[str, Any]
     seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, names)
     described: dict[str, dict[str, Any]] = {}
     for name in names:
-        # an id that is named again takes no more memory
+        # a repeated id takes no more memory
         if name not in described:
             described[name] = yield from _describe(context, name, seen)
         yield

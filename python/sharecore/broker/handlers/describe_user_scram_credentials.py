@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials: which users have a password, never the password (KIP-554)."""
+"""DescribeUserScramCredentials: users with a password, without the password (KIP-554)."""
 
 from __future__ import annotations
 

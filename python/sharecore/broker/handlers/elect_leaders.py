@@ -1,4 +1,4 @@
-"""ElectLeaders: a partition has one replica here, which leads it already (KIP-460)."""
+"""ElectLeaders: a partition has a single replica, which already leads it (KIP-460)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def handle(context: RequestContext, request: Any) -> Result:
 
 
 def refusal(context: RequestContext, request: Any) -> Steps[dict[str, Any]] | None:
-    """Return what makes the answer to a request that is refused as a whole; None where it is not."""
+    """Return steps for the refusal of the whole request; None if it is valid."""
     if not context.may(Operation.ALTER, ResourceType.CLUSTER):
         return _refused(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if request.timeout_ms <= 0:

@@ -1,4 +1,4 @@
-"""Fetch: records of partitions that a consumer was assigned or chose; waits until there are enough."""
+"""Fetch: records of a consumer's partitions; waits for min_bytes."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
 _IDS_SINCE = 13
 _READ_COMMITTED = 1
 _AT_ONCE = 256
-"""A fetch of more partitions looks at them in turns of the event loop."""
+"""Maximum partitions of a fetch that reads them in one event-loop turn."""
 _PAUSE_SECONDS = 20e-6
-"""For each partition of such a fetch, before it looks again."""
+"""Delay per partition before such a fetch reads again."""
 _FAILURES_KEPT = 1000
-"""A fetch of more partitions that are not there, or may not be read, neither waits nor begins a session."""
+"""Fetches with more unknown or unauthorized partitions neither wait nor open a session."""
 _EPOCH = 0
-"""Of the one leader that every partition has had."""
+"""Epoch of the only leader of each partition."""
 
 
 def begin(broker: Services) -> Handler:
-    """Return the handler of one broker, with the fetch sessions."""
+    """Return the handler of one broker, with its fetch sessions."""
     slots = broker.config.max_incremental_fetch_session_cache_slots
     bytes_max = broker.config.sharecore_fetch_sessions_bytes_max
     sessions = FetchSessionCache(slots, broker.clock.now_ms, bytes_max)
@@ -86,7 +86,7 @@ def _handle(context: RequestContext, request: Any, sessions: FetchSessionCache) 
 
 
 def _wanted(context: RequestContext, request: Any, *, by_id: bool) -> Steps[list[FetchPartition]]:
-    """Return the partitions that a request names, the last time that it does where it names one twice."""
+    """Return the requested partitions; if a partition repeats, the last entry wins."""
     topics = context.broker.topics
     wanted: dict[PartitionId, FetchPartition] = {}
     for topic in request.topics:
@@ -109,11 +109,11 @@ _Answers = list[tuple[FetchPartition, dict[str, Any]]]
 
 
 class _Look:
-    """What one look at the partitions of a fetch has found.
+    """Result of reading the partitions of a fetch once.
 
     Args:
-        late: whether it is enough, whatever it finds.
-        room: bytes of records that the answer may carry.
+        late: whether the fetch has expired, so that any result is enough.
+        room: maximum record bytes of the answer.
     """
 
     __slots__ = ("answers", "is_ready", "logs", "missing", "room", "total", "unknown")
@@ -124,17 +124,17 @@ class _Look:
         self.total = 0
         self.logs: list[Log] = []
         self.answers: _Answers = []
-        # as Apache Kafka orders them: what is not there last, and ids of nothing before that
+        # in Apache Kafka's order: unknown partitions last, preceded by unknown ids
         self.unknown: _Answers = []
         self.missing: _Answers = []
 
     def failures(self) -> int:
-        """Return how many partitions are not there, or may not be read."""
+        """Return the number of unknown or unauthorized partitions."""
         return len(self.unknown) + len(self.missing)
 
 
 class _Fetch(DelayedFetch[dict[str, Any]]):
-    """One request: reads what there is, and reads again when a log has grown or was read from the disk."""
+    """A fetch: reads available records, and reads again after appends and disk reads."""
 
     def __init__(
         self,
@@ -162,13 +162,13 @@ class _Fetch(DelayedFetch[dict[str, Any]]):
         self._scheduled = False
         self._is_cold = False
         self._readable: dict[str, bool] = {}
-        """Topics that it was decided about whether the client may read them."""
+        """Authorization decisions by topic."""
         self._waits_for_readers = self._has_waited_for_readers = False
         self._is_looking = self._looks_again = False
         self._enough = 0
 
     def begin(self, max_wait_ms: int) -> Steps[dict[str, Any] | None]:
-        """As `start`, in turns of the event loop if there is much to look at."""
+        """Start the fetch, in several event-loop turns if it has many partitions."""
         if not self._is_large():
             return self.start(max_wait_ms)
         names = dict.fromkeys(each.topic for each in self._partitions if each.topic is not None)
@@ -180,7 +180,7 @@ class _Fetch(DelayedFetch[dict[str, Any]]):
         return answer
 
     def again(self) -> bool:
-        """Look again; return whether the fetch waits no longer, False as long as it looks in turns."""
+        """Read again; return whether the fetch has stopped waiting, or False while it reads in turns."""
         if not self.waiting or not self._is_large():
             return super().again()
         if self._is_looking:
@@ -203,10 +203,10 @@ class _Fetch(DelayedFetch[dict[str, Any]]):
         return len(self._partitions) > _AT_ONCE
 
     def look(self, *, late: bool) -> dict[str, Any] | None:
-        """Read every partition, within the limits of bytes.
+        """Read every partition within the byte limits.
 
-        None while there is not enough; and, even when its time is over, while a thread reads from the disk or
-        there is no room in memory for another answer.
+        Return None while there is not enough. An expired fetch waits only for disk reads, and for memory for
+        another answer.
         """
         look = self._begin_look(late=late)
         if look is None:
@@ -218,14 +218,14 @@ class _Fetch(DelayedFetch[dict[str, Any]]):
         return exhaust(self._answer(look))
 
     def _look_in_steps(self, *, late: bool) -> Steps[dict[str, Any] | None]:
-        """As `look`."""
+        """Read as `look` does, in steps."""
         look = self._begin_look(late=late)
         if look is None:
             return None
         for partition in self._partitions:
             self._look_at(partition, look)
             yield
-        # what an honest client cannot have asked for is not kept while it waits
+        # a fetch beyond honest limits is not kept waiting
         look.is_ready = look.is_ready or look.failures() > _FAILURES_KEPT
         if not self._is_enough(look):
             return None
@@ -269,14 +269,14 @@ class _Fetch(DelayedFetch[dict[str, Any]]):
     def _is_enough(self, look: _Look) -> bool:
         if self._is_cold or not (look.is_ready or look.total >= self._enough or not look.logs):
             return False
-        self._readers.clear()  # they hold this fetch: a cycle a fetch is work for the collector
+        self._readers.clear()  # they refer to this fetch: avoid a cycle
         return True
 
     def _answer(self, look: _Look) -> Steps[dict[str, Any]]:
-        """Return the full response, or only the changes for an incremental fetch session."""
+        """Return the full response, or the changes for an incremental fetch session."""
         session = self._session
         if session is not None and session.epoch != next_epoch(self._epoch):
-            # another request of the session has come meanwhile
+            # another request of the session arrived in the meantime
             code = ErrorCode.INVALID_FETCH_SESSION_EPOCH
             return {"error_code": code, "session_id": session.session_id, "responses": []}
         name = "topic_id" if self._by_id else "topic"
@@ -288,7 +288,7 @@ class _Fetch(DelayedFetch[dict[str, Any]]):
                 session.to_the_end(partition.key)
             if session is None or is_new or answer["records"] or "diverging_epoch" in answer:
                 topic = partition.key[0]
-                # answers of one topic together, where they come behind each other
+                # group consecutive answers of a topic
                 if not topics or topics[-1][name] != topic:
                     topics.append({name: topic, "partitions": []})
                 topics[-1]["partitions"].append(answer)
@@ -329,7 +329,7 @@ class _Fetch(DelayedFetch[dict[str, Any]]):
         if place.offset > log.end_offset:
             if place.last_epoch != _EPOCH:
                 raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-            # the client has read on where this log never went
+            # the client has read past the end of this log
             answer["diverging_epoch"] = {"epoch": _EPOCH, "end_offset": log.end_offset}
             return answer, 0
         limit = stable if self._committed else high_watermark
@@ -340,13 +340,13 @@ class _Fetch(DelayedFetch[dict[str, Any]]):
             size = min(place.max_bytes, max(room, 0))
             found = self._reader(log).read(place.offset, size, limit=limit, at_least_one=at_least_one)
             if found is None:
-                # the answer is put together anew: until then this much of its room is taken
+                # the answer is assembled again; until then its record bytes stay reserved
                 self._is_cold = True
                 return answer, size
             answer["records"] = found.records
             used = len(found.records)
             if found.batches and found.batches[-1][1] + 1 < limit:
-                # the next batch does not fit, which fills the room as if a part of it came along
+                # the next batch does not fit: treat the remaining bytes as used
                 used = max(used, size)
             if self._committed and found.records:
                 answer["aborted_transactions"] = [
@@ -354,7 +354,7 @@ class _Fetch(DelayedFetch[dict[str, Any]]):
                     for producer_id, first in log.aborted(place.offset, found.batches[-1][1] + 1)
                 ]
             elif size > 0 and not found.records:
-                answer["aborted_transactions"] = None  # as Apache Kafka tells of a batch that does not fit
+                answer["aborted_transactions"] = None  # as Apache Kafka answers for a batch that does not fit
         return answer, used
 
     def _reader(self, log: Log) -> Reader:
@@ -374,7 +374,7 @@ class _Fetch(DelayedFetch[dict[str, Any]]):
         if not self._may_read(partition.topic):
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         if found is None and self._by_id:
-            # it was deleted, and perhaps made anew
+            # the topic was deleted, and perhaps recreated
             anew = topics.log(partition.topic, index) is not None
             raise KafkaError(
                 ErrorCode.INCONSISTENT_TOPIC_ID if anew else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -385,31 +385,31 @@ class _Fetch(DelayedFetch[dict[str, Any]]):
         return log
 
     def _may_read(self, topic: str) -> bool:
-        """Whether the client may read a topic, decided once a fetch."""
+        """Return whether the client may read a topic; decided once per fetch."""
         known = self._readable.get(topic)
         if known is None:
             known = self._readable[topic] = self._context.may(Operation.READ, ResourceType.TOPIC, topic)
         return known
 
     def _advanced(self, log: Log) -> None:
-        """A log has grown."""
+        """Schedule another read after an append."""
         if not self._is_cold:
             self._schedule()
 
     def _schedule(self) -> None:
-        """Read again; what happens in the same turn of the loop costs one more read."""
+        """Schedule another read; events of the same event-loop turn share it."""
         if self._scheduled:
             return
         self._scheduled = True
         loop = asyncio.get_running_loop()
         if self._is_large():
-            # a log that grows all the time must not have a fetch of many partitions look all the time
+            # delay the next read, so that constant appends do not keep a large fetch reading
             loop.call_later(len(self._partitions) * _PAUSE_SECONDS, self._read_again)
         else:
             loop.call_soon(self._read_again)
 
     def _wait_for_readers(self) -> None:
-        """Look again when clients have read other answers."""
+        """Read again when clients have read other answers."""
         if not self._waits_for_readers:
             self._waits_for_readers = True
             self._context.connection.when_answer_room(self._readers_have_read)
@@ -422,7 +422,7 @@ class _Fetch(DelayedFetch[dict[str, Any]]):
     def _read_again(self) -> None:
         self._scheduled = False
         if not self.again() and self._has_waited_for_readers:
-            # the look that could not begin has found no logs to watch
+            # the failed read has no logs to watch
             self._has_waited_for_readers = False
             self.unwatch()
             self.watch()

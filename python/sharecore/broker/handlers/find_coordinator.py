@@ -1,4 +1,4 @@
-"""FindCoordinator: which broker coordinates a group, a transactional id or a share partition's state."""
+"""FindCoordinator: the coordinator of a group, a transactional id or share-partition state."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _answer(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:
             yield
         return {"coordinators": coordinators}
     answer = _find(context, request.key_type, request.key, seen)
-    # the versions with a single coordinator always say something
+    # versions with a single coordinator always have a message
     said = "NONE"
     if "error_code" in answer:
         said = DENIED.get(answer["error_code"], "No coordinator has such a key.")
@@ -46,7 +46,7 @@ def _answer(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:
 
 
 def _seen(context: RequestContext, key_type: int, keys: Iterable[str]) -> Steps[Container[str]]:
-    """Return the keys whose coordinator the client may know."""
+    """Return the keys whose coordinator the client may see."""
     if key_type in _RESOURCES:
         return (yield from context.may_each(Operation.DESCRIBE, _RESOURCES[key_type], keys))
     if key_type == _SHARE and context.may(Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
@@ -80,12 +80,12 @@ def _coordinator(cluster: Cluster, key_type: int, key: str) -> int:
 
 
 def _is_share_key(key: str) -> bool:
-    """Whether the key is `group:topicId:partition` (KIP-932); a group's name may hold colons itself."""
+    """Return whether the key is `group:topicId:partition` (KIP-932); group names may contain colons."""
     parts = key.rsplit(":", 2)
     if len(parts) != 3 or not parts[0].strip() or not _NUMBER.fullmatch(parts[2]):
         return False
     try:
-        # neither reads all that looks right: padding, and thousands of digits
+        # both can fail on text of the right form: bad padding, or too many digits
         topic_id, partition = base64.urlsafe_b64decode(parts[1] + "=="), int(parts[2])
     except (binascii.Error, ValueError):
         return False

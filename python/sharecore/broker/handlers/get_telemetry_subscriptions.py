@@ -1,4 +1,4 @@
-"""GetTelemetrySubscriptions: which metrics a client is to push, and how often (KIP-714)."""
+"""GetTelemetrySubscriptions: the metrics that a client pushes, and the interval (KIP-714)."""
 
 from __future__ import annotations
 

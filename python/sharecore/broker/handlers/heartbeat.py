@@ -1,4 +1,4 @@
-"""Heartbeat: a member of a classic group is alive."""
+"""Heartbeat: renews the session of a classic-group member."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""InitProducerId: numbers for idempotent producers, and the start of transactional ones."""
+"""InitProducerId: ids of idempotent producers, and registration of transactional ones."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
 
 
 def refusal(context: RequestContext, request: Any) -> ErrorCode | None:
-    """Why a client may not have a producer id so; None where it may."""
+    """Return the error for an unauthorized producer; None if it is authorized."""
     if request.transactional_id is not None:
         may = context.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
         return None if may else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    # who may write to some topic may do so without duplicates (KIP-679)
+    # a client with write access to any topic may be idempotent (KIP-679)
     may = context.may(Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER) or context.may_some(
         Operation.WRITE, ResourceType.TOPIC
     )

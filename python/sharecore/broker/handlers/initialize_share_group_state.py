@@ -1,4 +1,4 @@
-"""InitializeShareGroupState: state of share partitions is made, or begun anew (KIP-932)."""
+"""InitializeShareGroupState: creates or resets share-partition state (KIP-932)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JoinGroup: a member of a classic group wants to be in the next generation."""
+"""JoinGroup: a member of a classic group joins the next generation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LeaveGroup: members leave a classic group; an operator removes them from it, or from a consumer group."""
+"""LeaveGroup: removes members of a classic group; an operator may also remove consumer-group members."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ListConfigResources: what has a configuration."""
+"""ListConfigResources: resources with configurations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TYPES_SINCE = 1
 
 def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     context.require(Operation.DESCRIBE_CONFIGS, Protected.CLUSTER)
-    # version 0 asks for subscriptions to metrics of clients alone
+    # version 0 requests only client-metrics subscriptions
     wanted = (
         set(request.resource_types) if context.api_version >= _TYPES_SINCE else {ResourceType.CLIENT_METRICS}
     )

@@ -1,4 +1,4 @@
-"""ListOffsets: offsets by their place in the log, or by time."""
+"""ListOffsets: offsets by position or by time."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _by_time(timestamp: int) -> bool:
 
 
 def _ask(log: Log, timestamp: int, done: Callable[[Found | KafkaError | None], None]) -> None:
-    """Asks a log for a time, or until it knows where it begins and ends."""
+    """Look up a time in a log, or wait until its start and end are known."""
     if not _by_time(timestamp):
         log.when_known(done)
         return
@@ -94,7 +94,7 @@ def _answers(
                 asked.setdefault(topic.name, {}).setdefault(part.partition_index, []).append(part)
             yield
         if topic.partitions and topic.name not in seen:
-            # as often as it is named; a topic that the client may see is told of once
+            # as often as named; a topic visible to the client appears once
             denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             partitions = [_answer(part.partition_index, denied) for part in topic.partitions]
             answers.append({"name": topic.name, "partitions": partitions})
@@ -131,9 +131,7 @@ def _found(
     times: int,
     known: Mapping[tuple[str, int], Found | KafkaError | None],
 ) -> Found | ErrorCode | None:
-    """Return what is to be told of a partition that the client may see; None where there is no such
-    offset.
-    """
+    """Return the result for a partition visible to the client; None if no such offset exists."""
     log = _log(context, request, name, asked.partition_index)
     looked_up = known.get((name, asked.partition_index))
     if times > 1:

@@ -1,4 +1,4 @@
-"""ListPartitionReassignments: with one broker nothing moves."""
+"""ListPartitionReassignments: always empty, as partitions have one replica."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def handle(context: RequestContext, request: Any) -> Result:
 
 
 def refuse(request: Any) -> Steps[dict[str, Any]]:
-    """Return a refusal; it names all that was asked for, as that of Apache Kafka does."""
+    """Return a refusal that names all requested partitions, as Apache Kafka does."""
     topics = []
     for topic in request.topics or ():
         partitions = []

@@ -14,7 +14,7 @@ from sharecore.security.acl import Operation, ResourceType
 from sharecore.waiting import Steps
 
 _AT_ONCE = 1000
-"""So many transactional ids are matched in the event loop."""
+"""Maximum transactional ids matched in the event loop."""
 
 
 def handle(context: RequestContext, request: Any) -> Result:
@@ -29,7 +29,7 @@ def handle(context: RequestContext, request: Any) -> Result:
 
 
 async def _list_apart(context: RequestContext, request: Any, pattern: str, names: list[str]) -> Any:
-    """Have a thread look for what matches."""
+    """Match a pattern in a thread."""
     work = partial(_matching, pattern, names)
     found = await context.broker.long_work.run(context.connection.owner, work)
     return await context.finish(_list(context, request, _chosen(context, found)))
@@ -43,7 +43,7 @@ def _matching(pattern: str, names: list[str]) -> list[str]:
 
 
 def _chosen(context: RequestContext, names: list[str]) -> list[Transaction]:
-    """Those of the transactional ids that are still there."""
+    """Return the transactional ids that still exist."""
     get = context.broker.groups.transactions.get
     return [found for name in names if (found := get(name)) is not None]
 

@@ -1,4 +1,4 @@
-"""Metadata: who leads which partition, and topics made when a client first asks for them."""
+"""Metadata: partition leaders, and automatic topic creation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sharecore.waiting import Steps
 _ALL_WHEN_EMPTY_BEFORE = 1
 _AUTO_CREATION_ASKED_SINCE = 4
 _IDS_UNUSED = (10, 11)
-"""Versions that have a place for ids, and are answered by names alone."""
+"""Versions with a field for ids that is ignored: only names count."""
 _IDS_SINCE = 12
 
 
@@ -32,7 +32,7 @@ def handle(context: RequestContext, request: Any) -> Result:
         return _refused(asked)
     if context.api_version >= _IDS_SINCE:
         ids = dict.fromkeys(topic.topic_id for topic in asked if topic.topic_id is not None)
-        if ids:  # they count alone then
+        if ids:  # only names count in these versions
             return context.run(_by_ids(context, request, ids))
     named = dict.fromkeys(topic.name for topic in asked)
     may_create = (
@@ -83,7 +83,7 @@ def _by_names(
 
 
 def _refused(asked: Any) -> dict[str, Any]:
-    """No topic is told of, and nothing else."""
+    """Return a refusal of each topic."""
     topics = [
         {"error_code": ErrorCode.INVALID_REQUEST, "name": topic.name or "", "topic_id": topic.topic_id}
         for topic in asked

@@ -1,4 +1,4 @@
-"""OffsetCommit: how far consumers have come."""
+"""OffsetCommit: commits consumer offsets."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _commit(context: RequestContext, request: Any, expire_ms: int, *, by_id: boo
         return answer_commit(request.topics, commits, error.code if error else None, by_id=by_id)
 
     if commits.is_empty:
-        # nothing for the group's coordinator, which is not asked
+        # the coordinator has nothing to commit
         return (yield from answer(None))
     wanted = CommitRequest(
         request.group_id,

@@ -1,4 +1,4 @@
-"""OffsetDelete: forgets offsets that no member uses."""
+"""OffsetDelete: deletes offsets that no member uses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _delete(context: RequestContext, request: Any) -> Steps[Result]:
     for topic in request.topics:
         found = broker.topics.get(topic.name)
         if topic.partitions or found is None:
-            # as Apache Kafka does: a topic that is there is only named with its partitions
+            # as in Apache Kafka, an existing topic appears only with its partitions
             told.setdefault(topic.name, [])
         for part in topic.partitions:
             partition, code = TopicPartition(topic.name, part.partition_index), ErrorCode.NONE

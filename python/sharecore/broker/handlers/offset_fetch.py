@@ -1,4 +1,4 @@
-"""OffsetFetch: where consumers go on."""
+"""OffsetFetch: committed offsets of groups."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _fetch_all(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:
     whole: dict[tuple[Any, ...], dict[str, Any]] = {}
     for group in asks:
         member = group.member_id, group.member_epoch
-        # a group that is named again takes no more memory
+        # a repeated group takes no more memory
         known = whole.get((group.group_id, *member)) if group.topics is None else None
         if known is None:
             known = yield from _fetch(context, group, *member, seen, stable=stable)
@@ -89,9 +89,7 @@ def _fetch(
 def _wanted(
     context: RequestContext, topics: Any, commits: Commits, *, by_id: bool
 ) -> Steps[list[tuple[Any, str | None, list[int]]]]:
-    """Id or name as the answer has it, name if there is such a topic, and partitions: those asked for, or
-    all.
-    """
+    """Return the requested partitions, or all: id or name as in the answer, topic name, indexes."""
     catalogue = context.broker.topics
     if topics is not None:
         found = []
@@ -133,7 +131,7 @@ def _partition(
 
 
 def _all_absent(topics: Any, code: ErrorCode) -> list[dict[str, Any]]:
-    """Return a refusal where the answer has no place for one of the whole group."""
+    """Return a refusal per partition, as the answer has no field for one of the whole group."""
     return [
         {"name": topic.name, "partitions": [_absent(index, code) for index in topic.partition_indexes]}
         for topic in topics

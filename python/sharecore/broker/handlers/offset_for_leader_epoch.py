@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch: the one leader there ever was has epoch 0."""
+"""OffsetForLeaderEpoch: the only leader of each partition has epoch 0."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def handle(context: RequestContext, request: Any) -> Result:
 
 
 def _look_up(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:
-    # a replica may ask for all of them
+    # a replica may request all of them
     sees_all = context.may(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, quiet=True)
     names = () if sees_all else (topic.topic for topic in request.topics)
     seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.TOPIC, names)

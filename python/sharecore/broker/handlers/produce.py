@@ -1,6 +1,6 @@
-"""Produce: appends batches, and answers when they are durable.
+"""Produce: appends batches, and answers once they are durable.
 
-`_core.Produce` does so; what is here decides where batches go, and about those of transactions.
+`_core.Produce` implements it; this module finds the logs and handles transactional batches.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 _Place = tuple[Sequence[Log], KafkaError | None]
-"""The logs of a topic, and why nothing may be appended to them."""
+"""The logs of a topic, and the error if nothing may be appended to them."""
 _Placed = tuple[Callable[[Any], _Place], bool]
-"""Finds the logs of a topic for a request, and whether that holds for all clients until topics change."""
+"""Finds the logs of a topic for a request, and whether the result holds for all clients."""
 
 
 def begin(broker: Services) -> Produce:
@@ -41,7 +41,7 @@ def _places(context: RequestContext, asked: Sequence[UUID | str | None]) -> _Pla
 
 
 def _in_turns(context: RequestContext, work: ProduceWork) -> Any:
-    """Return the answer to a request with many partitions, which takes several turns of the event loop."""
+    """Return the answer to a request with many partitions, computed in several event-loop turns."""
     return context.run(_take(context, work))
 
 
@@ -54,7 +54,7 @@ def _take(context: RequestContext, work: ProduceWork) -> Steps[Any]:
 
 
 def _look_up(context: RequestContext, asked: Iterable[UUID | str | None]) -> Steps[_Placed]:
-    """Decide once a topic what the client may write to."""
+    """Decide once per topic whether the client may write to it."""
     topics = context.broker.topics
     if context.broker.authorizer is None:
         return partial(_place, topics, EVERY_NAME), True
@@ -73,7 +73,7 @@ def _place(topics: Topics, writable: Container[str], asked: UUID | str | None) -
     """Return the logs of a topic.
 
     Raises:
-        KafkaError: there is no such topic, or the client may not write to it.
+        KafkaError: the topic does not exist, or the client may not write to it.
     """
     if isinstance(asked, str):
         if asked not in writable:
@@ -98,7 +98,7 @@ def _admit(context: RequestContext, log: Log, records: bytes, transactional_id: 
 
 
 def may_begin(context: RequestContext, transactional_id: str | None) -> bool:
-    """Whether the client may use the transactional id of a request with batches of a transaction."""
+    """Return whether the client may use the transactional id of a transactional request."""
     return transactional_id is not None and context.may(
         Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
     )

@@ -1,6 +1,6 @@
-"""Produce, where records are kept by another cluster: a producer that has come here is told at once.
+"""Produce on a tier node: refuses producers at once, as another cluster stores the records.
 
-The API is offered all the same, as librdkafka's share consumer fetches from no broker without it.
+The API is on offer because librdkafka's share consumer does not fetch from a broker without it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""ReadShareGroupState: a share-partition leader loads its state (KIP-932)."""
+"""ReadShareGroupState: loads state for a share-partition leader (KIP-932)."""
 
 from __future__ import annotations
 

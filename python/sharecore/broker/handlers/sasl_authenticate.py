@@ -1,4 +1,4 @@
-"""SaslAuthenticate of a client that is authenticated already, or need not be."""
+"""SaslAuthenticate of a client that is already authenticated, or needs no authentication."""
 
 from __future__ import annotations
 

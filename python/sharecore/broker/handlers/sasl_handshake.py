@@ -1,4 +1,4 @@
-"""SaslHandshake of a client that is authenticated already, or need not be."""
+"""SaslHandshake of a client that is already authenticated, or needs no authentication."""
 
 from __future__ import annotations
 

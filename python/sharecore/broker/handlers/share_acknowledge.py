@@ -1,6 +1,6 @@
-"""ShareAcknowledge: outcomes of records that a member holds, without fetching more (KIP-932).
+"""ShareAcknowledge: acknowledges acquired records without fetching more (KIP-932).
 
-`_core.ShareAcknowledge` handles it.
+`_core.ShareAcknowledge` implements it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""ShareFetch: acknowledges what a member has processed, then leases more records to it (KIP-932).
+"""ShareFetch: acknowledges a member's records, then acquires more for it (KIP-932).
 
-`_core.ShareFetch` handles it, and asks here what is not mechanical.
+`_core.ShareFetch` implements it; this module handles its rare cases.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 _MISSING_MAX = 1000
 _MADE_AT_ONCE = 256
-"""So many leaders of share partitions are made before other clients are served."""
+"""Share-partition leaders created before other clients are served."""
 _LARGE = 1000
-"""Of a session with more partitions, one request is served in a turn of the event loop."""
+"""Sessions with more partitions get one request per event-loop turn."""
 Refused = dict[SharePartitionId, KafkaError]
-"""Partitions of which nothing is fetched, and why."""
+"""Partitions excluded from a fetch, with errors."""
 
 
 class ShareFetchHandler(ShareFetch):
@@ -37,7 +37,7 @@ class ShareFetchHandler(ShareFetch):
 
     def __init__(self, *_: object) -> None:
         self._making: set[ShareSession] = set()
-        """Sessions for whose partitions leaders are being made."""
+        """Sessions whose partitions' leaders are being created."""
 
     def _open(
         self,
@@ -46,7 +46,7 @@ class ShareFetchHandler(ShareFetch):
         member_id: str | None,
         partitions: Sequence[SharePartitionId],
     ) -> ShareSession:
-        """Return a new session, for a request with epoch 0 and these partitions; raise KafkaError."""
+        """Return a new session for a request with epoch 0; raise KafkaError if it is refused."""
         share = context.broker.share
         _check_missing(share, partitions)
         share.watch(context.connection)
@@ -61,19 +61,18 @@ class ShareFetchHandler(ShareFetch):
     def _sift(
         self, context: RequestContext, session: ShareSession, first: int, refuses_all: bool
     ) -> tuple[list[SharePartition], Refused, Refused]:
-        """Leaders of partitions that the session does not know yet; partitions of which nothing is fetched;
-        those that are passed over.
+        """Return leaders of the session's new partitions, refused partitions, and skipped partitions.
 
         Args:
-            first: the place at which the request begins to serve.
-            refuses_all: the request asks for less than nothing.
+            first: the position at which the request starts to read.
+            refuses_all: whether the request's limits are negative.
         """
         share = context.broker.share
         if session.partition_count > _MISSING_MAX:
             try:
                 _check_missing(share, session.unknown)
             except KafkaError:
-                # its member begins anew, and is refused then
+                # the member opens a new session, and is refused then
                 share.sessions.close(session)
                 raise
         unreadable = hidden(context, session.partitions)
@@ -93,10 +92,10 @@ class ShareFetchHandler(ShareFetch):
     def _make_some(
         self, context: RequestContext, session: ShareSession, unknown: list[SharePartitionId]
     ) -> list[SharePartitionId]:
-        """Return the partitions to look at now, of which only some have leaders yet to be made.
+        """Return the partitions to look at now; only some of them need new leaders.
 
-        The leaders of the others are made in turns of the event loop. Fetches that wait are answered then,
-        with what they have, and the member fetches from all.
+        The other leaders are created in later event-loop turns. Waiting fetches are then answered with the
+        available records, and the member's next fetch covers all partitions.
         """
         share = context.broker.share
         group_id = session.group_id
@@ -122,7 +121,7 @@ class ShareFetchHandler(ShareFetch):
 
 
 def _check_missing(share: ShareServices, partitions: Iterable[SharePartitionId]) -> None:
-    """Raise KafkaError if more of the partitions are not there than an honest member may ask for."""
+    """Raise KafkaError if too many partitions do not exist."""
     counts: dict[UUID, int] = {}
     missing = 0
     for topic_id, index in partitions:
@@ -143,6 +142,6 @@ def begin(broker: Services) -> ShareFetch:
 
 
 async def _refuse_slowly(wait_ms: int, error: KafkaError) -> dict[str, Any]:
-    """Delays the answer: a client tries again at once, and would keep the broker busy."""
+    """Delay a refusal, as the client would retry at once and keep the broker busy."""
     await asyncio.sleep(max(wait_ms, 0) / 1000)
     return {"error_code": error.code}

@@ -24,7 +24,7 @@ def _describe_all(context: RequestContext, request: Any) -> Steps[dict[str, Any]
     seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.GROUP, request.group_ids)
     described: dict[str, dict[str, Any]] = {}
     for group_id in request.group_ids:
-        # a group that is named again takes no more memory
+        # a repeated group takes no more memory
         if group_id not in described:
             described[group_id] = _describe(context, request, group_id, seen)
         yield

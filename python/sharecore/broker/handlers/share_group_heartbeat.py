@@ -1,6 +1,4 @@
-"""ShareGroupHeartbeat: members join, stay in and leave share groups, and hear what they are to fetch
-(KIP-932).
-"""
+"""ShareGroupHeartbeat: joins, heartbeats and assignments of share-group members (KIP-932)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SyncGroup: a member of a classic group asks for its assignment; the leader brings everybody's."""
+"""SyncGroup: a member of a classic group gets its assignment; the leader provides all of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TxnOffsetCommit: offsets that count when the producer's transaction is committed."""
+"""TxnOffsetCommit: offsets that take effect when the producer's transaction commits."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ def _commit(context: RequestContext, request: Any) -> Steps[Result]:
         return answer_commit(request.topics, commits, _code(error, version), by_id=by_id)
 
     if commits.is_empty:
-        # nothing for the coordinators, which are not asked
+        # the coordinators have nothing to commit
         return (yield from answer(None))
     wanted = CommitRequest(
         request.group_id,
         request.member_id,
         request.group_instance_id,
         request.generation_id,
-        # what a commit outside of transactions of that time would say to an unknown group
+        # the answer of a non-transactional commit of that version to an unknown group
         9 if version >= _GROUP_METADATA_SINCE else 0,
-        # Kafka writes topic ids into records of a transaction where the request has them
+        # Kafka writes topic ids into transactional records if the request has them
         commits.taken if by_id else _without_ids(commits.taken),
         Producer(request.producer_id, request.producer_epoch),
     )
@@ -74,7 +74,7 @@ def _without_ids(taken: dict[TopicPartition, CommittedOffset]) -> dict[TopicPart
 
 
 def _code(error: KafkaError | None, version: int) -> ErrorCode | None:
-    """Return the code that Kafka answers clients of a version."""
+    """Return Kafka's error code for clients of a version."""
     if error is None:
         return None
     unknown = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.STALE_MEMBER_EPOCH)

@@ -1,4 +1,4 @@
-"""UpdateFeatures: sets levels of features, all or none of them (KIP-584)."""
+"""UpdateFeatures: sets feature levels, all or none (KIP-584)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NO_ERROR = "NONE"
 
 async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     context.require(Operation.ALTER, ResourceType.CLUSTER)
-    # what is said last about a feature counts
+    # if a feature repeats, the last entry wins
     updates = {
         each.feature: FeatureUpdate(each.feature, each.max_version_level, each.upgrade_type)
         for each in request.feature_updates

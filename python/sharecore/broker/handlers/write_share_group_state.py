@@ -1,4 +1,4 @@
-"""WriteShareGroupState: a share-partition leader writes what has changed (KIP-932)."""
+"""WriteShareGroupState: persists a change of a share-partition leader (KIP-932)."""
 
 from __future__ import annotations
 
