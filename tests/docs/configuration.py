@@ -14,23 +14,23 @@ _HEAD = """# Configuration
 
 <!-- Written by `make configuration` from the declarations in python/sharecore/config; do not edit. -->
 
-Settings have Kafka's names: of `server.properties` for the broker, of `kafka-configs.sh` for topics and
-groups. Each of Kafka 4.4.0's is one of these:
+Settings have the names of Kafka's `server.properties` (broker) and `kafka-configs.sh` (topics, groups). Each
+setting of Kafka 4.4.0 has one of these statuses:
 
-- **works**: it has the effect that is said.
-- **no effect**: it is taken, and one line of the log says why: it names a mechanism that is not here.
-- **refused**: who sets it relies on something that is not there. A broker does not start with it, a topic or
-  group does not get it, and the message says what to do. A value that asks for nothing may stand.
+- **works**: it has the described effect.
+- **no effect**: it is accepted, and the log says why it does nothing.
+- **refused**: it asks for something that is not supported. A broker does not start with it, and topics and
+  groups do not accept it; the message says what to do. A value that asks for nothing is accepted.
 
-`sharecore config example` prints every setting of the broker as a commented file for `serve --config`;
-`sharecore config check FILE` says what of a file cannot stand, has no effect or is unknown, and starts
-nothing; `sharecore config explain NAME` shows one setting. A variable of the environment stands over the
-file: its name is the setting's in capitals with `_` for each dot, behind `SHARECORE_` (`SHARECORE_LOG_DIRS`,
-and `SHARECORE_DURABILITY` for `sharecore.durability`). The command line stands over both.
+`sharecore config example` prints all settings as a commented file for `serve --config`.
+`sharecore config check FILE` lists invalid, ineffective and unknown settings of a file and starts nothing.
+`sharecore config explain NAME` shows one setting.
 
-A name that no Kafka knows is refused on the command line, in `SHARECORE_*` variables, for topics and for
-groups. In the broker's file it is refused if it is close to a setting's name, and ignored with a warning
-otherwise.
+Environment variables override the file: `SHARECORE_LOG_DIRS` is `log.dirs`, `SHARECORE_DURABILITY` is
+`sharecore.durability`. The command line overrides both.
+
+Unknown names are refused on the command line, in `SHARECORE_*` variables, for topics and for groups. In the
+broker's file an unknown name is refused if it is close to a known one, and ignored with a warning otherwise.
 """
 
 
@@ -54,7 +54,7 @@ def render() -> str:
     """The whole page."""
     broker = _declared(broker_keys())
     for name, kept in ALIASES.items():
-        broker[name] = _row(name, Status.WORKS, "", f"Stands for `{kept}` where that is not set.")
+        broker[name] = _row(name, Status.WORKS, "", f"Used for `{kept}` if that is not set.")
     for unserved in [*unserved_keys().values(), *unserved_families()]:
         name = unserved.name + "*" * unserved.name.endswith(".")
         harmless = unserved.harmless.replace("|", "` or `").replace("<one>", "one address")
@@ -67,7 +67,7 @@ def render() -> str:
     ):
         parts.append(
             f"## {title}\n\n"
-            "| name | status | default, or what may stand | effect, or why not |\n|---|---|---|---|"
+            "| name | status | default, or accepted value | effect, or reason |\n|---|---|---|---|"
         )
         parts.append("\n".join(rows[name] for name in sorted(rows)) + "\n")
     return "\n".join(parts)

@@ -60,20 +60,20 @@ class BrokerConfig(
     key.
     """
 
-    node_id: int = setting(Kind.INT, 1, "Number of this broker.", low=0)
-    broker_rack: str | None = setting(Kind.STRING, None, "Rack of this broker, as clients are told.")
-    log_dirs: tuple[str, ...] = setting(Kind.LIST, ("data",), "Directory of everything that is kept; one.")
+    node_id: int = setting(Kind.INT, 1, "Id of this broker.", low=0)
+    broker_rack: str | None = setting(Kind.STRING, None, "Rack of this broker, as advertised to clients.")
+    log_dirs: tuple[str, ...] = setting(Kind.LIST, ("data",), "The data directory; exactly one.")
     sharecore_durability: str = setting(
         Kind.STRING,
         "fsync",
-        "fsync: what is answered survives the loss of power; os: it survives the end of the process; bucket: "
-        "it survives the loss of the machine, as `sharecore.bucket.url` has it.",
+        "fsync: confirmed writes survive a power failure; os: a crash of the process; bucket: the loss of "
+        "the machine (see `sharecore.bucket.url`).",
         choices=DURABILITIES,
     )
     sharecore_features: tuple[str, ...] = setting(
         Kind.LIST,
         (),
-        "Levels of features that a new data directory begins with, such as share.version=0.",
+        "Feature levels of a new data directory, such as share.version=0.",
     )
     explicit: frozenset[str] = frozenset()
     """Kafka's names of the keys that were set, not left at their defaults."""

@@ -29,53 +29,53 @@ class BucketSettings:
     sharecore_bucket_url: str | None = setting(
         Kind.STRING,
         None,
-        "Bucket that gets a copy of all that is committed, as s3://BUCKET/PREFIX or file:///DIRECTORY; none: "
-        "no copy. Answers wait for it with `sharecore.durability=bucket` alone.",
+        "Bucket for a copy of everything committed, as s3://BUCKET/PREFIX or file:///DIRECTORY; empty: no "
+        "copy. Answers wait for it only with `sharecore.durability=bucket`.",
         check=check_bucket_url,
     )
     sharecore_bucket_endpoint: str | None = setting(
         Kind.STRING,
         None,
-        "URL of a server that speaks S3's protocol; none: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, or Amazon.",
+        "URL of an S3-compatible server; default: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, else Amazon's.",
         check=check_endpoint,
     )
     sharecore_bucket_region: str | None = setting(
-        Kind.STRING, None, "Region of the bucket; none: AWS_REGION, AWS_DEFAULT_REGION, or us-east-1."
+        Kind.STRING, None, "Region of the bucket; default: AWS_REGION, AWS_DEFAULT_REGION, else us-east-1."
     )
     sharecore_bucket_allow_http: bool = setting(
-        Kind.BOOLEAN, False, "Reach an endpoint that is not on this machine without TLS."
+        Kind.BOOLEAN, False, "Allow an endpoint on another machine without TLS."
     )
     sharecore_bucket_interval_ms: int = setting(
         Kind.INT,
         1000,
-        "How long what was committed waits at most for more to be copied with it: what a lost machine loses, "
-        "and with it how many requests a bucket costs. Without effect if answers wait for the bucket.",
+        "Maximum delay of the copy: what a lost machine may lose, against the number of requests. No "
+        "effect with `sharecore.durability=bucket`.",
         low=10,
         high=3_600_000,
     )
     sharecore_bucket_linger_ms: int = setting(
         Kind.INT,
         20,
-        "With `sharecore.durability=bucket`: how long a write waits at most to share an object with others, "
-        "while an object is on its way.",
+        "With `sharecore.durability=bucket`: how long a write waits for others to share its object, while "
+        "another object is being created.",
         low=0,
         high=10_000,
     )
     sharecore_bucket_puts_per_second: int = setting(
         Kind.INT,
         10,
-        "With `sharecore.durability=bucket`: objects of the journal created a second, over a minute, which "
-        "bounds the bill. Beyond it writes wait longer and share objects; objects of 4 MiB do not count.",
+        "With `sharecore.durability=bucket`: maximum journal objects per second, averaged over a minute, "
+        "to bound the bill. Beyond it writes wait longer and share objects; objects of 4 MiB do not count.",
         low=1,
         high=10_000,
     )
     sharecore_bucket_history_ms: int = setting(
-        Kind.LONG, 86_400_000, "How far back `sharecore bucket restore --at` reaches at least.", low=0
+        Kind.LONG, 86_400_000, "Minimum history that `sharecore bucket restore --at` can reach.", low=0
     )
     sharecore_bucket_surplus_bytes: int = setting(
         Kind.LONG,
         8 << 30,
-        "Disk space for files that are kept only until the bucket has them. Beyond it they are removed, and "
-        "the copy begins anew once the bucket answers again.",
+        "Disk space for files kept only until the bucket has them. Beyond it they are deleted, and the "
+        "copy starts over once the bucket answers again.",
         low=1 << 20,
     )

@@ -12,48 +12,47 @@ from sharecore.config.keys import LONG_MAX, Dynamic, Kind, setting
 class CleanerSettings:
     """When and how fast logs are compacted, and in how much memory."""
 
-    log_cleaner_enable: bool = setting(
-        Kind.BOOLEAN, True, "Compact the topics whose cleanup.policy has compact."
-    )
+    log_cleaner_enable: bool = setting(Kind.BOOLEAN, True, "Compact topics with cleanup.policy=compact.")
     log_cleaner_threads: int = setting(
-        Kind.INT, 1, "Logs that are compacted at a time.", low=1, dynamic=Dynamic.CLUSTER_WIDE
+        Kind.INT, 1, "Number of logs compacted concurrently.", low=1, dynamic=Dynamic.CLUSTER_WIDE
     )
     log_cleaner_io_max_bytes_per_second: float = setting(
         Kind.DOUBLE,
         sys.float_info.max,
-        "Bytes a second that all passes together read and write.",
+        "Maximum bytes per second that all compactions together read and write.",
         dynamic=Dynamic.CLUSTER_WIDE,
     )
     log_cleaner_dedupe_buffer_size: int = setting(
         Kind.LONG,
         134217728,
-        "Memory for the keys of all passes together, 24 bytes a key; more keys take several passes.",
+        "Memory for the keys of all compactions together, 24 bytes per key; a log with more keys takes "
+        "several passes.",
         dynamic=Dynamic.CLUSTER_WIDE,
     )
     log_cleaner_io_buffer_size: int = setting(
         Kind.INT,
         524288,
-        "Bytes that all passes together read at a time.",
+        "Read buffer of all compactions together.",
         low=0,
         dynamic=Dynamic.CLUSTER_WIDE,
     )
     log_cleaner_io_buffer_load_factor: float = setting(
         Kind.DOUBLE,
         0.9,
-        "Share of the memory for keys that is filled.",
+        "Maximum fraction of the key memory that is used.",
         dynamic=Dynamic.CLUSTER_WIDE,
     )
     log_cleaner_backoff_ms: int = setting(
         Kind.LONG,
         15000,
-        "Time between two looks for something to compact.",
+        "How often the cleaner looks for logs to compact.",
         low=0,
         dynamic=Dynamic.CLUSTER_WIDE,
     )
     log_cleaner_min_cleanable_ratio: float = setting(
         Kind.DOUBLE,
         0.5,
-        "Share of a log that must be new since its last pass before the next.",
+        "Minimum fraction of a log that is new since its last compaction.",
         low=0,
         high=1,
         dynamic=Dynamic.CLUSTER_WIDE,
@@ -61,17 +60,17 @@ class CleanerSettings:
     log_cleaner_delete_retention_ms: int = setting(
         Kind.LONG,
         86400000,
-        "Time that tombstones of a compacted topic are kept.",
+        "Retention time of tombstones in compacted topics.",
         low=0,
         dynamic=Dynamic.CLUSTER_WIDE,
     )
     log_cleaner_min_compaction_lag_ms: int = setting(
-        Kind.LONG, 0, "Age below which records are not compacted.", low=0, dynamic=Dynamic.CLUSTER_WIDE
+        Kind.LONG, 0, "Minimum age of a record before it is compacted.", low=0, dynamic=Dynamic.CLUSTER_WIDE
     )
     log_cleaner_max_compaction_lag_ms: int = setting(
         Kind.LONG,
         LONG_MAX,
-        "Age above which records are compacted however few they are.",
+        "Maximum age of an uncompacted record.",
         low=1,
         dynamic=Dynamic.CLUSTER_WIDE,
     )

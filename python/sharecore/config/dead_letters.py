@@ -22,13 +22,13 @@ class DeadLetterSettings:
     errors_deadletterqueue_auto_create_topics_enable: bool = setting(
         Kind.BOOLEAN,
         False,
-        "Whether a dead-letter topic that is not there is made when the first letter is written.",
+        "Whether a missing dead-letter topic is created with the first dead-letter record.",
         dynamic=Dynamic.CLUSTER_WIDE,
     )
     errors_deadletterqueue_topic_name_prefix: str = setting(
         Kind.STRING,
         "dlq.",
-        "What the names of dead-letter topics begin with; empty: any name will do.",
+        "Required prefix of dead-letter topic names; empty: any name is allowed.",
         dynamic=Dynamic.CLUSTER_WIDE,
     )
 
@@ -40,15 +40,16 @@ class GroupDeadLetterSettings:
     errors_deadletterqueue_copy_record_enable: bool = setting(
         Kind.BOOLEAN,
         False,
-        "Whether a dead letter carries the record, or only tells which one it was.",
+        "Whether a dead-letter record contains a copy of the original record, or only its position.",
     )
     errors_deadletterqueue_topic_name: str = setting(
-        Kind.STRING, "", "The topic of the group's dead letters; empty: none are written."
+        Kind.STRING, "", "The group's dead-letter topic; empty: off."
     )
     errors_deadletterqueue_required: bool = setting(
         Kind.BOOLEAN,
         False,
-        "Whether records wait for a topic that can take their letters, instead of being archived without.",
+        "Whether records wait for a usable dead-letter topic instead of being archived without a "
+        "dead-letter record.",
         own=True,
     )
 

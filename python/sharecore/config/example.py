@@ -20,9 +20,9 @@ start with `sharecore serve --config FILE`; `sharecore config check FILE` says b
 Names are those of Kafka's server.properties; what begins with sharecore. is this broker's own. A variable of
 the environment stands over the file (SHARECORE_LOG_DIRS for log.dirs), the command line over both."""
 _ALTERED = {
-    Dynamic.PER_BROKER: "may be altered while the broker runs, for this broker",
-    Dynamic.CLUSTER_WIDE: "may be altered while the broker runs",
-    Dynamic.READ_ONLY: "holds from the start to the end of the broker",
+    Dynamic.PER_BROKER: "dynamic, for this broker",
+    Dynamic.CLUSTER_WIDE: "dynamic",
+    Dynamic.READ_ONLY: "takes effect at the next start",
 }
 
 

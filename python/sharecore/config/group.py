@@ -75,35 +75,35 @@ class GroupConfig(GroupDeadLetterSettings, QueueSettings, UnservedGroupSettings)
     consumer_assignment_interval_ms: int = setting(
         Kind.INT,
         1000,
-        "Least time between two assignments of a consumer group.",
+        "Minimum time between two assignments of a consumer group.",
         low=0,
         synonym="group.consumer.assignment.interval.ms",
     )
     consumer_heartbeat_interval_ms: int = setting(
         Kind.INT,
         5000,
-        "Time between the heartbeats of a member of a consumer group.",
+        "Heartbeat interval of members of consumer groups.",
         low=1,
         synonym="group.consumer.heartbeat.interval.ms",
     )
     consumer_session_timeout_ms: int = setting(
         Kind.INT,
         45000,
-        "A member of a consumer group that is silent for so long is removed.",
+        "Members of consumer groups without a heartbeat for this long are removed.",
         low=1,
         synonym="group.consumer.session.timeout.ms",
     )
     share_assignment_interval_ms: int = setting(
         Kind.INT,
         1000,
-        "Least time between two assignments.",
+        "Minimum time between two assignments.",
         low=0,
         synonym="group.share.assignment.interval.ms",
     )
     share_auto_offset_reset: str = setting(
         Kind.STRING,
         "latest",
-        "Where a share partition starts that has no state.",
+        "Where a share partition without state starts.",
         check=_check_reset,
         refusal="Invalid value `{text}` for configuration {name}. The value must be either 'earliest', "
         "'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'.",
@@ -111,44 +111,44 @@ class GroupConfig(GroupDeadLetterSettings, QueueSettings, UnservedGroupSettings)
     share_delivery_count_limit: int = setting(
         Kind.INT,
         5,
-        "Deliveries of a record before it is archived.",
+        "Delivery limit: a record is archived after this many failed deliveries.",
         low=2,
         synonym="group.share.delivery.count.limit",
     )
     share_heartbeat_interval_ms: int = setting(
         Kind.INT,
         5000,
-        "Time between a member's heartbeats.",
+        "Heartbeat interval of members of share groups.",
         low=1,
         synonym="group.share.heartbeat.interval.ms",
     )
     share_isolation_level: str = setting(
         Kind.STRING,
         "read_uncommitted",
-        "Whether records of open and aborted transactions are delivered.",
+        "Whether records of open and aborted transactions are delivered too.",
         choices=("read_committed", "read_uncommitted"),
     )
     share_partition_max_record_locks: int = setting(
         Kind.INT,
         2000,
-        "Records in flight in one share partition.",
+        "Maximum number of records in flight in a share partition.",
         low=100,
         synonym="group.share.partition.max.record.locks",
     )
     share_record_lock_duration_ms: int = setting(
         Kind.INT,
         30000,
-        "Time for which a record is leased.",
+        "Duration of an acquisition lock.",
         low=1000,
         synonym="group.share.record.lock.duration.ms",
     )
     share_renew_acknowledge_enable: bool = setting(
-        Kind.BOOLEAN, True, "Whether members may renew their leases."
+        Kind.BOOLEAN, True, "Whether members may renew their locks."
     )
     share_session_timeout_ms: int = setting(
         Kind.INT,
         45000,
-        "A member that is silent for so long is removed.",
+        "Members of share groups without a heartbeat for this long are removed.",
         low=1,
         synonym="group.share.session.timeout.ms",
     )

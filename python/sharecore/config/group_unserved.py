@@ -14,45 +14,45 @@ class UnservedGroupSettings:
     consumer_assignor_offload_enable: bool = setting(
         Kind.BOOLEAN,
         True,
-        "Where an assignor runs: here it is quick enough to run at once.",
+        "Where assignors run; here they are fast enough to run inline.",
         status=Status.IGNORED,
     )
     share_assignor_offload_enable: bool = setting(
         Kind.BOOLEAN,
         True,
-        "Where an assignor runs: here it is quick enough to run at once.",
+        "Where assignors run; here they are fast enough to run inline.",
         status=Status.IGNORED,
     )
     streams_acceptable_recovery_lag: int = setting(
-        Kind.LONG, 10000, "There are no streams groups here.", low=0, status=Status.REFUSED
+        Kind.LONG, 10000, "Streams groups are not supported.", low=0, status=Status.REFUSED
     )
     streams_assignment_interval_ms: int = setting(
-        Kind.INT, 1000, "There are no streams groups here.", low=0, status=Status.REFUSED
+        Kind.INT, 1000, "Streams groups are not supported.", low=0, status=Status.REFUSED
     )
     streams_assignor_name: str | None = setting(
-        Kind.STRING, None, "There are no streams groups here.", status=Status.REFUSED
+        Kind.STRING, None, "Streams groups are not supported.", status=Status.REFUSED
     )
     streams_assignor_offload_enable: bool = setting(
-        Kind.BOOLEAN, True, "There are no streams groups here.", status=Status.REFUSED
+        Kind.BOOLEAN, True, "Streams groups are not supported.", status=Status.REFUSED
     )
     streams_heartbeat_interval_ms: int = setting(
-        Kind.INT, 5000, "There are no streams groups here.", low=1, status=Status.REFUSED
+        Kind.INT, 5000, "Streams groups are not supported.", low=1, status=Status.REFUSED
     )
     streams_initial_rebalance_delay_ms: int = setting(
-        Kind.INT, 3000, "There are no streams groups here.", low=0, status=Status.REFUSED
+        Kind.INT, 3000, "Streams groups are not supported.", low=0, status=Status.REFUSED
     )
     streams_num_standby_replicas: int = setting(
-        Kind.INT, 0, "There are no streams groups here.", low=0, status=Status.REFUSED
+        Kind.INT, 0, "Streams groups are not supported.", low=0, status=Status.REFUSED
     )
     streams_num_warmup_replicas: int = setting(
-        Kind.INT, 2, "There are no streams groups here.", low=0, status=Status.REFUSED
+        Kind.INT, 2, "Streams groups are not supported.", low=0, status=Status.REFUSED
     )
     streams_rack_aware_assignment_tags: tuple[str, ...] = setting(
-        Kind.LIST, (), "There are no streams groups here.", status=Status.REFUSED
+        Kind.LIST, (), "Streams groups are not supported.", status=Status.REFUSED
     )
     streams_session_timeout_ms: int = setting(
-        Kind.INT, 45000, "There are no streams groups here.", low=1, status=Status.REFUSED
+        Kind.INT, 45000, "Streams groups are not supported.", low=1, status=Status.REFUSED
     )
     streams_task_offset_interval_ms: int = setting(
-        Kind.INT, 60000, "There are no streams groups here.", low=1, status=Status.REFUSED
+        Kind.INT, 60000, "Streams groups are not supported.", low=1, status=Status.REFUSED
     )

@@ -191,7 +191,7 @@ class ConfigKey:
         if self.kind is Kind.BOOLEAN:
             return "true or false"
         if self.kind in (Kind.STRING, Kind.LIST, Kind.PASSWORD):
-            return "a list, with commas between" if self.kind is Kind.LIST else "a text"
+            return "a comma-separated list" if self.kind is Kind.LIST else "a text"
         what = "a number" if self.kind is Kind.DOUBLE else "an integer"
         if self.low is not None and self.high is not None:
             return f"{what} from {self.low} to {self.high}"

@@ -21,58 +21,57 @@ class MetricsSettings:
     sharecore_metrics_listener: str = setting(
         Kind.STRING,
         "",
-        "Address of /metrics, /healthz and /readyz, as host:port, for whoever can reach it; empty: none.",
+        "Address of /metrics, /healthz and /readyz as host:port, without access control; empty: off.",
         check=check_metrics_listener,
     )
     sharecore_metrics_connections_max: int = setting(
         Kind.INT,
         32,
-        "Connections for metrics and health at a time; for a further one the oldest that waits for no answer "
-        "is closed.",
+        "Maximum number of connections to metrics and health; beyond it the oldest idle one is closed.",
         low=1,
     )
     sharecore_metrics_request_max_bytes: int = setting(
-        Kind.INT, 8192, "Bytes of the line and the headers of a request for metrics or health.", low=1024
+        Kind.INT, 8192, "Maximum size of request line and headers for metrics or health.", low=1024
     )
     sharecore_metrics_request_timeout_ms: int = setting(
         Kind.INT,
         5000,
-        "A connection for metrics or health that brings no whole request, or does not read the answer, for "
-        "so long is closed.",
+        "Close connections to metrics and health that do not finish a request, or do not read the answer, "
+        "in this time.",
         low=100,
     )
     sharecore_metrics_series_max: int = setting(
         Kind.INT,
         1000,
-        "Share partitions, and topics of groups, with series of their own: of each at most so many.",
+        "Maximum number of share partitions, and of topics of groups, with their own series.",
         low=0,
     )
     sharecore_telemetry_enable: bool = setting(
         Kind.BOOLEAN,
         False,
-        "Whether clients are asked for their metrics (KIP-714), which /metrics then has.",
+        "Whether clients are asked for their metrics (KIP-714), which are exported on /metrics.",
     )
     telemetry_max_bytes: int = setting(
         Kind.INT,
         1_048_576,
-        "Bytes of one push of a client's metrics, at most; they may expand to eight times that.",
+        "Maximum size of one push of client metrics; decompressed at most eight times that.",
         low=1,
     )
     sharecore_telemetry_instances_max: int = setting(
         Kind.INT,
         16_384,
-        "Clients whose metrics are kept; a further one takes the place of who was heard least lately.",
+        "Maximum number of clients with metrics; a further one replaces the one silent longest.",
         low=1,
     )
     sharecore_telemetry_series_max: int = setting(
         Kind.INT,
         20_000,
-        "Series of clients' metrics, of all clients together.",
+        "Maximum number of series of all clients' metrics.",
         low=0,
     )
     sharecore_telemetry_client_series_max: int = setting(
         Kind.INT,
         1000,
-        "Series of one client's metrics.",
+        "Maximum number of series of one client's metrics.",
         low=0,
     )

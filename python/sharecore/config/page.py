@@ -44,40 +44,40 @@ class PageSettings:
     sharecore_page_listener: str = setting(
         Kind.STRING,
         "",
-        "Address of the page of share groups, as host:port, or https://host:port with the keys of "
-        "`listener.name.page.ssl.*` or else `ssl.*`; empty: none.",
+        "Address of the web page as host:port, or https://host:port with `listener.name.page.ssl.*` or "
+        "`ssl.*`; empty: off.",
         check=check_page_listener,
     )
     sharecore_page_actions: str = setting(
         Kind.STRING,
         "users",
-        "Who may reset, delete and redrive on the page, as far as ACLs allow: users who have logged in, "
-        "everyone who can reach it, or none.",
+        "Who may reset, delete and redrive on the page, if ACLs allow it: users who have logged in, "
+        "everyone, or nobody.",
         choices=ACTIONS,
     )
     sharecore_page_hosts: tuple[str, ...] = setting(
         Kind.LIST,
         (),
-        "Names that browsers may call the page by, besides localhost, names of listeners and IP addresses.",
+        "Host names of the page, besides localhost, the listeners' names and IP addresses.",
     )
     sharecore_page_sessions_max: int = setting(
-        Kind.INT, 50, "Users that may be logged in on the page at a time.", low=1
+        Kind.INT, 50, "Maximum number of users logged in on the page.", low=1
     )
     sharecore_page_session_idle_ms: int = setting(
-        Kind.INT, 1_800_000, "A user of the page that asks for nothing so long is logged out.", low=1000
+        Kind.INT, 1_800_000, "Log users of the page out after this time without a request.", low=1000
     )
     sharecore_page_connections_max: int = setting(
         Kind.INT,
         256,
-        "Connections to the page at a time; for a further one the oldest that waits for no answer is closed.",
+        "Maximum number of connections to the page; beyond it the oldest idle one is closed.",
         low=1,
     )
     sharecore_page_request_max_bytes: int = setting(
-        Kind.INT, 16384, "Bytes of the line and the headers of a request to the page.", low=1024
+        Kind.INT, 16384, "Maximum size of request line and headers for the page.", low=1024
     )
     sharecore_page_request_timeout_ms: int = setting(
         Kind.INT,
         15_000,
-        "A connection to the page that brings no whole request for so long is closed.",
+        "Close connections to the page that do not finish a request in this time.",
         low=100,
     )

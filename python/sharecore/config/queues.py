@@ -65,13 +65,15 @@ class QueueSettings:
     share_paused: bool = setting(
         Kind.BOOLEAN,
         False,
-        "Whether the group gets no records. Acknowledgements, renewals, lock time-outs and heartbeats go on.",
+        "Whether delivery to the group is paused. Acknowledgements, renewals, lock timeouts and heartbeats "
+        "continue.",
         own=True,
     )
     share_paused_until_ms: int = setting(
         Kind.LONG,
         0,
-        "The group gets no records before this time, in milliseconds since the epoch by the broker's clock.",
+        "Delivery to the group is paused until this time, in milliseconds since the epoch by the broker's "
+        "clock.",
         low=0,
         own=True,
     )
@@ -79,7 +81,8 @@ class QueueSettings:
     share_member_max_record_locks: int = setting(
         Kind.INT,
         0,
-        "Records that one member may hold at a broker; 0: no bound but that of the share partition.",
+        "Maximum number of records that one member may hold at a broker; 0: only the share partition's "
+        "limit applies.",
         low=0,
         high=RECORD_LOCKS_MAX,
         own=True,
@@ -87,7 +90,7 @@ class QueueSettings:
     share_records_per_second: int = setting(
         Kind.INT,
         0,
-        "Records that the group gets in a second from a broker, over all members; 0: no such bound.",
+        "Maximum number of records per second that a broker delivers to the group; 0: unlimited.",
         low=0,
         high=10_000_000,
         own=True,
@@ -95,14 +98,14 @@ class QueueSettings:
     share_record_lock_keep: str = setting(
         Kind.STRING,
         "none",
-        "connected: the lock of a record that runs out starts anew while its member's share session is open.",
+        "connected: an expiring lock is renewed while its member's share session is open.",
         choices=("none", "connected"),
         own=True,
     )
     share_record_lock_keep_max_ms: int = setting(
         Kind.LONG,
         3_600_000,
-        "How long a record may stay with a member in that way, since it was delivered or renewed.",
+        "Maximum time that a lock is kept that way, since delivery or the last renewal.",
         low=1000,
         high=7 * 86_400_000,
         own=True,
@@ -110,8 +113,8 @@ class QueueSettings:
     share_breaker_percent: int = setting(
         Kind.INT,
         0,
-        "The group gets no records for a while once so many percent of those that ended were rejected or "
-        "reached their delivery limit; 0: it always does.",
+        "Delivery to the group stops for a while once this percentage of records that ended was rejected "
+        "or reached the delivery limit; 0: never.",
         low=0,
         high=100,
         own=True,
@@ -119,7 +122,7 @@ class QueueSettings:
     share_breaker_window_ms: int = setting(
         Kind.LONG,
         60_000,
-        "Over how long records are counted for share.breaker.percent.",
+        "Window over which share.breaker.percent is measured.",
         low=1000,
         high=3_600_000,
         own=True,
@@ -127,15 +130,16 @@ class QueueSettings:
     share_breaker_min_records: int = setting(
         Kind.INT,
         100,
-        "So many records have to end within share.breaker.window.ms before share.breaker.percent counts.",
+        "Minimum number of records that end within share.breaker.window.ms before share.breaker.percent "
+        "applies.",
         low=1,
         own=True,
     )
     share_breaker_pause_ms: int = setting(
         Kind.LONG,
         60_000,
-        "How long the group gets no records then. After it 10 records at a time are delivered, until 10 "
-        "have ended.",
+        "How long the open breaker stops delivery. Then 10 records at a time are delivered until 10 have "
+        "ended.",
         low=1000,
         high=86_400_000,
         own=True,
@@ -143,7 +147,7 @@ class QueueSettings:
     share_topic_weights: tuple[str, ...] = setting(
         Kind.LIST,
         (),
-        "Parts of a fetch by topic, such as urgent:8,bulk:1; a topic that is not named has weight 1.",
+        "Weights of topics in a fetch, such as urgent:8,bulk:1; other topics have weight 1.",
         check=_check_weights,
         own=True,
     )
@@ -151,7 +155,7 @@ class QueueSettings:
     share_retry_backoff_ms: int = setting(
         Kind.LONG,
         0,
-        "How long a record waits before its second delivery, once it was given back; 0: not at all.",
+        "Back-off before a record's second delivery; 0: off.",
         low=0,
         high=86_400_000,
         own=True,
@@ -159,7 +163,7 @@ class QueueSettings:
     share_retry_backoff_max_ms: int = setting(
         Kind.LONG,
         300_000,
-        "The longest wait before a further delivery, without jitter.",
+        "Maximum back-off, without jitter.",
         low=0,
         high=7 * 86_400_000,
         own=True,
@@ -167,7 +171,7 @@ class QueueSettings:
     share_retry_backoff_multiplier: float = setting(
         Kind.DOUBLE,
         2.0,
-        "How much longer the wait is before each further delivery; 1: always the same.",
+        "Factor by which the back-off grows with each delivery; 1: constant.",
         low=1.0,
         high=10.0,
         own=True,
@@ -175,7 +179,8 @@ class QueueSettings:
     share_retry_backoff_jitter: float = setting(
         Kind.DOUBLE,
         0.2,
-        "A wait is longer by up to this part of it, so that not all come back at once.",
+        "Random part of a back-off, as a fraction of it: the wait is lengthened by up to this much, so "
+        "that redeliveries spread out.",
         low=0.0,
         high=1.0,
         own=True,
@@ -183,7 +188,7 @@ class QueueSettings:
     share_retry_backoff_on: tuple[str, ...] = setting(
         Kind.LIST,
         ("release", "timeout"),
-        "What has a record wait: that a member released it, that its lock ran out.",
+        "What causes a back-off: a release by the member, a lock timeout.",
         choices=("release", "timeout"),
         check=_check_not_empty,
         own=True,
@@ -191,23 +196,23 @@ class QueueSettings:
     share_ordering: str = setting(
         Kind.STRING,
         "none",
-        "Which records come only after others are settled. partition: those of a share partition come in the "
-        "order of the log, to one member at a time. key: so do those of each key, side by side.",
+        "Ordered delivery. partition: the records of a share partition are delivered in log order, to one "
+        "member at a time. key: the records of each key are, with different keys in parallel.",
         choices=("none", "key", "partition"),
         own=True,
     )
     share_ordering_key_header: str = setting(
         Kind.STRING,
         "",
-        "With share.ordering=key, the header whose value is the key; empty: the record's own key.",
+        "With share.ordering=key, the header whose value is the key; empty: the record's key.",
         check=_check_header,
         own=True,
     )
     share_ordering_run_max: int = setting(
         Kind.INT,
         1,
-        "So many records that follow each other in their order may be given together, to one member. Counts "
-        "where share.ordering is set.",
+        "With share.ordering, how many consecutive records of an order may be delivered together, to one "
+        "member.",
         low=1,
         high=500,
         own=True,
@@ -215,17 +220,16 @@ class QueueSettings:
     share_ordering_takeover_wait: bool = setting(
         Kind.BOOLEAN,
         False,
-        "After a crash of the broker or node that led a share partition, nothing of it is given out for "
-        "share.record.lock.duration.ms, as members may still work on what they got before. Counts where "
-        "share.ordering is set.",
+        "With share.ordering, whether a share partition delivers nothing for share.record.lock.duration.ms "
+        "after its leader crashed, because members may still work on earlier records.",
         own=True,
     )
     share_partition_max_waiting: int = setting(
         Kind.INT,
         16_000,
-        "Records of a share partition that may be neither leased nor settled, behind the first that is not "
-        "settled, before new ones have to wait; in the order of keys, neighbors with one key count once. "
-        "Counts with share.retry.backoff.ms, share.ordering, delivery times or a time to live.",
+        "Maximum number of waiting records (admitted, not acquired) of a share partition; beyond it no new "
+        "records are admitted. With order by key, neighbors with one key count once. Applies with "
+        "share.retry.backoff.ms, share.ordering, delivery times or a TTL.",
         low=1000,
         high=10_000_000,
         own=True,
@@ -234,16 +238,16 @@ class QueueSettings:
     share_deliver_at_header: str = setting(
         Kind.STRING,
         "",
-        "The header with the time before which a record is not delivered, in milliseconds since the epoch; "
-        "empty: records have no such time.",
+        "Header with a record's delivery time, in milliseconds since the epoch; it is not delivered "
+        "earlier. Empty: off.",
         check=_check_header,
         own=True,
     )
     share_record_ttl_ms: int = setting(
         Kind.LONG,
         -1,
-        "A record that is older, counted from its timestamp or from its delivery time if that is later, is "
-        "given up; -1: none is.",
+        "TTL of records: older ones are archived. Counts from the timestamp, or from the delivery time if "
+        "that is later; -1: no TTL.",
         low=-1,
         check=_check_ttl,
         own=True,
@@ -251,15 +255,14 @@ class QueueSettings:
     share_record_ttl_header: str = setting(
         Kind.STRING,
         "",
-        "The header with a record's own time to live in milliseconds; the shorter one counts; empty: records "
-        "have none of their own.",
+        "Header with a record's own TTL in milliseconds; the shorter TTL applies. Empty: off.",
         check=_check_header,
         own=True,
     )
     share_record_ttl_dead_letter: bool = setting(
         Kind.BOOLEAN,
         False,
-        "Whether records that expire get a dead letter. They are archived without one otherwise.",
+        "Whether expired records get a dead-letter record; otherwise they are archived without one.",
         own=True,
     )
 

@@ -28,10 +28,10 @@ class TlsSettings:
         Kind.PASSWORD, None, "Password of the keystore.", dynamic=Dynamic.PER_BROKER
     )
     ssl_keystore_key: Secret | None = setting(
-        Kind.PASSWORD, None, "The broker's key itself, as PEM.", dynamic=Dynamic.PER_BROKER
+        Kind.PASSWORD, None, "The broker's private key as PEM text.", dynamic=Dynamic.PER_BROKER
     )
     ssl_keystore_certificate_chain: Secret | None = setting(
-        Kind.PASSWORD, None, "The broker's certificates themselves, as PEM.", dynamic=Dynamic.PER_BROKER
+        Kind.PASSWORD, None, "The broker's certificate chain as PEM text.", dynamic=Dynamic.PER_BROKER
     )
     ssl_key_password: Secret | None = setting(
         Kind.PASSWORD, None, "Password of the key in the keystore.", dynamic=Dynamic.PER_BROKER
@@ -42,19 +42,19 @@ class TlsSettings:
     ssl_truststore_location: str | None = setting(
         Kind.STRING,
         None,
-        "File with the authorities whose clients are trusted.",
+        "File with the trusted certificate authorities.",
         dynamic=Dynamic.PER_BROKER,
     )
     ssl_truststore_password: Secret | None = setting(
         Kind.PASSWORD, None, "Password of the truststore.", dynamic=Dynamic.PER_BROKER
     )
     ssl_truststore_certificates: Secret | None = setting(
-        Kind.PASSWORD, None, "The trusted authorities themselves, as PEM.", dynamic=Dynamic.PER_BROKER
+        Kind.PASSWORD, None, "The trusted certificate authorities as PEM text.", dynamic=Dynamic.PER_BROKER
     )
     ssl_client_auth: str = setting(
         Kind.STRING,
         "none",
-        "Whether clients must show a certificate.",
+        "Whether clients must present a certificate.",
         choices=("required", "requested", "none"),
     )
     ssl_enabled_protocols: tuple[str, ...] = setting(
@@ -63,11 +63,11 @@ class TlsSettings:
     ssl_cipher_suites: tuple[str, ...] = setting(
         Kind.LIST,
         (),
-        "Cipher suites, by the names of the RFCs; those that are safe where none is named.",
+        "Cipher suites, by RFC name; empty: the safe ones.",
         dynamic=Dynamic.PER_BROKER,
     )
     ssl_principal_mapping_rules: str = setting(
-        Kind.STRING, "DEFAULT", "How the name in a client's certificate becomes the name of its principal."
+        Kind.STRING, "DEFAULT", "Rules that map the name in a client's certificate to its principal."
     )
 
 
@@ -78,12 +78,12 @@ class AuthorizerSettings:
     authorizer_class_name: str | None = setting(
         Kind.STRING,
         None,
-        f"Who decides what is allowed to whom: {STANDARD_AUTHORIZER}, or nobody when not set.",
+        f"Turns access control on: {STANDARD_AUTHORIZER}; if empty, everything is allowed.",
         choices=(STANDARD_AUTHORIZER, ""),
     )
-    super_users: str = setting(Kind.STRING, "", "Principals that may do everything, with semicolons between.")
+    super_users: str = setting(Kind.STRING, "", "Principals with all rights, separated by semicolons.")
     allow_everyone_if_no_acl_found: bool = setting(
-        Kind.BOOLEAN, False, "Whether what no entry names is open to everybody."
+        Kind.BOOLEAN, False, "Whether resources without an access-control entry are open to everybody."
     )
 
 
@@ -94,16 +94,16 @@ class AuditSettings:
     sharecore_authorizer_cache_bytes_max: int = setting(
         Kind.LONG,
         16777216,
-        "Memory for decisions about what is allowed, which are remembered until an entry changes.",
+        "Memory for cached access-control decisions.",
         low=0,
     )
     sharecore_audit_log: str | None = setting(
         Kind.STRING,
         None,
-        "Regular file of the audit, a line of JSON a decision; the log of the broker when not set.",
+        "Audit file, one JSON object per line and decision; if empty, decisions go to the broker's log.",
     )
     sharecore_audit_allowed: bool = setting(
-        Kind.BOOLEAN, False, "Whether the file also has what was allowed."
+        Kind.BOOLEAN, False, "Whether allowed operations are audited too."
     )
 
 
@@ -111,14 +111,12 @@ class AuditSettings:
 class HandshakeSettings:
     """What connections may take before they are established."""
 
-    sharecore_handshake_timeout_ms: int = setting(
-        Kind.INT, 10000, "A TLS handshake that takes longer is given up.", low=1
-    )
+    sharecore_handshake_timeout_ms: int = setting(Kind.INT, 10000, "Timeout of a TLS handshake.", low=1)
     sharecore_handshakes_max: int = setting(
-        Kind.INT, 1000, "TLS handshakes under way; beyond, the oldest is given up.", low=1
+        Kind.INT, 1000, "Maximum number of concurrent TLS handshakes; beyond it the oldest is aborted.", low=1
     )
     sharecore_ssl_reload_interval_ms: int = setting(
-        Kind.INT, 10000, "How often the files of keystores and truststores are looked at; 0: never.", low=0
+        Kind.INT, 10000, "How often keystore and truststore files are checked for changes; 0: never.", low=0
     )
 
 
@@ -127,40 +125,41 @@ class SaslSettings:
     """How clients say who they are; each may be set for one listener, and those of JAAS for a mechanism."""
 
     sasl_enabled_mechanisms: tuple[str, ...] = setting(
-        Kind.LIST, ("GSSAPI",), "Mechanisms that a listener offers.", dynamic=Dynamic.PER_BROKER
+        Kind.LIST, ("GSSAPI",), "SASL mechanisms of a listener.", dynamic=Dynamic.PER_BROKER
     )
     sasl_jaas_config: Secret | None = setting(
         Kind.PASSWORD,
         None,
-        "Login of a mechanism: with PLAIN, user_NAME=password for each user.",
+        "Login settings of a mechanism; for PLAIN: user_NAME=password for each user.",
         dynamic=Dynamic.PER_BROKER,
     )
     sasl_server_max_receive_size: int = setting(
-        Kind.INT, 524288, "Largest frame of a client that has not said who it is.", low=1
+        Kind.INT, 524288, "Maximum frame size before authentication.", low=1
     )
     connections_max_reauth_ms: int = setting(
-        Kind.LONG, 0, "A client must say who it is again after so long; 0: never."
+        Kind.LONG, 0, "Clients must reauthenticate after this time; 0: never."
     )
     connection_failed_authentication_delay_ms: int = setting(
-        Kind.INT, 100, "How long a client that was refused waits for the answer.", low=0
+        Kind.INT, 100, "How long the answer to a failed authentication is delayed.", low=0
     )
     sharecore_authentication_timeout_ms: int = setting(
-        Kind.INT, 15000, "A client that has not said who it is after so long is closed.", low=1
+        Kind.INT, 15000, "Close connections that have not authenticated after this time.", low=1
     )
     sharecore_authentications_max: int = setting(
-        Kind.INT, 1000, "Clients that are saying who they are; beyond, the oldest is closed.", low=1
+        Kind.INT,
+        1000,
+        "Maximum number of concurrent authentications; beyond it the oldest connection is closed.",
+        low=1,
     )
     sasl_oauthbearer_jwks_endpoint_url: str | None = setting(
-        Kind.STRING, None, "Where the keys are that sign tokens; file:, https: or http:."
+        Kind.STRING, None, "URL of the token-signing keys; file:, https: or http:."
     )
     sasl_oauthbearer_jwks_endpoint_refresh_ms: int = setting(
-        Kind.LONG, 3600000, "How often those keys are fetched.", low=1
+        Kind.LONG, 3600000, "How often the keys are fetched.", low=1
     )
     sasl_oauthbearer_expected_audience: tuple[str, ...] | None = setting(
-        Kind.LIST, None, "A token must be for one of these."
+        Kind.LIST, None, "Allowed audiences of tokens."
     )
-    sasl_oauthbearer_expected_issuer: str | None = setting(
-        Kind.STRING, None, "A token must be issued by this one."
-    )
-    sasl_oauthbearer_clock_skew_seconds: int = setting(Kind.INT, 30, "By how much clocks may differ.", low=0)
-    sasl_oauthbearer_sub_claim_name: str = setting(Kind.STRING, "sub", "The claim that names the principal.")
+    sasl_oauthbearer_expected_issuer: str | None = setting(Kind.STRING, None, "Required issuer of tokens.")
+    sasl_oauthbearer_clock_skew_seconds: int = setting(Kind.INT, 30, "Allowed clock difference.", low=0)
+    sasl_oauthbearer_sub_claim_name: str = setting(Kind.STRING, "sub", "Claim with the principal's name.")

@@ -49,101 +49,95 @@ class ShareSettings:
     """What share groups get by default, and the bounds within which a group may choose."""
 
     group_share_assignment_interval_ms: int = setting(
-        Kind.INT, 1000, "Least time between two assignments of a group.", low=0
+        Kind.INT, 1000, "Minimum time between two assignments of a share group.", low=0
     )
-    group_share_min_assignment_interval_ms: int = setting(
-        Kind.INT, 0, "The least that a group may choose.", low=0
-    )
-    group_share_max_assignment_interval_ms: int = setting(
-        Kind.INT, 15000, "The most that a group may choose.", low=0
-    )
+    group_share_min_assignment_interval_ms: int = setting(Kind.INT, 0, "Minimum value for groups.", low=0)
+    group_share_max_assignment_interval_ms: int = setting(Kind.INT, 15000, "Maximum value for groups.", low=0)
     group_share_assignors: tuple[str, ...] = setting(
         Kind.LIST,
         ("simple",),
-        "The assignor of share groups: there is one.",
+        "Assignor of share groups; there is one.",
         check=_check_assignors,
         status=Status.IGNORED,
     )
     group_share_heartbeat_interval_ms: int = setting(
-        Kind.INT, 5000, "Time between a member's heartbeats.", low=1
+        Kind.INT, 5000, "Heartbeat interval of members of share groups.", low=1
     )
-    group_share_min_heartbeat_interval_ms: int = setting(
-        Kind.INT, 5000, "The least that a group may choose.", low=1
-    )
-    group_share_max_heartbeat_interval_ms: int = setting(
-        Kind.INT, 15000, "The most that a group may choose.", low=1
-    )
+    group_share_min_heartbeat_interval_ms: int = setting(Kind.INT, 5000, "Minimum value for groups.", low=1)
+    group_share_max_heartbeat_interval_ms: int = setting(Kind.INT, 15000, "Maximum value for groups.", low=1)
     group_share_session_timeout_ms: int = setting(
-        Kind.INT, 45000, "A member that is silent for so long is removed.", low=1
+        Kind.INT, 45000, "Members of share groups without a heartbeat for this long are removed.", low=1
     )
-    group_share_min_session_timeout_ms: int = setting(
-        Kind.INT, 45000, "The least that a group may choose.", low=1
-    )
-    group_share_max_session_timeout_ms: int = setting(
-        Kind.INT, 60000, "The most that a group may choose.", low=1
-    )
+    group_share_min_session_timeout_ms: int = setting(Kind.INT, 45000, "Minimum value for groups.", low=1)
+    group_share_max_session_timeout_ms: int = setting(Kind.INT, 60000, "Maximum value for groups.", low=1)
     group_coordinator_rebalance_protocols: tuple[str, ...] = setting(
         Kind.LIST,
         ("classic", "consumer", "streams"),
-        "Types of groups. Set without `share`, it has share groups refused; the others are always served.",
+        "Group types. Without `share`, share groups are refused; the other types are always served.",
         check=_check_protocols,
     )
-    group_share_max_size: int = setting(Kind.INT, 200, "Members of one share group.", low=1, high=1000)
+    group_share_max_size: int = setting(
+        Kind.INT, 200, "Maximum number of members of a share group.", low=1, high=1000
+    )
     group_share_persister_class_name: str = setting(
         Kind.STRING,
         DEFAULT_PERSISTER,
-        "Where the state of share partitions is kept; empty: nowhere.",
+        "The persister of share-partition state; empty: no persistence.",
         check=check_persister,
     )
     group_share_max_share_sessions: int = setting(
-        Kind.INT, 2000, "Share sessions that are open at a time.", low=1
+        Kind.INT, 2000, "Maximum number of open share sessions.", low=1
     )
     sharecore_share_session_partitions_max: int = setting(
         Kind.INT,
         20000,
-        "Partitions of one share session, and of one ShareAcknowledge request.",
+        "Maximum number of partitions of a share session, and of a ShareAcknowledge request.",
         low=100,
     )
     sharecore_share_sessions_bytes_max: int = setting(
         Kind.LONG,
         67108864,
-        "Memory that the partitions of share sessions may take. For a smaller session without room a much "
-        "larger one ends; else the client is refused with SHARE_SESSION_LIMIT_REACHED.",
+        "Memory for the partitions of share sessions. Beyond it, a much larger session is ended in favor "
+        "of a smaller one; otherwise the client gets SHARE_SESSION_LIMIT_REACHED.",
         low=0,
     )
     sharecore_expanded_cache_bytes: int = setting(
         Kind.LONG,
         67108864,
-        "Memory for expanded record batches of which members get a part at a time: groups with an order, "
-        "back-off, delivery times or a time to live get answers without the rest.",
+        "Memory for decompressed record batches that are delivered in parts, to groups with order, "
+        "back-off, delivery times or a TTL.",
         low=0,
     )
     group_share_delivery_count_limit: int = setting(
-        Kind.INT, 5, "Deliveries of a record before it is archived.", low=2, high=10
+        Kind.INT, 5, "Delivery limit: a record is archived after this many failed deliveries.", low=2, high=10
     )
     group_share_min_delivery_count_limit: int = setting(
-        Kind.INT, 2, "The least that a group may choose.", low=2, high=5
+        Kind.INT, 2, "Minimum value for groups.", low=2, high=5
     )
     group_share_max_delivery_count_limit: int = setting(
-        Kind.INT, 10, "The most that a group may choose.", low=5, high=25
+        Kind.INT, 10, "Maximum value for groups.", low=5, high=25
     )
     group_share_record_lock_duration_ms: int = setting(
-        Kind.INT, 30000, "Time for which a record is leased.", low=1000, high=3600000
+        Kind.INT, 30000, "Duration of an acquisition lock.", low=1000, high=3600000
     )
     group_share_min_record_lock_duration_ms: int = setting(
-        Kind.INT, 15000, "The least that a group may choose.", low=1000, high=30000
+        Kind.INT, 15000, "Minimum value for groups.", low=1000, high=30000
     )
     group_share_max_record_lock_duration_ms: int = setting(
-        Kind.INT, 60000, "The most that a group may choose.", low=30000, high=3600000
+        Kind.INT, 60000, "Maximum value for groups.", low=30000, high=3600000
     )
     group_share_partition_max_record_locks: int = setting(
-        Kind.INT, 2000, "Records in flight in one share partition.", low=100, high=RECORD_LOCKS_MAX
+        Kind.INT,
+        2000,
+        "Maximum number of records in flight in a share partition.",
+        low=100,
+        high=RECORD_LOCKS_MAX,
     )
     group_share_min_partition_max_record_locks: int = setting(
-        Kind.INT, 100, "The least that a group may choose.", low=100, high=2000
+        Kind.INT, 100, "Minimum value for groups.", low=100, high=2000
     )
     group_share_max_partition_max_record_locks: int = setting(
-        Kind.INT, 4000, "The most that a group may choose.", low=2000, high=RECORD_LOCKS_MAX
+        Kind.INT, 4000, "Maximum value for groups.", low=2000, high=RECORD_LOCKS_MAX
     )
 
 

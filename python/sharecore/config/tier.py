@@ -19,44 +19,45 @@ class TierSettings:
     sharecore_tier_state_topic: str = setting(
         Kind.STRING,
         "__sharecore_state",
-        "Topic upstream in which share state and groups are kept; its settings lie in the topic of that name "
-        "with .settings behind it. Nodes with the same topic are one tier.",
+        "Upstream topic for share state and groups; settings are kept in NAME.settings. Nodes with the "
+        "same topic form one tier.",
     )
     sharecore_tier_slots: int = setting(
         Kind.INT,
         64,
-        "Partitions of that topic when it is made: into so many parts the nodes can share the work.",
+        "Partitions of the state topic when it is created; slots are the units that nodes divide.",
         low=1,
         high=10_000,
     )
     sharecore_tier_replication_factor: int = setting(
-        Kind.SHORT, 3, "Replicas of the topics that a node makes upstream; -1: as upstream has it.", low=-1
+        Kind.SHORT,
+        3,
+        "Replication factor of the topics that a node creates upstream; -1: upstream's default.",
+        low=-1,
     )
     sharecore_tier_min_insync_replicas: int = setting(
-        Kind.INT, 2, "min.insync.replicas of the topics that a node makes upstream.", low=1
+        Kind.INT, 2, "min.insync.replicas of the topics that a node creates upstream.", low=1
     )
     sharecore_tier_pass_through: bool = setting(
         Kind.BOOLEAN,
         True,
-        "Whether requests that are not about share groups go on to the cluster: producing, fetching, other "
-        "groups, transactions, topics.",
+        "Whether other requests are forwarded to the cluster: produce, fetch, other groups, transactions, "
+        "topics.",
     )
     sharecore_tier_cache_bytes: int = setting(
         Kind.LONG,
         268435456,
-        "Bytes of records that are kept in memory, those of all partitions together.",
+        "Memory for cached records of all partitions.",
         low=1048576,
     )
     sharecore_tier_inter_node_listener_name: str | None = setting(
-        Kind.STRING, None, "Listener at which nodes ask each other for share state; the first unless set."
+        Kind.STRING, None, "Listener on which nodes ask each other for share state; defaults to the first."
     )
     sharecore_tier_drain_timeout_ms: int = setting(
         Kind.INT,
         10000,
-        "How long a node that gives a slot up, or stops, waits for members to settle what they hold of it; "
-        "what is not settled by then comes again.",
+        "How long a node that gives up a slot, or stops, waits for members to acknowledge its records. "
+        "Records not acknowledged by then are redelivered.",
         low=0,
     )
-    sharecore_tier_ahead_bytes: int = setting(
-        Kind.INT, 4194304, "Bytes that are read ahead of a partition.", low=65536
-    )
+    sharecore_tier_ahead_bytes: int = setting(Kind.INT, 4194304, "Read-ahead per partition.", low=65536)

@@ -28,14 +28,14 @@ class TopicConfig(UnservedTopicSettings):
     cleanup_policy: tuple[str, ...] = setting(
         Kind.LIST,
         ("delete",),
-        "What happens to old records: delete, compact, or both.",
+        "Cleanup of old records: delete, compact, or both.",
         choices=CLEANUP_POLICIES,
         synonym="log.cleanup.policy",
     )
     compression_type: str = setting(
         Kind.STRING,
         "producer",
-        "How batches are kept: producer leaves them as they come, others are compressed anew.",
+        "Compression of stored batches; producer: keep the producer's.",
         choices=COMPRESSION_TYPES,
         synonym="compression.type",
     )
@@ -46,19 +46,19 @@ class TopicConfig(UnservedTopicSettings):
         Kind.INT, 3, ZSTD_LEVEL, low=-131072, high=22, synonym="compression.zstd.level"
     )
     errors_deadletterqueue_group_enable: bool = setting(
-        Kind.BOOLEAN, False, "Whether share groups may write their dead letters here."
+        Kind.BOOLEAN, False, "Whether share groups may write dead-letter records to this topic."
     )
     delete_retention_ms: int = setting(
         Kind.LONG,
         86400000,
-        "Time that tombstones of a compacted topic are kept.",
+        "Retention time of tombstones in compacted topics.",
         low=0,
         synonym="log.cleaner.delete.retention.ms",
     )
     min_cleanable_dirty_ratio: float = setting(
         Kind.DOUBLE,
         0.5,
-        "Share of a log that must be new since it was compacted last before it is again.",
+        "Minimum fraction of a log that is new since its last compaction.",
         low=0,
         high=1,
         synonym="log.cleaner.min.cleanable.ratio",
@@ -66,66 +66,66 @@ class TopicConfig(UnservedTopicSettings):
     min_compaction_lag_ms: int = setting(
         Kind.LONG,
         0,
-        "Age below which records are not compacted.",
+        "Minimum age of a record before it is compacted.",
         low=0,
         synonym="log.cleaner.min.compaction.lag.ms",
     )
     max_compaction_lag_ms: int = setting(
         Kind.LONG,
         LONG_MAX,
-        "Age above which records are compacted however few they are.",
+        "Maximum age of an uncompacted record.",
         low=1,
         synonym="log.cleaner.max.compaction.lag.ms",
     )
     max_message_bytes: int = setting(
-        Kind.INT, 1048588, "Largest record batch that is taken.", low=0, synonym="message.max.bytes"
+        Kind.INT, 1048588, "Maximum size of a record batch.", low=0, synonym="message.max.bytes"
     )
     message_timestamp_type: str = setting(
         Kind.STRING,
         "CreateTime",
-        "Whether a record keeps its producer's time or gets the broker's.",
+        "Whether a record keeps its producer's timestamp or gets the broker's.",
         choices=TIMESTAMP_TYPES,
         synonym="log.message.timestamp.type",
     )
     message_timestamp_before_max_ms: int = setting(
         Kind.LONG,
         LONG_MAX,
-        "How far a record's time may lie in the past.",
+        "How far a record's timestamp may be in the past.",
         low=0,
         synonym="log.message.timestamp.before.max.ms",
     )
     message_timestamp_after_max_ms: int = setting(
         Kind.LONG,
         3600000,
-        "How far a record's time may lie in the future.",
+        "How far a record's timestamp may be in the future.",
         low=0,
         synonym="log.message.timestamp.after.max.ms",
     )
     min_insync_replicas: int = setting(
         Kind.INT,
         1,
-        "Replicas that acks=all waits for, of those that a topic has: here it has one.",
+        "Replicas that acks=all waits for; a topic here has one.",
         low=1,
         synonym="min.insync.replicas",
         status=Status.IGNORED,
     )
     retention_bytes: int = setting(
-        Kind.LONG, -1, "Bytes that a partition keeps; negative: no bound.", synonym="log.retention.bytes"
+        Kind.LONG, -1, "Maximum size of a partition; negative: unlimited.", synonym="log.retention.bytes"
     )
     retention_ms: int = setting(
-        Kind.LONG, 604800000, "Time that records are kept; -1: for ever.", low=-1, synonym="log.retention.ms"
+        Kind.LONG, 604800000, "Retention time of records; -1: forever.", low=-1, synonym="log.retention.ms"
     )
     segment_bytes: int = setting(
         Kind.INT,
         1073741824,
-        "Bytes after which records of a compacted topic no longer count as being written.",
+        "Size of the tail of a compacted topic that is exempt from compaction.",
         low=1048576,
         synonym="log.segment.bytes",
     )
     segment_ms: int = setting(
         Kind.LONG,
         604800000,
-        "Time after which records of a compacted topic no longer count as being written.",
+        "Age of records in a compacted topic's tail that are exempt from compaction.",
         low=1,
     )
 

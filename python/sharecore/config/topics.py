@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from sharecore.config.keys import LONG_MAX, Dynamic, Kind, Status, setting
 
-GZIP_LEVEL = "Level of batches that the broker compresses with gzip; -1: the usual one."
-ZSTD_LEVEL = "Level of batches that the broker compresses with zstd."
+GZIP_LEVEL = "Compression level for batches that the broker compresses with gzip; -1: gzip's default."
+ZSTD_LEVEL = "Compression level for batches that the broker compresses with zstd."
 COMPRESSION_TYPES = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 CLEANUP_POLICIES = ("compact", "delete")
 TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
@@ -24,17 +24,17 @@ class TopicSettings:
     """How topics are made, how long they keep their records, and how much a client may fetch of them."""
 
     auto_create_topics_enable: bool = setting(
-        Kind.BOOLEAN, True, "Make a topic when a client first asks for it."
+        Kind.BOOLEAN, True, "Create a topic when a client first asks for it."
     )
-    num_partitions: int = setting(Kind.INT, 1, "Partitions of a topic made without a number.", low=1)
+    num_partitions: int = setting(Kind.INT, 1, "Partitions of topics created without a number.", low=1)
     default_replication_factor: int = setting(
-        Kind.INT, 1, "Replicas of a topic that is made without a number; above one, none is made without."
+        Kind.INT, 1, "Replication factor of topics created without one; above 1, creating such topics fails."
     )
     delete_topic_enable: bool = setting(Kind.BOOLEAN, True, "Whether topics may be deleted.")
     min_insync_replicas: int = setting(
         Kind.INT,
         1,
-        "Replicas that acks=all waits for, of those that a topic has: here it has one.",
+        "Replicas that acks=all waits for; a topic here has one.",
         low=1,
         dynamic=Dynamic.CLUSTER_WIDE,
         status=Status.IGNORED,
@@ -42,7 +42,7 @@ class TopicSettings:
     compression_type: str = setting(
         Kind.STRING,
         "producer",
-        "How batches are kept: producer leaves them as they come, others are compressed anew.",
+        "Compression of stored batches; producer: keep the producer's.",
         choices=COMPRESSION_TYPES,
         dynamic=Dynamic.CLUSTER_WIDE,
     )
@@ -53,78 +53,80 @@ class TopicSettings:
         Kind.INT, 3, ZSTD_LEVEL, low=-131072, high=22, dynamic=Dynamic.CLUSTER_WIDE
     )
     message_max_bytes: int = setting(
-        Kind.INT, 1048588, "Largest record batch that is taken.", low=0, dynamic=Dynamic.CLUSTER_WIDE
+        Kind.INT, 1048588, "Maximum size of a record batch.", low=0, dynamic=Dynamic.CLUSTER_WIDE
     )
     log_cleanup_policy: tuple[str, ...] = setting(
         Kind.LIST,
         ("delete",),
-        "What happens to old records: delete, compact, or both.",
+        "Cleanup of old records: delete, compact, or both.",
         choices=CLEANUP_POLICIES,
         dynamic=Dynamic.CLUSTER_WIDE,
     )
     log_retention_ms: int | None = setting(
         Kind.LONG,
         None,
-        "Time that records are kept; negative: for ever; not set: log.retention.minutes decides.",
+        "Retention time of records; negative: forever; if not set, log.retention.minutes applies.",
         dynamic=Dynamic.CLUSTER_WIDE,
     )
     log_retention_minutes: int | None = setting(
         Kind.INT,
         None,
-        "Time that records are kept; negative: for ever; not set: log.retention.hours decides.",
+        "Retention time of records; negative: forever; if not set, log.retention.hours applies.",
     )
-    log_retention_hours: int = setting(Kind.INT, 168, "Time that records are kept; negative: for ever.")
+    log_retention_hours: int = setting(Kind.INT, 168, "Retention time of records; negative: forever.")
     log_retention_bytes: int = setting(
-        Kind.LONG, -1, "Bytes that a partition keeps; negative: no bound.", dynamic=Dynamic.CLUSTER_WIDE
+        Kind.LONG, -1, "Maximum size of a partition; negative: unlimited.", dynamic=Dynamic.CLUSTER_WIDE
     )
     log_retention_check_interval_ms: int = setting(
-        Kind.LONG, 300000, "Time between two looks for records that are too old.", low=1
+        Kind.LONG, 300000, "How often expired records are looked for.", low=1
     )
     log_segment_bytes: int = setting(
         Kind.INT,
         1073741824,
-        "Bytes after which records of a compacted topic no longer count as being written.",
+        "Size of the tail of a compacted topic that is exempt from compaction.",
         low=1048576,
         dynamic=Dynamic.CLUSTER_WIDE,
     )
     log_message_timestamp_type: str = setting(
         Kind.STRING,
         "CreateTime",
-        "Whether a record keeps its producer's time or gets the broker's.",
+        "Whether a record keeps its producer's timestamp or gets the broker's.",
         choices=TIMESTAMP_TYPES,
         dynamic=Dynamic.CLUSTER_WIDE,
     )
     log_message_timestamp_before_max_ms: int = setting(
         Kind.LONG,
         LONG_MAX,
-        "How far a record's time may lie in the past.",
+        "How far a record's timestamp may be in the past.",
         low=0,
         dynamic=Dynamic.CLUSTER_WIDE,
     )
     log_message_timestamp_after_max_ms: int = setting(
         Kind.LONG,
         3600000,
-        "How far a record's time may lie in the future.",
+        "How far a record's timestamp may be in the future.",
         low=0,
         dynamic=Dynamic.CLUSTER_WIDE,
     )
-    fetch_max_bytes: int = setting(Kind.INT, 57671680, "Bytes of records in one answer to a fetch.", low=1024)
+    fetch_max_bytes: int = setting(
+        Kind.INT, 57671680, "Maximum bytes of records in one fetch response.", low=1024
+    )
     max_incremental_fetch_session_cache_slots: int = setting(
-        Kind.INT, 1000, "Fetch sessions of plain consumers that are kept at a time.", low=0
+        Kind.INT, 1000, "Maximum number of cached fetch sessions.", low=0
     )
     max_request_partition_size_limit: int = setting(
-        Kind.INT, 2000, "Partitions in one answer to DescribeTopicPartitions.", low=1
+        Kind.INT, 2000, "Maximum number of partitions in one DescribeTopicPartitions response.", low=1
     )
     sharecore_producer_ids_bytes_max: int = setting(
         Kind.LONG,
         536870912,
-        "Memory that the idempotent producers of all partitions may take, about 350 bytes for each partition "
-        "that each has written to. Beyond, the longest idle ones of the partition with the most are "
-        "forgotten, but none with an open transaction.",
+        "Memory for the idempotent producers of all partitions, about 350 bytes per producer and "
+        "partition. Beyond it, the longest idle producers of the partition with the most are forgotten, "
+        "except those with an open transaction.",
         low=1048576,
     )
     producer_id_expiration_ms: int = setting(
-        Kind.INT, 86400000, "Time after which an idle producer's sequence numbers are forgotten.", low=1
+        Kind.INT, 86400000, "Retention time of an idle producer's sequence numbers.", low=1
     )
 
     @property

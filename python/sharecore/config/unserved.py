@@ -13,22 +13,22 @@ from sharecore.config.keys import Status
 
 _SECRET = re.compile(r"password|passphrase|secret|jaas|keystore\.key|\.certificate")
 _ONE = "<one>"
-_JVM = "Threads and buffers of Apache's: here one thread answers, one writes, and bytes are bounded."
-_SEGMENTS = "Files of a log: here all logs share one journal, and records go batch by batch."
-_FLUSH = "When a log's file is synced: here every answer waits for the disk (sharecore.durability)."
-_REPLICAS = "Replication: this broker is alone and keeps one copy."
-_ONE_COPY = "Copies of an internal topic: this broker is alone and keeps one, whatever is set."
-_CONTROLLER = "Controllers of a cluster: this broker is alone and keeps its metadata itself."
-_STATE_LOG = "How an internal topic is read, written and stored: the journal does that for all logs."
-_TIERED = "Tiered storage, which is off (remote.log.storage.system.enable)."
-_STREAMS = "Streams groups: there are none here, and their members are told so."
-_METRICS = "Metrics of the JVM: there are none here."
-_TOKENS = "there are no delegation tokens here"
-_SASL = "SASL has the settings listed as working, and not this one"
-_SSL = "TLS has the settings listed as working, and not this one"
-_ACCESS = "a client is who its certificate or its SASL name says"
-_QUOTAS = "quotas are set for users, client ids and addresses (kafka-configs), not here"
-_CODE = "classes of Java cannot be loaded here"
+_JVM = "Apache's threads and buffers; here one thread answers, one writes, and memory is bounded in bytes."
+_SEGMENTS = "Files of a log; here all logs share one journal, and records are deleted batch by batch."
+_FLUSH = "Syncing of a log's files; here every answer waits for the disk (see sharecore.durability)."
+_REPLICAS = "Replication; this broker stands alone and keeps one copy."
+_ONE_COPY = "Copies of internal topics; this broker stands alone and always keeps one."
+_CONTROLLER = "Controllers of a cluster; this broker stands alone and keeps its own metadata."
+_STATE_LOG = "Storage of internal topics; one journal stores all logs."
+_TIERED = "Tiered storage, which is off (see remote.log.storage.system.enable)."
+_STREAMS = "Streams groups are not supported; their members get an error."
+_METRICS = "Metrics of the JVM; there is none."
+_TOKENS = "delegation tokens are not supported"
+_SASL = "not supported; see the sasl settings that work"
+_SSL = "not supported; see the ssl settings that work"
+_ACCESS = "the principal is always the name in the certificate or of the SASL user"
+_QUOTAS = "quotas are set for users, client ids and addresses with kafka-configs"
+_CODE = "Java classes cannot be loaded"
 
 _IGNORED = {
     _JVM: """
@@ -41,7 +41,7 @@ _IGNORED = {
         share.coordinator.cached.buffer.max.bytes* share.coordinator.threads
         share.fetch.purgatory.purge.interval.requests server.max.startup.time.ms
     """,
-    "Sizes of sockets' buffers for what is read: the operating system sets them.": """
+    "Receive buffers of sockets; the operating system sizes them.": """
         socket.receive.buffer.bytes
     """,
     _SEGMENTS: """
@@ -94,19 +94,19 @@ _IGNORED = {
         share.coordinator.state.topic.segment.bytes transaction.state.log.load.buffer.size
         transaction.state.log.segment.bytes
     """,
-    "Level of batches that the broker compresses with lz4: it has one level.": """
+    "Compression level for batches that the broker compresses with lz4; it has one level.": """
         compression.lz4.level*
     """,
-    "Retries between brokers: here share state is made within the heartbeat that asks for it.": """
+    "Retries between brokers; here share state is initialized within the heartbeat that needs it.": """
         group.share.initialize.retry.interval.ms
     """,
-    "Retries between brokers: here a partition joins its transaction in one step.": """
+    "Retries between brokers; here a partition joins its transaction in one step.": """
         add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
     """,
-    "How often Apache looks: here each transaction has a timer of its own.": """
+    "Interval of Apache's check; here each transaction has its own timer.": """
         transaction.abort.timed.out.transaction.cleanup.interval.ms
     """,
-    "How often Apache looks: here it is done with retention (log.retention.check.interval.ms).": """
+    "Interval of Apache's check; here it runs with retention (log.retention.check.interval.ms).": """
         producer.id.expiration.check.interval.ms
     """,
     _TIERED: """
@@ -191,31 +191,31 @@ _REFUSED = {
         group.share.dlq.manager.class.name=org.apache.kafka.server.share.dlq.DefaultShareGroupDLQManager
         metric.reporters=org.apache.kafka.common.metrics.JmxReporter kafka.metrics.reporters=
     """,
-    "values are taken as they are written; give each its text": """
+    "values are taken literally; write each value itself": """
         config.providers=
     """,
-    "tiered storage is not there: everything stays in log.dirs": """
+    "tiered storage is not supported; everything stays in log.dirs": """
         remote.log.storage.system.enable=false
     """,
-    "this broker has one directory, and topics are always made in it": """
+    "this broker has one log directory": """
         cordoned.log.dirs=
     """,
-    "this broker is alone: it joins no cluster": """
+    "this broker stands alone and joins no cluster": """
         controller.quorum.bootstrap.servers=<one> controller.quorum.voters=<one>
     """,
-    "this process is a broker, alone or with Kafka's controller in mind": """
+    "this process is a broker; controller is accepted beside it and has no effect": """
         process.roles=broker,controller|broker
     """,
-    "transactions in two phases are not there": """
+    "two-phase commit is not supported": """
         transaction.two.phase.commit.enable=false
     """,
-    "a record is always checked to be part of an open transaction": """
+    "records are always verified to belong to an open transaction": """
         transaction.partition.verification.enable=true
     """,
-    "a group changes its protocol only while it is empty": """
+    "a group can change its protocol only while it is empty": """
         group.consumer.migration.policy=disabled
     """,
-    "batches are not decompressed on their way in, so nothing bounds what they expand to": """
+    "the decompressed size of a batch is limited to 256 MiB": """
         max.decompressed.message.bytes=2147483639
     """,
 }
@@ -223,9 +223,9 @@ _REFUSED = {
 
 _REFUSED_PREFIXES = {
     # of Kafka 4.0
-    "group.share.enable": "share groups are on, unless group.coordinator.rebalance.protocols leaves them out",
-    "group.share.max.groups": "the number of share groups is not bounded",
-    "config.providers.": "values are taken as they are written; give each its text",
+    "group.share.enable": "share groups are on unless group.coordinator.rebalance.protocols omits them",
+    "group.share.max.groups": "the number of share groups is not limited",
+    "config.providers.": "values are taken literally; write each value itself",
     "quota.": _QUOTAS,
     "sasl.": _SASL,
     "ssl.": _SSL,

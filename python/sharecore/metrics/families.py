@@ -45,7 +45,7 @@ PARTITIONS = gauge(
 )
 MESSAGES_IN = counter(
     "kafka_server_broker_topic_metrics_messages_in",
-    "Offsets given out in a topic since it was created, control records among them.",
+    "Offsets appended to a topic since it was created, including control records.",
     "topic",
     kafka=("kafka.server:type=BrokerTopicMetrics,name=MessagesInPerSec,topic=*:Count",),
 )
@@ -65,19 +65,19 @@ REQUESTS = counter(
 )
 REQUEST_TIME = histogram(
     "kafka_network_request_metrics_total_time_seconds",
-    "From a request's last byte to its answer, by API: what it waited for included, the network not.",
+    "Time from a request's last byte to its response, by API; includes waits, excludes the network.",
     "request",
     kafka=("kafka.network:type=RequestMetrics,name=TotalTimeMs,request=*:Count",),
 )
 LOCAL_TIME = summary(
     "kafka_network_request_metrics_local_time_seconds",
-    "Of the total time, what the broker worked before the request was answered or began to wait.",
+    "The part of the total time in which the broker worked on the request, until it was answered or waited.",
     "request",
     kafka=("kafka.network:type=RequestMetrics,name=LocalTimeMs,request=*:Count",),
 )
 REQUEST_BYTES = counter(
     "kafka_network_request_metrics_request_bytes",
-    "Bytes of requests by API, those of PRODUCE among them.",
+    "Bytes of requests by API.",
     "request",
     kafka=(
         "kafka.network:type=RequestMetrics,name=RequestBytes,request=*:Count",
@@ -86,7 +86,7 @@ REQUEST_BYTES = counter(
 )
 RESPONSE_BYTES = counter(
     "kafka_server_broker_topic_metrics_bytes_out",
-    "Bytes of answers by API, those of FETCH and SHARE_FETCH among them.",
+    "Bytes of responses by API.",
     "request",
     kafka=("kafka.server:type=BrokerTopicMetrics,name=BytesOutPerSec:Count",),
 )
@@ -98,7 +98,7 @@ CONNECTIONS = gauge(
 )
 MEMORY_USED = gauge(
     "kafka_network_socket_server_memory_pool_used_bytes",
-    "Bytes of requests that are in memory (queued.max.request.bytes bounds them).",
+    "Bytes of requests in memory (limit: queued.max.request.bytes).",
     kafka=("kafka.network:type=SocketServer,name=MemoryPoolUsed:Value",),
 )
 
@@ -131,40 +131,40 @@ CLASSIC_GROUPS = gauge(
 )
 SHARE_REBALANCES = counter(
     "kafka_server_group_coordinator_metrics_share_group_rebalance",
-    "How often the epoch of a share group went up.",
+    "Epoch increments of share groups (rebalances).",
     kafka=(f"{_GROUP}:share-group-rebalance-count", f"{_GROUP}:share-group-rebalance-rate"),
 )
 CONSUMER_REBALANCES = counter(
     "kafka_server_group_coordinator_metrics_consumer_group_rebalance",
-    "How often the epoch of a consumer group went up.",
+    "Epoch increments of consumer groups (rebalances).",
     kafka=(f"{_GROUP}:consumer-group-rebalance-count", f"{_GROUP}:consumer-group-rebalance-rate"),
 )
 GROUP_MEMBERS = gauge("sharecore_group_members", "Members of share groups, by group.", "group")
 GROUP_PAUSED = gauge(
     "sharecore_share_group_paused",
-    "1 while a share group is paused and its members get no records; 0 for others.",
+    "1 while delivery to a share group is paused, else 0.",
     "group",
 )
 GROUP_PARTITIONS = gauge(
     "kafka_server_group_coordinator_metrics_num_partitions",
-    "Partitions of __consumer_offsets that are served.",
+    "Loaded partitions of __consumer_offsets.",
     "state",
     kafka=(f"{_GROUP},state=*:num-partitions",),
 )
 GROUP_IDLE = gauge(
     "kafka_server_group_coordinator_metrics_thread_idle_ratio",
-    "Part of the time since the scrape before in which the broker's one thread had nothing to do.",
+    "Fraction of time since the last scrape in which the broker's event loop was idle.",
     kafka=(f"{_GROUP}:thread-idle-ratio-avg", f"{_SHARE}:thread-idle-ratio-avg"),
 )
 GROUP_LOAD = gauge(
     "kafka_server_group_coordinator_metrics_partition_load_time_seconds",
-    "How long it took to read __consumer_offsets when the broker started.",
+    "Time to load __consumer_offsets at start.",
     kafka=(f"{_GROUP}:partition-load-time-avg", f"{_GROUP}:partition-load-time-max"),
 )
 
 SHARE_ACKNOWLEDGEMENTS = counter(
     "kafka_server_broker_topic_metrics_total_share_acknowledgement_requests",
-    "Requests that acknowledge something, whether or not they fetch as well.",
+    "Requests with acknowledgements, with or without a fetch.",
     kafka=(
         "kafka.server:type=BrokerTopicMetrics,name=TotalShareAcknowledgementRequestsPerSec:Count",
         "kafka.server:type=share-group-metrics:share-acknowledgement-count",
@@ -173,12 +173,12 @@ SHARE_ACKNOWLEDGEMENTS = counter(
 )
 SHARE_FETCHES = counter(
     "kafka_server_broker_topic_metrics_total_share_fetch_requests",
-    "Requests that fetch for a share group, with acknowledgements or without.",
+    "Share-fetch requests, with or without acknowledgements.",
     kafka=("kafka.server:type=BrokerTopicMetrics,name=TotalShareFetchRequestsPerSec:Count",),
 )
 RECORD_ACKNOWLEDGEMENTS = counter(
     "kafka_server_share_group_metrics_record_acknowledgements",
-    "Records acknowledged, by what was said of them.",
+    "Acknowledged records, by acknowledge type.",
     "group",
     "ack_type",
     kafka=(
@@ -189,7 +189,7 @@ RECORD_ACKNOWLEDGEMENTS = counter(
 )
 SHARE_LOADS = summary(
     "kafka_server_share_group_metrics_partition_load_time_seconds",
-    "How long share partitions took to have their state.",
+    "Time to load the state of share partitions.",
     kafka=(
         "kafka.server:type=ShareGroupMetrics,name=PartitionLoadTimeMs:Count",
         "kafka.server:type=share-group-metrics:partition-load-time-avg",
@@ -197,7 +197,7 @@ SHARE_LOADS = summary(
 )
 SHARE_LOAD_MAX = gauge(
     "kafka_server_share_group_metrics_partition_load_time_max_seconds",
-    "The longest of these.",
+    "The maximum of the above.",
     kafka=("kafka.server:type=share-group-metrics:partition-load-time-max",),
 )
 DEAD_LETTERS = counter(
@@ -216,7 +216,7 @@ DEAD_LETTER_WRITES = counter(
 )
 DEAD_LETTER_FAILURES = counter(
     "kafka_server_share_group_metrics_dead_letter_queue_failed_produce_requests",
-    "Ranges that the dead-letter topic did not take.",
+    "Ranges that could not be written to the dead-letter topic.",
     "group",
     kafka=(
         "kafka.server:type=ShareGroupMetrics,name=DeadLetterQueueFailedProduceRequestsPerSec,group=*:Count",
@@ -224,67 +224,65 @@ DEAD_LETTER_FAILURES = counter(
 )
 WITHOUT_LETTER = counter(
     "sharecore_share_group_records_without_dead_letter",
-    "Records archived without a letter though the group has a dead-letter topic.",
+    "Records archived without a dead-letter record although the group has a dead-letter topic.",
     "group",
 )
 UNDELIVERABLE = counter(
     "sharecore_share_group_dead_letters_undeliverable",
-    "Records of which no topic could take a dead letter as the group, the topic and the broker were set.",
+    "Records without a dead-letter record because of the settings of group, topic or broker.",
     "group",
 )
 SESSIONS = gauge(
     "kafka_server_share_session_cache_share_sessions_count",
-    "Share sessions that are open.",
+    "Open share sessions.",
     kafka=("kafka.server:type=ShareSessionCache,name=ShareSessionsCount:Value",),
 )
 
 STATE_PARTITIONS = gauge(
     "kafka_server_share_coordinator_metrics_num_partitions",
-    "Partitions of __share_group_state that are served.",
+    "Loaded partitions of __share_group_state.",
     "state",
     kafka=(f"{_SHARE},state=*:num-partitions", f"{_SHARE}:num-partitions"),
 )
 STATE_LOADS = summary(
     "kafka_server_share_coordinator_metrics_partition_load_time_seconds",
-    "How long it took to read partitions of __share_group_state.",
+    "Time to load partitions of __share_group_state.",
     kafka=(f"{_SHARE}:partition-load-time-avg",),
 )
 STATE_LOAD_MAX = gauge(
     "kafka_server_share_coordinator_metrics_partition_load_time_max_seconds",
-    "The longest of these.",
+    "The maximum of the above.",
     kafka=(f"{_SHARE}:partition-load-time-max",),
 )
 STATE_WRITES = counter(
     "kafka_server_share_coordinator_metrics_write",
-    "Writes of share state that ended.",
+    "Completed writes of share state.",
     kafka=(f"{_SHARE}:write-total", f"{_SHARE}:write-rate"),
 )
 STATE_WRITE_TIME = summary(
     "kafka_server_share_coordinator_metrics_write_latency_seconds",
-    "From the first of the writes that share a batch to the moment when all of them are durable, by batch.",
+    "Time from the first write in a batch until the batch is durable.",
     kafka=(f"{_SHARE}:write-latency-avg",),
 )
 STATE_WRITE_MAX = gauge(
     "kafka_server_share_coordinator_metrics_write_latency_max_seconds",
-    "The longest of these.",
+    "The maximum of the above.",
     kafka=(f"{_SHARE}:write-latency-max",),
 )
-STATE_WRITE_FAILURES = counter(
-    "sharecore_share_coordinator_write_failures", "Batches of share state that were given up."
-)
+STATE_WRITE_FAILURES = counter("sharecore_share_coordinator_write_failures", "Failed batches of share state.")
 STATE_REPAIRED = counter(
     "sharecore_share_coordinator_repaired_batches",
-    "State batches that were read and could not be as they were: their records are delivered again.",
+    "State batches that were loaded and found inconsistent; their records are redelivered.",
 )
 
-SHARE_PARTITIONS = gauge("sharecore_share_partitions", "Share partitions that have state or a leader.")
+SHARE_PARTITIONS = gauge("sharecore_share_partitions", "Share partitions with state or a leader.")
 SHARE_PARTITIONS_UNSEEN = gauge(
     "sharecore_share_partitions_without_series",
-    "Share partitions that are counted in their group's series alone (sharecore.metrics.series.max).",
+    "Share partitions without series of their own, because of sharecore.metrics.series.max.",
 )
 GROUP_LAG = gauge(
     "sharecore_share_group_lag",
-    "Records of a topic that wait for a share group or are in its hands.",
+    "Lag of a share group in a topic: records waiting or in flight.",
     *_TOPIC,
 )
 GROUP_IN_FLIGHT = gauge(
@@ -292,28 +290,26 @@ GROUP_IN_FLIGHT = gauge(
 )
 GROUP_OLDEST = gauge(
     "sharecore_share_group_oldest_lease_age_seconds",
-    "Age of the oldest lease of a topic's records that was not renewed since; 0 without one.",
+    "Age of the oldest acquisition lock on a topic's records since its last renewal; 0 if none.",
     *_TOPIC,
 )
 GROUP_DELIVERIES = counter(
     "sharecore_share_group_deliveries",
-    "Records leased, by which delivery it was; 16 stands for all above as well.",
+    "Acquired records by delivery count; 16 includes higher counts.",
     *_TOPIC,
     "delivery",
 )
 GROUP_TIMEOUTS = counter(
-    "sharecore_share_group_acquisition_lock_timeouts", "Records whose acquisition lock ran out.", *_TOPIC
+    "sharecore_share_group_acquisition_lock_timeouts", "Records whose acquisition lock expired.", *_TOPIC
 )
 PART_START = gauge("sharecore_share_partition_start_offset", "Start offset (SPSO).", *_PARTITION)
 PART_END = gauge(
     "sharecore_share_partition_end_offset", "End offset (SPEO): the highest offset in flight.", *_PARTITION
 )
-PART_LAG = gauge(
-    "sharecore_share_partition_lag", "Records that wait for the share group or are in its hands.", *_PARTITION
-)
+PART_LAG = gauge("sharecore_share_partition_lag", "Lag: records waiting or in flight.", *_PARTITION)
 PART_IN_FLIGHT = gauge(
     "kafka_server_share_partition_metrics_in_flight_message_count",
-    "Records in flight: leased, given back, or settled behind one that is not.",
+    "Records in flight: acquired, available again, or done beyond the start offset.",
     *_PARTITION,
     kafka=(
         "kafka.server:type=SharePartitionMetrics,name=InFlightMessageCount,group=*,topic=*,partition=*:Value",
@@ -321,12 +317,12 @@ PART_IN_FLIGHT = gauge(
 )
 PART_OLDEST = gauge(
     "sharecore_share_partition_oldest_lease_age_seconds",
-    "Age of the oldest lease that was not renewed since; 0 without one.",
+    "Age of the oldest acquisition lock since its last renewal; 0 if none.",
     *_PARTITION,
 )
 PART_TIMEOUTS = counter(
     "kafka_server_share_partition_metrics_acquisition_lock_timeout",
-    "Records whose acquisition lock ran out.",
+    "Records whose acquisition lock expired.",
     *_PARTITION,
     kafka=(
         "kafka.server:type=SharePartitionMetrics,name=AcquisitionLockTimeoutPerSec,"
@@ -335,31 +331,29 @@ PART_TIMEOUTS = counter(
 )
 PART_DELIVERIES = counter(
     "sharecore_share_partition_deliveries",
-    "Records leased, by which delivery it was; 16 stands for all above as well.",
+    "Acquired records by delivery count; 16 includes higher counts.",
     *_PARTITION,
     "delivery",
 )
 
 STORE_COMMIT_TIME = histogram(
     "sharecore_store_commit_seconds",
-    "How long it took to write and sync what was staged (with durability os: to write it).",
+    "Time of a commit: write and sync of staged records (with durability os: write only).",
     kafka=("kafka.log:type=LogFlushStats,name=LogFlushRateAndTimeMs:Count",),
 )
 STORE_WRITTEN = counter("sharecore_store_written_bytes", "Bytes written to the journal.")
-STORE_FAILURES = counter(
-    "sharecore_store_commit_failures", "Commits that failed, on a full disk for instance."
-)
+STORE_FAILURES = counter("sharecore_store_commit_failures", "Failed commits, for example on a full disk.")
 STORE_SEGMENTS = gauge("sharecore_store_segments", "Files of the journal.")
 STORE_BYTES = gauge("sharecore_store_segment_bytes", "Bytes of record batches in these files.")
-STORE_LIVE = gauge("sharecore_store_live_bytes", "Of these bytes, what a log still reaches.")
+STORE_LIVE = gauge("sharecore_store_live_bytes", "Live bytes: record batches still reachable in a log.")
 STORE_DAMAGED = gauge(
     "sharecore_store_damaged_batches",
-    "Record batches that readers have found damaged on the disk since the start; the log names them.",
+    "Damaged record batches found on disk since the start; the log names them.",
 )
-STORE_STAGED = gauge("sharecore_store_staged_bytes", "Bytes that wait for the disk.")
-DISK_FREE = gauge("sharecore_store_disk_free_bytes", "Free space where the data directory is.")
+STORE_STAGED = gauge("sharecore_store_staged_bytes", "Bytes waiting to be written.")
+DISK_FREE = gauge("sharecore_store_disk_free_bytes", "Free space on the data directory's disk.")
 
-TIER_NODES = gauge("sharecore_tier_nodes", "Nodes of the tier that are there, as far as this one knows.")
+TIER_NODES = gauge("sharecore_tier_nodes", "Live nodes of the tier, as seen by this node.")
 TIER_SLOTS = gauge(
     "sharecore_tier_slots",
     "Slots of this node: `owned`, `claiming`, `awaited` from another node, or `given_up` for one.",
@@ -367,43 +361,44 @@ TIER_SLOTS = gauge(
 )
 TIER_CLAIM_TIME = histogram(
     "sharecore_tier_claim_seconds",
-    "From when a slot could be taken until its state was read and this node led it.",
+    "Time from a slot becoming free until this node has loaded its state and leads it.",
 )
 TIER_HAND_OVER_TIME = histogram(
     "sharecore_tier_hand_over_seconds",
-    "From when a slot was to be given up until members had settled what they held of it, and it was free.",
+    "Time of giving up a slot: until members have acknowledged its records and it is free.",
 )
 TIER_LOST = counter(
     "sharecore_tier_slots_lost",
-    "Slots that this node had to give up at once: another one has claimed them, or a write is in doubt.",
+    "Slots lost without a handover: another node claimed them, or a write has an unknown outcome.",
 )
 TIER_LEASE = gauge(
     "sharecore_tier_lease_seconds",
-    "For how long this node may lease records without another word from the cluster; 0: it leases nothing.",
+    "Time left in which this node may acquire records without another heartbeat to the cluster; 0: it "
+    "acquires none.",
 )
-TIER_FETCHED = counter("sharecore_tier_fetched_bytes", "Bytes of records fetched from the cluster to be led.")
+TIER_FETCHED = counter(
+    "sharecore_tier_fetched_bytes", "Bytes of records fetched from the cluster for share partitions."
+)
 TIER_CACHE = gauge(
     "sharecore_tier_cache_bytes",
-    "Of these bytes, what is in memory (`sharecore.tier.cache.bytes` bounds it).",
+    "Cached bytes of records (limit: `sharecore.tier.cache.bytes`).",
 )
 
 CLIENT_INSTANCES = gauge(
     "kafka_server_client_metrics_instance_count",
-    "Clients that asked which metrics to push (KIP-714), and are connected.",
+    "Connected clients with a telemetry subscription (KIP-714).",
     kafka=("kafka.server:type=client-metrics:instance-count",),
 )
 CLIENT_UNKNOWN = counter(
     "kafka_server_client_metrics_unknown_subscription_request",
-    "Pushes of clients that have to ask anew what to push.",
+    "Pushes refused because the client's subscription was unknown or outdated.",
     kafka=(
         "kafka.server:type=client-metrics:unknown-subscription-request-count",
         "kafka.server:type=client-metrics:unknown-subscription-request-rate",
     ),
 )
-CLIENT_PUSHES = counter(
-    "sharecore_client_metrics_pushes", "Pushes of clients, by the error they got.", "error"
-)
-CLIENT_SERIES = gauge("sharecore_client_metrics_series", "Series that clients have pushed.")
+CLIENT_PUSHES = counter("sharecore_client_metrics_pushes", "Pushes of clients, by error.", "error")
+CLIENT_SERIES = gauge("sharecore_client_metrics_series", "Series pushed by clients.")
 CLIENT_SERIES_LEFT_OUT = gauge(
     "sharecore_client_metrics_series_left_out",
     "Values of the newest pushes without a series: beyond a limit (`sharecore.telemetry.series.max`, "
@@ -418,9 +413,9 @@ CLIENT_INFO = gauge(
 
 LOOP_DELAY = histogram(
     "sharecore_event_loop_delay_seconds",
-    "How late the broker's one thread came to a timer, four times a second.",
+    "Delay of the broker's event loop, sampled four times a second.",
 )
-SCRAPE_TIME = summary("sharecore_scrape_seconds", "CPU that earlier scrapes took.")
+SCRAPE_TIME = summary("sharecore_scrape_seconds", "CPU time of scrapes.")
 
 FAMILIES: tuple[Family, ...] = (
     *(each for each in list(globals().values()) if isinstance(each, Family)),
@@ -435,23 +430,23 @@ _SHARE_GROUP = "kafka.server:type=ShareGroupMetrics,name="
 
 NOT_HERE: dict[str, str] = {
     f"{_GROUP}:event-*, batch-*, background-*": (
-        "coordinators have no queue of events, they work in the one thread of the broker: "
-        "`sharecore_event_loop_delay_seconds` is how long work waits"
+        "coordinators have no event queue, they run on the broker's event loop: see "
+        "`sharecore_event_loop_delay_seconds`"
     ),
     f"{_SHARE}:event-*, batch-*": "the same",
-    f"{_SHARE}:thread-idle-ratio-min": "there is one thread: least and average are the same",
-    f"{_GROUP}:streams-group-*": "there are no streams groups",
-    f"{_SHARE_PARTITION}FetchLockTimeMs, FetchLockRatio": "a share partition has no fetch lock: one thread",
+    f"{_SHARE}:thread-idle-ratio-min": "one thread: minimum and average are the same",
+    f"{_GROUP}:streams-group-*": "streams groups are not supported",
+    f"{_SHARE_PARTITION}FetchLockTimeMs, FetchLockRatio": "share partitions have no fetch lock",
     f"{_SHARE_GROUP}RequestTopicPartitionsFetchRatio, TopicPartitionsAcquireTimeMs": "the same",
     f"{_SHARE_PARTITION}InFlightBatchCount, InFlightBatchMessageCount": (
-        "neighbouring records of one state are one run, whatever batch they came in"
+        "neighboring records with one state are stored together, across batches"
     ),
     "kafka.server:type=ShareSessionCache,name=ShareSessionEvictionsPerSec": (
-        "no session is evicted: at the limit a new one is refused"
+        "sessions are not evicted; at the limit new ones are refused"
     ),
     f"{_REQUEST}RequestQueueTimeMs, ResponseQueueTimeMs, ResponseSendTimeMs": "no queues between threads",
     f"{_REQUEST}RemoteTimeMs": "total time less local time",
-    f"{_REQUEST}ErrorsPerSec": "answers are not searched for errors of single partitions",
+    f"{_REQUEST}ErrorsPerSec": "responses are not searched for errors of single partitions",
     "kafka.cluster:*, kafka.raft:*, replicas, controllers": "one broker: no replicas, no quorum",
 }
 """Metrics of Kafka's without a counterpart, and why."""

@@ -81,7 +81,7 @@ def test_a_file_that_is_not_there() -> None:
 
 def test_explanations() -> None:
     text = explain("log.dirs")
-    for word in ("Directory", "default      data", "SHARECORE_LOG_DIRS"):
+    for word in ("data directory", "default      data", "SHARECORE_LOG_DIRS"):
         assert word in text
     assert explain("broker.id") == explain("node.id")
     assert "(group)" in explain("share.auto.offset.reset")

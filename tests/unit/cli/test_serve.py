@@ -104,7 +104,7 @@ def test_the_command_line_wins_over_the_file(tmp_path: Path) -> None:
     _, log = broker.communicate(timeout=20)
     assert broker.returncode == 0
     assert "acme.audit is not a setting" in log
-    assert "no effect: num.io.threads: Threads and buffers" in log
+    assert "no effect: num.io.threads: Apache's threads and buffers" in log
 
 
 def test_the_log_is_json_from_the_first_line_to_the_last(tmp_path: Path) -> None:
