@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from sharecore.errors import ErrorCode, KafkaError
 from sharecore.trace.engines import Engine, StateBatch
 
 ffi, lib = load()
+_AT_ONCE, _NEVER = -(2**63), 2**63 - 1
 _FIRST_CAPACITY = 4  # small: the traces go through "too small, ask again" as well
 
 
@@ -50,6 +51,19 @@ def _state_batches(batches: Iterable[StateBatch]) -> Any:
     return ffi.new("SharecoreStateBatch[]", [tuple(batch) for batch in batches])
 
 
+def _rules(rules: Mapping[str, Any]) -> Any:
+    """`_core.Rules` by its arguments; with a header as key others are looked for."""
+    fields = dict(rules)
+    made = ffi.new("SharecoreRules *")
+    _check(lib.sharecore_rules_default(made))
+    made.ordering = {"none": 0, "key": 1, "partition": 2}[fields.pop("ordering")]
+    header = fields.pop("key_header")
+    made.looks_for = 2 if header else 1
+    for name, value in fields.items():
+        setattr(made, name, value)
+    return made
+
+
 @dataclass(frozen=True, slots=True)
 class CWrite:
     id: int
@@ -61,13 +75,30 @@ class CWrite:
 
 
 class CPartition:
-    def __init__(self, start_offset: int, state_batches: Sequence[StateBatch], **limits: Any) -> None:
+    def __init__(
+        self,
+        start_offset: int,
+        state_batches: Sequence[StateBatch],
+        *,
+        rules: Mapping[str, Any] | None = None,
+        now_ms: int = 0,
+        **limits: Any,
+    ) -> None:
+        self.is_managed = rules is not None
         self._config = ffi.new("SharecoreConfig *")
         _check(lib.sharecore_config_default(self._config))
         self._set(limits)
         made = ffi.new("SharecorePartition *")
         state = _state_batches(state_batches)
-        _check(lib.sharecore_load(self._config, start_offset, state, len(state), made))
+        if rules is None:
+            _check(lib.sharecore_load(self._config, start_offset, state, len(state), made))
+        else:
+            chosen = _rules(rules)
+            _check(
+                lib.sharecore_load_managed(
+                    self._config, chosen, now_ms, start_offset, state, len(state), made
+                )
+            )
         self._number: int = made[0]
 
     def __del__(self) -> None:
@@ -117,8 +148,56 @@ class CPartition:
         name = member.encode()
         return self._write(lambda write: lib.sharecore_release(self._number, name, len(name), write))
 
-    def advance(self, now_ms: int) -> CWrite | None:
-        return self._write(lambda write: lib.sharecore_advance(self._number, now_ms, write))
+    def advance(self, now_ms: int, wall_ms: int | None = None) -> CWrite | None:
+        if wall_ms is None:
+            return self._write(lambda write: lib.sharecore_advance(self._number, now_ms, write))
+        return self._write(lambda write: lib.sharecore_advance_at(self._number, now_ms, wall_ms, write))
+
+    def set_rules(self, rules: Mapping[str, Any]) -> None:
+        _check(lib.sharecore_set_rules(self._number, _rules(rules)))
+
+    def admit(
+        self,
+        now_ms: int,
+        wall_ms: int,
+        fetch_offset: int,
+        batches: Sequence[tuple[int, int]],
+        entries: Sequence[tuple[int, int | None, int | None, int]],
+        batch_size: int,
+    ) -> bool:
+        # times that have come count from there on
+        self.wanted(now_ms, wall_ms)
+        ranges = ffi.new("SharecoreRange[]", list(batches))
+        each = [
+            (offset, _AT_ONCE if due is None else due, _NEVER if ends is None else ends, digest)
+            for offset, due, ends, digest in entries
+        ]
+        said, admitted = ffi.new("SharecoreEntry[]", each), ffi.new("bool *")
+        _check(
+            lib.sharecore_admit(
+                self._number,
+                now_ms,
+                wall_ms,
+                fetch_offset,
+                ranges,
+                len(ranges),
+                said,
+                len(said),
+                batch_size,
+                admitted,
+            )
+        )
+        return bool(admitted[0])
+
+    def wanted(self, now_ms: int, wall_ms: int) -> tuple[int, int, bool]:
+        wanted = ffi.new("SharecoreWanted *")
+        _check(lib.sharecore_wanted(self._number, now_ms, wall_ms, wanted))
+        return wanted.offset, wanted.max_records, bool(wanted.admits)
+
+    def reasons(self) -> Any:
+        waiting = ffi.new("SharecoreWaiting *")
+        _check(lib.sharecore_waiting(self._number, waiting))
+        return waiting
 
     def _write(self, call: Callable[[Any], int]) -> CWrite | None:
         write = ffi.new("SharecoreWrite *")
@@ -149,7 +228,10 @@ class CPartition:
         _check(lib.sharecore_pass_hole(self._number, first, last))
 
     def commit(self, write_id: int, now_ms: int) -> None:
-        _check(lib.sharecore_commit(self._number, write_id))
+        if self.is_managed:
+            _check(lib.sharecore_commit_at(self._number, write_id, now_ms))
+        else:
+            _check(lib.sharecore_commit(self._number, write_id))
 
     def rollback(self, write_id: int, now_ms: int) -> None:
         _check(lib.sharecore_rollback(self._number, write_id, now_ms))

@@ -16,8 +16,13 @@ from sharecore import _core, reference
 
 def keyed_rules(header: str) -> st.SearchStrategy[_core.Rules]:
     """Rules of a group that is ordered by key; with another `header` the records are looked at anew."""
+    return rule_fields(header).map(lambda fields: _core.Rules(**fields))
+
+
+def rule_fields(header: str) -> st.SearchStrategy[dict[str, Any]]:
+    """The arguments of such rules."""
     return st.builds(
-        _core.Rules,
+        dict[str, Any],
         backoff_ms=st.sampled_from([0, 0, 10, 1000]),
         backoff_max_ms=st.sampled_from([1000, 5000]),
         multiplier=st.sampled_from([1.0, 3.7]),

@@ -74,6 +74,7 @@ impl PyRules {
             || !ttl_header.is_empty()
             || ttl_ms.is_some();
         let spec = Spec {
+            id: 0,
             deliver_at_header: deliver_at_header.into(),
             ttl_ms,
             ttl_header: ttl_header.into(),

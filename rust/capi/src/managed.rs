@@ -122,10 +122,10 @@ impl SharecoreRules {
         if by_key && self.looks_for == 0 {
             return Err(refused("an order by key takes a looks_for other than 0"));
         }
-        // only what is compared when it changes: callers read headers and keys themselves
+        // callers read headers and keys themselves
         let spec = (self.looks_for != 0).then(|| {
             Arc::new(Spec {
-                deliver_at_header: self.looks_for.to_be_bytes().to_vec(),
+                id: self.looks_for,
                 key: by_key.then_some(Key::Own),
                 ..Spec::default()
             })

@@ -75,6 +75,8 @@ pub enum Key {
 /// What records say about when they may be delivered, and where they say it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spec {
+    /// Another number is another spec: of callers that read records themselves, and look for something else now.
+    pub id: u64,
     /// The name of the header with a time before which a record is not delivered (`share.deliver.at.header`); empty: none.
     pub deliver_at_header: Vec<u8>,
     /// After this time a record is given up (`share.record.ttl.ms`).
