@@ -13,6 +13,7 @@ from tests.unit.upstream.cluster import Cluster
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 from sharecore.security.acl import Operation
+from sharecore.tier.forward import by_keys
 
 
 async def way(authorizer: Any = None, **coordinators: int) -> Through:
@@ -197,6 +198,26 @@ async def test_groups_that_are_named_together_are_asked_of_their_coordinators() 
     ]
     asked = {node: body.groups for node, body in through.bodies(ApiKey.DESCRIBE_GROUPS)}
     assert asked == {0: ["one"], 1: ["two"]}
+    await through.end()
+
+
+@in_virtual_time
+async def test_many_groups_are_asked_about_in_several_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer of the cluster is decoded in one turn of the loop."""
+    monkeypatch.setattr(by_keys, "_ASKED_AT_ONCE", 2)
+    through = await way()
+
+    def described(body: Any) -> dict[str, Any]:
+        return {"groups": [{"group_id": group, "group_state": "Stable"} for group in body.groups]}
+
+    through.cluster.says[ApiKey.DESCRIBE_GROUPS] += [described] * 3
+    groups = ["one", "two", "three", "one", "four", "five"]
+    answer = await through.ask(through.client(), ApiKey.DESCRIBE_GROUPS, 6, groups=groups)
+    assert [(each.group_id, each.group_state) for each in answer.groups] == [
+        (group, "Stable") for group in groups
+    ]
+    asked = [body.groups for _, body in through.bodies(ApiKey.DESCRIBE_GROUPS)]
+    assert asked == [["one", "one", "two"], ["three", "four"], ["five"]]
     await through.end()
 
 
