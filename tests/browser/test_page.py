@@ -26,7 +26,7 @@ VIEWS = {
     "partitions": ("#/group/workers?part=partitions", "jobs-0"),
     "members": ("#/group/workers?part=members", "first"),
     "records": ("#/group/workers?part=records", "photo-"),
-    "poison": ("#/group/workers?part=poison", "came back 3 times"),
+    "poison": ("#/group/workers?part=poison", "returned 3 times"),
     "letters": ("#/letters?topic=dlq.jobs", "photo-"),
 }
 
@@ -101,8 +101,8 @@ def test_a_strip_is_read_with_keys(window: Window) -> None:
         told.append(text)
         page.keyboard.press("ArrowRight")
     whole = "\n".join(told)
-    for word in ("acquired: leased to a member", "delivered 4 of 5 times", "member first", "s left",
-                 "available: came back", "acknowledged", "archived", "new: never given back"):  # fmt: skip
+    for word in ("acquired: held by a member", "delivered 4 of 5 times", "member first", "s left",
+                 "available: returned", "acknowledged", "archived", "new: not delivered yet"):  # fmt: skip
         assert word in whole, whole
     assert page.locator(".tip").first.is_visible()
 

@@ -14,7 +14,7 @@ export function reset(name, look) {
   const topic = h("select", { id: "reset-topic" }, h("option", { value: "" }, "all topics"),
     look.topics.map((each) => h("option", { value: each }, each)));
   const to = h("select", { id: "reset-to" },
-    [["earliest", "the first record"], ["latest", "behind the last record"], ["offset", "an offset"], ["time", "a time"]]
+    [["earliest", "the first record"], ["latest", "the end of the log"], ["offset", "an offset"], ["time", "a time"]]
       .map(([value, text]) => h("option", { value }, text)));
   const value = h("input", { id: "reset-value", hidden: true, "aria-label": "offset, or time in UTC" });
   const zone = h("span", { hidden: true }, " UTC");
@@ -34,7 +34,7 @@ export function reset(name, look) {
   value.addEventListener("input", () => { plan = ""; });
   const dialog = confirm({
     title: `Reset ${name}`,
-    text: "The group must have no members. It forgets what it has settled behind the new offsets, and takes those records again.",
+    text: "The group must have no members. Records from the new offsets on are delivered again, also those already acknowledged.",
     fields: [h("p", {}, h("label", { for: "reset-topic" }, "Topic "), topic), h("p", {}, h("label", { for: "reset-to" }, "To "), to, " ", value, zone), planned],
     verb: "Plan, then reset",
     danger: true,
@@ -43,7 +43,7 @@ export function reset(name, look) {
       const go = dialog.querySelector("button[type=submit]");
       if (plan !== ask()) {
         const found = await post("reset", body);
-        planned.replaceChildren(table("What the reset does", COLUMNS, found.plan, { empty: "nothing would change" }));
+        planned.replaceChildren(table("Planned reset", COLUMNS, found.plan, { empty: "nothing would change" }));
         plan = ask();
         go.textContent = "Reset";
         return false;
@@ -60,7 +60,7 @@ export function pause(name) {
   const minutes = h("input", { id: "pause-minutes", type: "number", min: "1", placeholder: "until it is resumed" });
   confirm({
     title: `Pause ${name}`,
-    text: "The members of the group get no more records. They may still acknowledge those that they hold.",
+    text: "Delivery to the group is paused. Members may still acknowledge the records they hold.",
     fields: [h("p", {}, h("label", { for: "pause-minutes" }, "For minutes "), minutes)],
     verb: "Pause",
     act: async () => {
@@ -73,7 +73,7 @@ export function pause(name) {
 export function resume(name) {
   confirm({
     title: `Resume ${name}`,
-    text: "The members of the group get records again.",
+    text: "Delivery to the group resumes.",
     verb: "Resume",
     act: async () => {
       await post("resume", { group: name, confirm: name });
@@ -113,7 +113,7 @@ export function redrive(topic, letters) {
   const to = h("input", { id: "redrive-to", placeholder: "where each record came from", spellcheck: "false" });
   confirm({
     title: `Redrive ${letters.length} of ${topic}`,
-    text: "The records are produced again, each at least once, with headers that tell where they were. The letters stay where they are.",
+    text: "The original records are produced again, each at least once, with headers that name their origin. The dead-letter records stay in their topic.",
     fields: [h("p", {}, h("label", { for: "redrive-to" }, "To topic "), to)],
     verb: "Redrive",
     act: async () => {

@@ -21,7 +21,7 @@ async function ask(path, options) {
   try {
     answer = await fetch(path, { credentials: "same-origin", ...options });
   } catch {
-    throw new Failed(0, "the page's server does not answer");
+    throw new Failed(0, "the page's server does not respond");
   }
   const body = await answer.json().catch(() => ({ error: `status ${answer.status}` }));
   if (!answer.ok) {
@@ -63,12 +63,12 @@ export function follow(name, values, look, lost) {
     ended();
   });
   source.addEventListener("error", async () => {
-    lost("the page's server does not answer; trying again");
+    lost("the page's server does not respond; retrying");
     if (source.readyState === EventSource.CLOSED) {
       // it was refused, and a browser does not tell why
       await session().then((found) => {
         if (!found.in) ended();
-        else lost("the server takes no more windows; close some and load this page again");
+        else lost("the server allows no more open pages; close some and reload this one");
       }).catch(() => {});
     }
   });

@@ -76,8 +76,8 @@ async function out() {
 }
 
 const KEYS = [
-  ["/", "filter or first field"], ["g", "groups"], ["l", "dead letters"], ["j, k", "next and previous link of a table"],
-  ["Enter", "open"], ["Esc", "back to the groups"], ["← →", "along a strip; Home and End to its ends"], ["?", "these keys"],
+  ["/", "filter or first field"], ["g", "groups"], ["l", "dead letters"], ["j, k", "next and previous row of a table"],
+  ["Enter", "open"], ["Esc", "back to all groups"], ["← →", "along a strip; Home and End to its ends"], ["?", "these keys"],
 ];
 
 function keys() {

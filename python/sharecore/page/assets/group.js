@@ -11,10 +11,10 @@ import { Strip } from "./strip.js";
 
 const PARTS = [["window", "In flight"], ["partitions", "Partitions"], ["members", "Members"], ["records", "Records"], ["poison", "Poison"]];
 const SOURCES = {
-  leader: "What members hold right now, with owners and locks, as the broker's leaders have it.",
-  state: "Out of __share_group_state, which tells what was given back and settled. Who holds a lease and for how long "
-    + "is told by no API of Kafka; the page of a sharecore broker shows it.",
-  none: "Share state cannot be read here (READ on __share_group_state is needed), or there is none yet: only where the group begins and its lag are known.",
+  leader: "Records that members hold right now, with owners and locks, from this broker's share-partition leaders.",
+  state: "Read from __share_group_state, which contains released and completed records. Kafka has no API for "
+    + "lock owners and times; the page of a sharecore broker shows them.",
+  none: "Share state cannot be read (it needs READ on __share_group_state) or does not exist yet: only start offsets and lag are known.",
 };
 
 export function group(main, here, name, values) {
@@ -42,7 +42,7 @@ export function group(main, here, name, values) {
     lives.limit = found.limit;
     lives.letters = found.letters;
     if (found.letters_trouble) {
-      letterless.replaceChildren(notice(`No dead letter could be written now: ${found.letters_trouble}`, "error"));
+      letterless.replaceChildren(notice(`Dead-letter records cannot be written: ${found.letters_trouble}`, "error"));
     }
   }).catch(() => {});
 
@@ -51,7 +51,7 @@ export function group(main, here, name, values) {
   let begun = false;
   const end = follow("group", { group: name, ...wanted }, (look) => {
     said.replaceChildren(look.error || look.trouble ? notice(look.error || look.trouble, "error") : "",
-      look.paused ? notice(`The group is ${look.paused}: its members get no records.`) : "",
+      look.paused ? notice(`The group is ${look.paused}: delivery has stopped.`) : "",
       look.waits?.length ? notice(look.waits.join(" · ")) : "");
     if (!look.group) return;
     lives.latest = look;
@@ -88,7 +88,7 @@ function buttons(acts, here, name, look) {
     acts.querySelector("[data-pauses]").textContent = look.paused ? "Resume …" : "Pause …";
     return;
   }
-  const refused = "the ACLs of your user do not allow it";
+  const refused = "not allowed by the ACLs of your user";
   const { read, delete: gone, alter_configs: alter } = look.operations;
   const pauses = h("button", { type: "button", "data-pauses": "", disabled: !alter, title: alter ? null : refused,
     onclick: () => (pauses.textContent.startsWith("Resume") ? resume(name) : pause(name)) }, look.paused ? "Resume …" : "Pause …");
@@ -141,7 +141,7 @@ function windows(body, lives, link) {
         strip.ends = h("div", { class: "axis" });
         return h("div", { class: "window" }, h("div", { class: "title" }, h("strong", {}, title), strip.counts), strip.element, strip.ends);
       }));
-      if (!look.windows.length) list.replaceChildren(notice("the group has no state yet: nobody has asked for records"));
+      if (!look.windows.length) list.replaceChildren(notice("the group has no state yet: no member has fetched records"));
     }
     const first = look.windows[0];
     source.textContent = first ? SOURCES[first.source] : "";
@@ -149,7 +149,7 @@ function windows(body, lives, link) {
       const strip = strips.get(window.partition);
       strip.show(window, lives.limit);
       strip.counts.textContent = counts(window);
-      strip.ends.replaceChildren(h("span", {}, number(window.start)), h("span", {}, window.cut ? "more than can be drawn" : number(window.log_end)));
+      strip.ends.replaceChildren(h("span", {}, number(window.start)), h("span", {}, window.cut ? "more than is shown" : number(window.log_end)));
     }
   };
   draw.end = () => {

@@ -48,7 +48,7 @@ export function groups(main, here, values) {
     const name = focused?.closest?.("tbody") ? focused.textContent : null;
     const onSort = focused?.classList?.contains("sort") ? focused.textContent.replace(/ [▲▼]$/, "") : null;
     list.replaceChildren(table("Share groups", COLUMNS.filter((column) => known(column, look)), rows, {
-      sorted, empty: wanted ? "no group has such a name" : "there are no share groups yet",
+      sorted, empty: wanted ? "no matching group" : "there are no share groups yet",
       onSort: (key) => {
         sorted = { key, down: sorted.key === key ? !sorted.down : key !== "group_id" };
         draw();

@@ -49,7 +49,7 @@ export function letters(main, here, values) {
     { name: "Cause", cell: (each) => each.cause },
     { name: "Delivered", right: true, cell: (each) => number(each.deliveries) },
     { name: "Key", cell: (each) => (each.copy ? held(each.key) : "–") },
-    { name: "Value", cell: (each) => (each.copy ? record(each) : h("span", { class: "none" }, "the letter only tells where it was")) },
+    { name: "Value", cell: (each) => (each.copy ? record(each) : h("span", { class: "none" }, "not copied, only its position")) },
   ].filter(Boolean);
 
   async function load() {
@@ -71,7 +71,7 @@ export function letters(main, here, values) {
   get("letter-topics").then((known) => {
     queues.replaceChildren(...known.topics.map((name) => h("option", { value: name })));
     if (!topic.value && known.topics.length) topic.value = known.topics[0];
-    if (!known.topics.length && !topic.value) found.replaceChildren(notice("There is no topic here that share groups may have letters in (errors.deadletterqueue.group.enable)."));
+    if (!known.topics.length && !topic.value) found.replaceChildren(notice("No topic is enabled as a dead-letter topic (errors.deadletterqueue.group.enable)."));
     load();
   }).catch((error) => found.replaceChildren(notice(error.message, "error")));
 }

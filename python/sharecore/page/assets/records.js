@@ -15,7 +15,7 @@ const COLUMNS = [
 
 export function records(body, name, look, values) {
   if (!look.topics.length) {
-    body.append(notice("the group has no state yet: nobody has asked for records"));
+    body.append(notice("the group has no state yet: no member has fetched records"));
     return;
   }
   const topic = h("select", { id: "of-topic" }, look.topics.map((each) => h("option", { value: each, selected: each === look.topic }, each)));
@@ -32,9 +32,9 @@ export function records(body, name, look, values) {
       });
       const rows = before.concat(page.records);
       found.replaceChildren(
-        page.source === "none" ? notice("Share state cannot be read here, so all records look new.") : "",
-        table("Records", COLUMNS, rows, { empty: page.next === null ? "no such records" : "none here; there may be some further on" }),
-        page.next === null ? h("p", { class: "quiet" }, "that is all for now")
+        page.source === "none" ? notice("Share state cannot be read, so all records look new.") : "",
+        table("Records", COLUMNS, rows, { empty: page.next === null ? "no matching records" : "none in this range; there may be more" }),
+        page.next === null ? h("p", { class: "quiet" }, "end of the log")
           : h("button", { type: "button", onclick: () => show(page.next, rows) }, `More, from offset ${number(page.next)}`));
     } catch (error) {
       found.replaceChildren(notice(error.message, "error"));
@@ -49,7 +49,7 @@ export function records(body, name, look, values) {
   h("label", { for: "of-topic" }, "Topic "), topic, h("label", { for: "of-partition" }, " Partition "), partition,
   h("label", { for: "of-first" }, " From offset "), first,
   h("fieldset", {}, h("legend", {}, "States"), boxes), h("button", { type: "submit", class: "primary" }, "Look")),
-  h("p", { class: "quiet" }, "Records are read as any consumer without a group reads them: nothing is leased, no delivery is counted."),
+  h("p", { class: "quiet" }, "Records are read like a consumer without a group reads them: nothing is acquired, no delivery is counted."),
   found);
   show(first.value, []);
 }
@@ -69,14 +69,14 @@ export async function poison(body, name) {
     try {
       const look = await get("poison", { group: name });
       if (look.runs === null) {
-        found.replaceChildren(notice("Share state cannot be read here: READ on __share_group_state is needed."));
+        found.replaceChildren(notice("Share state cannot be read: it needs READ on __share_group_state."));
         return;
       }
-      const limit = look.limit_known ? `The limit is ${look.limit}.` : `The limit cannot be read here; ${look.limit} is Kafka's default.`;
+      const limit = look.limit_known ? `The limit is ${look.limit}.` : `The limit cannot be read; Kafka's default is ${look.limit}.`;
       found.replaceChildren(
-        h("p", {}, `Records that came back ${look.least} times or more and wait to be delivered again: ${number(look.total)}. ${limit}`),
+        h("p", {}, `Records returned ${look.least} times or more that wait for redelivery: ${number(look.total)}. ${limit}`),
         table("Poisoned records", columns, look.runs, { empty: "none" }),
-        look.cut ? notice("Only those that came back most often are shown.") : "");
+        look.cut ? notice("Only those returned most often are shown.") : "");
     } catch (error) {
       found.replaceChildren(notice(error.message, "error"));
     }

@@ -1,12 +1,12 @@
 // The delivery states: numbers, names, colours.
 
 export const STATES = [
-  { id: -1, name: "new", said: "never given back: it comes next, or nothing durable is known of it" },
-  { id: 0, name: "available", said: "came back, and waits to be delivered again" },
-  { id: 1, name: "acquired", said: "leased to a member" },
+  { id: -1, name: "new", said: "not delivered yet, or no state was persisted" },
+  { id: 0, name: "available", said: "returned, waits for redelivery" },
+  { id: 1, name: "acquired", said: "held by a member" },
   { id: 2, name: "acknowledged", said: "accepted" },
-  { id: 3, name: "archiving", said: "given up; its dead letter is being written" },
-  { id: 4, name: "archived", said: "rejected, or given up" },
+  { id: 3, name: "archiving", said: "archived; its dead-letter record is being written" },
+  { id: 4, name: "archived", said: "rejected, expired or at the delivery limit" },
 ];
 const byId = new Map(STATES.map((state) => [state.id, state]));
 
