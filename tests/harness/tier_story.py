@@ -36,7 +36,7 @@ CONSUMERS = int(os.environ.get("CONSUMERS", "20"))
 PAUSED_S = float(os.environ.get("PAUSED_S", "60"))
 PARTITIONS = 8
 _PROGRESS_S = 30
-_MOVE = re.compile(r"(this node's|handed over).*, which took ([\d.]+) s")
+_MOVE = re.compile(r"(claimed|handed over) .* in ([\d.]+) s")
 
 
 class Story:
@@ -130,7 +130,7 @@ class Story:
 
     def _say_moves(self, before: Counter[tuple[str, float]]) -> None:
         found = list((self._moved() - before).elements())
-        for kind, text in (("handed over", "handed over by nodes within"), ("this node's", "claimed within")):
+        for kind, text in (("handed over", "handed over by nodes within"), ("claimed", "claimed within")):
             times = [seconds for each, seconds in found if each == kind]
             if times:
                 self.say(f"  {len(times)} slots were {text} {max(times):.2f} s")

@@ -114,7 +114,7 @@ class Authenticator:
                 return self._out_of_turn(connection, header)
         except MalformedMessage as error:
             raise Disconnect(f"malformed request: {error}") from error
-        raise Disconnect(f"API {header.api_key} v{header.api_version}  of an unauthenticated client")
+        raise Disconnect(f"API {header.api_key} v{header.api_version} of an unauthenticated client")
 
     def watch(self, connection: Connection, frame: bytes) -> Answer:
         """Handle a frame of a client whose credential expires."""

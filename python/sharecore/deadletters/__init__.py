@@ -1,4 +1,4 @@
-"""Dead letters (KIP-1191): what share groups give up is told, or copied, to a topic of the group's."""
+"""Dead letters (KIP-1191): archived records are reported, or copied, to a topic of the group's."""
 
 from __future__ import annotations
 

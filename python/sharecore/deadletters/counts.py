@@ -1,4 +1,4 @@
-"""What became of a group's dead letters since the broker started."""
+"""Dead-letter counters of a group since the broker started."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class GroupCounts:
-    """Counters of one group, which only grow.
+    """Counters of one group; they never decrease.
 
     Attributes:
-        letters: letters written (Kafka's metric DeadLetterQueueRecordCount).
-        writes: ranges of records that were sent to the topic (DeadLetterQueueTotalProduceRequests).
-        failed_writes: ranges that the topic did not take (DeadLetterQueueFailedProduceRequests).
-        without_letter: records that were archived without a letter, whatever the reason.
-        undeliverable: records of which no topic could take a letter as things were set: each time that was
-            found out.
+        letters: dead-letter records written (Kafka's metric DeadLetterQueueRecordCount).
+        writes: record ranges sent to the topic (DeadLetterQueueTotalProduceRequests).
+        failed_writes: record ranges rejected by the topic (DeadLetterQueueFailedProduceRequests).
+        without_letter: records archived without a dead-letter record, for any reason.
+        undeliverable: records without a usable dead-letter topic in the settings, counted at each attempt.
     """
 
     letters: int = 0

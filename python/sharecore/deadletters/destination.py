@@ -1,4 +1,4 @@
-"""Which topic takes a group's dead letters; looked at whenever some are written."""
+"""The dead-letter topic of a group, looked up for each write."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from sharecore.storage import Topic, Topics
 
 _RESERVED_PREFIX = "__"
 SETTINGS = {"errors.deadletterqueue.group.enable": "true", "message.timestamp.type": "CreateTime"}
-"""Of a topic that is made for letters."""
+"""Settings of a dead-letter topic that is created automatically."""
 
 
 class Unavailable(Exception):
-    """No topic can take the letters as things are; the text says why."""
+    """The settings leave no usable dead-letter topic; the message has the reason."""
 
 
 class Destinations:
-    """Finds topics for dead letters, and has them made.
+    """Find and create dead-letter topics.
 
     Args:
-        create: makes a topic with settings; raises KafkaError.
+        create: creates a topic with settings; raises KafkaError.
     """
 
     def __init__(
@@ -41,10 +41,10 @@ class Destinations:
         self.group_config = group_config
 
     def find(self, group_id: str) -> Topic | None:
-        """Return the topic of a group's letters; None where it has to be made first.
+        """Return a group's dead-letter topic; None if it must be created first.
 
         Raises:
-            Unavailable: none is set, or the one that is set may not be used.
+            Unavailable: no topic is set, or it is not usable.
         """
         name = self.group_config(group_id).errors_deadletterqueue_topic_name
         config = self._broker_config()
@@ -67,13 +67,11 @@ class Destinations:
         return topic
 
     def max_bytes(self, topic: Topic) -> int:
-        """Return the largest record batch that a topic takes."""
+        """Return the maximum record-batch size of a topic."""
         return self._topic_config(topic.name).max_message_bytes
 
     def create(self, group_id: str) -> asyncio.Future[KafkaError | None]:
-        """Has the group's topic made; those who ask meanwhile wait for the same. Ends with the error, or
-        None.
-        """
+        """Create the group's topic; concurrent callers share the result, which is an error or None."""
         name = self.group_config(group_id).errors_deadletterqueue_topic_name
         creating = self._creating.get(name)
         if creating is None:

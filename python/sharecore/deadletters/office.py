@@ -1,4 +1,4 @@
-"""What all share partitions share that have dead letters to write."""
+"""Shared dead-letter services of all share partitions."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ _CAUSE_CHARACTERS_MAX = 255
 
 
 class DeadLetterOffice:
-    """Makes the outboxes of share partitions, and counts what becomes of the letters.
+    """Create the outboxes of share partitions, and count results.
 
     Args:
-        destinations: which topic takes the letters of which group.
-        served: whether share groups may have dead letters (`share.version` 2).
-        clock: `now_ms` is the time of a letter.
-        call_later: for what is tried again.
-        leads: whether this broker may act as the leader of a topic's partition, by topic id and index.
+        destinations: finds the dead-letter topics of groups.
+        served: returns whether share groups may have dead letters (`share.version` 2).
+        clock: its `now_ms` is the timestamp of dead-letter records.
+        call_later: schedules retries.
+        leads: returns whether this broker may act as the leader of a topic partition.
 
     Attributes:
-        counts: by group, since the start; groups that had nothing to write are not there.
+        counts: counters since startup by group; groups without dead letters are absent.
     """
 
     def __init__(
@@ -56,14 +56,16 @@ class DeadLetterOffice:
         self.counts: dict[str, GroupCounts] = {}
 
     def wanted(self, group_id: str, config: GroupConfig) -> bool:
-        """Whether a group with this configuration has dead letters."""
+        """Return whether a group with this configuration has dead letters."""
         is_named, is_served = bool(config.errors_deadletterqueue_topic_name), self._served()
         if is_named and not is_served:
             self.warn(group_id)
         return is_named and is_served
 
     def trouble(self, group_id: str) -> str:
-        """Why no dead letter of a group could be written now; empty where one could, or none is wanted."""
+        """Return why no dead-letter record of a group can be written now; empty if one can, or none is
+        wanted.
+        """
         if not self._destinations.group_config(group_id).errors_deadletterqueue_topic_name:
             return ""
         if not self._served():
@@ -75,18 +77,18 @@ class DeadLetterOffice:
         return ""
 
     def warn(self, group_id: str) -> None:
-        """Log why no dead letter of a group could be written now, once a minute for each cause."""
+        """Log why no dead-letter record of a group can be written now, once a minute per cause."""
         trouble = self.trouble(group_id)
         if trouble and self.may_say(group_id, f"as things are set: {trouble}"):
             logger.warning(
-                "group %s: its dead letters cannot be written: %s",
+                "group %s: cannot write its dead-letter records: %s",
                 group_id,
                 trouble,
                 extra={"group": group_id},
             )
 
     def may_say(self, group_id: str, cause: str) -> bool:
-        """Whether a cause was not logged for a group within the last minute; if so, it is now."""
+        """Return whether a cause may be logged for a group, which limits it to once a minute."""
         now_ms = self._clock.monotonic_ms()
         if len(self._said_ms) >= _CAUSES_MAX:
             self._said_ms.clear()
@@ -124,12 +126,12 @@ class DeadLetterOffice:
         )
 
     def changed(self) -> None:
-        """Topics or settings have changed: letters that wait for a topic may have one now."""
+        """Retry waiting outboxes after a change of topics or settings."""
         for outbox in list(self._waiting):
             outbox.try_again()
 
     def stop(self) -> None:
-        """The broker stops: what waits is gone on with after the next start."""
+        """Stop: after the next start, the loaded state resumes pending dead letters."""
         for outbox in list(self._waiting):
             outbox.close()
 

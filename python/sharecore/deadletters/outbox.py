@@ -1,4 +1,4 @@
-"""The dead letters of one share partition on their way to the group's topic."""
+"""Pending dead letters of one share partition."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ _RETRIABLE = frozenset(
 
 
 class Outbox:
-    """Writes letters in the order in which they became due, one record batch at a time.
+    """Write dead-letter records in due order, one record batch at a time.
 
-    What the topic does not take is tried again a few times where that may help (KIP-1191), and is then
-    archived without its letter; with `errors.deadletterqueue.required` it waits.
+    A rejected write is retried a few times if that may help (KIP-1191). Then the records are archived without
+    a dead-letter record, or wait if `errors.deadletterqueue.required` is set.
 
     Args:
         archive: called with the offsets whose letters are written, or never will be.
-        leads: whether this broker may act as the leader of the share partition.
-        waiting: outboxes that wait for a topic put themselves in here.
-        counts: the counters of a group.
-        may_say: whether a cause was not logged for a group of late.
+        leads: returns whether this broker may act as the leader of the share partition.
+        waiting: the set of outboxes that wait for a topic.
+        counts: returns the counters of a group.
+        may_say: returns whether a cause may be logged for a group again.
     """
 
     def __init__(
@@ -82,31 +82,31 @@ class Outbox:
         self._reading = False
         self._closed = False
         self._attempts = 0
-        self._tried = 0  # how many of the first that are due the attempts were about
+        self._tried = 0  # number of due letters covered by the attempts
         self._one_by_one = 0
         self._timer: Timer | None = None
         self._held_for = ""
 
     @property
     def busy(self) -> bool:
-        """Whether a letter is on its way."""
+        """Whether a dead-letter write is pending."""
         return self._writing
 
     def send(self, letters: Iterable[DeadLetter]) -> None:
-        """Take letters that have become due."""
+        """Queue letters that have become due."""
         self._due += letters
         if self._due and not self._writing:
             self._writing = True
             self._go_on()
 
     def try_again(self) -> None:
-        """The topic may have changed: whoever waits for that tries at once."""
+        """Retry at once if the outbox waits for a topic, which may have changed."""
         if self in self._all_waiting:
             self._resume()
 
     def close(self) -> None:
-        """The share partition is led no more: who waits for a topic stops, as the state that is loaded next
-        names the letters again.
+        """Stop waiting: the share partition is no longer led, and the next loaded state names the letters
+        again.
         """
         self._closed = True
         if self in self._all_waiting:
@@ -130,7 +130,7 @@ class Outbox:
             self._writing = False
             return
         if not self._leads():
-            # another broker may lead by now, which finds what is due in the state that it loads, if it is
+            # another broker may lead by now: it finds due letters in the state that it loads
             self._wait()
             return
         try:
@@ -152,7 +152,7 @@ class Outbox:
             self._go_on()
         else:
             tried = list(self._due)[: self._tried or None]
-            self._refused(tried, error, "the topic could not be made")
+            self._refused(tried, error, "cannot create the topic")
 
     def _write(self, topic: Topic) -> None:
         log = topic.partitions[self._log.index % len(topic.partitions)]
@@ -190,12 +190,12 @@ class Outbox:
                 self._done(letters)
             else:
                 self._due.extendleft(reversed(letters))
-                self._refused(letters, error, "the letter could not be written")
+                self._refused(letters, error, "cannot write the dead-letter record")
 
         appended.ticket.add_done_callback(lambda ticket: durable(ticket.error))
 
     def _fill(self, batch: LetterBatch) -> list[DeadLetter]:
-        """Fill a batch with letters; give those that are in it: none while the disk is read."""
+        """Fill a batch with letters, and return those in it; empty while the disk is read."""
         filled: list[DeadLetter] = []
         while self._due and not (self._tried and len(filled) >= self._tried):
             found = self._source.read(self._due)
@@ -217,7 +217,7 @@ class Outbox:
         return filled
 
     def _together(self, read_to: int, most: int) -> list[DeadLetter]:
-        """Return the letters that what was read may hold, ascending; `most` of them where it is above 0."""
+        """Return up to `most` ascending letters covered by the read (all if 0)."""
         if self._one_by_one:
             letter = self._due.popleft()
             if letter.last > letter.first:
@@ -234,37 +234,37 @@ class Outbox:
         return chosen
 
     def _done(self, letters: list[DeadLetter]) -> None:
-        """Letters are written, or there was nothing to write."""
+        """Archive written letters, and those without records."""
         self._attempts = self._tried = 0
         if self._held_for:
             self._held_for = ""
-            logger.warning("%s: dead letters are written again", self._name())
+            logger.warning("%s: writing dead-letter records again", self._name())
         self._archive(spans(letters, list(self._due)))
         self._go_on()
 
     def _not_appended(self, letters: list[DeadLetter], count: int, error: KafkaError) -> None:
         if count > 1 and error.code not in _RETRIABLE:
-            self._one_by_one = count  # the topic takes batches whole: those that it does not mind go alone
+            self._one_by_one = count  # the topic rejects a batch as a whole: send its letters one by one
             self._go_on()
         else:
-            self._refused(letters, error, "the topic does not take the letter")
+            self._refused(letters, error, "the topic rejects the dead-letter record")
 
     def _refused(self, letters: list[DeadLetter], error: KafkaError, what: str) -> None:
-        """The topic did not take the first letters that are due, or could not be made."""
+        """Retry or abandon the first due letters after an error of the topic."""
         reason = f"{what}: {error.code.name} {error.message}".rstrip()
         if error.code in _RETRIABLE:
             self._attempts += 1
             if self._attempts < _ATTEMPTS_MAX:
                 self._tried = len(letters)
                 wait = _FIRST_WAIT_SECONDS * 2 ** (self._attempts - 1)
-                logger.info("%s: tries again in about %.0f s: %s", self._name(), wait, reason)
+                logger.info("%s: retrying in about %.0f s: %s", self._name(), wait, reason)
                 self._later(wait * random.uniform(1 - _JITTER, 1 + _JITTER))
                 return
         self._counts(self._group_id).failed_writes += len(letters)
         self._failed(letters, reason)
 
     def _failed(self, letters: list[DeadLetter], reason: str) -> None:
-        """The first letters that are due cannot be written."""
+        """Abandon the first due letters, or keep them waiting."""
         self._attempts = self._tried = 0
         if self._destinations.group_config(self._group_id).errors_deadletterqueue_required:
             self._hold(reason)
@@ -276,7 +276,7 @@ class Outbox:
         counts.without_letter += _records(letters)
         if letters and self._may_say(self._group_id, reason):
             logger.error(
-                "%s, offsets %d to %d (%s): archived without its dead letter, as %d records of the group: %s",
+                "%s, offsets %d to %d (%s): archived without a dead-letter record (%d in the group): %s",
                 self._name(),
                 letters[0].first,
                 letters[0].last,
@@ -293,7 +293,7 @@ class Outbox:
             self._held_for = reason
             waiting = _records(self._due)
             logger.warning(
-                "%s: %d records wait for their dead letters (errors.deadletterqueue.required): %s",
+                "%s: %d records wait for their dead-letter records (errors.deadletterqueue.required): %s",
                 self._name(),
                 waiting,
                 reason,

@@ -1,4 +1,4 @@
-"""The records that dead letters are about, read from their log."""
+"""Source records of dead letters, read from their log."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _TRIES_MAX = 5
 
 
 class Source:
-    """Reads a log for letters.
+    """Read the source records of letters.
 
     Args:
-        ready: called when a thread has read, so that reading again gets it.
-        call_later: for what is tried again.
+        ready: called when a thread read completes; a retry then returns the records.
+        call_later: schedules retries.
     """
 
     def __init__(self, log: Log, ready: Callable[[], None], call_later: CallLater) -> None:
@@ -36,8 +36,9 @@ class Source:
         self._reader = Reader(log, ready, once=True)
 
     def read(self, letters: Sequence[DeadLetter]) -> tuple[bytes, int] | None:
-        """Record batches with the first records of the letters that are due, and the offset up to which there
-        are no others; None while a thread reads, and while a log that cannot be read is tried again.
+        """Return batches with the first due records, and the offset up to which there are no others.
+
+        None while a thread reads, and between retries of an unreadable log.
         """
         first, last = letters[0][:2]
         log = self._log
@@ -56,27 +57,27 @@ class Source:
         if found is None:
             return None
         if not found.batches:
-            return self._failed(letters[0], "there is no record")
+            return self._failed(letters[0], "the record does not exist")
         self._tries = 0
         return found.records, found.batches[-1][1] + 1
 
     def _failed(self, letter: DeadLetter, reason: str) -> tuple[bytes, int] | None:
-        """Try again, up to five times until something is read: a disk may recover, and where the log ends
-        is asked again: it may not be followed, as the group reads what is committed only, its next records
-        may be long under way to who has taken over from another that had read them, and who leads it since a
-        moment may not know that yet.
+        """Retry up to five times: a disk may recover, and the known end of the log may be outdated.
+
+        The log may not be followed, as the group reads only committed records. After a takeover its next
+        records may be delayed, and a new leader may not know its end yet.
         """
         if self._tries < _TRIES_MAX:
             self._tries += 1
-            self._log.ask_limits(self._told)
+            self._log.ask_limits(self._located)
             return None
         logger.warning(
-            "%s-%d cannot be read at %d: %s", self._log.topic, self._log.index, letter.first, reason
+            "cannot read %s-%d at offset %d: %s", self._log.topic, self._log.index, letter.first, reason
         )
         return b"", letter.last + 1
 
-    def _told(self, error: KafkaError | None) -> None:
-        """The ends of the log are known, or could not be asked for."""
+    def _located(self, error: KafkaError | None) -> None:
+        """Retry after the log's end was determined, or that failed."""
         if error is not None:
             logger.warning("%s-%d is not read now: %s", self._log.topic, self._log.index, error)
             self._tries = 0

@@ -56,7 +56,7 @@ class Handshakes:
             leave: called when it has disconnected, before or after the handshake.
         """
         while len(self._open) >= self.handshakes_max:
-            self.give_up_oldest(f"{self.handshakes_max}  are pending (sharecore.handshakes.max)")
+            self.give_up_oldest(f"{self.handshakes_max} are pending (sharecore.handshakes.max)")
         task = asyncio.get_running_loop().create_task(self._shake_hands(peer, address, context, make, leave))
         self._open[task] = address
 

@@ -1,1 +1,1 @@
-"""A node in front of an existing Kafka cluster: records and share state are there, share groups are here."""
+"""A tier node: serves share groups whose records and state are stored in a Kafka cluster."""

@@ -1,8 +1,8 @@
-"""The APIs that a node answers itself: share groups and their administration.
+"""APIs that a tier node handles itself: share groups and their administration.
 
-All others are forwarded. Where they are not, records are produced to and fetched from the cluster itself.
-Produce and Fetch are offered all the same, as librdkafka's share consumer asks no broker for records that
-lacks them; who uses them is told at once.
+All others are forwarded. Without forwarding, clients produce to and consume from the cluster itself. Produce
+and Fetch are on offer nevertheless, because librdkafka's share consumer does not fetch from a broker without
+them; a client that uses them is refused at once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which node is to have which slot: even by their number, and as it is where that can be."""
+"""Assignment of slots to nodes: balanced, with few moves."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def assign(reports: Sequence[Report], slots: int, pins: Mapping[int, int]) -> li
     Until then the successor stays the same: it may have claimed the slot before this assignment arrives.
 
     Args:
-        reports: of all nodes that are there, each one once.
-        slots: how many there are.
-        pins: nodes that are to have certain slots, by slot, as long as they are there.
+        reports: the reports of all live nodes.
+        slots: the number of slots.
+        pins: preferred nodes by slot, used while they are live.
     """
     live = {report.node_id for report in reports}
     takers = sorted(report.node_id for report in reports if not report.leaving)
@@ -33,7 +33,7 @@ def assign(reports: Sequence[Report], slots: int, pins: Mapping[int, int]) -> li
 
 
 def _owner(ownership: Ownership, live: set[int], slot: int, reports: Sequence[Report]) -> Ownership:
-    """Who has a slot: its owner where that is there, else who awaits it, as it may have it already."""
+    """Return a slot's owner if it is live, else a node that awaits it and may own it already."""
     if ownership.node_id in live:
         return ownership
     for report in reports:
@@ -43,7 +43,7 @@ def _owner(ownership: Ownership, live: set[int], slot: int, reports: Sequence[Re
 
 
 def _successors(reports: Sequence[Report], owners: Sequence[Ownership]) -> dict[int, int]:
-    """Who gets slots that are being given up."""
+    """Return the successors of slots being released."""
     return {
         slot: report.node_id
         for report in reports
@@ -55,7 +55,7 @@ def _successors(reports: Sequence[Report], owners: Sequence[Ownership]) -> dict[
 def _wanted(
     owners: Sequence[int], takers: Sequence[int], pins: Mapping[int, int], successors: Mapping[int, int]
 ) -> list[int]:
-    """Who is to have each slot in the end; everything stays where nobody takes slots."""
+    """Return the final owner of each slot; without available nodes, the current assignment."""
     if not takers:
         return [successors.get(slot, owner) for slot, owner in enumerate(owners)]
     fixed = {slot: node for slot, node in pins.items() if node in takers and slot < len(owners)}
@@ -71,20 +71,20 @@ def _wanted(
     held = Counter(wanted)
     for slot, node in enumerate(wanted):
         if node == NOBODY:
-            # the one with most room; in turn where that is the same, so that a topic's partitions are shared
+            # the node with most capacity; equal ones take turns, so that a topic's partitions are spread
             wanted[slot] = max(takers, key=lambda each: (shares[each] - held[each], -held[each], -each))
             held[wanted[slot]] += 1
     return wanted
 
 
 def _shares(held: Counter[int], takers: Sequence[int], slots: int) -> dict[int, int]:
-    """How many slots each node is to have; one more for those that have most now."""
+    """Return each node's number of slots; one more for those with most now."""
     share, more = divmod(slots, len(takers))
     most = sorted(takers, key=lambda node: (-held[node], node))
     return {node: share + (place < more) for place, node in enumerate(most)}
 
 
 def _spread(slots: Sequence[int], count: int) -> list[int]:
-    """So many of them, from all over: slots that lie together are partitions of one topic."""
+    """Return evenly spaced slots, as adjacent ones are partitions of one topic."""
     count = min(count, len(slots))
     return [slots[number * len(slots) // count] for number in range(count)] if count > 0 else []

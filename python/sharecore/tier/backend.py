@@ -1,4 +1,4 @@
-"""The backend of a tier node: a cluster that stores records and state, and the slots that the node owns."""
+"""The backend of a tier node: a cluster that stores records and state, and the node's slots."""
 
 from __future__ import annotations
 
@@ -56,20 +56,20 @@ logger = logging.getLogger(__name__)
 
 _UPKEEP_MS = 60_000
 _TOPICS_MS = 3_600_000
-"""How often the settings of the tier's own topics are looked at: somebody may alter them."""
+"""Interval between checks of the tier topics' settings, which operators may alter."""
 _HEARTBEAT_MS = 1_000
-"""How soon a node hears that others have joined, or give something up."""
+"""Time until a node learns of joins and releases."""
 _REBALANCE_MS = 3_000
-"""How long it takes at most, where nothing is wrong, until all have joined."""
+"""Maximum duration of a rebalance without failures."""
 _LAG_S = 2.0
-"""How long a broker upstream may not know of a topic that another one has been told of."""
+"""Time until every upstream broker knows a topic known to one of them."""
 _CLUSTER_IDS = UUID("0e6e2b0c-58d1-5c0b-9d2f-6f0f8f2f3b11")
 _DEFAULTS = {"client.id": "sharecore-tier", "metadata.max.age.ms": "5000", "request.timeout.ms": "10000"}
-"""Of the connection. New topics are seen within so long; a broker may be silent as long as a session is."""
+"""Connection defaults: new topics are seen within the metadata age; a broker may be silent for a session."""
 
 
 class TierBackend:
-    """The cluster behind a node, and what the node does of it."""
+    """The cluster behind a node, and the node's slots in it."""
 
     served: Mapping[ApiKey, Served] = OFFERED
     feature_limits: Mapping[str, int] = MappingProxyType({})
@@ -81,11 +81,11 @@ class TierBackend:
     cluster: Cluster
 
     async def open(self, broker: Host) -> None:
-        """Connect, and make the topics that a tier needs.
+        """Connect, and create the topics of the tier.
 
         Raises:
-            ConfigError: settings of the connection that cannot stand.
-            KafkaError: the cluster cannot be reached, or does not let this user do what is needed.
+            ConfigError: invalid connection settings.
+            KafkaError: the cluster cannot be reached, or this user lacks a permission.
         """
         config = broker.config
         settings = read_connection_settings(_DEFAULTS | dict(config.upstream_settings))
@@ -125,8 +125,8 @@ class TierBackend:
         self._slots = [self._slot(broker, index) for index in range(slots)]
         self._state_is_gone = False
         self._join(broker, group)
-        self._upkeep = Periodic(self._leadership.upkeep, lambda: _UPKEEP_MS, "the upkeep of slots")
-        self._looks = Periodic(self._look_at_topics, lambda: _TOPICS_MS, "a look at the tier's topics")
+        self._upkeep = Periodic(self._leadership.upkeep, lambda: _UPKEEP_MS, "slot maintenance")
+        self._looks = Periodic(self._look_at_topics, lambda: _TOPICS_MS, "the check of the tier's topics")
         if config.sharecore_tier_pass_through:
             own = Own(
                 {group},
@@ -140,7 +140,7 @@ class TierBackend:
             self.feature_limits = forwarding.feature_limits
 
     def _join(self, broker: Host, group: str) -> None:
-        """Make this node one of its tier; it is no member yet."""
+        """Prepare this node for its tier; it is not a member yet."""
         config, node_id, clock = broker.config, self.identity.node_id, broker.clock
         self._lease = lease = Lease(lambda: self._membership.lease_from_ms, clock.monotonic_ms)
         self._leadership = Leadership(self._slots, lease, node_id, lambda: self._fetching(committed=False))
@@ -170,7 +170,7 @@ class TierBackend:
         )
 
     def sources(self, config: BrokerConfig, admin: Administration, send: Send) -> Sources:
-        """Return what the logs of the cluster share, within the memory that is theirs."""
+        """Return the shared resources of upstream logs, within their memory limit."""
         return Sources(
             admin,
             self._fetching,
@@ -190,7 +190,7 @@ class TierBackend:
         self._leadership.lost(log, error)
 
     async def _make_topics(self) -> int:
-        """Has the topics that a tier keeps its state in; returns the number of slots."""
+        """Create the state topic if needed; return the number of slots."""
         admin, topic = self._admin, self._config.sharecore_tier_state_topic
         wanted = topics_of(self._config)
         there = await self._upstream.topics(name for name, *_ in wanted)
@@ -209,25 +209,25 @@ class TierBackend:
             )
         for name, partitions, replicas, settings in missing:
             await make_own_topic(admin, name, partitions, replicas, settings)
-        # that it is there is known from one broker: another one may not have heard of it
+        # one broker has confirmed the topic: others may not know it yet
         found = self._upstream.metadata.get(topic)
         assert found is not None
         await self._check_topics()
         self._note_state_topic(UpstreamChange.CREATED, found)
-        # before anybody else hears of a topic that was made anew, and asks who leads it
+        # before any client learns of a recreated topic and requests its leader
         self._upstream.metadata.on_change(self._note_state_topic)
         return len(found.partitions)
 
     def _note_state_topic(self, change: UpstreamChange, topic: UpstreamTopic) -> None:
-        """Note the ids under which clients ask for slots: made anew, the topic has others."""
+        """Store the ids under which clients request slots; a recreated topic has new ones."""
         if topic.name == self._config.sharecore_tier_state_topic and change is not UpstreamChange.DELETED:
             self._state_ids = {topic.topic_id, id_under(OFFSETS_TOPIC, topic.topic_id)}
 
     async def _check_topics(self) -> None:
-        """Refuse topics of the tier with settings that cost share state; set right what can be, and log it.
+        """Refuse tier topics with settings that lose share state; correct and log other settings.
 
         Raises:
-            ConfigError: a setting that has to be put right first.
+            ConfigError: a setting must be corrected first.
         """
         if text := oversized(self._config):
             logger.warning("%s", text)
@@ -238,13 +238,13 @@ class TierBackend:
                 f"allowed: {fatal.wanted}, as {fatal.why}"
             )
         for each, error in await self._set_right(wrong):
-            text = f"{each}. This node could not set it: {error}. Set it upstream"
+            text = f"{each}. This node cannot set it: {error}. Set it upstream"
             if each.costs_data:
                 raise ConfigError(text)
             logger.warning("%s", text)
 
     async def _set_right(self, wrong: Sequence[Wrong]) -> list[tuple[Wrong, KafkaError]]:
-        """Set right what is the tier's to set, and log each setting once; return what could not be set."""
+        """Correct the tier's own settings, and log each once; return those that failed."""
         failed = await set_right(self._admin, wrong)
         kept = {each for each, _ in failed}
         for each in wrong:
@@ -256,24 +256,24 @@ class TierBackend:
         return failed
 
     async def _look_at_topics(self) -> None:
-        """Set right what somebody has altered since, or say that it has to be."""
+        """Correct settings altered since, or log what an operator must correct."""
         try:
             wrong = await find_wrong(self._admin, self._config)
             said = self._said
             for each, error in await self._set_right([each for each in wrong if not each.is_fatal]):
                 if each not in said:
-                    logger.error("%s; this node may not set it: %s", each, error)
+                    logger.error("%s; this node cannot set it: %s", each, error)
             for each in wrong:
                 if each.is_fatal and each not in said:
                     logger.error("%s; stop the nodes and run `sharecore tier repair --yes`", each)
             self._said = set(wrong)
         except KafkaError as error:
-            logger.warning("the settings of the tier's topics cannot be looked at: %s", error)
+            logger.warning("cannot check the settings of the tier's topics: %s", error)
 
     async def _holds_state(self) -> bool:
-        """Whether slots have records though there are no settings, as no new tier has."""
+        """Return whether slots have records without settings, which no new tier has."""
         name = self._config.sharecore_tier_state_topic
-        # another node may be making the topics, and brokers hear of them one by one
+        # another node may be creating the topics, and brokers learn of them one by one
         await asyncio.sleep(_LAG_S)
         there = await self._upstream.topics([name, settings_topic(name)])
         topic = there[name]
@@ -289,10 +289,9 @@ class TierBackend:
     # the rest of broker.backend.Backend
 
     async def join(self, broker: Host) -> None:
-        """Join the tier, and hears who has which slot.
+        """Join the tier, and learn the slot owners.
 
-        To a client that asked before, nobody would lead anything: it would drop what it has leased from nodes
-        that do.
+        Until then no leader is known: a client would drop its records acquired on other nodes.
         """
         self._duties = SlotDuties(
             broker.groups,
@@ -312,15 +311,16 @@ class TierBackend:
         await self._nodes.known.wait()
 
     async def begin(self, broker: Host) -> None:
-        """Take the slots that are this node's."""
+        """Take this node's slots."""
         await self._leadership.settled()
         self._upkeep.start()
         self._looks.start()
         self._lease_end.start()
 
     async def drain(self) -> None:
-        """Give the slots up for the other nodes, one by one as members settle what they hold, then its
-        place; where there is no other node, members settle all the same.
+        """Hand over the slots one by one as members acknowledge their records, then leave the group.
+
+        Without another node, members may still acknowledge their records.
         """
         time_ms = self._config.sharecore_tier_drain_timeout_ms + _REBALANCE_MS
         with contextlib.suppress(TimeoutError):
@@ -335,18 +335,18 @@ class TierBackend:
             await self._membership.leave()
 
     def end(self) -> None:
-        """Look after the slots no longer."""
+        """Stop slot maintenance."""
         self._duties.close()
         self._upkeep.stop()
         self._looks.stop()
         self._lease_end.stop()
 
     async def settle(self) -> None:
-        """Wait for the writes under way."""
+        """Wait for pending writes."""
         await asyncio.gather(*(slot.log.idle() for slot in self._slots))
 
     async def close(self) -> None:
-        """Give up the slots, and close all connections."""
+        """Release the slots, and close all connections."""
         self._nodes.close()
         self._leadership.close()
         if self._forwarding is not None:
@@ -360,20 +360,20 @@ class TierBackend:
         await self._upstream.close()
 
     def trouble(self) -> str:
-        """Return why this node may lead nothing now; empty where it may."""
+        """Return why this node may not lead now; empty if it may."""
         if self._lease.holds:
             return ""
         cause = self._membership.error or self._membership.problem or self._upstream.problem
-        why = str(cause) if cause else "no heartbeat has been answered in time"
+        why = str(cause) if cause else "no heartbeat was answered in time"
         return f"this node leads nothing until the cluster confirms it as a member of its tier: {why}"
 
     def describe(self) -> str:
-        """Where everything is kept, for a person."""
+        """Return a human-readable description of the storage."""
         at = self._config.upstream_settings.get("bootstrap.servers", "")
         return f"{len(self._slots)} slots of {self._config.sharecore_tier_state_topic} at {at}"
 
     def logs(self, topic: str) -> Sequence[TopicLog]:
-        """Return the partitions of a coordinator's topic: each lies in a slot."""
+        """Return the partitions of a coordinator topic: each is in a slot."""
         if topic == STATE_TOPIC:
             return [slot.state for slot in self._slots]
         if topic == OFFSETS_TOPIC:
@@ -382,15 +382,15 @@ class TierBackend:
 
     @property
     def owner_check(self) -> Callable[[int], None]:
-        """What raises KafkaError unless a partition is this node's now."""
+        """Check that this node owns a partition; raises KafkaError if it does not."""
         return self.check_owner
 
     def check_owner(self, partition: int) -> None:
-        """Raise KafkaError(NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS) unless a slot is this node's."""
+        """Raise KafkaError (NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS) unless this node owns a slot."""
         self._leadership.check(partition)
 
     def persister(self, local: Persister) -> Persister:
-        """Keep share state with whichever node has its slot."""
+        """Return a persister that stores share state on the slot's owner."""
         return TierPersister(
             local,
             self._view,
@@ -402,30 +402,30 @@ class TierBackend:
         )
 
     def route(self, key: SharePartitionKey, partitions: int) -> int:
-        """Return the slot that holds the state of a share partition."""
+        """Return the slot with the state of a share partition."""
         return self._slot_of(key.topic_id, key.partition)
 
     def _slot_of(self, topic_id: UUID, partition: int) -> int:
-        """Return the slot of a topic's partition; those of the state topic are slots themselves."""
+        """Return the slot of a topic partition; partitions of the state topic are slots themselves."""
         if topic_id in self._state_ids and 0 <= partition < len(self._slots):
             return partition
         return slot_of_partition(topic_id, partition, len(self._slots))
 
     def copy_trouble(self) -> str:
-        """Return nothing: a node keeps nothing that could be copied."""
+        """Return nothing: a node has no data to copy."""
         return ""
 
     def damage(self) -> Sequence[DamagedBatch]:
-        """Return the cluster keeps the records."""
+        """Return nothing: the cluster stores the records."""
         return ()
 
     async def report(self, sheet: Sheet) -> None:
-        """Figures of slots, and of what is fetched."""
+        """Add metrics of slots and fetches."""
         leadership, nodes = self._leadership, len(self._nodes.others) + 1
         leadership.figures.report(sheet, leadership.count(), self._lease, self._sources.budget, nodes)
 
     def _lease_ended(self) -> None:
-        logger.warning("clients are refused: %s", self.trouble())
+        logger.warning("refusing clients: %s", self.trouble())
         self._duties.lease_ended()
 
     def _topic_changed(self, change: object, topic: Topic) -> None:
@@ -433,23 +433,23 @@ class TierBackend:
             self._duties.topic_gone(topic.topic_id)
 
     def _upstream_changed(self, change: UpstreamChange, topic: UpstreamTopic) -> None:
-        """Says so where the state topic has gone, as clients cannot tell why nothing is settled any more.
+        """Log the loss of the state topic, as clients cannot tell why acknowledgements fail.
 
-        Where it is there again, slots are taken anew: what memory has of them stands nowhere.
+        When it is there again, slots are claimed again: the state in memory is not in the log.
         """
         if topic.name != self._config.sharecore_tier_state_topic:
             return
-        lost = f"{topic.name} was deleted upstream, and with it what share groups had settled"
+        lost = f"{topic.name} was deleted upstream, and with it the state of share groups"
         if change is UpstreamChange.DELETED:
             self._state_is_gone = True
-            logger.error("%s: nothing is settled until `sharecore tier repair --yes` has made it", lost)
+            logger.error("%s: acknowledgements fail until `sharecore tier repair --yes` recreates it", lost)
         elif change is UpstreamChange.RECREATED or (change is UpstreamChange.CREATED and self._state_is_gone):
             self._state_is_gone = False
-            logger.error("%s: it is there again, and each group begins where its reset policy says", lost)
+            logger.error("%s: it exists again; each group starts by its reset policy", lost)
             if len(topic.partitions) != len(self._slots):
                 logger.error(
                     "%s has %d partitions, and this tier has %d slots: delete it, and run "
-                    "`sharecore tier repair --yes`, which makes it with as many",
+                    "`sharecore tier repair --yes`, which recreates it with as many",
                     topic.name,
                     len(topic.partitions),
                     len(self._slots),
@@ -463,7 +463,7 @@ class TierBackend:
         return {slot: FIRST_NODE_ID + node for slot, node in self._placement.pins().items()}
 
     def _placement_changed(self) -> None:
-        """Operators want something else."""
+        """Apply changed placement rules."""
         self._nodes.drain(self._config.node_id in self._placement.drained())
         self._nodes.tell()
 
@@ -479,7 +479,5 @@ def _endpoints(broker: Host) -> dict[str, tuple[str, int]]:
 
 
 def _cluster_id(upstream: str, topic: str) -> str:
-    """Return the tier's own: the same on every node, and not the cluster's, whose brokers it does not
-    show.
-    """
+    """Return the tier's own cluster id: the same on every node, but not the upstream cluster's."""
     return base64.urlsafe_b64encode(uuid5(_CLUSTER_IDS, f"{upstream}/{topic}").bytes).decode().rstrip("=")

@@ -1,4 +1,4 @@
-"""Watches for claims of slots that are handed over, which their partitions show before the group does."""
+"""Watcher for claims of slots being handed over, which are visible before the group's next assignment."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ logger = logging.getLogger(__name__)
 
 _ROOM_BYTES = 1 << 18
 _BACK_RECORDS = 50
-"""So many of the newest records are looked at, too: the claim may be among them already."""
+"""Number of recent records read first: the claim may be among them already."""
 
 Claimed = Callable[[int, Ownership], object]
 
 
 class ClaimWatcher:
-    """Follows slots that are about to be taken by another node.
+    """Follow slots that another node is about to claim.
 
-    Without it the one that gives a slot up would send clients there too soon, and the others would send
-    them to the former owner until the nodes have joined again. Nothing rests on it: a claim that it does not
-    see is told then.
+    Without it, the releasing node would redirect clients too soon, and other nodes would redirect them to the
+    former owner until the next rebalance. Correctness does not depend on it: a missed claim is learned from
+    the rebalance.
 
     Args:
-        logs: of all slots, by number.
+        logs: logs of all slots, by number.
         fetching: follows their partitions.
-        claimed: called with a slot and who has claimed it.
+        claimed: called with a slot and its new owner.
     """
 
     def __init__(self, logs: Sequence[SlotLog], fetching: Callable[[], Fetching], claimed: Claimed) -> None:
@@ -40,7 +40,7 @@ class ClaimWatcher:
         self._watched: dict[int, _Watched] = {}
 
     def watch(self, slots: Collection[int]) -> None:
-        """Follows these slots from now on, and no others."""
+        """Follow exactly these slots from now on."""
         for slot in self._watched.keys() - set(slots):
             self._watched.pop(slot).close()
         for slot in slots:
@@ -49,12 +49,12 @@ class ClaimWatcher:
 
 
 class _Watched:
-    """One of them (`sources.Sink`)."""
+    """One followed slot (`sources.Sink`)."""
 
     def __init__(self, log: SlotLog, fetching: Callable[[], Fetching], claimed: Claimed) -> None:
         self._log, self._fetching, self._claimed = log, fetching, claimed
         self._history = SlotHistory(log.name)
-        self._told = UNKNOWN
+        self._last_reported = UNKNOWN
         self._subscription: Subscription | None = None
         self._task = asyncio.get_running_loop().create_task(self._begin(), name=f"watch {log.name}")
 
@@ -68,13 +68,13 @@ class _Watched:
             self._unseen(error)
 
     def close(self) -> None:
-        """Follows it no longer."""
+        """Stop following."""
         self._task.cancel()
         if self._subscription is not None:
             self._subscription.close()
 
     def fetched(self, fetched: Fetched, /) -> None:
-        """Take what came; for whoever fetches."""
+        """Process fetched records; called by the fetcher."""
         assert self._subscription is not None
         try:
             self._history.take(fetched.records)
@@ -84,16 +84,16 @@ class _Watched:
             return
         self._subscription.allow(_ROOM_BYTES)
         claim = self._history.claim
-        if claim is not None and self._told != (claim.node_id, claim.epoch):
-            self._told = Ownership(claim.node_id, claim.epoch)
-            self._claimed(self._log.index, self._told)
+        if claim is not None and self._last_reported != (claim.node_id, claim.epoch):
+            self._last_reported = Ownership(claim.node_id, claim.epoch)
+            self._claimed(self._log.index, self._last_reported)
 
     def failed(self, error: KafkaError, /) -> None:
-        """The fetching has stopped; for whoever fetches."""
+        """Handle the end of fetching; called by the fetcher."""
         self._unseen(error)
 
     def _unseen(self, error: Exception) -> None:
-        """Log why the slot is not followed: it is seen later, unless a right is missing."""
+        """Log why the slot is not followed; retry later, unless a permission is missing."""
         is_refused = isinstance(error, KafkaError) and error.code in NOT_ALLOWED
         level = logging.WARNING if is_refused else logging.INFO
-        logger.log(level, "who claims %s is not seen: %s", self._log.name, error)
+        logger.log(level, "cannot follow claims of %s: %s", self._log.name, error)

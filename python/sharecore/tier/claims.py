@@ -1,10 +1,9 @@
-"""Claims: records in a slot's partition that say who writes it from there on.
+"""Claims: records in a slot's partition that name its writer from there on.
 
-What a former owner was told is written lies before the claim of the next one. A batch behind a claim counts
-only with the producer id and epoch of the claim's own batch, and a sequence ahead of those before it: a
-cluster that has forgotten a producer appends late copies of old batches behind newer ones. Whatever else
-stands there came too late: it is void. An owner that gives its slot up says so with a release, the last
-record that it writes.
+Records confirmed by a former owner precede the next owner's claim. A batch after a claim is valid only with
+the producer id and epoch of the claim's own batch, and with an increasing sequence: a cluster that has
+forgotten a producer may append late copies of old batches. All other batches came too late and are void. An
+owner releases its slot with a release record, its last one.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from sharecore.coordinator_log.record_schema import RecordSchema, field, number_
 from sharecore.coordinator_log.topic_log import Record
 
 CLAIM, RELEASE = 1000, 1001
-"""Types of the keys of claims and releases; those of Kafka's coordinators are below a hundred."""
+"""Key types of claims and releases; those of Kafka's coordinators are below 100."""
 
 _KEY = RecordSchema("SlotClaimKey", CLAIM, field("slot", "int32"))
 _RELEASE_KEY = RecordSchema("SlotReleaseKey", RELEASE, field("slot", "int32"))
@@ -51,13 +50,13 @@ Scanned = tuple[int, int, bytes | None, bytes | None]
 
 
 class Claim(NamedTuple):
-    """Who has taken a slot.
+    """Claim of a slot.
 
     Args:
-        epoch: grows with each owner; it is the leader epoch that clients are told.
+        epoch: increases with each owner; clients see it as the leader epoch.
         node_id: the owner.
-        producer: id and epoch of the batches that count.
-        offset: of the claim itself.
+        producer: id and epoch of valid batches.
+        offset: offset of the claim record.
     """
 
     epoch: int
@@ -67,11 +66,11 @@ class Claim(NamedTuple):
 
 
 class Release(NamedTuple):
-    """The end of a claim.
+    """Release of a claim.
 
     Args:
-        epoch: of the claim.
-        next_node_id: the node that it was given up for.
+        epoch: the claim's epoch.
+        next_node_id: the successor.
     """
 
     epoch: int
@@ -79,7 +78,7 @@ class Release(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """A record batch as it lies in the log."""
+    """A record batch in the log."""
 
     base_offset: int
     last_offset: int
@@ -88,44 +87,44 @@ class Batch(NamedTuple):
 
     @property
     def sequence(self) -> int:
-        """Of its first record, among those of its producer; 0 follows 2**31 - 1."""
+        """Sequence number of its first record; 0 follows 2**31 - 1."""
         (sequence,) = _SEQUENCE.unpack_from(self.data, _SEQUENCE_AT)
         return int(sequence)
 
     @property
     def is_control(self) -> bool:
-        """Whether it is the marker of a transaction."""
+        """Whether it is a transaction marker."""
         return bool(self.data[_ATTRIBUTES_LOW_AT] & _CONTROL)
 
     @property
     def following_sequence(self) -> int:
-        """The sequence number of the batch that its producer makes next."""
+        """Sequence number of its producer's next batch."""
         return (self.sequence + self.last_offset - self.base_offset + 1) & 0x7FFF_FFFF
 
     def is_ahead_of(self, sequence: int) -> bool:
-        """Whether its producer has made it after the batch with that sequence."""
+        """Return whether its producer sent it after the batch with that sequence."""
         return 0 < (self.sequence - sequence) & 0x7FFF_FFFF < 1 << 30
 
 
 def claim_record(slot: int, epoch: int, node_id: int, now_ms: int) -> Record:
-    """Return the record that takes a slot."""
+    """Return a claim record."""
     return _KEY.write(slot=slot), _VALUE.write(epoch=epoch, node_id=node_id, claimed_ms=now_ms)
 
 
 def release_record(slot: int, epoch: int, next_node_id: int, now_ms: int) -> Record:
-    """Return the record that gives a slot up, for another node to claim at once."""
+    """Return a release record, after which another node may claim the slot at once."""
     return _RELEASE_KEY.write(slot=slot), _RELEASE_VALUE.write(
         epoch=epoch, next_node_id=next_node_id, released_ms=now_ms
     )
 
 
 def is_mark(record: Scanned) -> bool:
-    """Whether a record is a claim or a release."""
+    """Return whether a record is a claim or a release."""
     return _kind(record) in (CLAIM, RELEASE)
 
 
 def measure_batches(records: bytes) -> Iterator[tuple[int, int, int]]:
-    """First offset, last offset and end of each whole record batch."""
+    """Yield first offset, last offset and end position of each whole record batch."""
     position = 0
     while position + _LOG_OVERHEAD <= len(records):
         base, length = _HEADER.unpack_from(records, position)
@@ -135,13 +134,13 @@ def measure_batches(records: bytes) -> Iterator[tuple[int, int, int]]:
 
 
 def producer_at(records: bytes, position: int) -> tuple[int, int]:
-    """Id and epoch of the producer of the batch that begins there."""
+    """Return producer id and epoch of the batch at a position."""
     producer_id, epoch = _PRODUCER.unpack_from(records, position + _PRODUCER_AT)
     return producer_id, epoch
 
 
 def cut_batches(records: bytes) -> Iterator[Batch]:
-    """Whole record batches, one by one."""
+    """Yield whole record batches one by one."""
     begin = 0
     for base, last, end in measure_batches(records):
         yield Batch(base, last, producer_at(records, begin), records[begin:end])
@@ -149,7 +148,7 @@ def cut_batches(records: bytes) -> Iterator[Batch]:
 
 
 def last_batch(records: bytes) -> Batch | None:
-    """Return the last of whole record batches; None where there is none."""
+    """Return the last whole record batch; None without one."""
     begin = 0
     found: Batch | None = None
     for base, last, end in measure_batches(records):
@@ -160,15 +159,15 @@ def last_batch(records: bytes) -> Batch | None:
 
 
 class SlotHistory:
-    """The records of a slot that count, batch by batch in the order of the log.
+    """Valid records of a slot, batch by batch in log order.
 
     Args:
-        name: of the partition, for errors.
+        name: the partition's name, for errors.
 
     Attributes:
-        claim: the last that counts; None before the first.
-        release: its owner has given the slot up; None where it has not.
-        void: batches that were passed over.
+        claim: the last valid claim; None before the first.
+        release: the owner's release; None without one.
+        void: number of ignored batches.
     """
 
     def __init__(self, name: str) -> None:
@@ -177,13 +176,13 @@ class SlotHistory:
         self.void = 0
         self._name = name
         self._newest = -1
-        """Sequence of the last batch that counts."""
+        """Sequence of the last valid batch."""
 
     def take(self, records: bytes) -> list[Scanned]:
-        """Take what follows in the log; return the records that count, without claims and release.
+        """Process the next batches; return valid records without claims and releases.
 
         Raises:
-            ValueError: a batch that counts cannot be read.
+            ValueError: a valid batch cannot be read.
         """
         counted: list[Scanned] = []
         valid: list[Batch] = []
@@ -195,7 +194,7 @@ class SlotHistory:
                 else:
                     self.void += 1
                 continue
-            # before the first claim nothing counts; behind one, the next claim alone
+            # before the first claim no batch is valid; after a claim, only the next claim ends it
             counted += self._decode(valid)
             valid = []
             following = self._from_next_claim(batch)
@@ -206,9 +205,9 @@ class SlotHistory:
         return counted + self._decode(valid)
 
     def _from_next_claim(self, batch: Batch) -> list[Scanned] | None:
-        """Return what follows in a batch of another producer on the claim in it, which is taken.
+        """Return the records after the next claim in another producer's batch, which becomes the current one.
 
-        None where there is no claim in it, or one of an epoch that has passed.
+        None if the batch has no claim, or one with an outdated epoch.
         """
         try:
             records = decode([batch], self._name)
@@ -226,12 +225,12 @@ class SlotHistory:
         return self._without_marks(decode(batches, self._name), batches[0].producer) if batches else []
 
     def _without_marks(self, records: Iterable[Scanned], producer: tuple[int, int]) -> list[Scanned]:
-        """Take claims and release of the owner out, and note them."""
+        """Return records without the owner's claims and releases, which are applied."""
         counted = []
         for record in records:
             claim = _claim_of(record, producer)
             if claim is not None:
-                # the owner has renewed its claim, so that what is before may be deleted
+                # the owner has renewed its claim, so that older records may be deleted
                 self.claim, self.release = claim, None
             elif _kind(record) == RELEASE and record[3] is not None:
                 read = _RELEASE_VALUE.read(record[3])
@@ -255,7 +254,7 @@ def _claim_of(record: Scanned, producer: tuple[int, int]) -> Claim | None:
 
 
 def decode(batches: Sequence[Batch], name: str) -> list[Scanned]:
-    """Return the records of batches; raise ValueError where one cannot be read."""
+    """Return the records of batches; raise ValueError for an unreadable one."""
     ranges = [(batch.base_offset, batch.last_offset, 1) for batch in batches]
     records, _, _, unreadable = decode_records(
         b"".join(batch.data for batch in batches), ranges, name, 0, None

@@ -1,4 +1,4 @@
-"""What a node does with its slots: coordinate groups, lead share partitions, and stop in good order."""
+"""A node's work with its slots: coordinate groups, lead share partitions, and stop in order."""
 
 from __future__ import annotations
 
@@ -18,20 +18,21 @@ logger = logging.getLogger(__name__)
 
 _SETTLING_S = 0.01
 _CHECK_S = 5.0
-"""How long after slots have moved it is asked whether all state that groups have noted is there: an unclean
-election upstream takes state away, the owner reads what is left, and who coordinates the group may be another
-node.
+"""Delay before group state is checked after slots have moved.
+
+An unclean upstream election may lose state. The slot's owner reads what is left, and the group's coordinator
+may be another node.
 """
 
 
 class SlotDuties:
-    """As `leadership.Duties` has them.
+    """Implementation of `leadership.Duties`.
 
     Args:
-        groups, share: the services of the node.
-        slot_of, slot_of_group: in which slot a partition of a topic lies, and a group.
-        drain_ms: how long members are waited for, to settle what they hold of a slot that is given up.
-        look: asks the cluster what topics it has now.
+        groups, share: services of the node.
+        slot_of, slot_of_group: return the slot of a topic partition, and of a group.
+        drain_ms: how long members may take to acknowledge records of a slot being released.
+        look: refreshes the cluster's topics.
     """
 
     def __init__(
@@ -54,10 +55,10 @@ class SlotDuties:
         self._timer: asyncio.TimerHandle | None = None
 
     def take_over(self, slot: int, *, was_released: bool) -> None:
-        """Goes on with the groups and the share partitions of a slot.
+        """Take over the groups and share partitions of a slot.
 
         Args:
-            was_released: nobody owned it, or its last owner gave it up.
+            was_released: whether it had no owner, or its last owner released it.
         """
         predecessors = self._share.partitions.predecessors
         if was_released:
@@ -70,7 +71,7 @@ class SlotDuties:
         self._check_later()
 
     def moved(self, slot: int) -> None:
-        """Another node has a slot: what it found there may not be all that groups here have noted."""
+        """Schedule a check of group state in a slot that another node has taken."""
         self._moved.add(slot)
         self._check_later()
 
@@ -91,35 +92,39 @@ class SlotDuties:
         self._share.groups.check_states(doubted)
 
     def close(self) -> None:
-        """Look after nothing any longer."""
+        """Cancel scheduled checks."""
         if self._timer is not None:
             self._timer.cancel()
 
     def resign(self, slot: int) -> None:
-        """Forgets the groups and the share partitions of a slot."""
+        """Discard the groups and share partitions of a slot."""
         self._share.resign(slot, self._holds(slot))
 
     async def rest(self, slot: int) -> None:
-        """Leases nothing more of a slot, and waits until members have settled what they hold of it."""
+        """Stop acquiring records of a slot, and wait until members have acknowledged theirs."""
         until_ms = self._clock.monotonic_ms() + self._drain_ms
         leaders = self._share.rest(slot, self._holds(slot))
         while leaders := [leader for leader in leaders if leader.holds]:
             if self._clock.monotonic_ms() >= until_ms:
-                logger.warning("slot %d: %d share partitions are not settled in time", slot, len(leaders))
+                logger.warning(
+                    "slot %d: %d share partitions have acquired records after the time-out",
+                    slot,
+                    len(leaders),
+                )
                 return
             await asyncio.sleep(_SETTLING_S)
 
     def resume(self, slot: int) -> None:
-        """Leases again."""
+        """Resume acquiring records."""
         self._share.resume(slot)
 
     def lease_ended(self) -> None:
-        """Has nobody wait for what is under way: others may lead by the time when it has ended."""
+        """Time out pending writes: another node may lead by the time they end."""
         self._groups.records.expire()
         self._share.coordinator.expire()
 
     def topic_gone(self, topic_id: UUID) -> None:
-        """Drop the state of a topic that was deleted: coordinators elsewhere may not name it any more."""
+        """Drop the state of a deleted topic, as coordinators on other nodes may not know it any more."""
         coordinator = self._share.coordinator
         for shard in coordinator.shards:
             for key in [key for key in shard.states if key.topic_id == topic_id]:

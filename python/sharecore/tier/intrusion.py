@@ -1,8 +1,8 @@
-"""Looks at what somebody else has put between two batches of a slot's owner.
+"""Check of foreign batches between two batches of a slot's owner.
 
-A stranger with rights on the cluster can write to a slot's partition, and a transaction that adds it leaves a
-marker there: the owner's next batch then stands further behind than it should. It counts all the same where
-nothing that was written before is lost, and nothing in between takes the slot.
+A client with write permission can append to a slot's partition, and a transaction that includes it leaves a
+marker there. The owner's next batch then has a higher offset than expected. It is valid nevertheless if no
+earlier record is lost, and no batch in between claims the slot.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ async def read_between(
     follows: Callable[[Batch | None], bool],
     take: Callable[[bytes], object],
 ) -> bool:
-    """Return whether a partition is as it was up to an offset, and pass on what stands behind that.
+    """Return whether a partition is unchanged up to an offset, and pass on the batches after it.
 
     Args:
         place: topic and partition.
-        begin: within the batch before `expected`, or `expected` where there is none.
-        expected, found: where a batch should stand, and where it does.
-        follows: called with the batch before `expected`; whether it is the one that was there.
-        take: called with the batches of `[expected, found)`, some at a time.
+        begin: an offset in the batch before `expected`, or `expected` without one.
+        expected, found: expected and actual offset of a batch.
+        follows: called with the batch before `expected`; returns whether it is unchanged.
+        take: called with the batches of `[expected, found)`, in parts.
 
     Raises:
-        KafkaError: it cannot be read.
+        KafkaError: the partition cannot be read.
         ValueError: raised by `take`.
     """
     before: Batch | None = None
@@ -52,12 +52,12 @@ async def read_between(
 
 
 class OwnersView:
-    """What the owner of a slot has to know of batches that it has not written.
+    """The owner's check of foreign batches.
 
     Args:
-        name: of the partition.
-        claim: the owner's.
-        sequence: of the batch that stands too far behind.
+        name: the partition's name.
+        claim: the owner's claim.
+        sequence: sequence of the displaced batch.
     """
 
     def __init__(self, name: str, claim: Claim, sequence: int) -> None:
@@ -67,19 +67,19 @@ class OwnersView:
         self._is_contradicted = False
 
     def follows(self, before: Batch | None) -> bool:
-        """Return whether the owner's last batch is still there."""
+        """Return whether the owner's last batch is still in the log."""
         if before is None or before.producer != self._claim.producer:
             return False
         self._history.take(before.data)
         return before.following_sequence == self._sequence
 
     def take(self, batches: bytes) -> None:
-        """Take batches that follow on it; raises ValueError where one that counts cannot be read."""
+        """Process the batches after it; raise ValueError if a valid one cannot be read."""
         counted = self._history.take(batches)
         is_owned = self._history.claim is not None and self._history.claim.producer == self._claim.producer
         self._is_contradicted |= bool(counted) or not is_owned or self._history.release is not None
 
     @property
     def holds(self) -> bool:
-        """Whether nothing in between counts, or takes the slot."""
+        """Whether no batch in between is valid or claims the slot."""
         return not self._is_contradicted

@@ -1,4 +1,4 @@
-"""The slots that this node has: taken by a claim, given up when told so or when another has taken them."""
+"""This node's slots: claimed when assigned, released on request or when another node claims them."""
 
 from __future__ import annotations
 
@@ -27,39 +27,39 @@ logger = logging.getLogger(__name__)
 
 _RETRY_S = 1.0
 _CLAIM_S = 3.0
-"""How long fetches of a slot that was released wait for its claim."""
+"""How long fetches of a released slot wait for the next claim."""
 
 
 class Duties(Protocol):
-    """What a node does with its slots."""
+    """A node's work with its slots."""
 
     def look(self) -> Awaitable[None]:
-        """Learns what topics there are now: what lies in a slot may be of one that was made a moment ago."""
+        """Refresh the topics: a slot may have state of one that was just created."""
 
     def take_over(self, slot: int, *, was_released: bool) -> None:
-        """Goes on where the slot's last owner was; raises KafkaError where its records cannot be read.
+        """Resume from the slot's last owner; raise KafkaError if its records cannot be read.
 
         Args:
-            was_released: nobody owned it, or its last owner gave it up.
+            was_released: whether it had no owner, or its last owner released it.
         """
 
     def resign(self, slot: int) -> None:
-        """Forgets all that belongs to the slot; another may have it."""
+        """Discard the state of a slot that another node may own."""
 
     async def rest(self, slot: int) -> None:
-        """Leases nothing more of the slot; ends when nothing is leased, or when that has taken long."""
+        """Stop acquiring records of the slot; end once none is acquired, or after a time-out."""
 
     def resume(self, slot: int) -> None:
-        """Leases again."""
+        """Resume acquiring records."""
 
 
 class Role(NamedTuple):
-    """What a node is to do with a slot.
+    """Assigned role of a node for a slot.
 
     Attributes:
-        epoch: the least of its next claim.
-        right: by what right it claims it; GIVEN: it is another's, which gives it up for this node.
-        next_id: the node to give it up for; `NOBODY` where it stays.
+        epoch: minimum epoch of its next claim.
+        right: the right to claim it; GIVEN if another node will release it for this one.
+        next_id: the successor; `NOBODY` if it stays.
     """
 
     epoch: int
@@ -68,7 +68,7 @@ class Role(NamedTuple):
 
     @property
     def awaits(self) -> bool:
-        """Whether another node is to give the slot up first."""
+        """Whether another node must release the slot first."""
         return self.right is Right.GIVEN
 
 
@@ -81,13 +81,13 @@ class _Phase(Enum):
 
 
 class Slot:
-    """One slot of this node's, or another's.
+    """A slot, owned by this node or another.
 
     Attributes:
         log: its partition.
-        state, groups: as coordinators see it.
-        role: what is to be done with it; None where it is another's.
-        claimed: set once the node for which it was released has claimed it.
+        state, groups: its views for coordinators.
+        role: this node's role; None if another node owns it.
+        claimed: set once the successor has claimed it.
     """
 
     def __init__(self, log: SlotLog, clock: Clock) -> None:
@@ -99,20 +99,20 @@ class Slot:
         self.task: asyncio.Task[None] | None = None
         self.leaving: asyncio.Task[None] | None = None
         self.claimed = asyncio.Event()
-        self.trouble = Trouble(logger, f"{log.name} cannot be taken", logging.ERROR)
+        self.trouble = Trouble(logger, f"{log.name} cannot be claimed", logging.ERROR)
 
     @property
     def is_being_taken(self) -> bool:
-        """Whether a claim of this node is under way."""
+        """Whether this node is claiming it."""
         return self.phase is _Phase.TAKING and self.task is not None and not self.task.done()
 
     @property
     def is_leaving(self) -> bool:
-        """Whether it is being given up for another node."""
+        """Whether this node is releasing it for another node."""
         return self.leaving is not None and not self.leaving.done()
 
     def stop(self) -> None:
-        """End what is being done to get it or to give it up."""
+        """Cancel pending claims and releases."""
         for task in (self.task, self.leaving):
             if task is not None and task is not asyncio.current_task():
                 task.cancel()
@@ -120,17 +120,17 @@ class Slot:
 
 
 class Leadership:
-    """Takes slots and gives them up.
+    """Claim and release slots.
 
     Args:
-        slots: all there are, by number.
-        lease: whether the node may act as an owner at all.
-        node_id: this node's.
-        fetching: follows the partitions of slots that others give up.
-        changed: called with a slot and its ownership when this node changed or learned it.
+        slots: all slots by number.
+        lease: limits how long the node may act as an owner.
+        node_id: this node's id.
+        fetching: follows the partitions of slots being released by others.
+        changed: called with a slot and its ownership after a change on this node.
 
     Attributes:
-        figures: of what was done with slots so far.
+        figures: metrics of claims and releases.
     """
 
     def __init__(
@@ -150,11 +150,11 @@ class Leadership:
         self._duties: Duties | None = None
 
     def begin(self, duties: Duties, changed: Callable[[int, Ownership], object]) -> None:
-        """Says what there is to do with slots, and who is told; before any is assigned."""
+        """Set the work with slots and the listener, before any slot is assigned."""
         self._duties, self._changed = duties, changed
 
     def assign(self, roles: Mapping[int, Role]) -> None:
-        """What there is to do with each slot from now on; those that are not named are others'."""
+        """Set the role for each slot; slots without one belong to other nodes."""
         for index, slot in enumerate(self.slots):
             role = roles.get(index)
             if role is None:
@@ -166,7 +166,7 @@ class Leadership:
             if role.next_id != NOBODY:
                 self._leave(slot, role)
             elif slot.phase is _Phase.RELEASED and not role.awaits:
-                # given back before the node that it was released for has claimed it
+                # reassigned before the successor has claimed it
                 self._drop(slot)
                 self._take(slot)
             elif not slot.is_leaving:
@@ -187,28 +187,28 @@ class Leadership:
         return self._duties
 
     def decline(self) -> None:
-        """Wants nothing of what others are to give up."""
+        """Stop waiting for slots that others would release."""
         for slot in self.slots:
             if slot.phase is _Phase.AWAITED:
                 slot.role = None
                 self._resign(slot)
 
     def seen(self, index: int, epoch: int) -> None:
-        """Another node has claimed a slot."""
+        """Note a claim of another node."""
         slot = self.slots[index]
         if epoch > slot.log.epoch:
             slot.claimed.set()
 
     def lost(self, log: SlotLog, error: KafkaError) -> None:
-        """Another node has written a slot's partition, or it cannot be known what stands in it."""
+        """Release a slot that another node has written, or whose contents are uncertain."""
         slot = self.slots[log.index]
-        logger.warning("%s is given up: %s", log.name, error)
+        logger.warning("giving up %s: %s", log.name, error)
         self.figures.lost += 1
-        # not in the middle of whoever found out
+        # not while the caller still uses it
         asyncio.get_running_loop().call_soon(self._resign, slot)
 
     def check(self, index: int) -> None:
-        """Raise KafkaError(NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS) unless this node has a slot."""
+        """Raise KafkaError (NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS) unless this node owns a slot."""
         slot = self.slots[index]
         if slot.phase is _Phase.TAKING:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
@@ -217,22 +217,22 @@ class Leadership:
 
     @property
     def may_act(self) -> bool:
-        """Whether this node may act as the owner of what it has."""
+        """Whether this node may act as the owner of its slots."""
         return self._lease.holds
 
     def owns(self, index: int) -> bool:
-        """Whether this node has a slot."""
+        """Return whether this node owns a slot."""
         slot = self.slots[index]
         return slot.phase is _Phase.OWNED and slot.log.owned
 
     def parts(self, index: int) -> bool:
-        """Whether this node releases a slot, or has, and the next node has not claimed it yet."""
+        """Return whether this node releases a slot, or its successor has not claimed it yet."""
         slot = self.slots[index]
         releases = slot.phase is _Phase.OWNED and slot.is_leaving and not slot.log.owned
         return (releases or slot.phase is _Phase.RELEASED) and self.may_act
 
     def count(self) -> Counter[str]:
-        """How many slots this node has, takes, awaits and gives up."""
+        """Return the number of slots by state."""
         return Counter(
             "given_up" if slot.is_leaving else slot.phase.value
             for slot in self.slots
@@ -241,7 +241,7 @@ class Leadership:
 
     @property
     def awaited(self) -> list[int]:
-        """Slots that this node takes as soon as others have given them up, and may be taking already."""
+        """Slots that this node claims after their release, and may be claiming already."""
         return [
             index
             for index, slot in enumerate(self.slots)
@@ -249,34 +249,34 @@ class Leadership:
         ]
 
     async def settled(self) -> None:
-        """Wait until each slot that is this node's is taken."""
+        """Wait until all assigned slots are claimed."""
         while tasks := [slot.task for slot in self.slots if slot.is_being_taken and slot.task]:
             await asyncio.wait(tasks)
 
     async def left(self) -> None:
-        """Wait until each slot that is to be given up for another node is."""
+        """Wait until all slots to be released are released."""
         while tasks := [slot.leaving for slot in self.slots if slot.leaving and slot.is_leaving]:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def rest(self) -> None:
-        """Leases nothing of any slot; ends when nothing is leased, or when that has taken long."""
+        """Stop acquiring records of all slots; end once none is acquired, or after a time-out."""
         owned = [index for index in range(len(self.slots)) if self.owns(index)]
         await asyncio.gather(*(self._do.rest(index) for index in owned))
 
     async def upkeep(self) -> None:
-        """Lets go of records of the slots that nobody needs."""
+        """Delete obsolete records of the slots."""
         for slot in self.slots:
             if slot.phase is _Phase.OWNED:
                 await slot.upkeep.look()
 
     def close(self) -> None:
-        """Give up all."""
+        """Give up all slots."""
         self.assign({})
         for slot in self.slots:
             if slot.phase is _Phase.RELEASED:
                 self._resign(slot)
 
-    # taking
+    # claiming
 
     def _take(self, slot: Slot) -> None:
         assert slot.role is not None
@@ -321,12 +321,12 @@ class Leadership:
         slot.groups.claimed(records)
         slot.phase = _Phase.OWNED
         self._do.take_over(slot.log.index, was_released=slot.log.was_released)
-        logger.info("%s is this node's, which took %.3f s", slot.log.name, self.figures.claimed(began))
+        logger.info("claimed %s in %.3f s", slot.log.name, self.figures.claimed(began))
 
-    # giving up
+    # releasing
 
     def _leave(self, slot: Slot, role: Role) -> None:
-        """Give a slot up for another node, once nothing of it is leased."""
+        """Release a slot for another node, once no record of it is acquired."""
         if slot.phase is not _Phase.OWNED:
             self._give_up(slot, role)
         elif not slot.is_leaving:
@@ -344,17 +344,21 @@ class Leadership:
             await slot.log.release(role.next_id)
         except KafkaError as error:
             logger.warning(
-                "%s: node %d hears late that it was given up: %s", slot.log.name, role.next_id, error
+                "%s: release record not written; node %d learns of it late: %s",
+                slot.log.name,
+                role.next_id,
+                error,
             )
             self._give_up(slot, role)
         took = self.figures.handed_over(began)
-        logger.info("%s was handed over to node %d, which took %.3f s", slot.log.name, role.next_id, took)
+        logger.info("handed over %s to node %d in %.3f s", slot.log.name, role.next_id, took)
         if slot.phase is _Phase.OWNED:
             await self._part(slot, role)
 
     async def _part(self, slot: Slot, role: Role) -> None:
-        """Keep fetches waiting until the other node has claimed a slot: who comes there too soon is refused,
-        and tries again much later than the claim takes.
+        """Keep fetches waiting until the successor has claimed a slot.
+
+        A client that arrives there too soon is refused, and retries much later than the claim.
         """
         slot.role, slot.phase = None, _Phase.RELEASED
         self._notify_successor(slot, role)
@@ -387,6 +391,6 @@ class Leadership:
     def _take_again(self, slot: Slot) -> None:
         if slot.role is not None and slot.phase is _Phase.FREE:
             if not slot.role.awaits:
-                # who has it now, if anybody, has had a better right
+                # the current owner, if any, had the better right
                 slot.role = Role(slot.role.epoch)
             self._take(slot)

@@ -1,4 +1,4 @@
-"""Lease in time: how long a node may act as the owner of its slots without a word from the cluster."""
+"""Time lease: how long a node may act as a slot owner without a confirmation from the cluster."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Callable
 from sharecore.waiting import Timer, Timers
 
 LEASE_MS = 7_000
-"""Shorter than the session that the cluster gives a node, so that nobody else leads yet when it ends."""
+"""Shorter than the group session, so that no other node leads before it ends."""
 _LOOK_S = 0.5
 
 
 class Lease:
-    """Whether this node may still lease records.
+    """Lease of this node.
 
-    Acquisitions are written nowhere, so nothing but time keeps two nodes from leasing one record: a node that
-    has not been heard for so long that another may have its slots must not lease, however little it knows.
+    Acquisitions are not persisted, so only time prevents two nodes from acquiring the same record. A node
+    without confirmed heartbeats for so long that its slots may be reassigned must not acquire records.
 
     Args:
-        heard_ms: when the last heartbeat was sent that was answered well, by `now_ms`; None without any.
-        now_ms: a monotonic clock, which goes on while the process is stopped.
-        lease_ms: for how long a word from the cluster is good.
+        heard_ms: returns the send time of the last confirmed heartbeat, by `now_ms`; None without one.
+        now_ms: a monotonic clock that includes suspensions of the process.
+        lease_ms: validity of a confirmation.
     """
 
     def __init__(
@@ -35,22 +35,22 @@ class Lease:
 
     @property
     def holds(self) -> bool:
-        """Whether the node may act as an owner at this moment."""
+        """Whether the node may act as an owner now."""
         return self.left_ms >= 0
 
     @property
     def left_ms(self) -> int:
-        """For how long it may, without another word; negative where it may not."""
+        """Remaining lease time; negative if it has expired."""
         heard_ms = self._heard_ms()
         return -1 if heard_ms is None else heard_ms + self._lease_ms - self._now_ms()
 
 
 class LeaseEnd:
-    """Tells each time that a lease has run out.
+    """Notifier of each lease expiry.
 
     Args:
-        ended: is told.
-        timers: wait for it.
+        ended: called when a lease expires.
+        timers: schedules the check.
     """
 
     def __init__(self, lease: Lease, ended: Callable[[], object], timers: Timers) -> None:
@@ -61,11 +61,11 @@ class LeaseEnd:
         self._held = False
 
     def start(self) -> None:
-        """Look from now on."""
+        """Start checking."""
         self._look()
 
     def stop(self) -> None:
-        """Look no longer."""
+        """Stop checking."""
         if self._timer is not None:
             self._timer.cancel()
 

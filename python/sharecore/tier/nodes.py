@@ -1,4 +1,4 @@
-"""The nodes of a tier: members of a group upstream, among whom its leader shares the slots."""
+"""Nodes of a tier: members of an upstream group, whose leader assigns the slots."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from sharecore.upstream import GroupMember
 logger = logging.getLogger(__name__)
 
 _GATHER_MS = 100
-"""What several slots bring up at about the same time is told at once."""
+"""Delay that batches changes of several slots into one join."""
 _PAUSE_MS = 1_000
-"""Between two joins that this node asks for: each makes every node join again."""
+"""Minimum time between joins requested by this node, as each makes every node rejoin."""
 
 Endpoints = Mapping[str, tuple[str, int]]
-"""Host and port by the name of the listener."""
+"""Host and port by listener name."""
 
 
 class Nodes:
-    """Who there is and who has which slot, told by the group's leader to all (`upstream.Listener`).
+    """Live nodes and slot owners, as distributed by the group leader (`upstream.Listener`).
 
     A node reports the slots that it owns and awaits when it joins. Until the next assignment it may take over
     the slots that it awaits, and it releases those it is asked to. So the leader knows which node may act as
@@ -45,18 +45,18 @@ class Nodes:
     the group only after its own lease has expired, when it no longer acts as an owner.
 
     Args:
-        node_id: this node's.
-        endpoints: where its clients find it.
-        clock: counts the time between joins.
-        rejoin: has this node join again, to tell what is new.
-        watch: has slots followed which others hand over to each other; `seen` is told who has claimed them.
-        pins: nodes that are to have certain slots, by slot.
+        node_id: this node's id.
+        endpoints: its addresses for clients.
+        clock: measures the time between joins.
+        rejoin: makes this node rejoin with a new report.
+        watch: follows slots being handed over between other nodes; `seen` receives their claims.
+        pins: returns preferred nodes by slot.
 
     Attributes:
-        ownerships: who has which slot, as far as is known here.
-        leaving: whether this node is about to end.
-        drained: whether operators want it to have no slots.
-        moved: called with a slot that another node has claimed, or is about to.
+        ownerships: known owners of slots.
+        leaving: whether this node is shutting down.
+        drained: whether operators want it to own no slots.
+        moved: called with a slot that another node has claimed, or is about to claim.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Nodes:
         self._left = asyncio.Event()
 
     def live(self, listener: str) -> dict[int, Node]:
-        """Return the nodes by their ids, with their addresses for clients of a listener."""
+        """Return the nodes by id, with their addresses on a listener."""
         nodes = self._others | {self._node_id: self._own()}
         found = {}
         for node_id, each in sorted(nodes.items()):
@@ -102,29 +102,29 @@ class Nodes:
         return found
 
     def is_live(self, node_id: int) -> bool:
-        """Whether a node is there, as far as is known here."""
+        """Return whether a node is live, as far as known."""
         return node_id in self._others or node_id == self._node_id
 
     @property
     def others(self) -> list[int]:
-        """The other nodes, as far as is known here."""
+        """The other live nodes, as far as known."""
         return sorted(self._others.keys() - {self._node_id})
 
     async def leave(self) -> None:
-        """Has the other nodes take the slots of this one; ends when it is settled who takes which."""
+        """Hand this node's slots to others; end once their successors are assigned."""
         self.leaving = True
         self._leadership.decline()
         self._rejoin()
         await self._left.wait()
 
     def drain(self, drained: bool) -> None:
-        """Has this node without slots, or with its share again; who is told to join does that."""
+        """Drain this node, or undo it; takes effect with the next join."""
         self.drained = drained
         if drained:
             self._leadership.decline()
 
     def tell(self) -> None:
-        """Has this node join again soon, to tell what is new."""
+        """Schedule a rejoin with a new report."""
         if self._timer is None:
             since_ms = self._clock.monotonic_ms() - self._joined_ms
             delay_ms = max(_GATHER_MS, _PAUSE_MS - since_ms)
@@ -135,16 +135,16 @@ class Nodes:
         self._rejoin()
 
     def close(self) -> None:
-        """Tells nothing more."""
+        """Stop reporting."""
         self._watch(())
         if self._timer is not None:
             self._timer.cancel()
 
     def changed(self, slot: int, ownership: Ownership) -> None:
-        """A slot was taken or given up by this node, or found to be another's."""
+        """Update the ownership of a slot after a change on this node."""
         known = self.ownerships[slot]
         if ownership.epoch < known.epoch and known.node_id == self._node_id:
-            # all take it for this node's, which cannot have it by the right that it has
+            # other nodes believe that this node owns it, but it cannot claim it with its right
             self.tell()
         if ownership.epoch < known.epoch or ownership == known:
             return
@@ -154,7 +154,7 @@ class Nodes:
         self.tell()
 
     def seen(self, slot: int, ownership: Ownership) -> None:
-        """Another node has claimed a slot, which tells the others by itself."""
+        """Update the ownership of a slot claimed by another node, which reports it itself."""
         if ownership.node_id == self._node_id:
             return
         self._leadership.seen(slot, ownership.epoch)
@@ -169,7 +169,7 @@ class Nodes:
         return {"endpoints": endpoints, "rack": self._rack, "life": self._life}
 
     def metadata(self) -> bytes:
-        # a member that says the same as before is not heard: the others keep what they were told
+        # the leader ignores a member with an unchanged report: the others keep their assignment
         self._joins += 1
         self._joined_ms = self._clock.monotonic_ms()
         self._said_leaving = self.leaving
@@ -179,22 +179,22 @@ class Nodes:
         return _pack(self._own() | report.pack() | {"joins": self._joins})
 
     def assign(self, generation: int, members: list[GroupMember]) -> dict[str, bytes]:
-        told = {member.member_id: json.loads(member.metadata) for member in members}
+        reported = {member.member_id: json.loads(member.metadata) for member in members}
         nodes = {
             str(each["node_id"]): {key: each[key] for key in ("endpoints", "rack", "life")}
-            for each in told.values()
+            for each in reported.values()
         }
-        reports = [Report.unpack(each) for each in told.values()]
+        reports = [Report.unpack(each) for each in reported.values()]
         assignments = assign(reports, len(self.ownerships), self._pins())
-        return dict.fromkeys(told, _pack({"nodes": nodes} | pack_assignments(assignments)))
+        return dict.fromkeys(reported, _pack({"nodes": nodes} | pack_assignments(assignments)))
 
     def assigned(self, generation: int, assignment: bytes) -> None:
-        told = json.loads(assignment)
-        self._others = {int(node_id): each for node_id, each in told["nodes"].items()}
+        decoded = json.loads(assignment)
+        self._others = {int(node_id): each for node_id, each in decoded["nodes"].items()}
         own = self._others.get(self._node_id)
-        # what was settled for an earlier life of this node says nothing of what others have done since
+        # an assignment for an earlier run of this node ignores later changes by others
         fresh = own is not None and own["life"] == self._life
-        assignments = unpack_assignments(told)
+        assignments = unpack_assignments(decoded)
         roles = {
             slot: role
             for slot, each in enumerate(assignments)
@@ -213,7 +213,7 @@ class Nodes:
             for slot, each in enumerate(assignments)
             if each.next_id not in (NOBODY, self._node_id) and not (slot in roles and roles[slot].awaits)
         ]
-        # before this node takes one of those that it has watched
+        # before this node claims one of the slots that it has followed
         self._watch(moving)
         self._leadership.assign(roles)
         if not fresh:
@@ -223,10 +223,10 @@ class Nodes:
         self.known.set()
 
     def _role_in(self, slot: int, assignment: Assignment, *, fresh: bool) -> Role | None:
-        """Return what this node is to do with a slot, once it has taken in who has it."""
+        """Return this node's role for a slot, after updating its ownership."""
         known = self.ownerships[slot]
         if assignment.epoch < known.epoch:
-            # settled before others heard of what has happened since
+            # assigned before the others learned of a later change
             self.tell()
             return self._leadership.slots[slot].role
         self.ownerships[slot] = Ownership(assignment.node_id, assignment.epoch)
@@ -239,8 +239,8 @@ class Nodes:
         return None
 
     def lost(self, error: KafkaError) -> None:
-        # the others are as they were, as far as is known: clients are sent to them
-        logger.warning("this node is no member of the tier now, and gives its slots up: %s", error)
+        # the other nodes are unchanged, as far as known: clients are redirected to them
+        logger.warning("this node is not a member of the tier now; giving up its slots: %s", error)
         self._watch(())
         self._leadership.close()
 

@@ -1,7 +1,7 @@
-"""A tier as its operators see it: read from the cluster behind it, and told through its settings topic.
+"""A tier as its operators see it: read from its cluster, and controlled through its settings topic.
 
-Nothing here needs a node: what nodes say of themselves stands in their group, and what they are to do in the
-settings topic, which all follow. So it takes the rights of a node's user, and works where no node does.
+No node is needed: reports of nodes are in their group, and placement rules in the settings topic, which all
+nodes follow. This takes the permissions of a node's user, and works even if no node runs.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class NodeStatus(NamedTuple):
 
     Attributes:
         endpoints: host and port by listener.
-        slots, gets, gives_up: how many it has, is about to get, and is about to give up.
-        leaving: it is about to end, or drained.
+        slots, gets, gives_up: number of slots owned, awaited, and being released.
+        leaving: whether it is shutting down or drained.
     """
 
     node: int
@@ -62,13 +62,13 @@ class SlotStatus(NamedTuple):
     """A slot.
 
     Attributes:
-        owner: its node, by `node.id`; None where nobody has it.
-        epoch: the leader epoch that clients are told, at least.
-        next: the node that it is given up for.
-        pin: the node that it is to be at.
-        start, end: of its partition: so many records are read by who takes it.
-        leader: the broker upstream that leads the partition; -1 where none does.
-        in_sync: replicas of it that are in sync, of how many.
+        owner: its node, by `node.id`; None without one.
+        epoch: minimum leader epoch for clients.
+        next: the successor.
+        pin: the preferred node.
+        start, end: offsets of its partition; a claim reads these records.
+        leader: the upstream broker that leads the partition; -1 without one.
+        in_sync: number of in-sync replicas, and of all.
     """
 
     slot: int
@@ -86,10 +86,10 @@ class Status(NamedTuple):
     """A tier.
 
     Attributes:
-        cluster_id, brokers: of the cluster behind it.
-        state: of the nodes' group, such as Stable, PreparingRebalance, Empty.
-        drained: nodes that are to have no slots, there or not.
-        wrong: settings of the tier's topics that must not stay as they are.
+        cluster_id, brokers: of the upstream cluster.
+        state: state of the nodes' group, such as Stable, PreparingRebalance, Empty.
+        drained: drained nodes, live or not.
+        wrong: settings of the tier's topics to correct.
     """
 
     cluster_id: str
@@ -103,7 +103,7 @@ class Status(NamedTuple):
 
 
 class Operator:
-    """One tier; made by `connect`."""
+    """Access to one tier; created by `connect`."""
 
     def __init__(self, config: BrokerConfig, upstream: Upstream) -> None:
         self.topic = config.sharecore_tier_state_topic
@@ -119,10 +119,10 @@ class Operator:
     @classmethod
     @contextlib.asynccontextmanager
     async def connect(cls, config: BrokerConfig) -> AsyncIterator[Operator]:
-        """Connect to the cluster behind a tier.
+        """Connect to the cluster of a tier.
 
         Raises:
-            ConfigError: there is no such setting of a connection, or no cluster is named.
+            ConfigError: a connection setting is unknown, or no cluster is named.
             KafkaError: the cluster cannot be reached.
         """
         if "bootstrap.servers" not in config.upstream_settings:
@@ -140,7 +140,7 @@ class Operator:
         """Read the settings; return the state topic.
 
         Raises:
-            KafkaError: there is no tier of this name, or it cannot be read.
+            KafkaError: no tier has this name, or it cannot be read.
         """
         found = await self.upstream.topics([self.topic, self.catalogue.topic])
         for name, topic in found.items():
@@ -157,9 +157,7 @@ class Operator:
         return state
 
     async def members(self) -> tuple[str, dict[str, Any], list[Report], list[Assignment]]:
-        """Return the state of the group, what members told of themselves, their reports, and what was
-        settled.
-        """
+        """Return the group's state, member metadata, node reports, and slot assignments."""
         group = group_of(self.topic)
         until = asyncio.get_running_loop().time() + _REBALANCE_S
 
@@ -171,26 +169,26 @@ class Operator:
                 raise refusal(found.error_code, "to describe group", group, "Describe")
             return found
 
-        # while members join, nothing is told of them
+        # metadata is unavailable while members join
         while (found := await self.upstream.retry(ask)).group_state in _REBALANCING:
             if asyncio.get_running_loop().time() >= until:
                 break
             await asyncio.sleep(_LOOK_S)
-        told = {each.member_id: each for each in found.members if each.member_metadata}
-        read = [_read(each.member_metadata) for each in told.values()]
+        metadata = {each.member_id: each for each in found.members if each.member_metadata}
+        read = [_read(each.member_metadata) for each in metadata.values()]
         nodes = {str(each["node_id"]): each for each in read}
         packed = [each.member_assignment for each in found.members if each.member_assignment]
         assignments = unpack_assignments(_read(packed[0])) if packed else []
         return found.group_state, nodes, [Report.unpack(each) for each in nodes.values()], assignments
 
     async def status(self) -> Status:
-        """How the tier is.
+        """Return the status of the tier.
 
         Raises:
-            KafkaError: the cluster cannot be asked.
+            KafkaError: the cluster cannot be queried.
         """
         topic = await self.load()
-        state, told, reports, assignments = await self.members()
+        state, extra, reports, assignments = await self.members()
         pins, drained = self.placement.pins(), self.placement.drained()
         if len(assignments) < len(topic.partitions):
             assignments = [Assignment(NOBODY, -1)] * len(topic.partitions)
@@ -218,8 +216,11 @@ class Operator:
         nodes = [
             NodeStatus(
                 report.node_id - FIRST_NODE_ID,
-                {name: (host, port) for name, (host, port) in told[str(report.node_id)]["endpoints"].items()},
-                told[str(report.node_id)]["rack"],
+                {
+                    name: (host, port)
+                    for name, (host, port) in extra[str(report.node_id)]["endpoints"].items()
+                },
+                extra[str(report.node_id)]["rack"],
                 sum(assignment.node_id == report.node_id for assignment in assignments),
                 sum(assignment.next_id == report.node_id for assignment in assignments),
                 sum(
@@ -246,7 +247,7 @@ class Operator:
         """Return the slots of `SLOT`, of `TOPIC:PARTITION`, or of all partitions of `TOPIC`.
 
         Raises:
-            KafkaError: there is no such slot, topic or partition.
+            KafkaError: the slot, topic or partition does not exist.
         """
         count = len((await self.load()).partitions)
         name, colon, index = what.rpartition(":")
@@ -267,10 +268,10 @@ class Operator:
         return sorted({slot_of_partition(topic.topic_id, each, count) for each in wanted})
 
     async def wait(self, settled: Any, seconds_max: float) -> bool:
-        """Whether the tier comes to be as is wanted in that time.
+        """Return whether the tier reaches the wanted status in time.
 
         Args:
-            settled: called with a `Status`.
+            settled: called with a `Status`; returns whether it is the wanted one.
         """
         until = asyncio.get_running_loop().time() + seconds_max
         while not settled(await self.status()):

@@ -1,7 +1,7 @@
-"""The topics that a tier keeps its state and settings in: how they must be set, and how that is put right.
+"""Topics of a tier's state and settings: required settings, and their correction.
 
-Topics that were made by hand, or altered later, may have settings under which the cluster deletes what the
-tier needs: with retention share state goes, and records that were settled come again.
+Topics created manually or altered later may have settings with which the cluster deletes data of the tier:
+with retention, share state is lost and acknowledged records are redelivered.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ logger = logging.getLogger(__name__)
 _REQUEST_BYTES = 104_857_600
 """Kafka's default of socket.request.max.bytes."""
 _ROOM_BYTES = 1 << 20
-"""What a request has beside its records, and to spare."""
+"""Request overhead beside its records, with a margin."""
 MESSAGE_BYTES_MIN = 1_048_588
 """Kafka's default of max.message.bytes: a snapshot of share state may come near it."""
 
 
 class Wrong(NamedTuple):
-    """A setting of one of the topics that must not stay as it is.
+    """A setting of one of the topics that must be corrected.
 
     Attributes:
         found, wanted: its values.
-        why: what happens with the value that was found.
-        is_fatal: nodes must not use the topic with it.
-        is_ours: whether a node, or `sharecore tier repair`, sets it right; else operators have to judge.
-        costs_data: whether the cluster deletes with it what the tier needs.
+        why: the consequence of the current value.
+        is_fatal: whether nodes must not use the topic with it.
+        is_ours: whether a node or `sharecore tier repair` corrects it; otherwise operators must decide.
+        costs_data: whether it makes the cluster delete data of the tier.
     """
 
     topic: str
@@ -46,7 +46,7 @@ class Wrong(NamedTuple):
     costs_data: bool = True
 
     def __str__(self) -> str:
-        return f"{self.topic}: {self.name} is {self.found}, and has to be {self.wanted}: {self.why}"
+        return f"{self.topic}: {self.name} is {self.found}; it must be {self.wanted}: {self.why}"
 
 
 class _Rule(NamedTuple):
@@ -67,20 +67,20 @@ def _at_least(wanted: int) -> Callable[[str], bool]:
     return lambda found: not found.lstrip("-").isdecimal() or int(found) >= wanted
 
 
-_KEPT = "the cluster deletes state that share groups need, and records that were settled come again"
+_KEPT = "the cluster deletes state of share groups, and acknowledged records are redelivered"
 _COMMON = (
     _Rule(
         "max.message.bytes",
         str(MESSAGE_BYTES_MIN),
         _at_least(MESSAGE_BYTES_MIN),
-        "larger records of the tier are refused",
+        "larger records of the tier are rejected",
         costs_data=False,
     ),
     _Rule(
         "unclean.leader.election.enable",
         "false",
         _is("false"),
-        "a replica that lacks records may be elected, and what was answered is lost",
+        "a replica that lacks records may be elected, and confirmed acknowledgements are lost",
         is_ours=False,
     ),
 )
@@ -89,7 +89,7 @@ _STATE = (
         "cleanup.policy",
         "delete",
         _is("delete"),
-        "state is written in updates that follow on each other, and compaction takes them away",
+        "compaction deletes incremental updates of the state",
         is_fatal=True,
     ),
     _Rule("retention.ms", "-1", _is("-1"), _KEPT),
@@ -108,7 +108,7 @@ _SETTINGS = (
 
 
 class Configuring(Protocol):
-    """Who tells and alters settings of topics (`upstream.Administration`)."""
+    """Reads and alters topic settings (`upstream.Administration`)."""
 
     async def topic_configs(self, name: str) -> dict[str, str | None]: ...
 
@@ -116,11 +116,13 @@ class Configuring(Protocol):
 
 
 async def find_wrong(admin: Configuring, config: BrokerConfig) -> list[Wrong]:
-    """Return what is wrong with the settings of both topics. Those of the settings topic are not looked at
-    where this user may not, as older versions asked for the state topic's alone.
+    """Return the incorrect settings of both topics.
+
+    The settings topic is skipped if this user may not describe it, as older versions needed only the state
+    topic.
 
     Raises:
-        KafkaError: they cannot be asked for.
+        KafkaError: the settings cannot be read.
     """
     state = config.sharecore_tier_state_topic
     found = judge(state, (*_STATE, _sized(config)), await admin.topic_configs(state), config)
@@ -130,22 +132,18 @@ async def find_wrong(admin: Configuring, config: BrokerConfig) -> list[Wrong]:
     except KafkaError as error:
         if error.code is not ErrorCode.TOPIC_AUTHORIZATION_FAILED:
             raise
-        logger.warning("whether %s is compacted cannot be looked at: %s", topic, error)
+        logger.warning("cannot check whether %s is compacted: %s", topic, error)
     return found
 
 
 def state_record_bytes(config: BrokerConfig) -> int:
-    """Return how large the records of the state topic must be allowed to be: a snapshot holds all that is in
-    flight in a share partition.
-    """
+    """Return the required record size of the state topic: a snapshot of a full share partition."""
     locks = config.group_share_max_partition_max_record_locks
     return max(MESSAGE_BYTES_MIN, state_bytes_max(locks))
 
 
 def oversized(config: BrokerConfig) -> str:
-    """Return what to set upstream where a snapshot of share state may be larger than a request that Kafka's
-    brokers read by default; empty where it is not.
-    """
+    """Return a warning if a snapshot may exceed the brokers' default request size; empty otherwise."""
     wanted = state_record_bytes(config)
     if wanted <= _REQUEST_BYTES:
         return ""
@@ -159,22 +157,20 @@ def oversized(config: BrokerConfig) -> str:
 
 def _sized(config: BrokerConfig) -> _Rule:
     wanted = state_record_bytes(config)
-    why = "nothing is settled any more once a share partition has more in flight than a record holds"
+    why = "acknowledgements fail once the state of a share partition exceeds the record size"
     return _Rule("max.message.bytes", str(wanted), _at_least(wanted), why, costs_data=False)
 
 
 def judge(
     topic: str, rules: Sequence[_Rule], values: Mapping[str, str | None], config: BrokerConfig
 ) -> list[Wrong]:
-    """Return what is wrong with a topic's settings; one that the cluster does not tell is taken for right.
-    Of two rules about a setting the later counts.
-    """
+    """Return the incorrect settings of a topic; unreported ones count as correct, later rules win."""
     in_sync = config.sharecore_tier_min_insync_replicas
     replicated = _Rule(
         "min.insync.replicas",
         str(in_sync),
         _at_least(in_sync),
-        "what is confirmed may have a single copy (see sharecore.tier.min.insync.replicas)",
+        "confirmed records may have a single copy (see sharecore.tier.min.insync.replicas)",
         is_ours=False,
     )
     return [
@@ -185,7 +181,7 @@ def judge(
 
 
 async def set_right(admin: Configuring, wrong: Sequence[Wrong]) -> list[tuple[Wrong, KafkaError]]:
-    """Set what is the tier's to set; return what could not be set, with the cluster's error."""
+    """Correct the tier's own settings; return those that failed, with the cluster's errors."""
     failed: list[tuple[Wrong, KafkaError]] = []
     for topic in dict.fromkeys(each.topic for each in wrong):
         ours = [each for each in wrong if each.topic == topic and each.is_ours]

@@ -60,10 +60,10 @@ class Report(NamedTuple):
         }
 
     @classmethod
-    def unpack(cls, told: Mapping[str, Any]) -> Report:
-        """Out of what was sent."""
-        ownerships = [Ownership(*each) for each in zip(told["owners"], told["epochs"], strict=True)]
-        return cls(told["node_id"], ownerships, frozenset(told["awaits"]), told["leaving"])
+    def unpack(cls, fields: Mapping[str, Any]) -> Report:
+        """Decode a report."""
+        ownerships = [Ownership(*each) for each in zip(fields["owners"], fields["epochs"], strict=True)]
+        return cls(fields["node_id"], ownerships, frozenset(fields["awaits"]), fields["leaving"])
 
 
 def pack_assignments(assignments: Sequence[Assignment]) -> dict[str, Any]:
@@ -75,19 +75,17 @@ def pack_assignments(assignments: Sequence[Assignment]) -> dict[str, Any]:
     }
 
 
-def unpack_assignments(told: Mapping[str, Any]) -> list[Assignment]:
-    """Out of what was sent."""
-    following = told["next"]
+def unpack_assignments(fields: Mapping[str, Any]) -> list[Assignment]:
+    """Decode the assignments."""
+    following = fields["next"]
     return [
         Assignment(node_id, epoch, following.get(str(slot), NOBODY))
-        for slot, (node_id, epoch) in enumerate(zip(told["owners"], told["epochs"], strict=True))
+        for slot, (node_id, epoch) in enumerate(zip(fields["owners"], fields["epochs"], strict=True))
     ]
 
 
 def merge(reports: Sequence[Report], slots: int) -> list[Ownership]:
-    """Return the ownership of each slot that counts, of those that nodes know; an owner's own word comes
-    first.
-    """
+    """Return the current ownership of each slot from all reports; an owner's own report wins."""
     merged = [UNKNOWN] * slots
     for report in reports:
         for slot, ownership in enumerate(report.ownerships[:slots]):

@@ -1,4 +1,4 @@
-"""The other nodes of the tier, as one of them asks them."""
+"""Requests to the other nodes of the tier."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _DEFAULTS = {
     "default.api.timeout.ms": "20000",
     "socket.connection.setup.timeout.ms": "5000",
 }
-"""A slot whose node was killed has another owner well within twenty seconds."""
+"""Connection defaults: the slot of a killed node has another owner well within 20 seconds."""
 
 
 def inter_node_listener(config: BrokerConfig, listeners: Iterable[Listener]) -> Listener:
-    """Return the listener at which nodes ask each other.
+    """Return the listener for requests between nodes.
 
     Raises:
-        ConfigError: there is none of that name.
+        ConfigError: no listener has that name.
     """
     known = {listener.name: listener for listener in listeners}
     name = config.sharecore_tier_inter_node_listener_name
@@ -49,10 +49,10 @@ def inter_node_listener(config: BrokerConfig, listeners: Iterable[Listener]) -> 
 
 
 def inter_node_settings(config: BrokerConfig, listener: Listener) -> ConnectionSettings:
-    """How nodes connect to each other.
+    """Return the settings for connections between nodes.
 
     Raises:
-        ConfigError: a setting cannot stand, or one is missing that the listener asks for.
+        ConfigError: a setting is invalid, or one required by the listener is missing.
     """
     given = _DEFAULTS | {"security.protocol": listener.protocol} | dict(config.inter_node_settings)
     try:
@@ -60,7 +60,7 @@ def inter_node_settings(config: BrokerConfig, listener: Listener) -> ConnectionS
         return read_connection_settings(given | {"bootstrap.servers": "localhost:1"})
     except ConfigError as error:
         raise ConfigError(
-            f"{INTER_NODE_PREFIX}*: nodes ask each other at listener {listener.name} "
+            f"{INTER_NODE_PREFIX}*: nodes connect to each other at listener {listener.name} "
             f"({listener.protocol}): {error}"
         ) from error
 
@@ -73,11 +73,11 @@ class _Connections(Brokers[ConnectionSettings]):
 
 
 class Peers:
-    """Connections to the other nodes, made when they are asked for something.
+    """Connections to the other nodes, opened on demand.
 
     Args:
         settings: how to connect.
-        nodes: where the live nodes are.
+        nodes: returns the addresses of live nodes.
     """
 
     def __init__(self, settings: ConnectionSettings, nodes: Callable[[], Mapping[int, Node]]) -> None:
@@ -91,10 +91,10 @@ class Peers:
         """Return the answer of a node.
 
         Args:
-            check: called as the request is sent; what it raises keeps it from that.
+            check: called just before the request is sent; an exception cancels it.
 
         Raises:
-            KafkaError: it cannot be reached, or does not let this node in.
+            KafkaError: the node cannot be reached, or refuses this one.
         """
         self._connections.know(self._nodes())
         connection: Connection = await self._connections.connect(node)

@@ -1,8 +1,8 @@
-"""Share state with the owner of its slot: here, or on another node.
+"""Share state on the owner of its slot: this node or another one.
 
-The leader of a share partition has its state in the same slot, so it reads and writes here; a leader that has
-lost the slot is refused here. The coordinator of the group may be another node, which makes state, deletes it
-and reads its summary over the wire: by the RPCs that Kafka has for it (KIP-932).
+A share-partition leader has its state in the same slot and uses this node; a leader that has lost the slot is
+refused. A group's coordinator may be on another node: it creates, deletes and summarizes state through
+Kafka's RPCs (KIP-932).
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _PASSING = frozenset(
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
         ErrorCode.NETWORK_EXCEPTION,
         ErrorCode.REQUEST_TIMED_OUT,
-        # the owner has not heard of a new topic yet
+        # the owner does not know a new topic yet
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
 )
 
 
 class Asking(Protocol):
-    """Who asks other nodes (`tier.peers.Peers`)."""
+    """Requests to other nodes (`tier.peers.Peers`)."""
 
     async def ask(
         self, node: int, api_key: ApiKey, message: dict[str, Any], check: Callable[[], None]
@@ -47,7 +47,7 @@ class Asking(Protocol):
 
 
 class View(Protocol):
-    """Who has which slot (`tier.view.TierView`)."""
+    """Slot owners (`tier.view.TierView`)."""
 
     def keeper(self, topic_id: UUID, partition: int) -> Leader: ...
 
@@ -65,10 +65,10 @@ def _summary(result: Any) -> StateSummary:
 
 
 class _Kind(NamedTuple):
-    """An operation over the wire: its API, what its result means, and errors that are none.
+    """A remote operation: its API, its result, and errors to ignore.
 
-    One that changes anything says under which epoch its group is coordinated: the owner refuses it once
-    another node has followed, however late it arrives.
+    Changes carry the epoch of the group's coordinator: the owner refuses late requests of a former
+    coordinator.
     """
 
     api_key: ApiKey
@@ -79,12 +79,12 @@ class _Kind(NamedTuple):
 
 _INITIALIZE = _Kind(ApiKey.INITIALIZE_SHARE_GROUP_STATE, _nothing)
 _SUMMARY = _Kind(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, _summary, changes=False)
-# an owner that has seen the end of a topic has dropped its state
+# an owner that has seen the topic's deletion has dropped its state
 _DELETE = _Kind(ApiKey.DELETE_SHARE_GROUP_STATE, _nothing, frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}))
 
 
 class _Call:
-    """One operation on one share partition, until it has ended."""
+    """One pending operation on one share partition."""
 
     def __init__(
         self,
@@ -104,19 +104,18 @@ class _Call:
 
 
 class TierPersister:
-    """Keeps share state where its slot is (`persister.Persister`).
+    """Store share state on the owner of its slot (`persister.Persister`).
 
-    What cannot be done at the moment is tried again, while a slot moves for instance. Operations on one share
-    partition wait for those before them.
+    Failed operations are retried, such as while a slot moves. Operations on one share partition run in order.
 
     Args:
-        local: keeps state in the slots of this node.
-        view: who leads share partitions and coordinates groups.
-        node_id: this node's.
-        peers: asks other nodes.
-        timers: for what is tried again.
+        local: stores state in this node's slots.
+        view: leaders of share partitions and coordinators of groups.
+        node_id: this node's id.
+        peers: sends requests to other nodes.
+        timers: schedules retries.
         now_ms: a monotonic clock.
-        timeout_ms: for how long an operation is tried.
+        timeout_ms: time-out of an operation with its retries.
     """
 
     def __init__(
@@ -140,7 +139,7 @@ class TierPersister:
         self._outgoing: dict[tuple[int, _Kind, str, int], list[_Call]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    # what leaders ask for: theirs is here
+    # for leaders: their state is on this node
 
     def read(
         self, key: SharePartitionKey, leader_epoch: int, done: Callable[[LoadedState | KafkaError], None]
@@ -157,7 +156,7 @@ class TierPersister:
     ) -> None:
         self._local.write_start(key, state_epoch, leader_epoch, start_offset, done)
 
-    # what coordinators of groups ask for
+    # for coordinators of groups
 
     def initialize(self, key: SharePartitionKey, state_epoch: int, start_offset: int, done: Done) -> None:
         fields = {"state_epoch": state_epoch, "start_offset": start_offset}
@@ -171,7 +170,7 @@ class TierPersister:
         self._begin(_SUMMARY, key, {"leader_epoch": 0}, partial(self._local.summary, key), done)
 
     def close(self) -> None:
-        """End what is under way, since the node stops."""
+        """End pending operations, as the node stops."""
         for task in self._tasks:
             task.cancel()
         calls, self._calls = self._calls, {}
@@ -202,7 +201,7 @@ class TierPersister:
         try:
             self._check(call)
             if owner == NOBODY:
-                raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "No node has the slot now.")
+                raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The slot has no owner now.")
             if owner == self._node_id:
                 call.local(partial(self._ended, call))
                 return
@@ -215,14 +214,14 @@ class TierPersister:
         asked.append(call)
 
     def _is_former(self, call: _Call) -> bool:
-        """Whether another node has coordinated the group since this was asked for, or does now."""
+        """Return whether another node has coordinated the group since the call was made."""
         return self._view.term(call.key.group_id) != call.term
 
     def _check(self, call: _Call) -> None:
-        """Raise KafkaError where this node may not ask now."""
+        """Raise KafkaError if this node may not send the call now."""
         self._view.check_coordinator(call.key.group_id)
         if self._is_former(call):
-            raise KafkaError(ErrorCode.NOT_COORDINATOR, "Another node has coordinated the group meanwhile.")
+            raise KafkaError(ErrorCode.NOT_COORDINATOR, "Another node has coordinated the group since.")
 
     def _ended(self, call: _Call, outcome: Any) -> None:
         queue = self._calls.get(call.key)
@@ -246,7 +245,7 @@ class TierPersister:
         in_time = self._now_ms() + call.backoff_ms < call.until_ms
         return error.code in _PASSING and in_time and not self._is_former(call)
 
-    # over the wire
+    # remote calls
 
     def _send(self) -> None:
         outgoing, self._outgoing = self._outgoing, {}
@@ -267,14 +266,14 @@ class TierPersister:
             {"topic_id": topic_id, "partitions": asked} for topic_id, asked in topics.items()
         ]
         results: dict[tuple[UUID, int], Any] = {}
-        failed = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"node {node} did not say what became of it")
+        failed = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"node {node} returned no result for it")
         try:
             answer = await self._peers.ask(node, api_key, message, partial(self._check_all, calls))
             for topic in answer.results:
                 results |= {(topic.topic_id, each.partition): each for each in topic.partitions}
         except KafkaError as error:
             if error.code not in _PASSING:
-                logger.error("node %d could not be asked about share state: %s", node, error)
+                logger.error("cannot reach node %d for share state: %s", node, error)
             failed = error
         for call in calls:
             result = results.get((call.key.topic_id, call.key.partition))

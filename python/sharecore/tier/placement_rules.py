@@ -10,7 +10,7 @@ from sharecore.tier.setting_records import DRAINED, PINS
 
 
 class Pin(NamedTuple):
-    """A slot that is to be at a node, by the node's number; None: wherever it is put."""
+    """A slot pinned to a node; None removes the pin."""
 
     slot: int
     node: int | None
@@ -20,36 +20,36 @@ class PlacementRules:
     """Placement rules in the settings of a tier; nodes are named by their `node.id`.
 
     Args:
-        catalogue: of the tier's settings.
+        catalogue: the tier's settings.
     """
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
 
     def pins(self) -> dict[int, int]:
-        """Nodes that are to have certain slots, by slot."""
+        """Return preferred nodes by slot."""
         return {int(key.removeprefix(PINS)): int(value) for key, value in self._catalogue.scan(PINS)}
 
     def drained(self) -> set[int]:
-        """Nodes that are to have no slots."""
+        """Return the drained nodes."""
         return {int(key.removeprefix(DRAINED)) for key, _ in self._catalogue.scan(DRAINED)}
 
     async def pin(self, pins: list[Pin]) -> None:
-        """Has slots at certain nodes; raises KafkaError(KAFKA_STORAGE_ERROR)."""
+        """Pin slots to nodes; raise KafkaError(KAFKA_STORAGE_ERROR) on failure."""
         await self._catalogue.change(
             [(b"%s%d" % (PINS, pin.slot), b"%d" % pin.node) for pin in pins if pin.node is not None],
             [b"%s%d" % (PINS, pin.slot) for pin in pins if pin.node is None],
         )
 
     async def drain(self, node: int, *, drained: bool) -> None:
-        """Has a node without slots, or with its share again; raises KafkaError(KAFKA_STORAGE_ERROR)."""
+        """Drain a node, or undo it; raise KafkaError(KAFKA_STORAGE_ERROR) on failure."""
         key = b"%s%d" % (DRAINED, node)
         if drained:
             await self._catalogue.put(key, b"1")
         else:
             await self._catalogue.change(deletes=[key])
 
-    def on_change(self, told: Callable[[], object]) -> None:
-        """Call back when somebody else has changed them."""
+    def on_change(self, changed: Callable[[], object]) -> None:
+        """Call back after a change by another node or an operator."""
         for prefix in (PINS, DRAINED):
-            self._catalogue.watch(prefix, lambda key: told())
+            self._catalogue.watch(prefix, lambda key: changed())

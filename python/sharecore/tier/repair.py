@@ -1,8 +1,8 @@
-"""What is wrong with the state topic of a tier, and how it is put right.
+"""Diagnosis and repair of a tier's state topic.
 
-What an unclean election upstream cuts off is gone, and nodes go on with what is left by themselves. What
-keeps them from it is a record that cannot be read, a claim that is gone, as compaction takes all but the last
-of them away, or the topic itself. Then what can be read is written once more, behind a claim of its own.
+Nodes continue with what an unclean upstream election has left. They cannot continue after an unreadable
+record, a lost claim (compaction deletes all but the last), or the loss of the topic. A repair rewrites the
+readable records after a new claim.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from sharecore.upstream import ExclusiveWriter
 
 
 class Finding(NamedTuple):
-    """What was found in one slot.
+    """State of one slot.
 
     Attributes:
-        records: how many can be read.
-        lost: offsets that the log does not have, though it has later ones.
-        unclaimed: records in front of the first claim, which nobody would count.
-        unreadable: why batches cannot be read.
-        kept: what is to be written once more; nothing where the slot is whole.
+        records: number of readable records.
+        lost: missing offsets before later records.
+        unclaimed: records before the first claim, which are ignored.
+        unreadable: errors of unreadable batches.
+        kept: records to rewrite; empty if the slot is whole.
     """
 
     slot: int
@@ -46,12 +46,12 @@ class Finding(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether there is nothing to repair."""
+        """Whether no repair is needed."""
         return not (self.lost or self.unclaimed or self.unreadable)
 
 
 class _Reading:
-    """A slot's partition, read whatever it holds."""
+    """Reader of a slot's partition, whatever it contains."""
 
     def __init__(self, name: str, start: int) -> None:
         self.history = SlotHistory(name)
@@ -65,7 +65,7 @@ class _Reading:
         self.lost += max(0, batch.base_offset - self._expected)
         self._expected = batch.last_offset + 1
         if batch.is_control:
-            return  # of a stranger's transaction
+            return  # of a foreign transaction
         try:
             records = decode([batch], self._name)
         except ValueError as error:
@@ -86,7 +86,7 @@ class _Reading:
 
 
 async def look(operator: Operator, slot: int) -> Finding:
-    """Read a slot.
+    """Diagnose a slot.
 
     Raises:
         KafkaError: the cluster cannot be read.
@@ -97,7 +97,7 @@ async def look(operator: Operator, slot: int) -> Finding:
         for batch in cut_batches(some):
             reading.take(batch)
     claim = reading.history.claim
-    # where claims are lost it cannot be told what came too late to count
+    # with lost claims, void batches cannot be told from valid ones
     kept = reading.records if reading.lost or reading.unclaimed else reading.counted
     return Finding(
         slot,
@@ -112,10 +112,10 @@ async def look(operator: Operator, slot: int) -> Finding:
 
 
 async def rewrite(operator: Operator, finding: Finding) -> None:
-    """Write what a slot has once more, behind a new claim, and delete what was before it.
+    """Rewrite a slot's records after a new claim, and delete the old ones.
 
     Raises:
-        KafkaError: somebody else writes there, or the cluster refuses.
+        KafkaError: another writer is active, or the cluster refuses.
     """
     slot, topic = finding.slot, operator.topic
     writer = ExclusiveWriter(operator.outlet, topic, slot, transactional_id(topic, slot))
@@ -138,10 +138,10 @@ async def _append(writer: ExclusiveWriter, records: Sequence[Record], now_ms: in
 
 
 async def is_missing(operator: Operator) -> bool:
-    """Whether the state topic is gone, though there was a tier.
+    """Return whether the state topic of an existing tier is missing.
 
     Raises:
-        KafkaError: there never was one, or it cannot be asked for.
+        KafkaError: there is no such tier, or the cluster cannot be queried.
     """
     found = await operator.upstream.topics([operator.topic, operator.catalogue.topic])
     state, settings = found[operator.topic], found[operator.catalogue.topic]
@@ -153,7 +153,7 @@ async def is_missing(operator: Operator) -> bool:
 
 
 async def make_topic(operator: Operator) -> None:
-    """Make the state topic anew, with as many slots as there were; raise ConfigError, KafkaError."""
+    """Recreate the state topic with the same number of slots; raise ConfigError or KafkaError."""
     await operator.catalogue.load()
     name, partitions, replicas, settings = topics_of(operator.config)[0]
     slots = operator.catalogue.slots or partitions

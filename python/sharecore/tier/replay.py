@@ -1,4 +1,4 @@
-"""Reads a partition upstream from one offset to another."""
+"""Reader of an upstream partition between two offsets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _READ_BYTES = 8 << 20
 
 
 class Reading(Protocol):
-    """Who asks the cluster (`upstream.Administration`)."""
+    """Requests to the cluster (`upstream.Administration`)."""
 
     async def list_offsets(
         self, wanted: Mapping[tuple[str, int], int], *, committed: bool = False
@@ -23,7 +23,7 @@ class Reading(Protocol):
 
 
 async def bounds_of(reading: Reading, topic: str, partition: int) -> tuple[int, int]:
-    """Where a partition begins and ends; raises KafkaError."""
+    """Return start and end offset of a partition; raise KafkaError."""
     start, end = await asyncio.gather(
         start_of(reading, topic, partition), _offset(reading, topic, partition, LATEST)
     )
@@ -31,7 +31,7 @@ async def bounds_of(reading: Reading, topic: str, partition: int) -> tuple[int, 
 
 
 async def start_of(reading: Reading, topic: str, partition: int) -> int:
-    """Where a partition begins; raises KafkaError."""
+    """Return the start offset of a partition; raise KafkaError."""
     return await _offset(reading, topic, partition, EARLIEST)
 
 
@@ -43,10 +43,10 @@ async def _offset(reading: Reading, topic: str, partition: int, which: int) -> i
 
 
 async def replay(reading: Reading, topic: str, partition: int, start: int, end: int) -> AsyncIterator[bytes]:
-    """Whole record batches of the offsets `[start, end)`, some at a time.
+    """Yield whole record batches of the offsets `[start, end)`, in parts.
 
     Raises:
-        KafkaError: the cluster cannot be read, or does not have all that was there.
+        KafkaError: the cluster cannot be read, or has lost records.
     """
     while start < end:
         fetched = await reading.read(topic, partition, start, _READ_BYTES)

@@ -1,4 +1,4 @@
-"""Appends to partitions upstream that anybody may write: settings, dead letters."""
+"""Appends to shared upstream partitions: settings and dead letters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sharecore.upstream import Appender, Outlet, Upstream
 
 
 class Sending:
-    """Sends record batches, each until it is written, or surely cannot be."""
+    """Send record batches until each is written or has definitely failed."""
 
     def __init__(self, upstream: Upstream, outlet: Outlet) -> None:
         self._upstream, self._outlet = upstream, outlet
@@ -19,15 +19,15 @@ class Sending:
     def write(
         self, topic: str, partition: int, records: Sequence[Record], now_ms: int
     ) -> asyncio.Future[int]:
-        """Append records once and in the order of the calls; the result is the offset of the first.
+        """Append records once and in call order; the result is the first offset.
 
-        A batch without a producer id that is sent again after its answer was lost may come to stand behind
-        what another node has written meanwhile.
+        If the answer to a batch without producer id is lost, its retry may land after a write of another
+        node.
         """
         return asyncio.ensure_future(self._appender.append(topic, partition, records, now_ms))
 
     def send(self, topic: str, partition: int, records: bytes) -> asyncio.Future[int]:
-        """Append a record batch, perhaps more than once; tell its first offset."""
+        """Append a record batch at least once; the result is its first offset."""
         return asyncio.ensure_future(self._sent(topic, partition, records))
 
     async def _sent(self, topic: str, partition: int, records: bytes) -> int:

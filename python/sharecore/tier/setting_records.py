@@ -1,7 +1,7 @@
-"""The layout of records in the settings topic: what nobody can read is passed over, not kept.
+"""Validation of records in the settings topic: unreadable records are skipped.
 
-Whoever may write to the topic upstream can put anything there. A record that one reader chokes on would end
-that reader for every node, at each start anew.
+Any client with write permission can append arbitrary records. An unreadable one would otherwise stop every
+node, at each start.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ SLOTS = b"tier/slots"
 PINS, DRAINED = b"tier/pin/", b"tier/drain/"
 
 _Check = Callable[[bytes, bytes | None], object]
-"""Parses the rest of a key and, where it is not deleted, its value; raises where that fails."""
+"""Parses the rest of a key and its value, unless deleted; raises for invalid ones."""
 _SLOTS_MAX, _NODES_MAX = 1 << 20, 1 << 31
 _ACL_PARTS = (int, str, int, str, str, int, int)
 
 
 def flaw(key: bytes, value: bytes | None) -> str:
-    """Return why no reader of settings could read a record; empty for one that can be read.
+    """Return why a record is unreadable; empty if it is readable.
 
     Args:
-        value: None where the record deletes the key.
+        value: None for a tombstone.
     """
     for prefix, check in _CHECKS:
         if key.startswith(prefix):
@@ -40,9 +40,9 @@ def flaw(key: bytes, value: bytes | None) -> str:
 
 
 def _number(text: bytes, below: int) -> int:
-    # int() takes signs, spaces and underscores as well, and two keys would mean one slot
+    # int() accepts signs, spaces and underscores, so that two keys could mean one slot
     if not text.isdigit() or text != b"%d" % int(text[:20]):
-        raise ValueError("it holds no number")
+        raise ValueError("it is not a number")
     if int(text) >= below:
         raise ValueError(f"the number is not below {below}")
     return int(text)
@@ -67,19 +67,19 @@ def _drained(rest: bytes, value: bytes | None) -> None:
 
 def _acl(rest: bytes, value: bytes | None) -> None:
     if [type(part) for part in decode_acl(rest)] != list(_ACL_PARTS):
-        raise TypeError("the parts of an access control entry have other types")
+        raise TypeError("the fields of an access control entry have wrong types")
 
 
 def _user(rest: bytes, value: bytes | None) -> None:
     rest.decode()
     if value is not None and not isinstance(decode_credential(value).iterations, int):
-        raise TypeError("the number of iterations is none")
+        raise TypeError("the number of iterations is not a number")
 
 
 def _entity(name: str) -> None:
     for kind, named in decode_entity(name):
         if not isinstance(kind, str) or not isinstance(named, str | None):
-            raise TypeError("the parts of an entity have other types")
+            raise TypeError("the fields of an entity have wrong types")
 
 
 def _resource(name: str) -> None:
@@ -87,7 +87,7 @@ def _resource(name: str) -> None:
 
 
 def _object(named: Callable[[str], object], typed: Callable[[str], object]) -> _Check:
-    """Check an object whose values lie in one record."""
+    """Check an object whose values are in one record."""
 
     def check(rest: bytes, value: bytes | None) -> None:
         named(rest.decode())

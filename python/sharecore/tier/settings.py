@@ -1,6 +1,6 @@
-"""Settings of groups, users, rights and quotas: a compacted topic of one partition upstream.
+"""Settings of groups, users, ACLs and quotas: a compacted upstream topic of one partition.
 
-Every node may write: the last value of a key counts, wherever it came from.
+Every node may write; the last value of a key wins.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _ROOM_BYTES = 1 << 20
 _RETRY_S = 1.0
 _KEY_SHOWN_MAX = 100
 _PATIENCE_S = 5.0
-"""How long a share partition that is to begin waits for the settings of its group."""
+"""How long a new share partition waits for the settings of its group."""
 _ANEW = frozenset({ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.UNKNOWN_TOPIC_ID})
-"""After these what is upstream is not what was read: an unclean election, or another topic."""
+"""Errors that mean different upstream contents: after an unclean election, or in a recreated topic."""
 
 _SINGLE = {b"config/": b"setting/", b"quota/": b"limit/"}
-"""What keys begin with of values that have records of their own, by what those of objects begin with."""
+"""Key prefixes of single-value records, by the prefixes of object records."""
 
 Send = Callable[[str, int, bytes], "asyncio.Future[int]"]
 Write = Callable[[str, int, Sequence[Record], int], "asyncio.Future[int]"]
@@ -47,8 +47,8 @@ class SettingsCatalogue(Catalogue):
     """The catalogue of a tier.
 
     Args:
-        topic: where it lies upstream.
-        write: appends records to a partition, once and in the order of the calls; given their time as well.
+        topic: its upstream topic.
+        write: appends records with a timestamp to a partition, once and in call order.
     """
 
     def __init__(self, topic: str, reading: Reading, write: Write, clock: Clock) -> None:
@@ -59,7 +59,7 @@ class SettingsCatalogue(Catalogue):
         self._clock = clock
         self._end = 0
         self._offsets: dict[bytes, int] = {}
-        """Where the value of each key stands: all nodes' writes count in the order of the log."""
+        """Offset of each key's value: writes of all nodes count in log order."""
         self._fetching: Fetching | None = None
         self._following: Subscription | None = None
         self._following_again: asyncio.Task[None] | None = None
@@ -74,7 +74,7 @@ class SettingsCatalogue(Catalogue):
         )
 
     async def load(self) -> None:
-        """Read what is there.
+        """Read the topic.
 
         Raises:
             KafkaError: the cluster cannot be read.
@@ -87,16 +87,16 @@ class SettingsCatalogue(Catalogue):
 
     @property
     def slots(self) -> int | None:
-        """How many slots the tier has; None where no node has said so yet."""
+        """Number of slots of the tier; None if it is not stored yet."""
         value = self.get(SLOTS)
         return None if value is None else int(value)
 
     async def check_slots(self, found: int) -> None:
-        """Note how many slots there are, or hold that against what was noted.
+        """Store the number of slots, or compare it with the stored one.
 
         Raises:
-            ConfigError: the state topic has grown: everything would lie elsewhere.
-            KafkaError: it could not be noted.
+            ConfigError: the number of partitions has changed, so that all state would map to other slots.
+            KafkaError: it cannot be stored.
         """
         if self.slots is None:
             await self.put(SLOTS, b"%d" % found)
@@ -110,29 +110,29 @@ class SettingsCatalogue(Catalogue):
         return SingleValues(self, prefix, _SINGLE[prefix], read)
 
     def follow(self, fetching: Fetching) -> None:
-        """Take in what other nodes set from now on, and tell those who watch."""
+        """Follow changes of other nodes, and notify watchers."""
         self._fetching = fetching
         self._following = fetching.subscribe(self.topic, 0, self._end, _ROOM_BYTES, self)
 
     def close(self) -> None:
-        """Take nothing in any longer, and answers nobody."""
+        """Stop following, and leave pending callers unanswered."""
         for task in (self._asking, self._following_again):
             if task is not None:
                 task.cancel()
 
     def fetched(self, fetched: Fetched, /) -> None:
-        """Take what came; for whoever fetches."""
+        """Process fetched records; called by the fetcher."""
         try:
-            self._hear(fetched.records)
+            self._apply(fetched.records)
         except ValueError as error:
-            logger.error("settings of other nodes cannot be read: %s", error)
+            logger.error("cannot read settings of other nodes: %s", error)
         self._end = max(self._end, fetched.end)
         if self._following is not None:
             self._following.allow(_ROOM_BYTES)
 
     def failed(self, error: KafkaError, /) -> None:
-        """The fetching has stopped; for whoever fetches."""
-        logger.warning("%s: settings of other nodes are not seen now: %s", self.topic, error)
+        """Handle the end of fetching; called by the fetcher."""
+        logger.warning("%s: cannot follow settings of other nodes: %s", self.topic, error)
         self._is_lost = self._is_lost or error.code in _ANEW
         if self._following is not None:
             self._following.close()
@@ -150,15 +150,15 @@ class SettingsCatalogue(Catalogue):
                 self.follow(self._fetching)
             except (KafkaError, ValueError) as error:
                 if said != (said := str(error)):
-                    logger.info("%s: settings of other nodes are still not seen: %s", self.topic, error)
+                    logger.info("%s: still cannot follow settings of other nodes: %s", self.topic, error)
 
-    # what counts now
+    # the current value
 
     def when_current(self, done: Done) -> None:
-        """As `Catalogue` says: reads the topic to its end, as what is followed comes late or not at all.
+        """Read the topic to its end, as followed changes may be late; see `Catalogue`.
 
-        Those who ask hear KAFKA_STORAGE_ERROR where it cannot be read: what somebody has set would be passed
-        over, for good where a group begins.
+        A failure is reported as KAFKA_STORAGE_ERROR: ignoring a setting would be permanent where a group
+        starts.
         """
         self._waiting.append(done)
         if self._asking is None:
@@ -166,7 +166,7 @@ class SettingsCatalogue(Catalogue):
 
     async def _ask(self) -> None:
         try:
-            # each look is for all who had asked when it began
+            # each read serves all callers that waited when it began
             while self._waiting:
                 waiting, self._waiting = self._waiting, []
                 settle(waiting, await self._look())
@@ -178,7 +178,7 @@ class SettingsCatalogue(Catalogue):
             async with asyncio.timeout(_PATIENCE_S):
                 await self._read_on()
         except (KafkaError, ValueError, TimeoutError) as error:
-            raise self._unknown(str(error) or f"nobody answers within {_PATIENCE_S:.0f} s") from None
+            raise self._unknown(str(error) or f"no answer within {_PATIENCE_S:.0f} s") from None
 
     async def _look(self) -> KafkaError | None:
         try:
@@ -186,9 +186,7 @@ class SettingsCatalogue(Catalogue):
             if self.slots is not None:
                 self._trouble.is_over()
                 return None
-            raise self._unknown(
-                "there is nothing in it; set again what groups had, then start this node anew"
-            )
+            raise self._unknown("it is empty; restore the settings of groups, then restart this node")
         except KafkaError as error:
             self._trouble.goes_on(error.message)
             await asyncio.sleep(_RETRY_S)
@@ -198,7 +196,7 @@ class SettingsCatalogue(Catalogue):
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the settings in {self.topic} are not known: {why}")
 
     async def _read_on(self) -> None:
-        """Take in what stands in the topic by now.
+        """Read the topic up to its current end.
 
         Raises:
             KafkaError: the cluster cannot be read.
@@ -210,16 +208,16 @@ class SettingsCatalogue(Catalogue):
                 await self._read_anew(start, end)
                 return
             async for records in replay(self._reading, self.topic, 0, max(start, self._end), end):
-                self._hear(records)
+                self._apply(records)
             self._end = max(self._end, end)
 
     async def _read_anew(self, start: int, end: int) -> None:
-        """Offsets have gone back: what stands there now is all that counts."""
+        """Replace all settings after offsets have gone back."""
         self._is_lost = True
         self._offsets.clear()
         before = {key for key, _ in self.scan(b"")}
         async for records in replay(self._reading, self.topic, 0, start, end):
-            self._hear(records)
+            self._apply(records)
         gone = before - self._offsets.keys()
         self._changed([], gone)
         for key in gone:
@@ -227,15 +225,15 @@ class SettingsCatalogue(Catalogue):
         self._end, self._is_lost = end, False
         if self._following is not None:
             self._following.seek(end, _ROOM_BYTES)
-        logger.error("%s is not what it was upstream: %d settings are gone from it", self.topic, len(gone))
+        logger.error("upstream contents of %s have changed: %d settings are lost", self.topic, len(gone))
 
-    def _hear(self, records: bytes) -> None:
-        """Take records in, and tell those who watch."""
+    def _apply(self, records: bytes) -> None:
+        """Apply records, and notify watchers."""
         for key in self._take(records):
             self._tell(key)
 
     def _take(self, records: bytes) -> list[bytes]:
-        """Take records in; return the keys that have another value now."""
+        """Apply records; return the keys with changed values."""
         keys: dict[bytes, None] = {}
         for offset, _, key, value in decode(list(cut_batches(records)), self.topic) if records else ():
             if key is not None and self._put(offset, key, value):
@@ -243,13 +241,13 @@ class SettingsCatalogue(Catalogue):
         return list(keys)
 
     def _put(self, offset: int, key: bytes, value: bytes | None) -> bool:
-        """Whether a record is newer than what is known."""
+        """Apply a record if it is newer; return whether it is."""
         if self._offsets.get(key, -1) >= offset:
             return False
         if why := flaw(key, value):
             logger.warning(
-                "%s, offset %d: the record %s was not written by a node, and is passed over (%s); only the "
-                "nodes' user needs the right to write to this topic",
+                "%s, offset %d: ignoring the record %s, which no node has written (%s); let only the "
+                "nodes' user write to this topic",
                 self.topic,
                 offset,
                 shorten(repr(key)[1:], _KEY_SHOWN_MAX),
@@ -271,7 +269,7 @@ class SettingsCatalogue(Catalogue):
         def sent(sending: asyncio.Future[int]) -> None:
             error = None if sending.cancelled() else sending.exception()
             if sending.cancelled() or error is not None:
-                why = f"the settings were not written upstream: {error or 'the node stops'}"
+                why = f"cannot write the settings upstream: {error or 'the node stops'}"
                 ticket.settle(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, why))
             else:
                 base = sending.result()
@@ -280,7 +278,7 @@ class SettingsCatalogue(Catalogue):
                 ticket.settle()
                 for offset, (key, _) in enumerate(records, base):
                     if self._offsets.get(key, -1) > offset:
-                        # another node has set it since: whoever waited for the ticket took this value for it
+                        # another node has set it since: waiting callers see this value
                         self._tell(key)
 
         self._write(self.topic, 0, records, self._clock.now_ms()).add_done_callback(sent)
@@ -288,7 +286,7 @@ class SettingsCatalogue(Catalogue):
 
 
 class TierConfigs(Configs):
-    """Dynamic configurations that the tier keeps; those of topics are the cluster's, but for some."""
+    """Dynamic configurations stored by the tier; most topic settings belong to the cluster."""
 
     async def replace(self, resource_type: int, name: str, settings: Mapping[str, str]) -> None:
         theirs = settings.keys() - OWN_SETTINGS
@@ -301,7 +299,7 @@ class TierConfigs(Configs):
 
 
 def topics_of(config: BrokerConfig) -> list[tuple[str, int, int, dict[str, str]]]:
-    """Return the topics that a tier makes: name, partitions, replicas and settings of each."""
+    """Return the tier's topics: name, partitions, replicas and settings of each."""
     common = {"min.insync.replicas": str(config.sharecore_tier_min_insync_replicas)}
     state = common | {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
     if (wanted := state_record_bytes(config)) > MESSAGE_BYTES_MIN:
@@ -317,11 +315,11 @@ def topics_of(config: BrokerConfig) -> list[tuple[str, int, int, dict[str, str]]
 async def make_own_topic(
     making: Making, name: str, partitions: int, replicas: int, settings: Mapping[str, str]
 ) -> None:
-    """Make one of them.
+    """Create one of the tier's topics.
 
     Raises:
-        ConfigError: the cluster cannot have so many replicas.
-        KafkaError: it refused otherwise.
+        ConfigError: the cluster has too few brokers for the replicas.
+        KafkaError: it refused for another reason.
     """
     try:
         await making.create_topic(name, partitions, replicas, settings)

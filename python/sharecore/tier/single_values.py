@@ -1,4 +1,4 @@
-"""Objects in the settings of a tier: each value has a record of its own."""
+"""Objects in a tier's settings with one record per value."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 class SingleValues(Objects[Value]):
-    """Objects whose values nodes set at a time: those that set different ones of an object undo nothing.
+    """Objects whose values are set one by one, so that nodes setting different values do not conflict.
 
-    Those that lie in one record, as a broker keeps them, are read, and taken apart with the next change.
+    Objects in a single record, as on a broker, are read, and split by the next change.
 
     Args:
-        single: what keys of values begin with. The name of the object follows, which may have slashes, and
-            that of the value, which has none.
+        single: key prefix of values; followed by the object's name, which may contain slashes, and the
+            value's name, which contains none.
     """
 
     def __init__(
@@ -28,7 +28,7 @@ class SingleValues(Objects[Value]):
         super().__init__(catalogue, prefix, read)
         for key, _ in catalogue.scan(single):
             self._take_value(key)
-        catalogue.watch(single, self._told_value)
+        catalogue.watch(single, self._single_changed)
 
     async def set(self, objects: Mapping[str, Mapping[str, Value]]) -> None:
         puts: list[tuple[bytes, bytes]] = []
@@ -47,7 +47,7 @@ class SingleValues(Objects[Value]):
             gone += [self._key_of(name, each) for each in before if each not in values]
         await self._catalogue.change(puts, [*gone, *wholes])
         for key in (*(key for key, _ in puts), *gone):
-            # what counts now, where somebody else has set it since
+            # the current value, if another node has set it since
             self._take_value(key)
 
     def _kept(self, name: str) -> dict[str, Value]:
@@ -57,7 +57,7 @@ class SingleValues(Objects[Value]):
                 kept[self._parts(key)[1]] = self._read(value.decode())
         return kept
 
-    def _told_value(self, key: bytes) -> None:
+    def _single_changed(self, key: bytes) -> None:
         self._take_value(key)
         self._tell(self._parts(key)[0])
 
@@ -74,6 +74,6 @@ class SingleValues(Objects[Value]):
         return self._single + f"{name}/{each}".encode()
 
     def _parts(self, key: bytes) -> tuple[str, str]:
-        """Return the object that a value is of, and the name of the value."""
+        """Return the object and the name of a value."""
         name, _, each = key.removeprefix(self._single).decode().rpartition("/")
         return name, each

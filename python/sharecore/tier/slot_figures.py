@@ -1,4 +1,4 @@
-"""Figures of a node's slots, for whoever looks after it."""
+"""Metrics of a node's slots."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ STATES = ("owned", "claiming", "awaited", "given_up")
 
 
 class SlotFigures:
-    """What was done with slots so far.
+    """Metrics of claims and handovers.
 
     Attributes:
-        lost: slots that had to be given up at once.
+        lost: number of slots lost without a handover.
     """
 
     def __init__(self) -> None:
@@ -30,15 +30,15 @@ class SlotFigures:
 
     @staticmethod
     def now() -> float:
-        """When something begins."""
+        """Return the current time, as the start of a measurement."""
         return asyncio.get_running_loop().time()
 
     def claimed(self, began: float) -> float:
-        """A slot is led by this node; returns the seconds that took."""
+        """Count a claim; return its duration in seconds."""
         return self._add(self._claims, began)
 
     def handed_over(self, began: float) -> float:
-        """A slot was given up for another node; returns the seconds that took."""
+        """Count a handover; return its duration in seconds."""
         return self._add(self._hand_overs, began)
 
     def _add(self, durations: Durations, began: float) -> float:
@@ -47,8 +47,8 @@ class SlotFigures:
         return seconds
 
     def report(self, sheet: Sheet, slots: Counter[str], lease: Lease, budget: Budget, nodes: int) -> None:
-        """Put all that is known of slots, `slots` by state, among the metrics."""
-        # loaded where metrics are asked for
+        """Add the metrics of slots; `slots` is their number by state."""
+        # loaded only if metrics are requested
         from sharecore.metrics import families as f
 
         for state in STATES:

@@ -1,4 +1,4 @@
-"""One slot's partition of the state topic: claimed, read, and written by this node alone."""
+"""One slot's partition of the state topic: claimed, read, and written only by this node."""
 
 from __future__ import annotations
 
@@ -34,23 +34,21 @@ NOT_OURS = KafkaError(ErrorCode.NOT_COORDINATOR, "Another node has this slot.")
 
 
 class Right(Enum):
-    """By what right a node claims a slot."""
+    """Right of a node to claim a slot."""
 
     ANY = "any"
-    """Whoever has it: the group's leader knows that nobody does who may still act."""
+    """No live owner: the group's leader knows that no node may still act as one."""
     OWN = "own"
-    """It was this node's last, though the cluster may have lost that claim, or was given up for it, or is
-    nobody's.
-    """
+    """This node owned it last, or it was released for this node, or it has no owner."""
     GIVEN = "given"
-    """It was given up for this node, by the owner before the claim that is to come."""
+    """Released for this node by the owner before the next claim."""
 
 
 class Taken(KafkaError):
-    """Another node has the slot.
+    """Another node owns the slot.
 
     Attributes:
-        claim: that node's.
+        claim: that node's claim.
     """
 
     def __init__(self, name: str, claim: Claim) -> None:
@@ -61,7 +59,7 @@ class Taken(KafkaError):
 
 
 class Keeping(Reading, Protocol):
-    """What is asked of the cluster about the state topic (`upstream.Administration`)."""
+    """Requests about the state topic (`upstream.Administration`)."""
 
     async def delete_records(self, topic: str, before: Mapping[int, int]) -> dict[int, int | KafkaError]: ...
 
@@ -86,16 +84,16 @@ class Writer(Protocol):
 
 
 class Read:
-    """What a node has read of a slot's partition, from its start on.
+    """Records read from a slot's partition.
 
     Args:
-        name: of the partition, for errors.
-        start: where the partition begins.
+        name: the partition's name, for errors.
+        start: start offset of the partition.
 
     Attributes:
-        end: up to where it was read.
-        last: the batch right before that; None where there is none.
-        producer: who is to write the claim; None where that is asked for with the claim.
+        end: the next offset to read.
+        last: the batch before `end`; None without one.
+        producer: producer of the claim; None to request one with the claim.
     """
 
     def __init__(self, name: str, start: int) -> None:
@@ -106,7 +104,7 @@ class Read:
         self.producer: Producer | None = None
 
     def take(self, batches: bytes) -> None:
-        """Take what follows; raise ValueError where a batch that counts cannot be read."""
+        """Process the next batches; raise ValueError if a valid one cannot be read."""
         self.records += self.history.take(batches)
         self.last = last_batch(batches) or self.last
         if self.last is not None:
@@ -114,12 +112,12 @@ class Read:
 
 
 class _Claiming(NamedTuple):
-    """A claim under way.
+    """A pending claim.
 
     Attributes:
-        read: what stands in front of it.
-        epoch: the claim's.
-        least, right: as `SlotLog.claim` was given them.
+        read: the records before it.
+        epoch: its epoch.
+        least, right: arguments of `SlotLog.claim`.
     """
 
     read: Read
@@ -128,7 +126,7 @@ class _Claiming(NamedTuple):
     right: Right
 
     def follows(self, before: Batch | None) -> bool:
-        """Return whether the batch up to which the partition was read is still the same."""
+        """Return whether the last batch read is unchanged."""
         return before == self.read.last
 
 
@@ -137,14 +135,14 @@ class SlotLog:
 
     Args:
         topic: the state topic.
-        index: of the partition: the slot's number.
-        lost: called when somebody else turns out to have written, or it cannot be known what is written.
+        index: partition index: the slot's number.
+        lost: called if another writer has appended, or the contents are uncertain.
 
     Attributes:
-        epoch: of the last claim of this node; -1 before the first.
-        start_offset, end_offset, high_watermark: of the log, writes under way counted in `end_offset` alone.
-        claims: where claims of this node stand, the last one at the end.
-        owned: whether it may be written.
+        epoch: epoch of this node's last claim; -1 before the first.
+        start_offset, end_offset, high_watermark: log offsets; only `end_offset` includes pending writes.
+        claims: offsets of this node's claims, ascending.
+        owned: whether this node may write it.
     """
 
     def __init__(
@@ -179,20 +177,20 @@ class SlotLog:
         return f"{self.topic}-{self.index}"
 
     async def claim(self, epoch: int, right: Right = Right.ANY, read: Read | None = None) -> list[Scanned]:
-        """Take the slot: nobody else's records count from here on.
+        """Claim the slot: records of other nodes are void from here on.
 
         Args:
-            epoch: the least that the claim may have; it is above that of every claim before it.
-            right: from whom it may be taken.
-            read: the partition, as it was read already. What somebody has written behind that is read once
-                the claim is made; where the partition is not as it was read, all is read again.
+            epoch: minimum epoch of the claim; it is also above that of every earlier claim.
+            right: the right to claim it.
+            read: the records read so far. Later ones are read after the claim; if the partition has changed,
+                everything is read again.
 
         Returns:
-            The records that count, in order.
+            The valid records, in order.
 
         Raises:
-            Taken: another node has it.
-            KafkaError: the cluster cannot be reached, or others keep taking the slot.
+            Taken: another node owns it.
+            KafkaError: the cluster cannot be reached, or others keep claiming the slot.
             ValueError: a record cannot be read.
         """
         for _ in range(_CLAIM_ATTEMPTS):
@@ -206,7 +204,7 @@ class SlotLog:
             try:
                 await self._append_claim(claimed)
             except Fenced as error:
-                logger.info("%s: somebody wrote before the claim, which is made again: %s", self.name, error)
+                logger.info("%s: retrying the claim, as another writer came first: %s", self.name, error)
                 continue
             finally:
                 self._claiming = None
@@ -215,22 +213,22 @@ class SlotLog:
             self.epoch, self.owned = claimed, True
             self.was_released = last is None or found.history.release is not None
             return found.records
-        raise KafkaError(ErrorCode.NOT_COORDINATOR, f"{self.name}: others take this slot again and again")
+        raise KafkaError(ErrorCode.NOT_COORDINATOR, f"{self.name}: others keep claiming this slot")
 
     async def find_start(self) -> int:
-        """Where the partition begins; raises KafkaError."""
+        """Return the start offset of the partition; raise KafkaError."""
         return await start_of(self._reading, self.topic, self.index)
 
     async def find_recent(self, records: int) -> int:
-        """Where the newest records begin, so many of them; raises KafkaError."""
+        """Return the offset of the most recent `records` records; raise KafkaError."""
         start, end = await bounds_of(self._reading, self.topic, self.index)
         return max(start, end - records)
 
     async def renew_producer(self) -> Producer:
-        """Return a producer to claim with later; the owner goes on writing with its own until then.
+        """Return a producer for a later claim; the owner keeps writing with its own until then.
 
         Raises:
-            KafkaError: the right is missing, or nobody answers.
+            KafkaError: a permission is missing, or the cluster does not answer.
         """
         return await self._writer.renew()
 
@@ -239,12 +237,12 @@ class SlotLog:
         read = Read(self.name, start)
         async for batches in replay(self._reading, self.topic, self.index, start, end):
             read.take(batches)
-        # behind all that was there when this began, whatever has come since
+        # after all records that existed when this began
         read.end = max(read.end, end)
         return read
 
     def is_given(self, read: Read, epoch: int) -> bool:
-        """Whether the slot was given up for this node, by the owner before the claim of an epoch."""
+        """Return whether the slot was released for this node by the owner before a claim's epoch."""
         return read.history.claim is not None and self._may_claim(read.history, epoch, Right.GIVEN)
 
     def _may_claim(self, history: SlotHistory, epoch: int, right: Right) -> bool:
@@ -253,15 +251,15 @@ class SlotLog:
         if right is Right.GIVEN:
             return given and release is not None and release.epoch >= epoch - 1
         own = last is not None and last.node_id == self._node_id and release is None
-        # a claim of this node stood behind the last one: the cluster has lost it
+        # a claim of this node followed the last one: the cluster has lost it
         lost = last is not None and last.epoch < self.epoch
         return right is Right.ANY or own or given or lost
 
     async def _counts(self, expected: int, found: int, sequence: int) -> bool:
-        """Return whether a batch of this node counts that stands behind the expected offset.
+        """Return whether this node's batch is valid although it is after the expected offset.
 
         Raises:
-            KafkaError: what stands in front of it cannot be read.
+            KafkaError: the batches before it cannot be read.
         """
         claiming, place = self._claiming, (self.topic, self.index)
         try:
@@ -283,15 +281,15 @@ class SlotLog:
                 self._reading, place, expected - 1, expected, found, view.follows, view.take
             )
         except ValueError as error:
-            logger.warning("%s: what stands in front of a batch cannot be read: %s", self.name, error)
+            logger.warning("%s: cannot read the batches before a displaced batch: %s", self.name, error)
             return False
         return as_written and view.holds
 
     async def release(self, next_node_id: int) -> None:
-        """Give the slot up behind all that was written, so that another node may claim it at once.
+        """Release the slot after all pending writes, so that another node may claim it at once.
 
         Raises:
-            KafkaError: that was not written; the slot is given up all the same.
+            KafkaError: the release was not written; the slot is given up nevertheless.
         """
         await self.idle()
         self.owned = False
@@ -302,23 +300,23 @@ class SlotLog:
             self._writer.close(NOT_OURS)
 
     def give_up(self) -> None:
-        """Has the slot claimed and read anew: what was told of it does not stand in the log."""
+        """Give up the slot so that it is claimed and read again: reported results are not in the log."""
         if self.owned:
             self.owned = False
-            error = KafkaError(ErrorCode.NOT_COORDINATOR, f"{self.name}: writes were given up")
+            error = KafkaError(ErrorCode.NOT_COORDINATOR, f"{self.name}: writes were abandoned")
             self._writer.close(error)
             self._lost(self, error)
 
     def resign(self) -> None:
-        """Write no more; what is under way ends with NOT_COORDINATOR."""
+        """Stop writing; pending writes fail with NOT_COORDINATOR."""
         self.owned = False
         self._writer.close(NOT_OURS)
 
     def append(self, records: Sequence[Record], now_ms: int) -> Appended:
-        """Append records of a coordinator in one piece.
+        """Append records of a coordinator atomically.
 
         Raises:
-            KafkaError: NOT_COORDINATOR when the slot is not this node's.
+            KafkaError: NOT_COORDINATOR if this node does not own the slot.
         """
         if not self.owned:
             raise NOT_OURS
@@ -333,32 +331,32 @@ class SlotLog:
                 self.high_watermark = max(self.high_watermark, end)
             else:
                 self.end_offset = max(self.high_watermark, self._writer.next_offset)
-            ticket.settle(None if error is None else _told(error))
+            ticket.settle(None if error is None else _translated(error))
 
         try:
             self._writer.append(records, now_ms, done)
         except KafkaError as error:
             self.end_offset = base
             self._under_way.discard(ticket)
-            raise _told(error) from error
+            raise _translated(error) from error
         return Appended(base, end - 1, -1, self.start_offset, ticket)
 
     async def idle(self) -> None:
-        """Wait until nothing is under way."""
+        """Wait until no write is pending."""
         while self._under_way:
             with contextlib.suppress(KafkaError):
                 await next(iter(self._under_way))
 
     async def renew_claim(self) -> None:
-        """Write the claim once more, so that what is before it may be deleted some day.
+        """Write the claim again, so that older records can be deleted later.
 
         Raises:
-            KafkaError: it was not written.
+            KafkaError: the claim was not written.
         """
         self.claims.append(await self._append_claim(self.epoch))
 
     async def delete_before(self, offset: int) -> None:
-        """Delete what nobody needs, up to a claim: records count only behind one.
+        """Delete obsolete records up to a claim, as records are valid only after one.
 
         Raises:
             KafkaError: the cluster refuses, or cannot be reached.
@@ -399,10 +397,8 @@ class SlotLog:
             self._lost(self, error)
 
 
-def _told(error: KafkaError) -> KafkaError:
-    """Return what coordinators are told: to try again where nothing was written, else that the slot is
-    gone.
-    """
+def _translated(error: KafkaError) -> KafkaError:
+    """Return the coordinators' error: retriable if nothing was written, else the slot is lost."""
     if isinstance(error, NotWritten):
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, error.message)
     return KafkaError(ErrorCode.NOT_COORDINATOR, error.message)

@@ -1,7 +1,7 @@
-"""What coordinators see of a slot's partition: share state and groups, each as a partition of its own.
+"""Coordinators' views of a slot's partition: share state and groups, each as a separate partition.
 
-Both write to the one log. What of it is still needed each says in its own way: share state names the oldest
-snapshot that a restart needs, and of groups the last value of each key counts.
+Both write to one log. Each determines which records are still needed: share state by its oldest required
+snapshot, groups by the last value of each key.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _NO_PRODUCER = -1
 
 
 def is_state(record: Scanned) -> bool:
-    """Whether a record is share state; those of groups have other types."""
+    """Return whether a record is share state; group records have other types."""
     key = record[2]
     return key is not None and len(key) >= 2 and int.from_bytes(key[:2], "big", signed=True) in STATE_KINDS
 
 
 class SlotView:
-    """A coordinator's topic, as far as it lies in one slot (`coordinator_log.TopicLog`).
+    """A coordinator topic's partition within one slot (`coordinator_log.TopicLog`).
 
-    What was read with the claim is handed out once, by `scan` or `scan_batches`, and is then let go of.
+    The records read with the claim are returned once, by `scan` or `scan_batches`, and then dropped.
     """
 
     def __init__(self, slot: SlotLog) -> None:
@@ -55,11 +55,11 @@ class SlotView:
 
     @property
     def keep_from(self) -> int | None:
-        """The oldest offset that is needed; None where nothing is."""
+        """The oldest required offset; None if no record is required."""
         return None
 
     def claimed(self, records: Iterable[Scanned]) -> None:
-        """Take what was read with the claim."""
+        """Store the records read with the claim."""
         self._read = list(records)
 
     def append_local(
@@ -72,11 +72,11 @@ class SlotView:
         lingers: bool = False,
     ) -> Appended:
         if producer is not None:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "Transactions of group offsets are upstream's.")
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Transactions of group offsets are handled upstream.")
         return self.slot.append(records, now_ms)
 
     def hurry(self) -> None:
-        """Nothing lingers upstream."""
+        """Do nothing: upstream batches do not linger."""
 
     def scan(self, offset: int, /) -> Iterator[Scanned]:
         read, self._read = self._read, ()
@@ -88,7 +88,7 @@ class SlotView:
             yield ScannedBatch(_NO_PRODUCER, is_control=False, records=records)
 
     def delete_records(self, before_offset: int, /) -> Ticket:
-        """Return what the coordinator needs no more; it is deleted when the slot is next looked after."""
+        """Mark records as obsolete; they are deleted by the slot's next maintenance."""
         ticket = Ticket(0)
         ticket.settle()
         return ticket
@@ -113,7 +113,7 @@ class StateView(SlotView):
 
     def scan(self, offset: int, /) -> Iterator[Scanned]:
         if self._was_read:
-            # what was in memory is ahead of the log: only a claim reads that again
+            # memory is ahead of the log: only a claim replays it
             self.slot.give_up()
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         self._was_read = True
@@ -139,9 +139,10 @@ class StateView(SlotView):
 
 
 class GroupView(SlotView):
-    """Groups in a slot: the last durable value of each key, with the offset at which it stands.
+    """Groups in a slot: the last durable value of each key, with its offset.
 
-    A value counts once it is written. Until then, and where the write fails, the log needs the value before.
+    A value replaces the previous one once it is written. Until then, and if the write fails, the previous one
+    is needed.
     """
 
     def __init__(self, slot: SlotLog) -> None:
@@ -180,7 +181,7 @@ class GroupView(SlotView):
 
         def ended(ticket: Ticket) -> None:
             if claims != self._claims:
-                return  # the slot was read anew
+                return  # the slot was replayed
             self._pending -= Counter(key for key, _ in records)
             if ticket.error is None:
                 for number, (key, value) in enumerate(records):
@@ -190,8 +191,9 @@ class GroupView(SlotView):
         return appended
 
     def older_than(self, offset: int) -> list[Record]:
-        """Return the keys whose values stand before an offset, with the values, but for those that a write
-        under way replaces: written once more, the old value would stand behind the new one.
+        """Return keys whose values are before an offset, except those with pending writes.
+
+        Rewriting such a value would put it after the new one.
         """
         return [
             (key, value)

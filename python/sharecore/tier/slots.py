@@ -1,7 +1,7 @@
-"""Slots: what moves between nodes as one. Each is a partition of the state topic, and has one owner.
+"""Slots: the units that move between nodes. Each is a partition of the state topic with one owner.
 
-The owner of a slot leads all share partitions of its topic partitions, coordinates its groups, and is the
-only one that writes its partition of the state topic.
+A slot's owner leads the share partitions of its topic partitions, coordinates its groups, and is the only
+writer of its partition of the state topic.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from sharecore.coordinator_log.routing import partition_for
 
 
 def slot_of_partition(topic_id: UUID, partition: int, slots: int) -> int:
-    """Return the slot of a topic's partition; those of one topic lie in slots one behind the other."""
+    """Return the slot of a topic partition; consecutive partitions map to consecutive slots."""
     return (crc32(topic_id.bytes) + partition) % slots
 
 

@@ -1,4 +1,4 @@
-"""What the logs of a cluster share: fetches, questions about offsets, and what may be kept."""
+"""Shared resources of upstream logs: fetches, offset lookups, and cache memory."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from sharecore.waiting import Done, settle
 logger = logging.getLogger(__name__)
 
 AHEAD_BYTES = 4 << 20
-"""What is read ahead of a partition at most."""
+"""Maximum read-ahead of a partition."""
 
 Place = tuple[str, int]
 
 
 class Sink(Protocol):
-    """Who takes what is fetched of a partition."""
+    """Receiver of a partition's fetched records."""
 
     def fetched(self, fetched: Fetched, /) -> None: ...
 
@@ -29,7 +29,7 @@ class Sink(Protocol):
 
 
 class Subscription(Protocol):
-    """A partition that is fetched on and on (`upstream.Subscription`)."""
+    """A continuously fetched partition (`upstream.Subscription`)."""
 
     offset: int
 
@@ -43,13 +43,13 @@ class Subscription(Protocol):
 
 
 class Fetching(Protocol):
-    """Who fetches partitions (`upstream.Fetcher`)."""
+    """Continuous fetches (`upstream.Fetcher`)."""
 
     def subscribe(self, topic: str, partition: int, offset: int, room: int, sink: Sink) -> Subscription: ...
 
 
 class Asking(Protocol):
-    """Who asks the cluster once (`upstream.Administration`)."""
+    """Single requests to the cluster (`upstream.Administration`)."""
 
     async def list_offsets(
         self, wanted: Mapping[Place, int], *, committed: bool = False
@@ -61,24 +61,24 @@ class Asking(Protocol):
 
 
 class Limits(Protocol):
-    """Who is told where a log begins and ends."""
+    """Receiver of a log's start and end offset."""
 
     topic: str
     index: int
     committed: bool
 
-    def told(self, start: int, end: int) -> None: ...
+    def set_limits(self, start: int, end: int) -> None: ...
 
 
 class Sources:
-    """One cluster, as logs read it.
+    """One cluster, as used by logs.
 
     Args:
-        asking: asks it once.
-        fetching: fetches on and on; by whether only what is committed is read.
+        asking: single requests.
+        fetching: continuous fetches, by whether they are read-committed.
         send: appends a record batch to a partition; raises KafkaError.
-        budget: what all logs keep together.
-        ahead_bytes: what is read ahead of a partition.
+        budget: cache memory of all logs.
+        ahead_bytes: read-ahead of a partition.
     """
 
     def __init__(
@@ -99,17 +99,17 @@ class Sources:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def run(self, work: asyncio.Task[None]) -> None:
-        """Hold on to a task until it has ended."""
+        """Hold a reference to a task until it has ended."""
         self._tasks.add(work)
         work.add_done_callback(self._tasks.discard)
 
     def close(self) -> None:
-        """End what is under way."""
+        """Cancel pending requests."""
         for task in self._tasks:
             task.cancel()
 
     def find_limits(self, log: Limits, done: Done) -> None:
-        """Asks where a log begins and ends; questions of one turn of the event loop go out together."""
+        """Look up the offsets of a log; lookups of one event-loop turn share a request."""
         if not self._wanted:
             asyncio.get_running_loop().call_soon(self._ask)
         self._wanted.setdefault(log, []).append(done)
@@ -133,10 +133,10 @@ class Sources:
             start, end = starts[place], ends[place]
             failed = next((each for each in (start, end) if isinstance(each, KafkaError)), None)
             if not isinstance(start, KafkaError) and not isinstance(end, KafkaError):
-                log.told(start.offset, end.offset)
+                log.set_limits(start.offset, end.offset)
             settle(waiting, None if failed is None else passing(failed))
 
 
 def passing(error: KafkaError) -> KafkaError:
-    """Return what clients are told of trouble with the cluster: to try again."""
+    """Return the clients' error for upstream trouble: retriable."""
     return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, error.message or error.code.name)

@@ -1,4 +1,4 @@
-"""The next owner of a slot, which waits for the release record of the present one."""
+"""The next owner of a slot, which waits for the current owner's release record."""
 
 from __future__ import annotations
 
@@ -19,27 +19,26 @@ _RETRY_S = 1.0
 
 
 class Successor:
-    """The next owner of one slot. It reads the partition while the owner still writes,
-    so that only the claim remains.
+    """The next owner of one slot. It reads the partition in advance, so that only the claim remains.
 
-    All of it is fetched by one subscription, which asks each new leader of the partition whether that has all
-    that was read: where the cluster has lost some of it, everything is read again.
+    One subscription fetches all records, and checks with each new partition leader that none was lost; if any
+    was, everything is read again.
 
     Args:
-        log: the slot's partition, which is another node's.
+        log: the slot's partition, owned by another node.
         fetching: follows partitions.
     """
 
     def __init__(self, log: SlotLog, fetching: Callable[[], Fetching]) -> None:
         self._log = log
         self._fetching = fetching
-        self._trouble = Trouble(logger, f"{log.name} is not followed")
+        self._trouble = Trouble(logger, f"{log.name} cannot be followed")
 
     async def released(self, epoch: int) -> Read:
-        """Wait until the slot is given up for this node, by the owner before the claim of an epoch.
+        """Wait until the owner before a claim's epoch releases the slot for this node.
 
         Returns:
-            What stands in the partition.
+            The records of the partition.
         """
         while True:
             try:
@@ -48,7 +47,7 @@ class Successor:
                 if isinstance(error, KafkaError) and error.code in NOT_ALLOWED:
                     self._trouble.goes_on(error)
                 else:
-                    logger.info("%s is not followed now: %s", self._log.name, error)
+                    logger.info("cannot follow %s, retrying: %s", self._log.name, error)
                 await asyncio.sleep(_RETRY_S)
 
     async def _follow(self, epoch: int) -> Read:
@@ -57,7 +56,7 @@ class Successor:
             read = Read(self._log.name, await self._log.find_start())
             with _Following(self._log, read, epoch, self._fetching()) as following:
                 await following.given
-            with contextlib.suppress(KafkaError):  # the claim asks for one, then
+            with contextlib.suppress(KafkaError):  # the claim will request a producer
                 read.producer = await renewing
             return read
         finally:
@@ -65,10 +64,10 @@ class Successor:
 
 
 class _Following:
-    """One partition as it is followed (`sources.Sink`).
+    """A followed partition (`sources.Sink`).
 
     Attributes:
-        given: done once the slot is given up; or why it is not followed any longer.
+        given: completes once the slot is released, or with the error that ended following.
     """
 
     def __init__(self, log: SlotLog, read: Read, epoch: int, fetching: Fetching) -> None:
@@ -83,7 +82,7 @@ class _Following:
         self._subscription.close()
 
     def fetched(self, fetched: Fetched, /) -> None:
-        """Take what came; for whoever fetches."""
+        """Process fetched records; called by the fetcher."""
         if self.given.done():
             return
         try:
@@ -97,6 +96,6 @@ class _Following:
             self._subscription.allow(_ROOM_BYTES)
 
     def failed(self, error: KafkaError, /) -> None:
-        """The fetching has stopped; for whoever fetches."""
+        """Handle the end of fetching; called by the fetcher."""
         if not self.given.done():
             self.given.set_exception(error)

@@ -1,4 +1,4 @@
-"""The topics of the cluster, as a node shows them; each has its own id, so one made again is another."""
+"""The cluster's topics as a node presents them; each has its own id, so a recreated topic is another one."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from sharecore.upstream import Topic as UpstreamTopic
 from sharecore.upstream import TopicChange as Change
 
 INTERNAL_PREFIX = "__"
-"""Topics whose names begin so are not shown to clients."""
+"""Name prefix of topics hidden from clients."""
 OWN_SETTINGS = frozenset({"errors.deadletterqueue.group.enable"})
-"""Settings of topics that clusters without share groups do not know: this tier keeps them itself."""
+"""Topic settings unknown to clusters without share groups; the tier stores them itself."""
 
 
 class Making(Protocol):
-    """Who makes topics (`upstream.Administration`)."""
+    """Creates topics (`upstream.Administration`)."""
 
     async def has_topic(self, name: str) -> bool: ...
 
@@ -33,14 +33,13 @@ class Making(Protocol):
 
 
 class UpstreamTopics(Topics):
-    """All topics of the cluster but internal ones.
+    """All topics of the cluster except internal ones.
 
     Args:
-        metadata: of the cluster, kept fresh for all topics.
-        making: makes topics.
-        configs: settings that the tier itself keeps.
-        shown: internal topics that clients see all the same, and under which names; under the first one with
-            the id that the cluster has given it.
+        metadata: the cluster's metadata, kept fresh for all topics.
+        making: creates topics.
+        configs: settings stored by the tier.
+        shown: internal topics visible to clients, with their names; the first name keeps the cluster's id.
     """
 
     def __init__(
@@ -53,7 +52,7 @@ class UpstreamTopics(Topics):
     ) -> None:
         super().__init__()
         self._shown = shown
-        # what is shown under a name hides a topic that has it already
+        # a name presented here hides an upstream topic of that name
         self._taken = {name for names in shown.values() for name in names}
         self._metadata = metadata
         self._sources = sources
@@ -68,8 +67,8 @@ class UpstreamTopics(Topics):
         theirs = {key: value for key, value in settings.items() if key not in OWN_SETTINGS}
         ours = {key: value for key, value in settings.items() if key in OWN_SETTINGS}
         if ours:
-            # before the topic: a node that ends in between would leave one that lacks them for ever, as it is
-            # there already to whoever tries again
+            # stored before the topic is created: a node failure in between would otherwise leave it without
+            # them forever
             if await self._making.has_topic(name):
                 raise _exists(name)
             await self._configs.replace(ResourceType.TOPIC, name, ours)
@@ -77,7 +76,7 @@ class UpstreamTopics(Topics):
             raise _exists(name)
         topic = self.get(name)
         if topic is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Topic '{name}' was deleted at once.")
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Topic '{name}' was deleted immediately.")
         return topic
 
     async def add_partitions(self, name: str, count: int) -> None:
@@ -87,7 +86,7 @@ class UpstreamTopics(Topics):
         raise _elsewhere()
 
     def when_gone(self, topic_id: UUID, name: str, gone: Callable[[], object]) -> None:
-        # another node may have noted a topic that no answer has told this one of yet
+        # another node may have noted a topic that this one does not know yet
         if self.by_id(topic_id) is None:
             self._metadata.when_gone(topic_id, name, gone)
 
@@ -103,7 +102,7 @@ class UpstreamTopics(Topics):
             self._grew(topic)
 
     def _seen(self, topic: UpstreamTopic) -> Iterator[tuple[str, UUID]]:
-        """Under which names and ids clients see a topic; none where they do not."""
+        """Yield names and ids of a topic for clients; none if it is hidden."""
         if topic.name in self._shown:
             for number, name in enumerate(self._shown[topic.name]):
                 yield name, id_under(name, topic.topic_id) if number else topic.topic_id
@@ -134,7 +133,7 @@ class UpstreamTopics(Topics):
 
 
 def id_under(name: str, topic_id: UUID) -> UUID:
-    """Return the id of a topic under a further name."""
+    """Return the id of a topic under an additional name."""
     return uuid5(topic_id, name)
 
 

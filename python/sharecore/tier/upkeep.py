@@ -1,4 +1,4 @@
-"""Lets go of records of a slot that nobody needs, once what pins them has been written anew."""
+"""Deletion of a slot's obsolete records, after rewriting those that pin them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from sharecore.tier.slot_views import GroupView, StateView
 logger = logging.getLogger(__name__)
 
 LEAST_RECORDS = 20_000
-"""Records of a slot before it is worth a look how many of them still count."""
+"""Number of records before a slot is checked for obsolete ones."""
 
 
 class Upkeep:
-    """One slot's.
+    """Maintenance of one slot.
 
     Args:
         least: see `LEAST_RECORDS`.
@@ -31,7 +31,7 @@ class Upkeep:
         self._least = least
 
     async def look(self) -> None:
-        """Delete what can go, once that is enough; old share state its coordinator writes anew."""
+        """Delete obsolete records once there are enough; the coordinator rewrites old share state."""
         slot = self._slot
         if not slot.owned:
             return
@@ -46,4 +46,4 @@ class Upkeep:
                 kept = self._groups.keep_from
                 await slot.delete_before(until if kept is None else min(until, kept))
         except KafkaError as error:
-            logger.warning("%s: old records stay for now: %s", slot.name, error)
+            logger.warning("%s: cannot delete old records now: %s", slot.name, error)

@@ -1,4 +1,4 @@
-"""One partition upstream, as share partitions read it: a window of its bytes, filled as it is read."""
+"""One upstream partition as read by share partitions: a window of its bytes, filled on demand."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ logger = logging.getLogger(__name__)
 _MAX_TIMESTAMP = -3
 _RETRY_S = 1.0
 _ROOM_LEAST = 1 / 4
-"""Part of what is read ahead that is fetched at once."""
+"""Minimum fraction of the read-ahead fetched at once."""
 
 
 class UpstreamLog(Log):
     """A log of the cluster.
 
-    While somebody listens (`on_advance`) it is fetched on and on, ahead of who reads it; what others want and
-    is not kept is read for them once. Batches are never decoded.
+    While it has listeners (`on_advance`) it is fetched continuously, ahead of its readers. Other records that
+    are not cached are read on demand. Batches are never decoded.
 
     Args:
-        committed: whether it is read up to its last stable offset alone, with what was aborted named.
+        committed: whether to read only up to the last stable offset, with the list of aborted transactions.
     """
 
     __slots__ = (
@@ -61,7 +61,7 @@ class UpstreamLog(Log):
         self._isolated: UpstreamLog | None = None
         self._trouble: Trouble | None = None
 
-    # where it begins and ends
+    # start and end offset
 
     def isolate(self, *, committed: bool) -> Log:
         if committed == self.committed:
@@ -84,24 +84,24 @@ class UpstreamLog(Log):
     def ask_limits(self, done: Done) -> None:
         self._sources.find_limits(self, done)
 
-    def told(self, start: int, end: int) -> None:
-        """The cluster has told where it begins and ends."""
+    def set_limits(self, start: int, end: int) -> None:
+        """Set the offsets returned by the cluster."""
         if not self.is_known and end < self.high_watermark:
-            # what was known of it before does not stand, or nobody has followed it since
+            # previously known offsets are invalid, or were not followed since
             self.truncate(end)
         self._known = True
         if self._moved(start, end):
             self.notify()
 
     def _moved(self, start: int, end: int) -> bool:
-        """Take offsets; they never go back but by `truncate`, as a new leader may lag a little."""
+        """Advance the offsets; only `truncate` moves them back, as a new leader may lag a little."""
         before = self.start_offset, self.high_watermark
         self.start_offset = max(self.start_offset, start)
         self.high_watermark = max(self.high_watermark, end)
         self.last_stable_offset = self.end_offset = self.high_watermark
         return before != (self.start_offset, self.high_watermark)
 
-    # following it
+    # following
 
     def on_advance(self, callback: Callable[[Log], object]) -> None:
         super().on_advance(callback)
@@ -116,8 +116,8 @@ class UpstreamLog(Log):
                 self.topic, self.index, self._read_to, self._sources.ahead_bytes, self
             )
         except KafkaError as error:
-            # the topic is being deleted: those who listen are about to hear of that
-            logger.info("%s-%d is not followed: %s", self.topic, self.index, error)
+            # the topic is being deleted: listeners are about to be notified
+            logger.info("cannot follow %s-%d: %s", self.topic, self.index, error)
 
     def off_advance(self, callback: Callable[[Log], object]) -> None:
         super().off_advance(callback)
@@ -125,7 +125,7 @@ class UpstreamLog(Log):
             self.close()
 
     def close(self) -> None:
-        """Follows it no longer, and keeps nothing of it."""
+        """Stop following, and drop cached records."""
         if self._subscription is not None:
             self._subscription.close()
             self._subscription = None
@@ -136,7 +136,7 @@ class UpstreamLog(Log):
             settle(waiting, None)
 
     def fetched(self, fetched: Fetched, /) -> None:
-        """Take what came; for whoever fetches."""
+        """Process fetched records; called by the fetcher."""
         if self._trouble is not None:
             self._trouble.is_over()
             self._trouble = None
@@ -149,7 +149,7 @@ class UpstreamLog(Log):
             self.notify()
 
     def failed(self, error: KafkaError, /) -> None:
-        """The fetching has stopped; for whoever fetches."""
+        """Handle the end of fetching; called by the fetcher."""
         if error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
             self._known = False
         else:
@@ -160,32 +160,32 @@ class UpstreamLog(Log):
         asyncio.get_running_loop().call_later(_RETRY_S, self._fetch_again)
 
     def _complain(self, error: KafkaError) -> None:
-        """Log why it cannot be read, once for as long as that lasts."""
+        """Log a read failure once while it lasts."""
         if self._trouble is None:
             self._trouble = Trouble(logger, f"{self.topic}-{self.index} cannot be read")
         self._trouble.goes_on(error)
 
     def truncate(self, end_offset: int) -> None:
-        """The cluster has lost what was behind an offset."""
+        """Truncate the log: the cluster has lost the records after an offset."""
         self._window.clear()
         self.high_watermark = min(self.high_watermark, end_offset)
         self.last_stable_offset = self.end_offset = self.high_watermark
-        # there may be nothing any more where they wait
+        # waiting reads may have no records left
         fills, self._fills = self._fills, {}
         for waiting in fills.values():
             settle(waiting, None)
 
     def _fetch_again(self) -> None:
-        def told(error: KafkaError | None) -> None:
+        def located(error: KafkaError | None) -> None:
             if self._subscription is not None:
                 offset = min(max(self._subscription.offset, self.start_offset), self.high_watermark)
                 self._seek(offset)
                 self.notify()
 
-        self._sources.find_limits(self, told)
+        self._sources.find_limits(self, located)
 
     def _seek(self, offset: int) -> None:
-        """Goes on somewhere else; who waits for what was to come next is read for apart."""
+        """Continue at another offset; waiting reads get a separate read."""
         stream = self._subscription
         assert stream is not None
         before = stream.offset
@@ -194,11 +194,11 @@ class UpstreamLog(Log):
             self._begin_fill(before)
 
     def _allow(self) -> None:
-        """Read ahead of the reader, so far."""
+        """Grant read-ahead to the reader."""
         if self._subscription is not None:
             ahead_bytes = self._sources.ahead_bytes
             room = ahead_bytes - self._window.bytes_from(self._read_to)
-            # a little room would be filled little by little, and so be emptied and asked for again
+            # wait for a larger amount, so that it is not filled by many small fetches
             self._subscription.allow(room if room >= ahead_bytes * _ROOM_LEAST else 0)
 
     # reading
@@ -234,7 +234,7 @@ class UpstreamLog(Log):
         at_least_one: bool = True,
         max_records: int = ANY_RECORDS,
     ) -> Slice:
-        """As `read_cached`; what is not kept is asked for, and those who listen hear when it is there."""
+        """Read as `read_cached` does; missing records are fetched, and listeners are notified."""
         found = self.read_cached(
             offset, max_bytes, limit=limit, at_least_one=at_least_one, max_records=max_records
         )
@@ -253,7 +253,7 @@ class UpstreamLog(Log):
         at_least_one: bool = True,
         max_records: int = ANY_RECORDS,
     ) -> int:
-        """Has the window filled from `offset` on."""
+        """Fill the window from `offset` on."""
         waiting = self._fills.setdefault(offset, [])
         waiting.append(ended)
         if len(waiting) == 1:
@@ -266,12 +266,12 @@ class UpstreamLog(Log):
             self._read_to = offset
             stream.allow(self._sources.ahead_bytes)
             return
-        # nobody has read what the stream brought: it goes on from where this one reads
+        # no reader used the fetched records: continue from this reader's offset
         leads = stream is not None and (offset > stream.offset or not self._streamed)
         self._sources.run(asyncio.get_running_loop().create_task(self._fill(offset, leads=leads)))
 
     async def _fill(self, offset: int, *, leads: bool) -> None:
-        """Read once; a fetch that waits for new records would keep it waiting, too."""
+        """Read once; a fetch for new records would wait for those, too."""
         stream = self._subscription
         try:
             fetched = await self._sources.asking.read(
@@ -329,13 +329,13 @@ class UpstreamLog(Log):
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of it that are kept here."""
+        """Number of cached bytes."""
         return self._window.size_bytes
 
-    # writing: dead letters
+    # writing dead letters
 
     def append(self, records: bytes, *, now_ms: int) -> Appended:
-        """Send a record batch; where it stands is not told."""
+        """Send a record batch; its offset is not reported."""
         ticket = Ticket(0)
 
         def sent(sending: asyncio.Future[int]) -> None:
@@ -349,4 +349,4 @@ class UpstreamLog(Log):
         return Appended(-1, -1, -1, self.start_offset, ticket)
 
     def configure(self, **settings: object) -> None:
-        """What a topic accepts is settled upstream."""
+        """Do nothing: the cluster decides what a topic accepts."""

@@ -1,4 +1,4 @@
-"""The tier as clients see it: its live nodes are the brokers, and each leads what lies in its slots."""
+"""The tier as clients see it: live nodes are brokers, and each leads its slots' partitions."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from sharecore.tier.nodes import Nodes
 from sharecore.tier.slots import slot_of_group
 
 FIRST_NODE_ID = 1_000_000
-"""Nodes are told to clients from this number on, so that none is taken for a broker of the cluster."""
+"""Offset of node ids for clients, so that none equals a broker id of the cluster."""
 
 
 class TierView:
     """Nodes and slots.
 
-    A node whose lease has run out knows nothing new, and others may lead what it led: it sends its clients
-    away, naming itself neither as a leader nor, where there are others, as a broker.
+    A node with an expired lease has outdated knowledge, and others may lead its slots. It redirects its
+    clients: it names itself neither as a leader nor, if there are others, as a broker.
 
     Args:
-        node_id: this node's, as clients know it.
-        nodes: all live ones, and what is known of their slots.
-        leadership: of this node.
-        slot_of: in which slot a partition of a topic lies.
+        node_id: this node's id for clients.
+        nodes: the live nodes and their slots.
+        leadership: this node's slots.
+        slot_of: returns the slot of a topic partition.
     """
 
     leads_all = False
@@ -39,7 +39,7 @@ class TierView:
         self._slot_of = slot_of
         self._slots = len(leadership.slots)
         self._asked = [-1] * self._slots
-        """The highest epoch of each slot under which another node has asked for something."""
+        """Highest coordinator epoch of requests from other nodes, by slot."""
 
     def nodes(self, listener: str) -> Sequence[Node]:
         live = self._nodes.live(listener)
@@ -59,7 +59,7 @@ class TierView:
         return self.owner(slot)
 
     def keeper(self, topic_id: UUID, partition: int) -> Leader:
-        """Who keeps the state of a partition's share partitions, or is about to."""
+        """Return the node with the state of a topic partition's share partitions, or its successor."""
         return self.owner(self._slot_of(topic_id, partition))
 
     def coordinator(self, group_id: str) -> int:
@@ -85,11 +85,11 @@ class TierView:
         self._asked[slot] = max(self._asked[slot], epoch)
 
     def term(self, group_id: str) -> int:
-        """Return the epoch of this node's last claim of a group's slot, whether or not it still counts."""
+        """Return the epoch of this node's last claim of a group's slot, valid or not."""
         return self._leadership.slots[slot_of_group(group_id, self._slots)].log.epoch
 
     def owner(self, slot: int) -> Leader:
-        """Who has a slot, and so leads and coordinates what lies in it."""
+        """Return the owner of a slot, which leads and coordinates its contents."""
         if self._leadership.owns(slot):
             node_id = self._node_id if self._leadership.may_act else NOBODY
             return Leader(node_id, self._leadership.slots[slot].log.epoch)

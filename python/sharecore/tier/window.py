@@ -1,4 +1,4 @@
-"""Record batches of partitions upstream, kept for a while as the bytes that they are."""
+"""Cache of upstream record batches, in encoded form."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from sharecore.tier.claims import measure_batches, producer_at
 from sharecore.upstream import Fetched
 
 _ATTRIBUTES_AT = 22
-"""Of the low byte of a batch's attributes."""
+"""Position of the low attributes byte of a batch."""
 _CONTROL = 1 << 5
 
 
 class Chunk:
-    """What one fetch brought, by batch.
+    """Record batches of one fetch.
 
     Attributes:
-        first: the offset from which was fetched; there is no record between it and the first batch.
-        end: the offset behind the last batch.
-        aborted: producer and first offset of aborted transactions that reach into it, and the offset of the
-            marker that ends them; `end` where that is behind the chunk.
+        first: the fetch offset; no record is between it and the first batch.
+        end: the offset after the last batch.
+        aborted: producer, first offset and marker offset of aborted transactions that overlap it; `end` for a
+            marker after the chunk.
     """
 
     __slots__ = ("aborted", "bounds", "end", "first", "owner", "records")
@@ -33,7 +33,7 @@ class Chunk:
         self.records = fetched.records
         self.aborted: list[tuple[int, int, int]] = []
         self.bounds: list[tuple[int, int, int]] = []
-        """First offset and last offset of each batch, and where its bytes end."""
+        """First offset, last offset and end position of each batch."""
         pending = sorted(fetched.aborted, key=lambda transaction: transaction[1])
         begin = 0
         for base, last, end in measure_batches(fetched.records):
@@ -49,11 +49,11 @@ class Chunk:
 
 
 class Budget:
-    """How many bytes all windows together keep; what was not used for longest goes first.
+    """Shared memory limit of all windows, with least-recently-used eviction.
 
     Attributes:
-        used: bytes that are kept.
-        taken: bytes that were taken in so far.
+        used: cached bytes.
+        taken: total bytes added.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -62,7 +62,7 @@ class Budget:
         self._chunks: OrderedDict[Chunk, None] = OrderedDict()
 
     def add(self, chunk: Chunk) -> None:
-        """Take a chunk in, and let others go for it."""
+        """Add a chunk, evicting others as needed."""
         self._chunks[chunk] = None
         self.used += len(chunk.records)
         self.taken += len(chunk.records)
@@ -71,17 +71,17 @@ class Budget:
             oldest.owner.drop(oldest)
 
     def use(self, chunk: Chunk) -> None:
-        """A chunk was read."""
+        """Mark a chunk as recently used."""
         self._chunks.move_to_end(chunk)
 
     def remove(self, chunk: Chunk) -> None:
-        """A chunk is not kept any more."""
+        """Remove a chunk that was dropped."""
         if self._chunks.pop(chunk, chunk) is None:
             self.used -= len(chunk.records)
 
 
 class _Part(NamedTuple):
-    """Batches of a chunk, one behind the other."""
+    """Consecutive batches of a chunk."""
 
     chunk: Chunk
     begin: int
@@ -95,7 +95,7 @@ class _Part(NamedTuple):
 
 
 class Window:
-    """The batches of one partition that are kept, in any number of pieces."""
+    """Cached batches of one partition, possibly with gaps."""
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
@@ -103,7 +103,7 @@ class Window:
         self._chunks: dict[int, Chunk] = {}
 
     def add(self, fetched: Fetched) -> None:
-        """Keep what a fetch brought."""
+        """Cache the result of a fetch."""
         if fetched.end <= fetched.first:
             return
         before = self._chunks.get(fetched.first)
@@ -115,24 +115,24 @@ class Window:
         self._budget.add(chunk)
 
     def drop(self, chunk: Chunk) -> None:
-        """Keep a chunk no longer."""
+        """Drop a chunk."""
         if self._chunks.get(chunk.first) is chunk:
             del self._chunks[chunk.first]
             self._firsts.remove(chunk.first)
             self._budget.remove(chunk)
 
     def clear(self) -> None:
-        """Keep nothing."""
+        """Drop all chunks."""
         for chunk in list(self._chunks.values()):
             self.drop(chunk)
 
     @property
     def size_bytes(self) -> int:
-        """Bytes that are kept."""
+        """Number of cached bytes."""
         return sum(len(chunk.records) for chunk in self._chunks.values())
 
     def find(self, offset: int) -> Chunk | None:
-        """Return the chunk that an offset lies in."""
+        """Return the chunk that contains an offset."""
         index = bisect_right(self._firsts, offset) - 1
         if index < 0:
             return None
@@ -140,7 +140,7 @@ class Window:
         return chunk if offset < chunk.end else None
 
     def bytes_from(self, offset: int) -> int:
-        """Bytes that are kept from an offset on, without a hole; those of a chunk count together."""
+        """Return the number of contiguous cached bytes from an offset on, in whole chunks."""
         size = 0
         while (chunk := self.find(offset)) is not None:
             size += len(chunk.records)
@@ -150,7 +150,7 @@ class Window:
     def read(
         self, offset: int, max_bytes: int, *, limit: int, at_least_one: bool, max_records: int
     ) -> Slice | None:
-        """As `Log.read`; None where the batch that holds `offset` or follows on it is not kept."""
+        """Read as `Log.read` does; None if the batch at or after `offset` is not cached."""
         parts, kept = self._select(offset, max_bytes, limit, at_least_one, max_records)
         if not parts:
             return Slice(b"", []) if kept else None
@@ -160,14 +160,14 @@ class Window:
         return Slice(records, [batch for part in parts for batch in part.batches])
 
     def readable_bytes(self, offset: int, max_bytes: int, *, limit: int) -> int | None:
-        """How many bytes `read` would return; None where what is kept ends before that is known."""
+        """Return how many bytes `read` would return; None if the cache ends before that is known."""
         parts, kept = self._select(offset, max_bytes, limit, True, (1 << 63) - 1 - offset)
         return sum(part.end - part.begin for part in parts) if kept else None
 
     def _select(
         self, offset: int, max_bytes: int, limit: int, at_least_one: bool, max_records: int
     ) -> tuple[list[_Part], bool]:
-        """Return the batches to read, and whether there is nothing more to read than these."""
+        """Return the batches to read, and whether they are complete."""
         parts: list[_Part] = []
         size, last_wanted = 0, offset + max_records - 1
         while offset < limit:
@@ -197,12 +197,12 @@ class Window:
         return parts, True
 
     def aborted(self, first: int, end: int) -> list[tuple[int, int]]:
-        """Aborted transactions that reach into what is kept of `[first, end)`, by the order of their offsets.
+        """Return aborted transactions that overlap the cached part of `[first, end)`, ordered by offset.
 
-        One that has ended before is not among them: its producer may have committed another since.
+        Earlier ones are excluded: their producers may have committed later transactions.
         """
         found: dict[tuple[int, int], None] = {}
-        # the first batch of a chunk may begin before the offset that was fetched
+        # a chunk's first batch may start before the fetch offset
         for index in range(max(0, bisect_right(self._firsts, first) - 1), bisect_left(self._firsts, end)):
             for producer_id, begun, marker in self._chunks[self._firsts[index]].aborted:
                 if marker >= first and begun < end:

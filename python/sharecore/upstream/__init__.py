@@ -1,7 +1,7 @@
-"""An existing Kafka cluster, as a node in front of it needs it.
+"""An existing Kafka cluster, as used by a tier node.
 
-Metadata that is kept fresh, fetches of raw batches, partitions with one writer, and membership of a classic
-group; on any Kafka from 2.4 on. Nothing here knows of share groups.
+Fresh metadata, fetches of raw batches, partitions with one writer, and classic-group membership, on any Kafka
+from 2.4. This package knows nothing of share groups.
 """
 
 from __future__ import annotations

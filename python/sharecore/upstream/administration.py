@@ -1,4 +1,4 @@
-"""What is asked of the existing cluster now and then: offsets, single reads, topics and their settings."""
+"""Occasional requests to the cluster: offsets, single reads, topics and their settings."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from sharecore.upstream.errors import refusal
 from sharecore.upstream.fetched import Fetched, Wanted, fetch_message, read_fetched
 
 EARLIEST, LATEST = -2, -1
-"""Timestamps that stand for the start and the end of a log, in ListOffsets."""
+"""ListOffsets timestamps of the start and the end of a log."""
 _TOPIC_RESOURCE, _SET = 2, 0
 _SOME = uuid.UUID(int=0)
-"""The id of a topic from a cluster that tells none."""
+"""Topic id for a cluster that has none."""
 
 Place = tuple[str, int]
 """Topic and partition."""
 
 
 class ListedOffset(NamedTuple):
-    """An offset, with the timestamp and the leader epoch of its record; -1 where there is none."""
+    """An offset, with the timestamp and the leader epoch of its record; -1 if unknown."""
 
     offset: int
     timestamp: int
@@ -33,10 +33,10 @@ class ListedOffset(NamedTuple):
 
 
 class Administration:
-    """Requests that belong to no subscription and no writer.
+    """Requests outside of subscriptions and writers.
 
     Args:
-        upstream: whose topics these are. Those that are named here it keeps fresh from then on.
+        upstream: the cluster; it keeps metadata of the requested topics fresh from then on.
     """
 
     def __init__(self, upstream: Upstream) -> None:
@@ -45,10 +45,10 @@ class Administration:
     async def list_offsets(
         self, wanted: Mapping[Place, int], *, committed: bool = False
     ) -> dict[Place, ListedOffset | KafkaError]:
-        """Offsets by timestamp, by `EARLIEST` or by `LATEST`.
+        """Return offsets by timestamp, by `EARLIEST` or by `LATEST`.
 
         Args:
-            committed: the end is the last stable offset then, not the high watermark.
+            committed: whether the end is the last stable offset instead of the high watermark.
 
         Raises:
             KafkaError: nobody answers.
@@ -113,7 +113,7 @@ class Administration:
             (topic.name, each.partition_index): each for topic in answer.topics for each in topic.partitions
         }
         return {
-            # a broker may hear of a new topic later than the one that told of it
+            # other brokers may learn of a new topic later than the one that reported it
             place: self._leaderless(place)
             if each.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and self._is_known(place)
             else _listed(place, each)
@@ -133,15 +133,15 @@ class Administration:
         committed: bool = False,
         wait_ms: int = 0,
     ) -> Fetched:
-        """One fetch from the leader, on a connection on which nothing else waits.
+        """Fetch once from the leader, on a connection without other requests.
 
         Args:
-            max_bytes: about how much; one batch comes in any case where there is one.
-            committed: only what is committed, with the aborted transactions named.
-            wait_ms: how long to wait where there is nothing.
+            max_bytes: approximate limit; at least one batch is returned if there is any.
+            committed: whether to read only committed records, with the list of aborted transactions.
+            wait_ms: how long to wait for records.
 
         Raises:
-            KafkaError: OFFSET_OUT_OF_RANGE, the topic is unknown, or nobody answers.
+            KafkaError: OFFSET_OUT_OF_RANGE, the topic is unknown, or no broker answers.
         """
         await self._know([topic])
 
@@ -168,10 +168,10 @@ class Administration:
     async def create_topic(
         self, name: str, partitions: int, replication: int, settings: Mapping[str, str]
     ) -> bool:
-        """Create a topic; return once a broker knows it. False where it was there already.
+        """Create a topic and wait until a broker knows it; return False if it exists already.
 
         Raises:
-            KafkaError: the right is missing, a policy forbids it, or there are too few brokers.
+            KafkaError: a permission is missing, a policy forbids it, or there are too few brokers.
         """
         configs = [{"name": key, "value": value} for key, value in settings.items()]
         topic = {
@@ -186,7 +186,7 @@ class Administration:
         async def create() -> uuid.UUID | None:
             controller = self._upstream.metadata.controller
             if controller < 0:
-                raise KafkaError(ErrorCode.NOT_CONTROLLER, "upstream names no controller")
+                raise KafkaError(ErrorCode.NOT_CONTROLLER, "the upstream cluster reports no controller")
             answer = await self._upstream.request(controller, ApiKey.CREATE_TOPICS, message)
             (made,) = answer.topics
             if made.error_code == ErrorCode.TOPIC_ALREADY_EXISTS:
@@ -199,7 +199,7 @@ class Administration:
         created: uuid.UUID | None = None
 
         async def ask() -> bool:
-            # one that exists, and that nobody tells of, may be on its way out: ZooKeeper takes a while
+            # a topic that exists but is not reported may be in deletion: ZooKeeper takes a while
             nonlocal created
             created = created or await create()
             await self._appear(name, created)
@@ -208,10 +208,10 @@ class Administration:
         return await self._upstream.retry(ask)
 
     async def has_topic(self, name: str) -> bool:
-        """Whether there is such a topic, as a broker says now.
+        """Return whether a topic exists, by a new request.
 
         Raises:
-            KafkaError: nobody answers, or the right is missing.
+            KafkaError: no broker answers, or a permission is missing.
         """
         found = (await self._upstream.topics([name]))[name]
         if isinstance(found, KafkaError) and found.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
@@ -219,19 +219,19 @@ class Administration:
         return not isinstance(found, KafkaError)
 
     async def _appear(self, name: str, topic_id: uuid.UUID | None) -> None:
-        """Raise LEADER_NOT_AVAILABLE until the metadata has the topic that was made, and its leaders."""
+        """Raise LEADER_NOT_AVAILABLE until the metadata has the new topic and its leaders."""
         found = (await self._upstream.topics([name]))[name]
         if isinstance(found, KafkaError):
             raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, found.message)
         old = topic_id not in (None, _SOME, found.topic_id) and found.has_id
         if old or any(partition.leader < 0 for partition in found.partitions):
-            raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"topic {name} is not led yet")
+            raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"topic {name} has no leaders yet")
 
     async def topic_configs(self, name: str) -> dict[str, str | None]:
-        """Return the settings of a topic; what is secret is None.
+        """Return a topic's settings; secrets are None.
 
         Raises:
-            KafkaError: there is no such topic, or the right is missing.
+            KafkaError: the topic does not exist, or a permission is missing.
         """
         resource = {"resource_type": _TOPIC_RESOURCE, "resource_name": name, "configuration_keys": None}
 
@@ -243,7 +243,7 @@ class Administration:
             (found,) = answer.results
             unheard = found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             if unheard and self._upstream.metadata.get(name) is not None:
-                raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"a broker has not heard of {name} yet")
+                raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"a broker does not know {name} yet")
             if found.error_code:
                 raise refusal(
                     found.error_code,
@@ -257,10 +257,10 @@ class Administration:
         return await self._upstream.retry(ask)
 
     async def set_topic_configs(self, name: str, values: Mapping[str, str]) -> None:
-        """Set some settings of a topic; the others stay.
+        """Set some settings of a topic; the others are unchanged.
 
         Raises:
-            KafkaError: the right is missing, the cluster refuses a value, or nobody answers.
+            KafkaError: a permission is missing, the cluster refuses a value, or no broker answers.
         """
         configs = [{"name": key, "config_operation": _SET, "value": value} for key, value in values.items()]
         resource = {"resource_type": _TOPIC_RESOURCE, "resource_name": name, "configs": configs}
@@ -277,10 +277,10 @@ class Administration:
         await self._upstream.retry(ask)
 
     async def delete_records(self, topic: str, before: Mapping[int, int]) -> dict[int, int | KafkaError]:
-        """Delete the records before an offset of each partition; return where each log begins then.
+        """Delete the records before an offset of each partition; return the new log start offsets.
 
         Raises:
-            KafkaError: UNSUPPORTED_VERSION where the cluster cannot (`Upstream.has`), or nobody answers.
+            KafkaError: UNSUPPORTED_VERSION if the cluster cannot (`Upstream.has`), or no broker answers.
         """
         await self._know([topic])
         found: dict[int, int | KafkaError] = {}
@@ -333,10 +333,10 @@ class Administration:
         }
 
     async def _know(self, names: Iterable[str]) -> None:
-        """Has the metadata of topics asked for that are not known.
+        """Request the metadata of unknown topics.
 
         Raises:
-            KafkaError: there is no such topic.
+            KafkaError: a topic does not exist.
         """
         missing = [name for name in set(names) if self._upstream.metadata.get(name) is None]
         for found in (await self._upstream.topics(missing)).values():

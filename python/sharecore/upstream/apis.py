@@ -1,7 +1,7 @@
-"""The APIs of an existing cluster that are used, and from which version on.
+"""Upstream APIs and their version ranges.
 
-The lowest are those of Kafka 2.4 (Redpanda of early 2025 has few more: Metadata 7, Fetch 11, FindCoordinator
-3), the highest those that kio has the schemas of and the code is written for.
+The lowest versions are those of Kafka 2.4 (Redpanda of early 2025 has few more: Metadata 7, Fetch 11,
+FindCoordinator 3). The highest are those with kio schemas that this code supports.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from sharecore.protocol import ApiKey
 
 VERSIONS: dict[ApiKey, tuple[int, int]] = {
-    # by name: a partition that is written exclusively tells by its offsets when its topic was made again
+    # by name: the offsets of an exclusively written partition reveal a recreated topic
     ApiKey.PRODUCE: (3, 12),
     ApiKey.FETCH: (11, 17),
     ApiKey.LIST_OFFSETS: (4, 10),
@@ -32,10 +32,10 @@ VERSIONS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.SASL_AUTHENTICATE: (1, 2),
 }
 FETCH_BY_NAME = 12
-"""The last version of Fetch that names topics."""
+"""Last version of Fetch with topic names."""
 SPOKEN: dict[ApiKey, tuple[int, int]] = {
     **VERSIONS,
-    # from the first that names static members, to the last that names topics
+    # from the first version with static members to the last with topic names
     ApiKey.OFFSET_COMMIT: (7, 9),
 }
-"""With what is used only where the cluster offers it."""
+"""Includes APIs that are used only if the cluster offers them."""

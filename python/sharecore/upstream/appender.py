@@ -1,4 +1,4 @@
-"""Appends to partitions that others write to, too."""
+"""Appends to shared partitions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sharecore.upstream.producer import Producer, Record, following, new_produce
 
 
 class _Place:
-    """A partition, and the producer that writes there; a producer's sequence numbers have no gaps."""
+    """A partition and its producer; a producer's sequence numbers have no gaps."""
 
     def __init__(self) -> None:
         self.turn = asyncio.Lock()
@@ -25,11 +25,11 @@ class _Place:
 
 
 class Appender:
-    """An idempotent producer, one batch a partition at a time.
+    """An idempotent producer with one pending batch per partition.
 
     Args:
         outlet: sends the batches.
-        timeout_ms: how long one batch is tried.
+        timeout_ms: time-out of a batch with its retries.
     """
 
     def __init__(self, outlet: Outlet, *, timeout_ms: int = TIMEOUT_MS) -> None:
@@ -38,18 +38,18 @@ class Appender:
         self._places: dict[tuple[str, int], _Place] = {}
 
     async def append(self, topic: str, partition: int, records: bytes | Sequence[Record], now_ms: int) -> int:
-        """Append one batch to a partition of a topic that the metadata has.
+        """Append one batch to a partition of a topic in the metadata.
 
         Args:
-            records: keys and values, at least one, which are appended once; or a whole batch without a
-                producer, which may be appended twice where an answer was lost.
-            now_ms: timestamp of the batch that is made of keys and values.
+            records: at least one key and value, appended once; or a whole batch without a producer, which
+                may be appended twice if an answer is lost.
+            now_ms: timestamp of a batch made of keys and values.
 
         Returns:
-            The offset of the first record, once all replicas in sync have it.
+            The offset of the first record, once all in-sync replicas have it.
 
         Raises:
-            NotWritten: it is surely not in the log.
+            NotWritten: it is definitely not in the log.
             Unresolved: it may be in the log.
         """
         place = self._places.setdefault((topic, partition), _Place())
@@ -64,7 +64,7 @@ class Appender:
             except NotWritten:
                 raise
             except BaseException:
-                # whether the next sequence number follows is not known
+                # the next sequence number is unknown
                 place.producer = None
                 raise
             place.sequence = following(place.sequence, len(records))

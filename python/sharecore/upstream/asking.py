@@ -1,4 +1,4 @@
-"""Asks several of which one answer is enough."""
+"""Redundant requests, of which one answer is enough."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ Value = TypeVar("Value")
 
 
 async def first_answer(asks: Iterable[Callable[[], Awaitable[Value]]], patience_s: float) -> Value:
-    """Return the first answer of several.
+    """Return the first answer of several requests.
 
     Args:
-        asks: each is begun when those before it have failed, or have been silent for so long.
+        asks: each starts when the previous ones have failed or not answered within `patience_s`.
         patience_s: seconds.
 
     Raises:
-        AuthenticationFailed: of the first that did not let this user in.
+        AuthenticationFailed: the first one that occurred.
         KafkaError: all have failed; the error of the last.
     """
     left = deque(asks)
     waiting: list[asyncio.Future[Value]] = []
-    failed: KafkaError = Disconnected("no broker is known")
+    failed: KafkaError = Disconnected("no known brokers")
     try:
         while left or waiting:
             if left:
@@ -48,6 +48,6 @@ async def first_answer(asks: Iterable[Callable[[], Awaitable[Value]]], patience_
 
 
 def drop(answer: asyncio.Future[Any]) -> None:
-    """Nobody waits for an answer any more, nor hears of its error."""
+    """Drop an answer and its error."""
     if not answer.cancel() and not answer.cancelled():
         answer.exception()

@@ -1,4 +1,4 @@
-"""The existing cluster: connections, metadata that is kept fresh, requests to whoever can answer them."""
+"""The upstream cluster: connections, fresh metadata, and requests to the responsible brokers."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ logger = logging.getLogger(__name__)
 Value = TypeVar("Value")
 
 GROUP, TRANSACTION = 0, 1
-"""What a coordinator coordinates: FindCoordinator's kinds of key."""
+"""Key types of FindCoordinator."""
 PATIENCE_S = 1.0
-"""Who has not answered by then may have lost sight of the others: another one is asked, or asked about it."""
+"""A broker silent for this long may be partitioned: another one is asked, or asked about it."""
 PASSING = RETRIED | {
     ErrorCode.NOT_CONTROLLER,
     ErrorCode.CONCURRENT_TRANSACTIONS,
@@ -38,11 +38,11 @@ PASSING = RETRIED | {
     ErrorCode.OFFSET_NOT_AVAILABLE,
     ErrorCode.KAFKA_STORAGE_ERROR,
 }
-"""Errors that pass with time, or on another broker."""
+"""Errors that are transient, or specific to one broker."""
 
 
 class _Way(NamedTuple):
-    """A connection by the name under which it is kept, and where it leads."""
+    """A connection's name and address."""
 
     name: str
     host: str
@@ -50,7 +50,7 @@ class _Way(NamedTuple):
 
 
 class _Connections(Brokers[ConnectionSettings]):
-    """Connections to the brokers that the metadata names."""
+    """Connections to the brokers in the metadata."""
 
     def know(self, metadata: Metadata) -> None:
         self._nodes = {node.node_id: (node.host, node.port) for node in metadata.nodes.values()}
@@ -63,11 +63,11 @@ class _Connections(Brokers[ConnectionSettings]):
         return await Connection.open(*self._nodes[node], settings, self._context, spoken)
 
     def in_turn(self, turn: int, doubted: int) -> list[_Way]:
-        """Return the ways to ask about the cluster: its brokers, and the addresses that were given at first.
+        """Return the brokers to query about the cluster, and the bootstrap addresses.
 
         Args:
-            turn: another broker is the first where it is another number.
-            doubted: a broker that comes behind the others.
+            turn: selects the first broker.
+            doubted: a broker to put last.
         """
         nodes = sorted(self._nodes)
         first = turn % len(nodes) if nodes else 0
@@ -80,25 +80,25 @@ class _Connections(Brokers[ConnectionSettings]):
         ]
 
     async def take(self, way: _Way) -> Connection:
-        """Return the connection there; raise Disconnected."""
+        """Return a connection; raise Disconnected."""
         return await self._connect(*way)
 
     def offers(self, api_key: ApiKey) -> bool:
-        """Whether every broker that is connected has the API, in a version that is known here."""
+        """Return whether every connected broker has the API in a supported version."""
         open_now = [each for each in self._connections.values() if not each.closed]
         return bool(open_now) and all(each.offers(api_key) for each in open_now)
 
 
 class Upstream:
-    """An existing Kafka cluster, 2.4 and newer.
+    """An existing Kafka cluster, version 2.4 or newer.
 
     Args:
-        settings: those that every client of sharecore takes.
-        clock: the times of metadata count on it.
+        settings: settings of sharecore clients.
+        clock: measures the age of metadata.
 
     Attributes:
-        metadata: brokers and the topics that somebody asked for, refreshed when they are old or wrong.
-        problem: why the last refresh failed; None where it did not.
+        metadata: brokers and requested topics, refreshed when outdated or wrong.
+        problem: the error of the last refresh; None if it succeeded.
     """
 
     def __init__(self, settings: ConnectionSettings, clock: Clock) -> None:
@@ -116,14 +116,14 @@ class Upstream:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Connect, and keep the metadata fresh from then on. A cluster that is there and do not answer in
-        time is asked again, until there is no time left (`default.api.timeout.ms`).
+        """Connect, and keep the metadata fresh from then on. A cluster that does not answer in time is
+        retried for `default.api.timeout.ms`.
 
         Raises:
-            KafkaError: no broker can be reached, or none lets this user in; the text says what to do.
+            KafkaError: no broker can be reached, or none accepts this user; the message has the remedy.
         """
         try:
-            # a wrong address is told at once
+            # report a wrong address at once
             await self._connections.any_connection()
             await self.retry(lambda: self._refresh([]))
         except AuthenticationFailed:
@@ -131,13 +131,13 @@ class Upstream:
         except Disconnected as error:
             tried = ", ".join(f"{host}:{port}" for host, port in self.settings.bootstrap_servers)
             raise Disconnected(
-                f"upstream cannot be reached at {tried}: {error.message}; check the addresses, and that the "
-                "brokers run and may be reached from here"
+                f"cannot reach the upstream cluster at {tried}: {error.message}; check the addresses, and "
+                "that the brokers run and are reachable from here"
             ) from error
         self._task = asyncio.get_running_loop().create_task(self._keep(), name="sharecore upstream metadata")
 
     async def close(self) -> None:
-        """End the refreshing and all connections."""
+        """Close all connections and stop refreshing."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -147,7 +147,7 @@ class Upstream:
     # metadata
 
     async def topics(self, names: Iterable[str]) -> dict[str, Topic | KafkaError]:
-        """Asks for topics now, and keeps them fresh from now on, also those that are not there yet.
+        """Request topics now, and keep them fresh from now on, even if they do not exist yet.
 
         Raises:
             KafkaError: nobody answers.
@@ -169,7 +169,7 @@ class Upstream:
         return found
 
     async def all_topics(self) -> list[Topic]:
-        """Asks for every topic that this user may describe, and keeps all of them fresh from now on.
+        """Request all visible topics now, and keep them fresh from now on.
 
         Raises:
             KafkaError: nobody answers.
@@ -183,18 +183,18 @@ class Upstream:
         return list(self.metadata)
 
     def forget(self, names: Iterable[str]) -> None:
-        """Do not keep these topics fresh any longer; nobody is told."""
+        """Stop keeping topics fresh, without notification."""
         names = set(names)
         self._kept -= names
         if not self._all:
             self.metadata.forget(names)
 
     def stale(self) -> None:
-        """What is known is wrong: has it refreshed soon."""
+        """Schedule a refresh: the metadata is wrong."""
         self._stale.set()
 
     async def refreshed(self) -> None:
-        """Has it refreshed now, or soon where that was just done; waits until it is, well or not."""
+        """Refresh now, or soon after a recent refresh; wait until it has ended or failed."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._refreshes.append(done)
         self._awaited.set()
@@ -202,16 +202,16 @@ class Upstream:
         await done
 
     async def _keep(self) -> None:
-        """Refresh what is out of date, or old."""
+        """Refresh outdated metadata."""
         backoff = self.backoff()
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self.settings.metadata_max_age_ms / 1000):
                     await self._stale.wait()
             self._stale.clear()
-            # a broker that has lost sight of the others tells for ever what it knew
+            # an isolated broker returns its last known metadata forever
             self._turn += 1
-            # who comes while it is under way waits for the next: what this one tells may be older
+            # later callers wait for the next refresh: this one may return older metadata
             waiting, self._refreshes = self._refreshes, []
             self._awaited.clear()
             try:
@@ -222,7 +222,7 @@ class Upstream:
                 if not done.done():
                     done.set_result(None)
             if self.metadata.doubtful:
-                # an answer that comes sooner confirms nothing
+                # an earlier answer confirms nothing
                 await asyncio.sleep(self.settings.retry_backoff_ms / 1000)
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(MISSING_MS / 1000):
@@ -231,11 +231,11 @@ class Upstream:
                 await asyncio.sleep(backoff.seconds())
             else:
                 backoff.reset()
-                # those who find it stale in the same moment are served by one refresh
+                # callers that find it stale at the same time share one refresh
                 await asyncio.sleep(self.settings.retry_backoff_ms / 1000)
 
     async def _refresh(self, names: Iterable[str] | None) -> dict[str, int]:
-        """Asks any broker, None for all topics; returns error codes by name."""
+        """Query any broker, for all topics if None; return error codes by name."""
         topics = None if names is None else [{"name": name} for name in sorted(names)]
         try:
             message = {"topics": topics, "allow_auto_topic_creation": False}
@@ -253,7 +253,7 @@ class Upstream:
         return refused
 
     async def _ask_any(self, api_key: ApiKey, message: dict[str, Any], doubted: int = -1) -> Any:
-        """Return the answer of a broker: of the first that answers, where one is silent."""
+        """Return the first answer of any broker."""
         ways = self._connections.in_turn(self._turn, doubted)
         return await first_answer([partial(self._ask, way, api_key, message) for way in ways], PATIENCE_S)
 
@@ -262,27 +262,27 @@ class Upstream:
         response = await connection.request(api_key, message)
         refused = getattr(response, "error_code", 0) if api_key is ApiKey.METADATA else 0
         if refused:
-            # the broker has been told to leave the cluster: another one knows it (KIP-1102)
-            connection.close("it sends its clients away")
-            raise KafkaError(refused, f"{connection.address} refused to tell of the cluster")
+            # the broker refers its clients to others: another one knows the cluster (KIP-1102)
+            connection.close("it asks its clients to leave")
+            raise KafkaError(refused, f"{connection.address} refused to describe the cluster")
         return response
 
     def _note(self, problem: KafkaError | None) -> None:
-        """Says when upstream cannot be asked any more, and when it can again; not each time."""
+        """Log when metadata becomes unavailable, and when it is available again."""
         if problem is None and self.problem is not None:
-            logger.warning("upstream answers again")
+            logger.warning("the upstream cluster answers again")
         elif problem is not None and self.problem is None:
-            logger.warning("upstream cannot be asked for its metadata: %s; trying again", problem)
+            logger.warning("cannot get upstream metadata, retrying: %s", problem)
         self.problem = problem
 
     # requests
 
     def has(self, api_key: ApiKey) -> bool:
-        """Whether all brokers that are connected have an API, in a version that is spoken here."""
+        """Return whether all connected brokers have an API in a supported version."""
         return self._connections.offers(api_key)
 
     async def connect(self, node: int, purpose: str) -> Connection:
-        """Return the connection to a broker for one purpose, made where there is none.
+        """Return the connection to a broker for one purpose, opening it if needed.
 
         Raises:
             Disconnected: the broker is unknown or cannot be reached.
@@ -296,11 +296,11 @@ class Upstream:
     async def dial(
         self, node: int, client_id: str | None, spoken: Mapping[ApiKey, tuple[int, int]]
     ) -> Connection:
-        """Return a connection to a broker that nobody else uses; who asked for it closes it.
+        """Return a separate connection to a broker; the caller closes it.
 
         Args:
-            client_id: as which the broker knows it; None for the client id of the settings.
-            spoken: versions of the APIs that are used on it, besides those that a connection itself needs.
+            client_id: its client id; None for the one in the settings.
+            spoken: API versions used on it, besides those of the connection itself.
 
         Raises:
             Disconnected: the broker is unknown or cannot be reached.
@@ -313,10 +313,10 @@ class Upstream:
             raise
 
     async def leader(self, topic: str, partition: int, purpose: str) -> Connection:
-        """Return a connection to the leader of a partition of a topic that is kept.
+        """Return a connection to the leader of a partition of a kept topic.
 
         Raises:
-            KafkaError: LEADER_NOT_AVAILABLE, or it cannot be reached now; it is looked for.
+            KafkaError: LEADER_NOT_AVAILABLE, or it cannot be reached; a refresh is scheduled.
         """
         node, _ = self.metadata.leader(topic, partition)
         if node < 0:
@@ -328,18 +328,18 @@ class Upstream:
         """Return a connection to the coordinator of a group or a transactional id.
 
         Raises:
-            KafkaError: it cannot be found or reached now.
+            KafkaError: it cannot be found or reached.
         """
         return await self.connect(await self.find_coordinator(kind, key), purpose)
 
     async def find_coordinator(self, kind: int, key: str, doubted: int = -1) -> int:
-        """Return the broker that coordinates a group or a transactional id.
+        """Return the coordinator of a group or a transactional id.
 
         Args:
-            doubted: the broker that may have lost sight of the others: they are asked first.
+            doubted: a broker that may be isolated: the others are queried first.
 
         Raises:
-            KafkaError: there is none now, nobody answers, or the right to ask is missing.
+            KafkaError: there is none now, no broker answers, or a permission is missing.
         """
         message = {"key_type": kind, "key": key, "coordinator_keys": [key]}
         response = await self._ask_any(ApiKey.FIND_COORDINATOR, message, doubted)
@@ -355,13 +355,13 @@ class Upstream:
         """Return the answer of one broker.
 
         Raises:
-            KafkaError: it cannot be reached, or has no version of the API that is known here.
+            KafkaError: it cannot be reached, or has no supported version of the API.
         """
         connection = await self.connect(node, purpose)
         return await connection.request(api_key, message)
 
     async def retry(self, ask: Callable[[], Awaitable[Value]]) -> Value:
-        """Asks until there is an answer, an error that stays, or no time left (`default.api.timeout.ms`)."""
+        """Retry until an answer, a permanent error, or the time-out (`default.api.timeout.ms`)."""
         until_ms = self.clock.monotonic_ms() + self.settings.default_api_timeout_ms
         backoff = self.backoff()
         while True:
@@ -377,7 +377,7 @@ class Upstream:
                 await asyncio.sleep(pause)
 
     def backoff(self) -> Backoff:
-        """The waits between attempts."""
+        """Return the back-off between attempts."""
         return Backoff(self.settings.retry_backoff_ms, self.settings.retry_backoff_max_ms)
 
 

@@ -1,4 +1,4 @@
-"""Sends a batch until it is known what became of it, or the time is over."""
+"""Delivery of a batch until its fate is known or the time-out expires."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STATE_LOST = {
     ErrorCode.INVALID_PRODUCER_ID_MAPPING,
     ErrorCode.INVALID_TXN_STATE,
 }
-"""The leader's idea of this producer is not ours."""
+"""Errors of a leader whose state of this producer differs from ours."""
 _FINAL = {
     ErrorCode.MESSAGE_TOO_LARGE,
     ErrorCode.RECORD_LIST_TOO_LARGE,
@@ -40,25 +40,27 @@ _FINAL = {
     ErrorCode.SASL_AUTHENTICATION_FAILED,
     ErrorCode.POLICY_VIOLATION,
 }
-"""Refusals that stay, each made before anything is appended."""
+"""Permanent errors, each raised before anything is appended."""
 _BEFORE_APPEND = _FINAL | {ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.CORRUPT_MESSAGE}
-"""Errors after which the log has surely not the batch. NOT_LEADER_OR_FOLLOWER is none: it is also what a
-leader says that has appended the batch and was then deposed.
+"""Errors that prove that the batch was not appended.
+
+NOT_LEADER_OR_FOLLOWER is not one of them: a leader that appended the batch and was then deposed returns it,
+too.
 """
 
 
 async def deliver(outlet: Outlet, topic: str, partition: int, records: bytes, timeout_ms: int) -> int:
-    """Send one batch, and the same again where its fate is open or may change.
+    """Send one batch, and send it again while its fate is unknown or may change.
 
     Args:
-        records: the batch; with a producer's sequence number it is appended once, however often it is sent.
-        timeout_ms: how long it is tried.
+        records: the batch; with a producer's sequence number, it is appended once in spite of retries.
+        timeout_ms: time-out of all attempts.
 
     Returns:
-        The offset of its first record, once all replicas in sync have it.
+        The offset of its first record, once all in-sync replicas have it.
 
     Raises:
-        NotWritten: it is surely not in the log.
+        NotWritten: it is definitely not in the log.
         Fenced: a newer epoch of its producer has written.
         Unresolved: it may be in the log.
     """
@@ -75,13 +77,13 @@ async def deliver(outlet: Outlet, topic: str, partition: int, records: bytes, ti
         if error.code in _FENCING:
             raise Fenced(error.code, f"{name} was taken over by another writer: {error.message}")
         if error.code in _STATE_LOST:
-            text = f"{name}: upstream does not know this producer any more: {error.message}"
+            text = f"{name}: the upstream cluster has lost this producer's state: {error.message}"
             raise Unresolved(error.code, text)
         in_doubt = in_doubt or (answer.sent and error.code not in _BEFORE_APPEND)
         pause = backoff.seconds()
         if error.code in _FINAL or upstream.clock.monotonic_ms() + pause * 1000 >= until_ms:
             raise _given_up(name, error, in_doubt)
-        logger.info("%s: %s; sending it again", name, error)
+        logger.info("%s: resending: %s", name, error)
         if error.code is not ErrorCode.NOT_ENOUGH_REPLICAS:
             upstream.stale()
         await asyncio.sleep(pause)
@@ -90,8 +92,8 @@ async def deliver(outlet: Outlet, topic: str, partition: int, records: bytes, ti
 async def _send(outlet: Outlet, topic: str, partition: int, records: bytes, left_ms: float) -> Answer:
     """Send it once.
 
-    A leader that was replaced, and does not know, waits for replicas that do not follow it: others are asked
-    meanwhile who leads.
+    A deposed leader without that knowledge waits for replicas that do not follow it, so other brokers are
+    asked for the leader meanwhile.
     """
     upstream = outlet.upstream
     until_ms = upstream.clock.monotonic_ms() + left_ms
@@ -103,7 +105,7 @@ async def _send(outlet: Outlet, topic: str, partition: int, records: bytes, left
             if sending.done():
                 return sending.result()
             if upstream.metadata.leader(topic, partition) != asked:
-                text = "no answer of a leader that was replaced"
+                text = "no answer from a deposed leader"
                 return Answer(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, text), -1, True)
             upstream.stale()
         return Answer(KafkaError(ErrorCode.REQUEST_TIMED_OUT, "no answer in time"), -1, True)
@@ -114,5 +116,5 @@ async def _send(outlet: Outlet, topic: str, partition: int, records: bytes, left
 def _given_up(name: str, error: KafkaError, in_doubt: bool) -> KafkaError:
     why = error.message or error.code.name
     if in_doubt:
-        return Unresolved(error.code, f"{name}: whether a batch was appended could not be found out: {why}")
+        return Unresolved(error.code, f"{name}: it is unknown whether a batch was appended: {why}")
     return NotWritten(error.code, f"{name}: {why}")

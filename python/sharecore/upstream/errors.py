@@ -1,4 +1,4 @@
-"""What goes wrong with the existing cluster, said so that an operator knows what to do."""
+"""Errors of the upstream cluster, with remedies for operators."""
 
 from __future__ import annotations
 
@@ -13,40 +13,41 @@ NOT_ALLOWED = frozenset(
         ErrorCode.SASL_AUTHENTICATION_FAILED,
     }
 )
-"""Refusals that last until somebody gives the node's user what it lacks."""
+"""Errors that last until the node's user gets a permission."""
 
 
 class NotWritten(KafkaError):
-    """An append that is surely not in the log; the writer goes on."""
+    """An append that is definitely not in the log; the writer continues."""
 
 
 class Fenced(KafkaError):
-    """Somebody else writes the partition, or has opened it: its writer is closed."""
+    """Another writer has opened or written the partition: this writer is closed."""
 
 
 class Unresolved(KafkaError):
-    """Whether an append is in the log is not known, and cannot be found out by asking again: the writer is
-    closed, and the log has to be read.
+    """It is unknown whether an append is in the log, and a retry cannot find out.
+
+    The writer is closed, and the log must be read.
     """
 
 
 class Truncated(KafkaError):
-    """The log upstream lost records that were fetched (an unclean leader election).
+    """The upstream log lost fetched records (unclean leader election).
 
     Attributes:
-        end_offset: where the log diverges from what was fetched.
+        end_offset: the offset at which the log diverges from the fetched records.
     """
 
     def __init__(self, topic: str, partition: int, end_offset: int) -> None:
         self.end_offset = end_offset
         super().__init__(
             ErrorCode.OFFSET_OUT_OF_RANGE,
-            f"{topic}-{partition} upstream was truncated to offset {end_offset}: what was read behind it is "
-            "not what it holds now",
+            f"{topic}-{partition} upstream was truncated to offset {end_offset}: records read after it are "
+            "no longer in the log",
         )
 
 
-_TOO_FEW_IN_SYNC = "fewer replicas of {what} are in sync than its min.insync.replicas asks for"
+_TOO_FEW_IN_SYNC = "{what} has fewer in-sync replicas than its min.insync.replicas"
 _REMEDIES = {
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: "give the user of this node {right} on topic {topic}",
     ErrorCode.GROUP_AUTHORIZATION_FAILED: "give the user of this node {right} on group {what}",
@@ -54,8 +55,8 @@ _REMEDIES = {
         "give the user of this node {right} on transactional id {what}"
     ),
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "give the user of this node {right} on the cluster",
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "there is no {what}: create it, or give the right to describe it",
-    ErrorCode.INVALID_REPLICATION_FACTOR: "there are fewer brokers than replicas are asked for",
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "{what} does not exist: create it, or give the right Describe",
+    ErrorCode.INVALID_REPLICATION_FACTOR: "there are fewer brokers than requested replicas",
     ErrorCode.POLICY_VIOLATION: "a policy of the cluster forbids it: create {what} by hand",
     ErrorCode.NOT_ENOUGH_REPLICAS: _TOO_FEW_IN_SYNC,
     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: _TOO_FEW_IN_SYNC,
@@ -74,20 +75,20 @@ _REMEDIES = {
 def refusal(
     code: int, doing: str, what: str, right: str = "", message: str | None = None, *, topic: str = ""
 ) -> KafkaError:
-    """Return an error of the existing cluster, in one line.
+    """Return a one-line error of the upstream cluster.
 
     Args:
-        doing: what was asked for, such as "reading".
+        doing: the operation, such as "reading".
         what: the topic, partition, group or transactional id.
-        right: the one that it takes, such as Read.
-        message: the cluster's own words.
-        topic: that rights and settings are of, where `what` is one of its partitions.
+        right: the required permission, such as Read.
+        message: the cluster's message.
+        topic: the topic of permissions and settings, if `what` is one of its partitions.
     """
     try:
         known = ErrorCode(code)
     except ValueError:
         known = ErrorCode.UNKNOWN_SERVER_ERROR
-        message = f"error {code}, which is not known"
+        message = f"error {code}, an unknown code"
     remedy = _REMEDIES.get(known, "").format(what=what, right=right, topic=topic or what)
     parts = [f"upstream refused {doing} {what}".rstrip(), message or "", remedy]
     return KafkaError(known, ": ".join(part.rstrip(".") for part in parts if part))

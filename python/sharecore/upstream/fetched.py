@@ -1,4 +1,4 @@
-"""What a fetch asks for, and what it brought: whole record batches as bytes, never decoded."""
+"""Fetch requests and results: whole record batches as bytes, never decoded."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from uuid import UUID
 from sharecore._core import whole_batches
 
 NO_SESSION = -1
-"""The epoch of a fetch that belongs to no session."""
+"""Epoch of a fetch without a session."""
 _NO_EPOCH = _NO_OFFSET = -1
 
 
 class Wanted(NamedTuple):
-    """A partition that is fetched, from which offset on, and how many bytes of it at most."""
+    """A partition to fetch, with offset and byte limit."""
 
     topic: str
     topic_id: UUID
@@ -25,16 +25,15 @@ class Wanted(NamedTuple):
 
 
 class Fetched(NamedTuple):
-    """What an answer says of one partition.
+    """Result for one partition.
 
     Attributes:
-        records: whole batches; the first may begin before the offset that was asked for. Empty where there is
-            nothing.
-        first: the offset that was asked for.
-        end: the offset behind the last batch; `first` where there is none.
-        high_watermark, last_stable_offset, log_start_offset: of the log upstream.
-        aborted: (producer id, first offset) of aborted transactions; read_committed alone brings them.
-        leader_epoch: of the leader that answered; -1 where it was not held to one.
+        records: whole batches; the first may start before the requested offset. Empty without any.
+        first: the requested offset.
+        end: the offset after the last batch; `first` without one.
+        high_watermark, last_stable_offset, log_start_offset: offsets of the upstream log.
+        aborted: (producer id, first offset) of aborted transactions, for read_committed only.
+        leader_epoch: leader epoch of the answer; -1 if the request had none.
     """
 
     records: bytes
@@ -57,12 +56,12 @@ def fetch_message(
     forgotten: Sequence[tuple[str, UUID, int]] = (),
     rack: str = "",
 ) -> dict[str, Any]:
-    """Return a Fetch; topics by name and by id, for whichever version is spoken.
+    """Return a Fetch with topic names and ids, for any version.
 
     Args:
-        committed: only what no open transaction is in front of, with the aborted ones named.
-        session: id and epoch.
-        forgotten: topic, its id and partition of those that leave the session.
+        committed: whether to read only committed records, with the list of aborted transactions.
+        session: session id and epoch.
+        forgotten: topic, topic id and partition of those leaving the session.
     """
     return {
         "replica_id": -1,
@@ -100,11 +99,11 @@ def _asked(wanted: Wanted) -> dict[str, int]:
 
 
 def read_fetched(answer: Any, first: int) -> Fetched:
-    """Return what a partition's part of the answer brought for the offset `first`."""
+    """Return a partition's result for the offset `first`."""
     records: bytes = answer.records or b""
     end = first
     if records:
-        # the log cuts at so many bytes, not behind a batch
+        # the broker cuts the answer at a byte limit, not at the end of a batch
         size, following = whole_batches(records)
         if size < len(records):
             records = records[:size]

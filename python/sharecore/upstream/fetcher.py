@@ -1,4 +1,4 @@
-"""Fetches of raw batches: each partition from the broker that has it, as far as the caller has room."""
+"""Fetches of raw batches: each partition from its broker, within the caller's capacity."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ _FINAL = {ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.TOPIC_AUTHORIZATION_FAILED}
 _GONE = {TopicChange.DELETED, TopicChange.RECREATED}
 _UNDEFINED = -1
 _numbers = itertools.count()
-"""Two fetchers share no connection: their requests wait at the broker."""
+"""Distinguishes connections: fetchers share none, as their requests wait at the broker."""
 
 
 class Fetcher:
-    """Keeps every partition that is subscribed and has room fetched; one session a broker.
+    """Fetch every subscribed partition with capacity, in one session per broker.
 
     Args:
-        upstream: whose partitions these are; a topic must be known there before it is subscribed.
-        committed: only what no open transaction is in front of, with the aborted ones named. A session has
-            one such level: two levels are two fetchers.
-        rack: of this node; the leader may name a follower in the same one (KIP-392).
-        max_wait_ms: how long a broker holds a request back when there is nothing.
-        max_bytes: about how large an answer becomes.
-        partition_bytes: about how much of one partition is in one answer.
+        upstream: the cluster; it must know a topic before it is subscribed.
+        committed: whether to read only committed records, with the list of aborted transactions. A session
+            has one isolation level, so two levels need two fetchers.
+        rack: rack of this node; the leader may name a follower in it (KIP-392).
+        max_wait_ms: how long a broker waits for records.
+        max_bytes: approximate maximum size of an answer.
+        partition_bytes: approximate maximum per partition in an answer.
     """
 
     def __init__(
@@ -68,11 +68,11 @@ class Fetcher:
         upstream.metadata.on_change(self._topic_changed)
 
     def subscribe(self, topic: str, partition: int, offset: int, room: int, sink: Sink) -> Subscription:
-        """Fetch a partition from an offset on; see `Subscription.allow` for the room.
+        """Fetch a partition from an offset on; see `Subscription.allow` for `room`.
 
         Raises:
-            KafkaError: UNKNOWN_TOPIC_OR_PARTITION; the metadata does not have it.
-            ValueError: it is subscribed already.
+            KafkaError: UNKNOWN_TOPIC_OR_PARTITION: it is not in the metadata.
+            ValueError: it is already subscribed.
         """
         known = self.upstream.metadata.get(topic)
         if known is None or not 0 <= partition < len(known.partitions):
@@ -87,7 +87,7 @@ class Fetcher:
         return subscription
 
     async def close(self) -> None:
-        """End all fetching; sinks hear nothing more."""
+        """Stop all fetching; sinks are not called any more."""
         self._closed = True
         links, self._links = list(self._links.values()), {}
         for subscriptions in list(self._subscriptions.values()):
@@ -100,10 +100,10 @@ class Fetcher:
         for link in links:
             await link.close()
 
-    # where each is fetched
+    # choosing brokers
 
     def _changed(self, subscription: Subscription) -> None:
-        """It was closed, or may be fetched now."""
+        """Handle a subscription that was closed, or may be fetched now."""
         if subscription.closed:
             if self._subscriptions[subscription.topic].get(subscription.partition) is subscription:
                 del self._subscriptions[subscription.topic][subscription.partition]
@@ -121,7 +121,7 @@ class Fetcher:
         return self.upstream.metadata.leader(*subscription.place)[0]
 
     def _place(self, subscription: Subscription) -> None:
-        """Hands it to the link to its broker, and has that fetch what it can."""
+        """Hand a subscription to the link of its broker, which fetches it if possible."""
         if self._closed:
             return
         node = self._node_of(subscription)
@@ -145,10 +145,10 @@ class Fetcher:
             link.subscriptions.pop(subscription.place, None)
 
     async def _find_leaders(self) -> None:
-        """Has the metadata refreshed until all that may be fetched has a leader.
+        """Refresh metadata until every fetchable subscription has a leader.
 
-        An answer that changes nothing about a topic is told to nobody: several in a row may name no leader,
-        and one that was named, but was not among the brokers, counts as soon as it is.
+        An unchanged answer notifies nobody: several in a row may report no leader, and a reported leader that
+        is not among the brokers counts once it is.
         """
         backoff = self.upstream.backoff()
         try:
@@ -173,10 +173,10 @@ class Fetcher:
             else:
                 self._place(subscription)
 
-    # what links ask and tell
+    # callbacks of links
 
     def wanted(self, subscription: Subscription, node: int) -> Wanted | None:
-        """Return what to ask a broker; None when it is another one's, or has to be looked at first."""
+        """Return the request for a subscription; None if another broker has it, or it needs a check first."""
         if self._node_of(subscription) != node:
             asyncio.get_running_loop().call_soon(self._changed, subscription)
             return None
@@ -187,7 +187,7 @@ class Fetcher:
         return subscription.wanted(epoch, self._partition_bytes)
 
     def answered(self, subscription: Subscription, node: int, wanted: Wanted, answer: Any) -> None:
-        """Take a broker's answer about a partition in."""
+        """Process a broker's answer about a partition."""
         if wanted.offset != subscription.offset or wanted.topic_id != subscription.topic_id:
             return
         if answer.error_code:
@@ -205,7 +205,7 @@ class Fetcher:
         topic = subscription.topic
         error = refusal(code, "to read", f"{topic}-{subscription.partition}", "Read", topic=topic)
         if subscription.replica == node:
-            # a follower may be behind, or be none any more: the leader knows
+            # a follower may be behind, or no longer a replica: the leader knows
             logger.info("broker %d: %s; asking the leader", node, error)
             subscription.replica = -1
             self._changed(subscription)
@@ -217,7 +217,7 @@ class Fetcher:
             self._rest(subscription)
 
     def _rest(self, subscription: Subscription) -> None:
-        """Do not fetch it for a while."""
+        """Pause fetching of a subscription."""
         subscription.resting = True
 
         def over() -> None:
@@ -226,7 +226,7 @@ class Fetcher:
 
         asyncio.get_running_loop().call_later(self.upstream.settings.retry_backoff_ms / 1000, over)
 
-    # whether a new leader has what the old one had (KIP-320)
+    # check that a new leader has the records of the old one (KIP-320)
 
     def _doubt(self, subscription: Subscription) -> None:
         subscription.validating = True

@@ -1,4 +1,4 @@
-"""Fetches from one broker: a session with one request under way, and a second way for what cannot wait."""
+"""Fetches from one broker: a session with one pending request, and a second connection for urgent fetches."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SESSION_GONE = {ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_S
 
 
 class Host(Protocol):
-    """What a link asks of the one who made it."""
+    """Interface of a link to its fetcher."""
 
     upstream: Upstream
     name: str
@@ -35,22 +35,22 @@ class Host(Protocol):
     max_bytes: int
 
     def wanted(self, subscription: Subscription, node: int) -> Wanted | None:
-        """Return what to ask this broker; None when it is not the one to be asked now."""
+        """Return the request for a subscription; None if this broker is not to be asked now."""
 
     def answered(self, subscription: Subscription, node: int, wanted: Wanted, answer: Any) -> None:
-        """What the broker said of a partition."""
+        """Process the broker's answer about a partition."""
 
 
 class BrokerLink:
-    """Fetches what its subscriptions have room for.
+    """Fetch subscriptions with capacity.
 
-    The session's request waits at the broker for data. A subscription that has room again meanwhile would
-    wait behind it: it is fetched beside the session, on another connection, until the session's next request
-    has it. Where both bring the same batches, the second answer is dropped.
+    The session's request waits at the broker for records. A subscription that gets capacity meanwhile would
+    wait behind it, so it is fetched on another connection until the session's next request includes it. If
+    both return the same batches, the second answer is dropped.
 
     Args:
         node: the broker.
-        host: how to fetch, and who takes the answers.
+        host: parameters of fetches, and receiver of answers.
     """
 
     def __init__(self, node: int, host: Host) -> None:
@@ -71,7 +71,7 @@ class BrokerLink:
         self._beside: asyncio.Task[None] | None = None
 
     def advance(self, subscription: Subscription) -> None:
-        """One of its subscriptions may be fetched now that could not be before."""
+        """Fetch a subscription that has become fetchable."""
         self._wake.set()
         if self._under_way is not None and self._beside is None and self._uncovered([subscription]):
             self._beside = asyncio.get_running_loop().create_task(
@@ -79,7 +79,7 @@ class BrokerLink:
             )
 
     async def close(self) -> None:
-        """End what is under way."""
+        """Cancel pending requests."""
         tasks = [task for task in (self._main, self._beside) if task is not None]
         for task in tasks:
             task.cancel()
@@ -92,7 +92,7 @@ class BrokerLink:
         return [each for each in found if each is not None]
 
     def _uncovered(self, subscriptions: Iterable[Subscription]) -> list[Wanted]:
-        """Return what the request under way does not fetch of them."""
+        """Return the requests that the pending fetch does not include."""
         covered = self._under_way or {}
         return [
             each
@@ -119,13 +119,13 @@ class BrokerLink:
                     await asyncio.sleep(backoff.seconds())
 
     async def _fetch(self) -> None:
-        """The session's next request."""
+        """Send the session's next request."""
         host = self._host
         connection = await host.upstream.connect(self.node, host.name)
         wanted = self._wanted(self.subscriptions.values())
         newest = self._newest(connection, wanted)
         if newest != self._spoken:
-            # no session survives the change between names and ids
+            # a session cannot switch between names and ids
             self._spoken = newest
             self._session.reset()
         message = self._session.message(wanted, max_wait_ms=host.max_wait_ms, **self._how)
@@ -140,7 +140,7 @@ class BrokerLink:
         self._deliver(wanted, answer)
 
     async def _catch_up(self) -> None:
-        """Fetch beside the session while its request waits."""
+        """Fetch on the second connection while the session's request waits."""
         upstream = self._host.upstream
         try:
             connection = await upstream.connect(self.node, f"{self._host.name} beside")
@@ -159,7 +159,7 @@ class BrokerLink:
             self._beside = None
 
     def _newest(self, connection: Connection, wanted: Iterable[Wanted]) -> int:
-        """Return the highest version to speak: one with names where a topic has no id."""
+        """Return the highest usable version: one with names if a topic has no id."""
         topics = (self._host.upstream.metadata.get(each.topic) for each in wanted)
         by_name = any(topic is None or not topic.has_id for topic in topics)
         return connection.version(ApiKey.FETCH, FETCH_BY_NAME if by_name else None)

@@ -1,6 +1,6 @@
-"""A member of a classic group: joins, is given an assignment, and keeps its place with heartbeats.
+"""A member of a classic group: joins, gets an assignment, and sends heartbeats.
 
-The classic protocol is on every Kafka, and lets members bring an assignor of their own: the leader computes.
+Every Kafka has the classic protocol, and it lets members use their own assignor: the leader computes.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _REFUSED = {
     ErrorCode.UNSUPPORTED_VERSION,
     ErrorCode.SASL_AUTHENTICATION_FAILED,
 }
-"""Refusals that last until somebody has put something right, which may be soon."""
+"""Errors that an operator must correct, perhaps soon."""
 _REFUSED_MS, _REFUSED_MAX_MS = 1_000, 10_000
-"""Pauses between attempts to join while it is refused."""
+"""Back-off of joins while the member is refused."""
 
 
 class GroupMember(NamedTuple):
-    """A member, as the leader sees it."""
+    """A member as seen by the leader."""
 
     member_id: str
     instance_id: str | None
@@ -50,61 +50,58 @@ class GroupMember(NamedTuple):
 
 
 class Listener(Protocol):
-    """Who is in the group. Called on the event loop, and must not wait."""
+    """Receiver of group changes. Called on the event loop, and must not block."""
 
     def metadata(self) -> bytes:
-        """Return what the leader is to know of this member; asked for at each join."""
+        """Return this member's metadata for the leader; called at each join."""
 
     def assign(self, generation: int, members: list[GroupMember]) -> dict[str, bytes]:
-        """Return what each member gets, by member id; asked of the leader alone."""
+        """Return the assignment of each member by member id; called on the leader only."""
 
     def assigned(self, generation: int, assignment: bytes) -> None:
-        """What this member got."""
+        """Apply this member's assignment."""
 
     def lost(self, error: KafkaError) -> None:
-        """The coordinator says that this is no member any more: nothing is its own. It joins again."""
+        """Release everything: the coordinator has removed this member, which joins again."""
 
 
 class Membership:
     """One member of a classic group.
 
-    Heartbeats have a connection of their own: a join waits at the coordinator until all members have joined,
-    and a member whose heartbeats stopped meanwhile would have to take itself for dead. A heartbeat that is
-    answered while the group rebalances counts as a good one, but not for longer than the coordinator waits
-    for members that do not join, counted from the last one before.
+    Heartbeats have a separate connection: a join waits at the coordinator until all members have joined, and
+    a member without heartbeats would have to consider itself removed. A heartbeat answered during a rebalance
+    counts, but no longer than the coordinator waits for joins, measured from the last one before.
 
-    A coordinator that was replaced, and does not know, goes on answering heartbeats while its successor gives
-    the place away. So a heartbeat counts once its coordinator has also written: it commits an offset of this
-    group, which takes all replicas in sync, and they do not follow a leader that was replaced.
+    A replaced coordinator that does not know it keeps answering heartbeats while its successor removes the
+    member. So a heartbeat counts only once its coordinator has also written: the member commits an offset of
+    this group, which needs all in-sync replicas, and these do not follow a replaced leader.
 
-    Between the end of a join and the leader's assignment nothing is committed. A leader that ended just then
-    would let the places of all grow old until its own session is over: who has waited for a third of a
-    session joins again, and the coordinator takes commits while it waits for joins.
+    No commit is accepted between the end of a join and the leader's assignment. If the leader fails just
+    then, the places of all members would expire with its session. So a member that has waited for a third of
+    a session joins again, as the coordinator accepts commits while it waits for joins.
 
-    A member that is refused tries again for ever, in growing pauses. One whose place another process has
-    taken, under the same instance id, waits until that has gone: else they would take it from each other.
+    A refused member retries forever with increasing back-off. A member whose place was taken by another
+    process with the same instance id waits until that process has left: otherwise they would replace each
+    other in turn.
 
     Args:
-        upstream: where the group is.
+        upstream: the cluster of the group.
         group_id: its name.
-        listener: is asked and told.
-        protocol_type, protocol: what the group is for, and the version of metadata and assignments.
-        instance_id: a static member's; it comes back to its place within `session_ms`.
-        session_ms: after so long without a heartbeat the coordinator gives the place away.
-        rebalance_ms: how long the coordinator waits for members to join.
-        heartbeat_ms: between heartbeats.
-        confirmed_by: a topic, which must be there, of whose first partition offsets are committed; the user
-            needs Read on it. Heartbeats alone count where none is given, or the cluster has no OffsetCommit.
+        listener: receives group changes.
+        protocol_type, protocol: the group's purpose, and the version of metadata and assignments.
+        instance_id: instance id of the static member; it may return within `session_ms`.
+        session_ms: session time-out.
+        rebalance_ms: rebalance time-out.
+        heartbeat_ms: heartbeat interval.
+        confirmed_by: an existing topic; commits to its first partition confirm heartbeats. The user needs
+            Read on it. Without it, or without OffsetCommit in the cluster, heartbeats alone count.
 
-    Attributes:
-        member_id: empty until the coordinator gave one.
-        generation: -1 outside of the group.
-        leads: whether this member computes the assignment.
-        lease_from_ms: monotonic time at which the last heartbeat that counts was sent: the place is not given
-            away before `session_ms` are over. It grows old while no coordinator can be reached, and is young
-            again where the next one knows this member. None outside of the group.
-        error: why it is refused; None where it is not.
-        problem: why the last heartbeat did not count, or the last join failed; None where they did not.
+    Attributes: member_id: empty until the coordinator has assigned one. generation: -1 outside of the group.
+    leads: whether this member computes the assignment. lease_from_ms: monotonic send time of the last
+    confirmed heartbeat: the member is not removed within `session_ms` of it. It ages while no coordinator can
+    be reached, and is renewed if the next one knows this member. None outside of the group. error: why the
+    member is refused; None if it is not. problem: the error of the last heartbeat or join; None after a
+    success.
     """
 
     def __init__(
@@ -147,18 +144,18 @@ class Membership:
         self._rights = Trouble(logger, f"no heartbeat counts in group {group_id}")
 
     def start(self) -> None:
-        """Join, and stays a member."""
+        """Join, and stay a member."""
         loop = asyncio.get_running_loop()
         self._rejoin.set()
         for work, name in ((self._stay(), "group"), (self._beat(), "heartbeats")):
             self._tasks.append(loop.create_task(work, name=f"sharecore upstream {name}"))
 
     def rejoin(self) -> None:
-        """Join again: this member has something else to say, or give something back."""
+        """Join again with a new report."""
         self._rejoin.set()
 
     async def close(self) -> None:
-        """End without leaving: a static member has the session's time to come back."""
+        """Stop without leaving: a static member may return within its session."""
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             task.cancel()
@@ -166,10 +163,10 @@ class Membership:
         self.lease_from_ms = None
 
     async def leave(self) -> None:
-        """Give the place away at once, a static member's, too.
+        """Leave the group at once, even as a static member.
 
         Raises:
-            KafkaError: the coordinator could not be told; it finds out by itself when the session times out.
+            KafkaError: the coordinator cannot be reached; it removes the member when the session expires.
         """
         member_id = self.member_id
         await self.close()
@@ -231,14 +228,14 @@ class Membership:
             await asyncio.sleep(pause.seconds())
 
     async def _join(self) -> None:
-        """Join the group, and take the assignment."""
+        """Join the group and apply the assignment."""
         self._joins_at = await self._find(self._doubted)
         connection = await self._upstream.connect(self._joins_at, f"group {self._group_id}")
         self._waiting = connection
         sent_ms = self._upstream.clock.monotonic_ms()
         answer = await self._ask_to_join(connection)
         if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
-            # KIP-394: who has no id is given one, and joins with that
+            # KIP-394: a member without an id gets one, and joins with it
             self.member_id = answer.member_id
             sent_ms = self._upstream.clock.monotonic_ms()
             answer = await self._ask_to_join(connection)
@@ -271,10 +268,10 @@ class Membership:
             raise
 
     def _may_be_its_own(self) -> bool:
-        """Whether who has taken the place of this static member may be itself, under another member id.
+        """Return whether the owner of this static member's place may be itself under another member id.
 
-        A coordinator that was slow takes a join that was given up all the same. And one that has followed
-        another does not know a member id that was given before the assignment was.
+        A slow coordinator may accept an abandoned join. And the next coordinator does not know a member id
+        assigned before the assignment was written.
         """
         lost_ms = self._lost_join_ms
         late = lost_ms is not None and self._upstream.clock.monotonic_ms() - lost_ms < self._rebalance_ms
@@ -291,8 +288,8 @@ class Membership:
             async with asyncio.timeout(self._patience_ms / 1000):
                 answer = await connection.request(ApiKey.SYNC_GROUP, message)
         except TimeoutError:
-            text = f"the leader of group {self._group_id} says nothing"
-            # what is sent there waits behind the request
+            text = f"the leader of group {self._group_id} sent no assignment"
+            # later requests on the connection wait behind this one
             connection.close(text)
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, text) from None
         if answer.error_code == ErrorCode.REBALANCE_IN_PROGRESS:
@@ -301,8 +298,8 @@ class Membership:
         if answer.error_code:
             raise refusal(answer.error_code, "to give an assignment in group", self._group_id, "Read")
         self._joining = False
-        # the coordinator began to count when the join was complete, which was after it was asked for; it has
-        # written what was assigned before it told
+        # the coordinator started its timer when the join was complete, after it was requested; it wrote the
+        # assignment before answering
         self._good(sent_ms, stable=True)
         self._assigned_id = self.member_id
         self._joined.set()
@@ -356,7 +353,7 @@ class Membership:
         member = self._member()
         answer = await self._while_it_coordinates(connection, ApiKey.HEARTBEAT, member)
         if not self._joined.is_set() or self.member_id != member["member_id"]:
-            # it was given up meanwhile: what it was is over
+            # abandoned in the meantime: its state is outdated
             return
         crossed = self._joining or self.generation != member["generation_id"]
         code = answer.error_code
@@ -373,17 +370,17 @@ class Membership:
                 self._beating = None
             raise refusal(code, "a heartbeat in group", self._group_id, "Read")
         elif not crossed:
-            # a join that is under way tells by itself
+            # a pending join reports its own result
             self._rejoin.set()
             if code == ErrorCode.UNKNOWN_MEMBER_ID:
                 self.member_id = ""
                 self._lose(refusal(code, "a heartbeat in group", self._group_id))
 
     async def _confirm(self, connection: Connection) -> bool:
-        """Has the coordinator write, as only the one that counts can.
+        """Make the coordinator write, as only the current one can.
 
         Raises:
-            KafkaError: it could not; another one may be able to.
+            KafkaError: it could not; another broker may be able to.
         """
         if self._confirmed_by is None or not connection.offers(ApiKey.OFFSET_COMMIT):
             return True
@@ -397,7 +394,7 @@ class Membership:
             return False
         code = answer.topics[0].partitions[0].error_code
         if code == ErrorCode.REBALANCE_IN_PROGRESS or code in _OUT_OF_DATE:
-            # between two generations nothing is committed; whether this is still a member, heartbeats tell
+            # no commit is accepted between generations; heartbeats show whether this is still a member
             return False
         if code:
             self._beating = None
@@ -408,8 +405,9 @@ class Membership:
     async def _while_it_coordinates(
         self, connection: Connection, api_key: ApiKey, message: dict[str, Any]
     ) -> Any:
-        """Return what the coordinator answers. Where it is silent others are asked whether it still is the
-        one: one that was replaced, and does not know, waits for replicas that do not follow it.
+        """Return the coordinator's answer; if it is silent, check that it still coordinates the group.
+
+        A replaced coordinator that does not know it waits for replicas that do not follow it.
 
         Raises:
             Disconnected: the connection is lost, or another broker coordinates the group.
@@ -442,15 +440,15 @@ class Membership:
         return await self._upstream.find_coordinator(GROUP, self._group_id, doubted)
 
     def _good(self, sent_ms: int, *, stable: bool) -> None:
-        """The coordinator counted this member in after `sent_ms`."""
+        """Record a confirmation sent at `sent_ms`."""
         if stable:
             self._stable_from_ms = max(self._stable_from_ms, sent_ms)
         else:
-            # who has not joined by then is put out however well it beats
+            # members that have not joined by then are evicted despite heartbeats
             sent_ms = min(sent_ms, self._stable_from_ms + self._rebalance_ms - self._session_ms)
         self.lease_from_ms = max(sent_ms, self.lease_from_ms or 0)
 
-    # what goes wrong
+    # errors
 
     def _is_refusal(self, error: KafkaError) -> bool:
         if error.code is ErrorCode.FENCED_INSTANCE_ID and self._may_be_its_own():
@@ -458,7 +456,7 @@ class Membership:
         return error.code in _REFUSED or isinstance(error, AuthenticationFailed)
 
     def _note(self, error: KafkaError) -> None:
-        """Log what passes by itself, or once where somebody has to give this node a right."""
+        """Log a transient error, or once one that needs a permission."""
         self.problem = error
         if error.code in NOT_ALLOWED:
             self._rights.goes_on(error)
@@ -466,7 +464,7 @@ class Membership:
             logger.info("%s", error)
 
     def _refuse(self, error: KafkaError) -> None:
-        """Give everything up, and join again where it is let."""
+        """Release everything, and retry the join."""
         self.error = error
         self._refusal.goes_on(error)
         if error.code is ErrorCode.FENCED_INSTANCE_ID:
@@ -479,10 +477,10 @@ class Membership:
         return self.error is not None and self.error.code is ErrorCode.FENCED_INSTANCE_ID
 
     async def _is_taken(self) -> bool:
-        """Return whether another process is in the group under the instance id of this one.
+        """Return whether another process has joined with this instance id.
 
         Raises:
-            KafkaError: the coordinator cannot be asked.
+            KafkaError: the coordinator cannot be reached.
         """
         connection = await self._upstream.coordinator(GROUP, self._group_id, "ask")
         message = {"groups": [self._group_id], "include_authorized_operations": False}

@@ -1,4 +1,4 @@
-"""What the existing cluster has: brokers, topics, leaders; and who is told when that changes. No I/O."""
+"""Cluster metadata: brokers, topics, leaders, and notification of changes. No I/O."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sharecore.errors import ErrorCode
 from sharecore.waiting import settle
 
 MISSING_MS = 1_000
-"""How far apart the answers are that must both say that there is no such topic: then it was deleted."""
+"""Minimum time between two answers without a topic before it counts as deleted."""
 _NAMESPACE = uuid.UUID("6f1a3c1e-4d0c-5a86-9d1b-0a9c5f0b7d32")
 _ABSENT = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID}
 
@@ -26,7 +26,7 @@ class Node(NamedTuple):
 
 
 class Partition(NamedTuple):
-    """A partition: the broker that leads it (-1: none) in which epoch (-1: not told), and its replicas."""
+    """A partition: its leader (-1: none), leader epoch (-1: unknown), and replicas."""
 
     leader: int
     leader_epoch: int
@@ -38,9 +38,9 @@ class Topic(NamedTuple):
     """A topic.
 
     Attributes:
-        topic_id: the cluster's, or one made from the cluster's id and the name where it has none.
-        has_id: whether it is the cluster's.
-        partitions: by their numbers.
+        topic_id: the cluster's id, or one derived from cluster id and name.
+        has_id: whether the id is the cluster's.
+        partitions: partitions by index.
     """
 
     name: str
@@ -51,12 +51,12 @@ class Topic(NamedTuple):
 
 
 class TopicChange(Enum):
-    """What happened to a topic."""
+    """Kind of a topic change."""
 
     CREATED = "created"
     GREW = "grew"
     LED = "led"
-    """A partition has another leader, or the same one in another epoch."""
+    """A partition has another leader or leader epoch."""
     DELETED = "deleted"
     RECREATED = "recreated"
     """Another topic has the name now."""
@@ -67,10 +67,10 @@ Gone = Callable[[], object]
 
 
 class _Sought:
-    """A topic that somebody has noted and no answer has named yet.
+    """A noted topic that is not in any answer yet.
 
     Attributes:
-        since_ms: since when all answers say that there is none with that id; None before the first.
+        since_ms: time of the first of the consecutive answers without that id; None before it.
     """
 
     def __init__(self, name: str) -> None:
@@ -80,16 +80,16 @@ class _Sought:
 
 
 def made_id(cluster_id: str, name: str) -> uuid.UUID:
-    """Return the id of a topic on a cluster that gives none: the same for every node and at any time."""
+    """Return the derived id of a topic, the same on every node and at any time."""
     return uuid.uuid5(_NAMESPACE, f"{cluster_id}/{name}")
 
 
 class Metadata:
-    """Brokers and topics as the answers told; an answer that is older than what is known changes nothing.
+    """Brokers and topics from answers; outdated answers change nothing.
 
     Attributes:
         cluster_id: empty until the first answer.
-        controller: the broker that takes CreateTopics; -1 when there is none.
+        controller: the broker for CreateTopics; -1 if unknown.
         nodes: the brokers by id.
     """
 
@@ -101,34 +101,34 @@ class Metadata:
         self._names: dict[uuid.UUID, str] = {}
         self._missing_ms: dict[str, int] = {}
         self._older_ms: dict[str, int] = {}
-        """Topics without ids whose leader epochs have gone back, and since when all answers say so."""
+        """Topics without ids whose leader epochs have decreased, with the time of the first such answer."""
         self._gone: set[uuid.UUID] = set()
-        """Ids of topics that are no more; a broker that lags behind may still name them."""
+        """Ids of deleted topics, which a lagging broker may still report."""
         self._sought: dict[uuid.UUID, _Sought] = {}
         self._callbacks: list[Changed] = []
 
     def on_change(self, callback: Changed) -> None:
-        """Call back at each change of a topic that is kept; the old topic is given where it was deleted."""
+        """Call back at each change of a kept topic; a deletion passes the old topic."""
         self._callbacks.append(callback)
 
     def get(self, name: str) -> Topic | None:
-        """Return the topic of that name, as far as is known."""
+        """Return a known topic by name."""
         return self._topics.get(name)
 
     def by_id(self, topic_id: uuid.UUID) -> Topic | None:
-        """Return the topic with that id, as far as is known."""
+        """Return a known topic by id."""
         name = self._names.get(topic_id)
         return None if name is None else self._topics[name]
 
     def names(self) -> list[str]:
-        """Return the topics that are known."""
+        """Return the names of known topics."""
         return list(self._topics)
 
     def __iter__(self) -> Iterator[Topic]:
         return iter(list(self._topics.values()))
 
     def leader(self, name: str, partition: int) -> tuple[int, int]:
-        """Return the broker that leads a partition and its epoch; -1 where there is none."""
+        """Return leader and leader epoch of a partition; -1 without one."""
         topic = self._topics.get(name)
         if topic is None or not 0 <= partition < len(topic.partitions):
             return -1, -1
@@ -136,7 +136,7 @@ class Metadata:
         return (found.leader if found.leader in self.nodes else -1), found.leader_epoch
 
     def forget(self, names: Iterable[str]) -> None:
-        """Drop topics, without telling anybody."""
+        """Drop topics without notification."""
         for name in names:
             topic = self._topics.pop(name, None)
             self._missing_ms.pop(name, None)
@@ -145,7 +145,7 @@ class Metadata:
                 self._names.pop(topic.topic_id, None)
 
     def drop(self, name: str) -> None:
-        """A topic was deleted, as the cluster has said itself; answers that still name it are passed over."""
+        """Drop a topic that the cluster has reported deleted; ignore answers that still have it."""
         topic = self._topics.get(name)
         if topic is not None:
             self.forget([name])
@@ -153,12 +153,12 @@ class Metadata:
             self._tell(TopicChange.DELETED, topic)
 
     def take(self, response: Any, now_ms: int, *, whole: bool = False) -> dict[str, int]:
-        """Take an answer in.
+        """Apply an answer.
 
         Args:
-            response: to a Metadata request.
-            now_ms: monotonic.
-            whole: every topic was asked for: those that it does not name are missing.
+            response: a Metadata response.
+            now_ms: monotonic time.
+            whole: whether all topics were requested, so that absent ones are missing.
 
         Returns:
             The error codes of topics, by name.
@@ -176,7 +176,7 @@ class Metadata:
                 self._miss(topic.name, now_ms)
             else:
                 self._missing_ms.pop(topic.name, None)
-            # a topic with a partition that has no leader is one all the same
+            # a topic with a leaderless partition still exists
             if topic.error_code and topic.error_code != ErrorCode.LEADER_NOT_AVAILABLE:
                 refused[topic.name] = topic.error_code
             else:
@@ -196,8 +196,9 @@ class Metadata:
             self.drop(name)
 
     def when_gone(self, topic_id: uuid.UUID, name: str, gone: Gone) -> None:
-        """Call back once it is sure that a topic that somebody has noted, and that is not known here, was
-        deleted; it may also be so new that no answer has named it, and then nobody is called.
+        """Call back once an unknown noted topic is certainly deleted.
+
+        A topic that is too new for any answer is not reported.
         """
         if topic_id in self._gone:
             gone()
@@ -205,7 +206,7 @@ class Metadata:
             self._sought.setdefault(topic_id, _Sought(name)).callbacks.append(gone)
 
     def _seek(self, absent: Collection[str], now_ms: int) -> None:
-        """Look which of the topics that are sought are there, and which have been absent for long enough."""
+        """Check sought topics: found, or absent for long enough."""
         for topic_id, sought in list(self._sought.items()):
             if topic_id in self._names:
                 del self._sought[topic_id]
@@ -219,8 +220,9 @@ class Metadata:
 
     @property
     def missing(self) -> set[str]:
-        """Topics that an answer with all of them should have named and did not: only who asks for them by
-        name is told whether they are gone, or not to be described.
+        """Topics absent from an answer with all topics.
+
+        Only a request by name shows whether they were deleted, or may not be described.
         """
         return self._missing_ms.keys() | {
             sought.name for sought in self._sought.values() if sought.name not in self._topics
@@ -228,9 +230,7 @@ class Metadata:
 
     @property
     def doubtful(self) -> bool:
-        """Whether a topic was missing in an answer, or another one perhaps, and another answer has to confirm
-        that.
-        """
+        """Whether another answer must confirm a missing or different topic."""
         absent = any(sought.since_ms is not None for sought in self._sought.values())
         return absent or bool(self._missing_ms or self._older_ms)
 
@@ -238,7 +238,7 @@ class Metadata:
         given = getattr(answer, "topic_id", None)
         before = self._topics.get(answer.name)
         if given is None and before is not None and before.has_id:
-            # a broker of an older version, in a cluster that is being upgraded
+            # a broker of an older version during an upgrade
             given = before.topic_id
         if given in self._gone:
             return
@@ -259,10 +259,10 @@ class Metadata:
             self._tell(change, topic)
 
     def _begins_anew(self, answer: Any, known: Topic, now_ms: int) -> bool:
-        """Whether leader epochs that have gone back are those of a topic that was made again.
+        """Return whether decreased leader epochs belong to a recreated topic.
 
-        Without topic ids nothing else tells it from an old answer; so it is believed when another answer says
-        it, too, and none in between knows the later epochs.
+        Without topic ids, an old answer looks the same. So another answer must confirm it, and none in
+        between may have the later epochs.
         """
         gone_back = not known.has_id and any(
             each.leader_epoch < known.partitions[each.partition_index].leader_epoch
@@ -287,9 +287,7 @@ class Metadata:
 
 
 def _partitions(answer: Any, before: Topic | None, *, older: bool) -> tuple[Partition, ...]:
-    """Return the partitions of an answer; what is known already stays where it is newer, unless `older`
-    counts.
-    """
+    """Return an answer's partitions; known newer ones are kept, unless `older` is set."""
     known = before.partitions if before is not None else ()
     found = list(known)
     for each in sorted(answer.partitions, key=lambda partition: int(partition.partition_index)):

@@ -1,4 +1,4 @@
-"""Produce requests to the brokers: what waits for one broker goes out together, one request at a time."""
+"""Produce requests: batches waiting for a broker share the next request, one at a time."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _TIMEOUT_MS = 10_000
 
 
 class Answer(NamedTuple):
-    """How a batch fared.
+    """Result of a batch.
 
     Attributes:
-        error: None where all replicas in sync have it.
-        base_offset: where it is then.
-        sent: whether the broker may have seen it.
+        error: None once all in-sync replicas have it.
+        base_offset: its offset.
+        sent: whether the broker may have received it.
     """
 
     error: KafkaError | None
@@ -42,13 +42,13 @@ class _Batch(NamedTuple):
 
 
 class Outlet:
-    """Sends record batches of any number of writers.
+    """Send record batches of any number of writers.
 
-    A broker works on one request of a connection at a time, and waits for the replicas before the next: so
-    what comes meanwhile is one request, too.
+    A broker processes one request of a connection at a time, and waits for replicas before the next. So
+    batches that arrive meanwhile share a request.
 
     Args:
-        upstream: the cluster; the topics that are written to must be known there.
+        upstream: the cluster; it must know the written topics.
         acks_timeout_ms: how long a broker may wait for its replicas.
     """
 
@@ -71,7 +71,7 @@ class Outlet:
 
 
 class _Lane:
-    """The way to one broker."""
+    """Requests to one broker."""
 
     def __init__(self, upstream: Upstream, node: int, timeout_ms: int) -> None:
         self._upstream, self._node, self._timeout_ms = upstream, node, timeout_ms
@@ -94,7 +94,7 @@ class _Lane:
             self._task = None
 
     def _take(self) -> list[_Batch]:
-        """Return what goes into the next request: one batch a partition."""
+        """Return the batches of the next request, one per partition."""
         taken: list[_Batch] = []
         left: list[_Batch] = []
         places: set[tuple[str, int]] = set()
@@ -159,7 +159,7 @@ class _Lane:
 def _answer(batch: _Batch, part: Any) -> Answer:
     place = f"{batch.topic}-{batch.partition}"
     if part is None:
-        error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"upstream's answer does not name {place}")
+        error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the upstream answer does not include {place}")
         return Answer(error, -1, True)
     if part.error_code:
         words = getattr(part, "error_message", None)

@@ -1,4 +1,4 @@
-"""An idempotent producer: its id, and the numbers of its records."""
+"""An idempotent producer: its id and sequence numbers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Producer(NamedTuple):
 
 
 def following(sequence: int, count: int) -> int:
-    """Return the sequence number behind so many records; they begin at 0 again."""
+    """Return the sequence number after `count` records; it wraps around to 0."""
     return (sequence + count) % _SEQUENCES
 
 
@@ -32,11 +32,11 @@ async def new_producer(
     """Return a producer id.
 
     Args:
-        ask: sends an InitProducerId to whoever gives it, and returns the answer.
-        transactional_id: whose next epoch it is to be; None: an id that nobody else has.
+        ask: sends an InitProducerId to the responsible broker, and returns the answer.
+        transactional_id: gives its next epoch; None for an unused id.
 
     Raises:
-        KafkaError: the right is missing, or nobody answers.
+        KafkaError: a permission is missing, or no broker answers.
     """
     message = {
         "transactional_id": transactional_id,

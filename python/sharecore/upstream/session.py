@@ -1,4 +1,4 @@
-"""The client's side of a fetch session (KIP-227): a request names only what has changed. No I/O."""
+"""Client side of a fetch session (KIP-227): a request contains only changes. No I/O."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Place = tuple[str, int]
 
 
 class FetchSession:
-    """Which partitions a broker has in the session, and what it was asked of each."""
+    """Partitions of a broker's session, with their last requests."""
 
     def __init__(self) -> None:
         self._id = self._epoch = 0
@@ -25,8 +25,8 @@ class FetchSession:
         """Return the next request of the session.
 
         Args:
-            wanted: all that is to be fetched.
-            how: more of `fetch_message`.
+            wanted: all partitions to fetch.
+            how: more arguments of `fetch_message`.
         """
         self._next = {(each.topic, each.partition): each for each in wanted}
         if not self._epoch:
@@ -42,11 +42,11 @@ class FetchSession:
 
     @property
     def wanted(self) -> Mapping[Place, Wanted]:
-        """What the last request asks for, named in it or not."""
+        """All partitions of the last request, whether it contained them or not."""
         return self._next
 
     def answered(self, session_id: int) -> None:
-        """The request was taken; the broker gives no id where it has no room for the session."""
+        """Confirm the request; the id is 0 if the broker has no capacity for the session."""
         self._known = self._next
         if session_id:
             self._id, self._epoch = session_id, 1 if self._epoch == _EPOCH_MAX else self._epoch + 1
@@ -54,7 +54,7 @@ class FetchSession:
             self.reset()
 
     def reset(self) -> None:
-        """The broker has no such session; the next request opens a new one."""
+        """Start a new session with the next request, as the broker does not know this one."""
         self._id = self._epoch = 0
         self._known = {}
 

@@ -1,4 +1,4 @@
-"""One partition that is fetched, and how much the caller has room for. No I/O."""
+"""One fetched partition, and the caller's capacity for it. No I/O."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from sharecore.upstream.metadata import Topic
 
 
 class Sink(Protocol):
-    """Takes what a subscription brings; called on the event loop, and must not wait."""
+    """Receiver of fetched records; called on the event loop, and must not block."""
 
     def fetched(self, fetched: Fetched) -> None:
-        """An answer about the partition, also one that only moves watermarks or the log's start."""
+        """Process an answer, perhaps without records."""
 
     def failed(self, error: KafkaError) -> None:
-        """Nothing more comes until `Subscription.seek`.
+        """Handle the end of fetching, which `Subscription.seek` resumes.
 
-        OFFSET_OUT_OF_RANGE, `Truncated` among them; UNKNOWN_TOPIC_ID when the topic was deleted or made
-        again; TOPIC_AUTHORIZATION_FAILED.
+        The errors are OFFSET_OUT_OF_RANGE, including `Truncated`; UNKNOWN_TOPIC_ID if the topic was deleted
+        or recreated; TOPIC_AUTHORIZATION_FAILED.
         """
 
 
 class Subscription:
-    """A partition as it is fetched; `Fetcher.subscribe` makes it.
+    """A fetched partition, created by `Fetcher.subscribe`.
 
     Attributes:
-        offset: where the next fetch begins.
-        room: bytes that the caller has room for; nothing is fetched without any.
-        leader_epoch: under which the last fetch was answered, or what the caller had read; -1 where none was.
-        replica: the follower that the leader named to be fetched from (KIP-392), until `replica_until_ms`.
+        offset: offset of the next fetch.
+        room: the caller's capacity in bytes; without any, nothing is fetched.
+        leader_epoch: leader epoch of the last answer, or of the caller's own read; -1 without one.
+        replica: the follower named by the leader for fetches (KIP-392), until `replica_until_ms`.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Subscription:
 
     @property
     def known_end(self) -> int:
-        """Behind the last offset that the log is known to have had."""
+        """The highest known log end offset."""
         return self.offset if self._marks is None else max(self.offset, self._marks[0])
 
     @property
@@ -72,9 +72,9 @@ class Subscription:
         return self.room > 0 and not at_rest
 
     def allow(self, room: int) -> None:
-        """Says how many bytes the caller has room for now; 0 pauses.
+        """Set the caller's capacity in bytes; 0 pauses.
 
-        Each answer takes off what it brought. One batch may be larger than the room.
+        Each answer reduces it. One batch may exceed it.
         """
         was_ready = self.ready
         self.room = room
@@ -82,36 +82,36 @@ class Subscription:
             self._changed(self)
 
     def seek(self, offset: int, room: int) -> None:
-        """Fetch from another offset on; what is under way is dropped, and an error is over.
+        """Continue at another offset; drop the pending fetch and clear an error.
 
-        Where the topic was deleted or made again, close it and subscribe anew.
+        After a deletion or recreation of the topic, close the subscription and subscribe again.
         """
         self.offset, self.room = offset, room
         if self.error is not None:
-            # what was told before it may not stand
+            # previously returned offsets may be invalid
             self.leader_epoch, self._marks, self.error = -1, None, None
         self._changed(self)
 
     def was_read(self, leader_epoch: int) -> None:
-        """Says under which epoch the caller has read by itself, where no fetch was answered yet.
+        """Set the leader epoch of records that the caller has read itself, before the first fetch.
 
-        The next leader is asked whether it has that, too.
+        The next leader is asked whether it has them, too.
         """
         if self.leader_epoch < 0:
             self.leader_epoch = leader_epoch
 
     def close(self) -> None:
-        """Fetch no more, and call nobody."""
+        """Stop fetching and all callbacks."""
         self.closed = True
         self._changed(self)
 
     def wanted(self, leader_epoch: int, partition_bytes: int) -> Wanted:
-        """Return what the next fetch asks for."""
+        """Return the next fetch of the partition."""
         max_bytes = min(self.room, partition_bytes)
         return Wanted(self.topic, self.topic_id, self.partition, self.offset, max_bytes, leader_epoch)
 
     def take(self, fetched: Fetched, leader_epoch: int) -> None:
-        """An answer came; one for another offset than the next is out of date."""
+        """Process an answer, unless it is for an outdated offset."""
         if self.closed or self.error is not None or fetched.first != self.offset:
             return
         self.offset = fetched.end

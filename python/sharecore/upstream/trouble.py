@@ -1,4 +1,4 @@
-"""Trouble that lasts, logged once with its cause and once when it is over."""
+"""Lasting errors, logged once with their cause and once when they are resolved."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import logging
 
 
 class Trouble:
-    """What goes wrong again and again with one thing until somebody or something puts it right.
+    """An error that recurs until it is resolved.
 
     Args:
-        logger: of the module whose trouble it is.
-        what: cannot be done, as an error names it: "group g cannot be joined".
-        level: of the log lines that tell the cause.
+        logger: logger of the affected module.
+        what: the failed operation: "group g cannot be joined".
+        level: log level of the cause.
 
     Attributes:
-        cause: the last cause; empty while nothing is wrong.
+        cause: the last cause; empty without an error.
     """
 
     def __init__(self, logger: logging.Logger, what: str, level: int = logging.WARNING) -> None:
@@ -22,16 +22,16 @@ class Trouble:
         self._logger, self._what, self._level = logger, what, level
 
     def goes_on(self, error: object) -> None:
-        """Log a cause, unless it is the one that was logged last."""
+        """Log a cause, unless it was the last one logged."""
         cause = str(error)
         if cause != self.cause:
             self.cause = cause
-            self._logger.log(self._level, "%s, which is tried again until it works: %s", self._what, cause)
+            self._logger.log(self._level, "%s; retrying until it works: %s", self._what, cause)
         else:
             self._logger.debug("%s: %s", self._what, cause)
 
     def is_over(self) -> None:
-        """Log that it works again, where it did not."""
+        """Log that the error is resolved, if there was one."""
         if self.cause:
-            self._logger.warning("%s: this is over, it works again", self._what)
+            self._logger.warning("%s: resolved", self._what)
             self.cause = ""

@@ -1,8 +1,8 @@
-"""The only writer of a partition: it knows at which offset its next batch will stand.
+"""Exclusive writer of a partition, which knows the offset of its next batch.
 
-Compare and append: an answer counts only if it names that offset. Another offset means that somebody else
-writes there, or that the cluster has lost records. Where the batch stands further behind, whoever owns the
-writer may look at what is in front of it, and say that the batch counts all the same.
+Compare and append: an answer counts only if it has that offset. Another offset means that another client has
+written, or that the cluster has lost records. If the batch is further behind, the writer's owner may inspect
+the batches before it, and declare it valid nevertheless.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ logger = logging.getLogger(__name__)
 
 _WARN_AGAIN_MS = 60_000
 BATCH_BYTES = 512 * 1024
-"""About how large a batch becomes."""
+"""Approximate maximum batch size."""
 
 
 Intrusion = Callable[[int, int, int], Awaitable[bool]]
-"""Looks at what stands in front of a batch, and returns whether the batch counts. It is given where the batch
-should stand, where it does, and the sequence number of its first record.
+"""Inspects the batches before a displaced batch; returns whether it is valid.
+
+Arguments are its expected and actual offset, and the sequence number of its first record.
 """
 
 
@@ -45,23 +46,23 @@ class _Append(NamedTuple):
 
 
 class ExclusiveWriter:
-    """Appends to one partition, one batch under way; what is appended meanwhile is the next batch.
+    """Append to one partition with one pending batch; records appended meanwhile form the next batch.
 
-    The producer id comes from a transactional id, so that a newer writer's first batch stops an older writer
-    (INVALID_PRODUCER_EPOCH); no transaction is ever begun. A lost answer is found out by sending the same
-    sequence number again: the leader names the first offset then.
+    The producer id belongs to a transactional id, so that a newer writer's first batch fences an older writer
+    (INVALID_PRODUCER_EPOCH). No transaction is ever started. After a lost answer the same sequence number is
+    sent again, and the leader returns the first offset.
 
     Args:
-        outlet: sends the batches; one for all writers of a cluster.
-        topic, partition: where; the topic must be known to the cluster's metadata.
-        transactional_id: of this partition, the same on every node that may write it.
-        timeout_ms: how long one batch is tried.
-        batch_bytes: about how large a batch becomes; less than the topic's max.message.bytes.
+        outlet: sends the batches; shared by all writers of a cluster.
+        topic, partition: the partition; its topic must be in the cluster's metadata.
+        transactional_id: id of this partition, the same on every node that may write it.
+        timeout_ms: time-out of a batch with its retries.
+        batch_bytes: approximate maximum batch size; less than the topic's max.message.bytes.
 
     Attributes:
-        next_offset: where the next append goes.
-        producer: None until it was opened.
-        closed: why nothing can be appended; None where it can.
+        next_offset: offset of the next append.
+        producer: None until the writer is opened.
+        closed: why nothing can be appended; None while it can.
     """
 
     def __init__(
@@ -97,18 +98,15 @@ class ExclusiveWriter:
         return f"{self.topic}-{self.partition}"
 
     def on_closed(self, callback: Callable[[KafkaError], None]) -> None:
-        """Call back whenever the writer is closed by what the cluster answers."""
+        """Call back when an answer of the cluster closes the writer."""
         self._on_closed.append(callback)
 
     def on_intrusion(self, callback: Intrusion) -> None:
-        """Let a callback judge a batch in front of which somebody else has written; without one, or where it
-        raises KafkaError, the batch does not count, and the writer is closed.
-        """
+        """Set the judge of displaced batches; without one, or on KafkaError, the writer is closed."""
         self._on_intrusion = callback
 
     async def renew(self) -> Producer:
-        """Return a producer of the next epoch, to open the writer with later. It stops nobody until it
-        writes.
+        """Return a producer of the next epoch to open the writer with later; it fences others once it writes.
 
         Raises:
             KafkaError: the right is missing, or nobody answers.
@@ -122,24 +120,23 @@ class ExclusiveWriter:
         return await new_producer(upstream, ask, self._transactional_id)
 
     async def open(self, next_offset: int, producer: Producer | None = None) -> Producer:
-        """Take the partition over: from the first batch on, the cluster refuses what older writers send.
+        """Take over the partition: from the first batch on, the cluster refuses older writers.
 
         Args:
-            next_offset: where the partition ends, as far as is known; a first append that comes to stand
-                elsewhere closes the writer again.
-            producer: whom `renew` has given; it is called here without one.
+            next_offset: the known end of the partition; a first append at another offset closes the writer.
+            producer: result of `renew`, which is called here without one.
 
         Raises:
             KafkaError: the right is missing, or nobody answers.
         """
         if self.closed is None:
-            self.close(Unresolved(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self.name} is opened anew"))
+            self.close(Unresolved(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self.name} is being reopened"))
         self.producer = producer or await self.renew()
         self.next_offset, self._sequence, self.closed = next_offset, 0, None
         return self.producer
 
     def close(self, error: KafkaError) -> None:
-        """Append nothing any more; what is under way ends with `error`, and may be appended all the same."""
+        """Close the writer; pending appends end with `error`, but may be in the log."""
         if self.closed is not None:
             return
         self.closed = error
@@ -150,18 +147,17 @@ class ExclusiveWriter:
         settle([each.done for each in lost], error)
 
     def append(self, records: Sequence[Record], now_ms: int, done: Done) -> int:
-        """Append records, in one batch with what else comes in this turn of the event loop.
+        """Append records, in one batch with others of this event-loop turn.
 
         Args:
             records: at least one.
             now_ms: timestamp of the batch, milliseconds since the epoch.
-            done: called with None once all replicas in sync have them, at the offset that was told or, where
-                somebody else has written in front of them, behind it; with
-                `NotWritten` (they are not in the log, nor is what was staged behind them), `Fenced` or
-                `Unresolved`.
+            done: called with None once all in-sync replicas have them, at the returned offset, or after it
+                if another client has written before them. Otherwise called with `NotWritten` (neither these
+                records nor later staged ones are in the log), `Fenced` or `Unresolved`.
 
         Returns:
-            The offset of the first of them, unless `done` is called with an error.
+            The offset of the first record, unless `done` is called with an error.
 
         Raises:
             KafkaError: the writer is closed.
@@ -191,7 +187,7 @@ class ExclusiveWriter:
             self._sent = []
             if error is not None:
                 logger.warning("%s: %s", self.name, error)
-                # what is staged was told offsets that follow on these
+                # staged records were promised offsets after these
                 appends += self._staged
                 self._staged.clear()
                 self.next_offset = base_offset
@@ -207,7 +203,7 @@ class ExclusiveWriter:
         return taken
 
     async def _write(self, appends: Sequence[_Append]) -> KafkaError | None:
-        """Send one batch until its fate is known, or the time is over; None where it stands as expected."""
+        """Send one batch until its fate is known or the time-out expires; None if it is as expected."""
         assert self.producer is not None
         records = [record for each in appends for record in each.records]
         data = encode_batch(records, now_ms=appends[-1].now_ms, producer=(*self.producer, self._sequence))
@@ -223,28 +219,26 @@ class ExclusiveWriter:
         elif found != expected:
             return Fenced(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER,
-                f"{self.name}: the batch stands at {found} and not at {expected}: somebody else writes there",
+                f"{self.name}: the batch is at {found} instead of {expected}: another client writes there",
             )
         self._sequence = following(self._sequence, count)
         return None
 
     async def _is_intruded(self, found: int, expected: int) -> bool:
-        """Return whether somebody else has written in front of a batch, and the batch counts all the same."""
+        """Return whether another client has written before a batch that is valid nevertheless."""
         if self._on_intrusion is None:
             return False
         try:
             counts = await self._on_intrusion(expected, found, self._sequence)
         except KafkaError as error:
-            logger.warning(
-                "%s: what stands at %d to %d cannot be read: %s", self.name, expected, found, error
-            )
+            logger.warning("%s: cannot read offsets %d to %d: %s", self.name, expected, found, error)
             return False
         now_ms = self._outlet.upstream.clock.monotonic_ms()
         if counts and (self._warned_ms is None or now_ms - self._warned_ms >= _WARN_AGAIN_MS):
             self._warned_ms = now_ms
             logger.warning(
                 "%s: another client has written offsets %d to %d, which are ignored. Only the nodes of the "
-                "tier may write to this topic: check who else has the right",
+                "tier may write to this topic: check which other users may write",
                 self.name,
                 expected,
                 found - 1,
@@ -252,6 +246,6 @@ class ExclusiveWriter:
         return counts
 
     def _move(self, offsets: int) -> None:
-        """Expect all that follows so many offsets further behind."""
+        """Shift the expected offsets of all later batches."""
         self.next_offset += offsets
         self._staged = deque(each._replace(base_offset=each.base_offset + offsets) for each in self._staged)

@@ -217,7 +217,9 @@ class Side:
     def _said(self) -> int:
         """How often our broker has told that a letter could not be written."""
         log = self.broker.read_log()
-        return sum(log.count(words) for words in ("tries again in about", "archived without its dead letter"))
+        return sum(
+            log.count(words) for words in ("retrying in about", "archived without a dead-letter record")
+        )
 
     def share_version(self, level: int) -> int:
         """Sets the feature's level; gives the error code."""

@@ -160,7 +160,7 @@ TIER_CANARIES: dict[str, Canary] = {
         events=6_000,
     ),
     "aborted transactions of others": Canary(_instead(Window, "aborted", _of_whole_chunks), MEMBERS),
-    "settings that others do not hear of": Canary(_instead(SettingsCatalogue, "_hear", _nothing), MOVES),
+    "settings that others do not hear of": Canary(_instead(SettingsCatalogue, "_apply", _nothing), MOVES),
     "topics that are not known yet": Canary(_known_by_all, "slot moves,topic administrators"),
     "released records that come last": replace(
         QUEUE_CANARIES["released records that come last"], features=f"members,{ORDER}"

@@ -113,7 +113,9 @@ def test_a_name_that_may_work_later_is_taken_with_a_warning(
     assert told() == ""
     with caplog.at_level(logging.WARNING):
         assert configure(broker, "g-later", topic="dlq-not-there").error_code == 0
-    assert "group g-later: its dead letters cannot be written: there is no topic dlq-not-there" in caplog.text
+    assert (
+        "group g-later: cannot write its dead-letter records: there is no topic dlq-not-there" in caplog.text
+    )
     assert "there is no topic dlq-not-there" in told()
     create(broker, "dlq-not-there", errors_deadletterqueue_group_enable="true")
     assert told() == ""
@@ -131,7 +133,7 @@ def test_a_required_topic_is_waited_for_within_the_window(
         assert (leased[0][0], leased[-1][1]) == (0, 99)
         assert errors(member.acknowledge({0: [(0, 99, REJECT)]})) == [(0, 0, 0)]
     assert acquired(member.fetch(0, max_wait_ms=100)) == {}, "the window is full"
-    assert any("wait for their dead letters" in record.getMessage() for record in caplog.records)
+    assert any("wait for their dead-letter records" in record.getMessage() for record in caplog.records)
     assert counts(broker, member.group) == [0, 0]
     create(broker, f"dlq-{source}", errors_deadletterqueue_group_enable="true")
     broker.until(lambda _: counts_of(broker, member.group) == (100, 0))

@@ -170,12 +170,12 @@ def test_without_a_topic_records_are_archived_and_the_log_says_so(
     post.send((8, 8))
     (line,) = [record.getMessage() for record in caplog.records]
     assert "offsets 0 to 1 (rejected)" in line
-    assert "as 3 records of the group" in line
+    assert "(3 in the group)" in line
     assert reason in line
     post.world.run(1_000)
     post.send((9, 9))
     (_, line) = [record.getMessage() for record in caplog.records]
-    assert "as 5 records of the group" in line, "once a minute"
+    assert "(5 in the group)" in line, "once a minute"
     assert post.office.counts["g"].undeliverable == 5
 
 

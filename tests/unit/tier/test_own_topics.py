@@ -129,7 +129,7 @@ def test_a_node_refuses_a_topic_that_loses_what_is_needed_and_that_it_may_not_al
     topics.settings["state"]["retention.ms"] = "604800000"
     with pytest.raises(ConfigError) as raised:
         asyncio.run(backend(topics)._check_topics())
-    assert "retention.ms is 604800000, and has to be -1" in str(raised.value)
+    assert "retention.ms is 604800000; it must be -1" in str(raised.value)
     assert "give AlterConfigs" in str(raised.value)
 
 

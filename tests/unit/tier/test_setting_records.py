@@ -84,7 +84,7 @@ def test_a_record_that_no_node_writes_is_passed_over(
 
     run(test)
     (line,) = {each.getMessage() for each in caplog.records if each.levelname == "WARNING"}
-    assert f"settings, offset 2: the record '{repr(key)[2:20]}" in line
+    assert f"settings, offset 2: ignoring the record '{repr(key)[2:20]}" in line
     assert len(line) < 500
 
 

@@ -386,7 +386,7 @@ def test_who_asks_is_refused_while_the_topic_cannot_be_read(
         refused = await current(other)
         assert refused is not None
         assert refused.code is ErrorCode.KAFKA_STORAGE_ERROR
-        why = "nobody answers" if silent else "it takes Read on it"
+        why = "no answer within" if silent else "it takes Read on it"
         assert "until settings can be read upstream, where share.auto.offset.reset" in caplog.text
         assert (why in caplog.text, why in refused.message) == (True, True)
         cluster.silent, cluster.unread = False, None
@@ -433,7 +433,7 @@ def test_a_topic_that_was_made_anew_is_followed_and_nothing_begins_before_a_node
         other.failed(KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "it is another topic now"))
         refused = await current(other)
         assert refused is not None
-        assert "there is nothing in it" in refused.message
+        assert "it is empty" in refused.message
         assert seen.names(ResourceType.GROUP) == []
         configs = await node(cluster, slots=4)
         assert await current(other) is None

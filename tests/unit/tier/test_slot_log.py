@@ -139,7 +139,7 @@ def test_who_never_gets_to_a_claim_says_so() -> None:
         partition.before_append = interfere
         with pytest.raises(KafkaError) as error:
             await node.claim()
-        assert "take this slot again and again" in error.value.message
+        assert "keep claiming this slot" in error.value.message
 
     run(test)
 

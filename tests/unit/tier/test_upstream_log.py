@@ -421,7 +421,7 @@ def test_a_letter_finds_its_record_though_who_follows_the_log_has_not_heard_of_i
     async def test() -> None:
         cluster = Cluster()
         cluster.subject.on_advance(lambda log: None)
-        cluster.subject.told(cluster.log.start, cluster.log.start)
+        cluster.subject.set_limits(cluster.log.start, cluster.log.start)
         ready = asyncio.Event()
         source = Source(cluster.subject, ready.set, asyncio.get_running_loop().call_later)
         last = cluster.log.end - 1
@@ -442,7 +442,7 @@ def test_who_has_asked_where_a_log_ends_before_following_it_knows_it_then() -> N
         committed = cluster.subject.isolate(committed=True)
         assert isinstance(committed, UpstreamLog)
         committed.on_advance(lambda log: None)
-        committed.told(cluster.log.start, cluster.log.start + 1)
+        committed.set_limits(cluster.log.start, cluster.log.start + 1)
         assert await cluster.known() is None
         cluster.subject.on_advance(lambda log: None)
         assert (cluster.subject.is_known, cluster.subject.high_watermark) == (True, cluster.log.end)

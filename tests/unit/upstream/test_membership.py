@@ -235,7 +235,7 @@ async def test_a_cause_is_logged_once_with_what_to_do(caplog: pytest.LogCaptureF
         assert [each.levelname for each in said] == ["WARNING"]
         await asyncio.sleep(60)
     assert member.problem is None
-    assert [each for each in caplog.records if "works again" in each.getMessage()]
+    assert [each for each in caplog.records if ": resolved" in each.getMessage()]
     await ended(upstream, member)
 
 

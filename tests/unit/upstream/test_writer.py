@@ -80,7 +80,7 @@ async def test_another_offset_than_expected_fences_the_writer() -> None:
     ended = append(writer)
     error = await ended
     assert isinstance(error, Fenced)
-    assert "at 5 and not at 4" in str(error)
+    assert "at 5 instead of 4" in str(error)
     assert told == [error]
     with pytest.raises(Fenced):
         append(writer)
