@@ -1,4 +1,4 @@
-"""Share state that is larger than a record of Kafka's default size: a window of a large share.partition.max.waiting."""
+"""Share state above the default size of a Kafka record, as a large share.partition.max.waiting allows."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from tests.harness.clients import create_topic
 from tests.harness.running import RunningBroker
 
+from sharecore.broker.broker import Broker
 from sharecore.protocol import ApiKey
 
 TOPIC, GROUP = "jobs", "waits"
@@ -80,6 +81,10 @@ def test_a_snapshot_above_the_size_of_a_kafka_record_is_written_and_found_by_the
 
 def _bytes(running: RunningBroker) -> int:
     """The size of the state topic."""
-    return running.look(
-        lambda broker: sum(log.size_bytes for log in broker.topics.get("__share_group_state").partitions)  # type: ignore[union-attr]
-    )
+
+    def size(broker: Broker) -> int:
+        topic = broker.topics.get("__share_group_state")
+        assert topic is not None
+        return sum(log.size_bytes for log in topic.partitions)
+
+    return running.look(size)
