@@ -41,13 +41,13 @@ def bench_trace(path: str, runs: int, warmup: int) -> dict[str, float]:
     """
 
 def monotonic_ms() -> int:
-    """Milliseconds of a clock that never goes back, and goes on while the machine is suspended."""
+    """Monotonic milliseconds, including suspensions of the machine."""
 
 def now_ms() -> int:
     """Milliseconds since the epoch."""
 
 def use_one_heap() -> None:
-    """Lets all threads of this process allocate from one heap, where the C library has more than one."""
+    """Make all threads allocate from one heap, if the C library has several."""
 
 def combine(existing: Sequence[_Four], new: Sequence[_Four], start_offset: int) -> list[_Four]:
     """Join new state batches, (first, last, state, delivery count), with persisted ones; the highest
@@ -152,7 +152,7 @@ class Pending:
 
 @final
 class Checks:
-    """What requests have to ask of the broker at the moment; everything until `publish` says otherwise."""
+    """Checks that requests need at the moment; all of them until `publish`."""
 
     def __new__(cls) -> Self: ...
     def publish(self, *, rights: bool, features: bool, quotas: bool, leaders: bool) -> None:
@@ -185,7 +185,7 @@ class Dispatch:
         cls, broker: Any, context: type[Any], check_names: bool, log_requests: bool, entries_max: int
     ) -> Self: ...
     def add(self, api_key: int, api_version: int, messages: Any, handle: Any) -> None:
-        """Has a version of an API handled.
+        """Register the handler of an API version.
 
         Args:
             messages: its `Codec`.
@@ -195,7 +195,7 @@ class Dispatch:
         Raises ValueError: one of those, and another request than its own.
         """
     def on_frame(self, connection: Any, frame: bytes) -> list[bytes] | Pending | None:
-        """Answers one request frame. Raises `Disconnect` for one that is no request of this broker's."""
+        """Handle a request frame; raise `Disconnect` for an invalid one."""
 
 @final
 class WrittenAnswer:
@@ -240,7 +240,7 @@ class Produce:
     def __call__(self, context: Any, request: ProduceContents) -> Any:
         """Return the answer to a request that a thread has read; see `in_turns`."""
     def forget(self) -> None:
-        """Asks `places` again: topics have changed."""
+        """Call `places` again, as topics have changed."""
 
 @final
 class ProduceContents:
@@ -348,7 +348,7 @@ class GroupBounds:
     def held_back(self) -> tuple[int, int, int]:
         """Count the fetches that wait for the rate, for the bound of their member, and for the breaker."""
     def more(self) -> None:
-        """Lets the fetches look again that wait: members may hold less than before."""
+        """Let waiting fetches look again, as members may hold less than before."""
     def _due(self) -> None: ...
 
 @final
@@ -417,7 +417,7 @@ class ExpandedCache:
     def __new__(cls, bytes_max: int) -> Self: ...
     @property
     def bytes(self) -> int:
-        """How many bytes they take."""
+        """Their size."""
 
 @disjoint_base
 class LogAccess:
@@ -479,23 +479,23 @@ class Leader:
 
     @property
     def _interested(self) -> list[ShareSession]:
-        """Who is told, once, when there may be something to acquire, longest waiting first."""
+        """Sessions to notify once when records may be available, longest waiting first."""
 
     @property
     def _told(self) -> list[ShareSession]:
-        """Who is told when the leader has ended: those who wait, and others behind them."""
+        """Sessions to notify when the leader ends: waiting ones, and others after them."""
 
     def _take_told(self) -> list[ShareSession]:
-        """Take out and return who is told when the leader has ended."""
+        """Take out and return the sessions to notify when the leader ends."""
 
     def wake(self) -> None:
-        """Tells those who want to know, longest waiting first, until nothing is left to acquire."""
+        """Notify interested sessions, longest waiting first, until no record is left to acquire."""
 
     def _freed(self) -> None:
-        """Members may hold less than before: lets fetches look again that their bounds keep waiting."""
+        """Let fetches held back by their bounds look again, as members may hold less than before."""
 
     def _log_advanced(self, log: Any) -> None:
-        """The log has grown, or begins elsewhere."""
+        """Handle a log that has grown or has another start."""
 
     @property
     def readable_end(self) -> int:
@@ -508,7 +508,7 @@ class Leader:
     def acknowledge(
         self, member: str, batches: Sequence[tuple[int, int, bytes]], done: Callable[..., None]
     ) -> None:
-        """Settles, gives back or renews records that a member holds; `done` is called once that is durable.
+        """Acknowledge, release or renew acquired records; `done` is called once that is durable.
 
         Args:
             batches: first offset, last offset, acknowledge types: one for all, or one an offset.
@@ -519,16 +519,16 @@ class Leader:
         """
 
     def _persist(self, write: Write | None, done: Callable[..., None] | None = None) -> None:
-        """Write a change that has begun; None is none."""
+        """Persist a started change; do nothing for None."""
 
     def _arm(self, due_ms: int) -> None:
-        """Has `_expire` called at a time, or earlier."""
+        """Schedule `_expire` no later than `due_ms`."""
 
     def _rearm(self) -> None:
-        """Has `_expire` called when the next lease runs out, where nothing does yet."""
+        """Schedule `_expire` for the next lease expiry, unless it is scheduled."""
 
     def _send_letters(self) -> None:
-        """Hands on the letters that have become due."""
+        """Send the dead letters that have become due."""
 
 @disjoint_base
 class Leaders:
@@ -537,15 +537,15 @@ class Leaders:
     def __new__(cls, *args: Any, **rest: Any) -> Self: ...
     @property
     def _leaders(self) -> dict[tuple[str, UUID], dict[int, Any]]:
-        """By group and topic, then by partition."""
+        """Leaders by group and topic, then by partition."""
 
     @property
     def _configs(self) -> dict[str, Any]:
-        """By group."""
+        """Configurations by group."""
 
     @property
     def acknowledgements(self) -> int:
-        """Requests that acknowledged something, those that fetch as well among them."""
+        """Requests with acknowledgements, including fetches."""
 
     def config(self, group_id: str) -> Any:
         """Return the present configuration of a group; `_group_config` of the subclass tells it."""
@@ -563,7 +563,7 @@ class Sessions:
     def __new__(cls, *args: Any, **rest: Any) -> Self: ...
     @property
     def _sessions(self) -> dict[tuple[str | None, str | None], ShareSession]:
-        """By group and member."""
+        """Sessions by group and member."""
 
     def resume(self, group_id: str | None, member_id: str | None, epoch: int) -> ShareSession:
         """Return the member's session, for a request with an epoch other than 0; its epoch moves on by one.
@@ -657,7 +657,7 @@ class ShareSession:
         """
     @property
     def partition_count(self) -> int:
-        """How many partitions it has."""
+        """Number of partitions."""
     def touch(self, partition: tuple[UUID, int]) -> None:
         """Note that the member has leased records of a partition."""
     def replace(self, before: ShareSession) -> None:
@@ -707,7 +707,7 @@ class States:
 
 @final
 class PartitionFetch:
-    """What one share partition gave to a fetch."""
+    """Records acquired by a fetch from one share partition."""
 
     @property
     def partition(self) -> Any:
@@ -724,10 +724,10 @@ class PartitionFetch:
 
 @final
 class ShareLook:
-    """One share fetch, and where it looks: what is ready in a session, from a place on.
+    """A share fetch over the ready partitions of a session, from a position on.
 
-    As many partitions that have something as records are wanted get an equal part of the bytes each, others
-    what is left; the first has one batch whatever its size.
+    Split max_bytes evenly over the first max_records fetchable partitions, and the rest over the others. The
+    first partition returns at least one batch, whatever its size.
 
     Args:
         found: leaders of partitions that the session does not know yet.
@@ -750,7 +750,7 @@ class ShareLook:
         hidden: Sequence[tuple[UUID, int]] = ...,
     ) -> Self: ...
     def begin(self, max_wait_ms: int) -> list[PartitionFetch] | None:
-        """Has leaders loaded, and looks; None where the fetch has to wait."""
+        """Load leaders and look; return None if the fetch must wait."""
 
 @final
 class Timeouts:
@@ -783,11 +783,11 @@ class WaitingShareFetch:
     @property
     def waiting(self) -> bool: ...
     def wait(self, max_wait_ms: int) -> None:
-        """Begins to wait."""
+        """Start waiting."""
     def again(self) -> bool:
         """Look again; say whether the fetch waits no longer."""
     def end(self, fetched: list[PartitionFetch]) -> None:
-        """Answers a fetch that waits; one that does not has been answered."""
+        """Answer a waiting fetch; do nothing if it was answered."""
     def cancel(self) -> None:
         """Wait no longer, and is not answered."""
     def _loaded(self) -> None: ...
@@ -862,7 +862,7 @@ class Exchange:
     def __new__(cls, server: Any, *args: Any, **rest: Any) -> Self: ...
     @property
     def owner(self) -> str:
-        """Whose share of memory the client uses."""
+        """Owner of the client's memory budget."""
 
     @property
     def held_bytes(self) -> int:
@@ -911,7 +911,7 @@ class Exchange:
     def pause_writing(self) -> None: ...
     def resume_writing(self) -> None: ...
     def _pump(self) -> None:
-        """Hands on what has been read, as far as the pipeline has room."""
+        """Dispatch requests that have been read, within the pipeline limit."""
 
     def _send(self) -> None:
         """Send the next part of an answer, unless the client does not read."""
@@ -928,7 +928,7 @@ class Exchange:
         """There is room for the next answer."""
 
     def _drop_backlog(self) -> None:
-        """Lets go of what was read and is not handed on."""
+        """Drop requests that were read but not dispatched."""
 
     def _end(self) -> list[Any]:
         """The client has gone: gives back what is held, and return the futures that nobody waits
@@ -944,7 +944,7 @@ class Later:
         """Whether the answer is known, or will never be."""
 
     def cancelled(self) -> bool:
-        """Whether nobody wants it any more."""
+        """Whether the caller has cancelled it."""
 
     def exception(self) -> BaseException | None:
         """Why there is no answer; None where there is one."""
@@ -979,7 +979,7 @@ class Ticket:
         """Whether it is known how the write ended."""
 
     def exception(self) -> KafkaError | None:
-        """As `error`."""
+        """Alias of `error`."""
 
     def add_done_callback(self, callback: Callable[[Any], object]) -> None:
         """Call back with this object once the write has ended, at once when it has."""
@@ -1001,7 +1001,7 @@ class Tickets(Generic[_Ticket]):
         """Return the ticket of a write; of one that has ended one that is done."""
     @property
     def newest(self) -> int | None:
-        """The newest write that somebody waits for."""
+        """The newest write with a waiting caller."""
     def end(self, sequence: int, error: KafkaError | None) -> None:
         """The writes up to this one have ended; for the storage alone."""
 
@@ -1017,7 +1017,7 @@ class StoredLog:
 
     def __new__(cls, store: Store, id: int, tickets: Tickets[Any], threads: Any) -> Self: ...
     def hurry(self) -> None:
-        """Has what lingers in the store committed at once."""
+        """Commit lingering writes of the store at once."""
 
 @disjoint_base
 class Gather:
@@ -1030,7 +1030,7 @@ class Gather:
     def __new__(cls, names: Iterable[Any] | None = None) -> Self: ...
     @property
     def outcomes(self) -> dict[Any, Any]:
-        """What each operation's callback was called with; None for one that has not ended."""
+        """Outcome of each operation's callback; None for a pending one."""
 
     @property
     def pending(self) -> bool:
@@ -1040,7 +1040,7 @@ class Gather:
         """Return what the operation of that name calls when it ends; later calls are passed over."""
 
     def run(self, name: Any, operation: Callable[..., object], *args: Any) -> None:
-        """Begins an operation; its last argument is what to call with its outcome. KafkaError is one, too."""
+        """Start an operation; its last argument is the callback. A KafkaError becomes its outcome."""
 
     def put(self, name: Any, outcome: Any) -> None:
         """Set an outcome that is known."""
@@ -1049,8 +1049,7 @@ class Gather:
         """Call back when all of them have ended, at once when they have."""
 
     def promise(self, later: Later, answer: Callable[[], object]) -> None:
-        """Has `answer` make the result of `later`, or its exception, when all of them have ended; not where
-        nobody wants it any more."""
+        """Complete `later` with the result of `answer` once all have ended, unless it was cancelled."""
 
 def settle(callbacks: Iterable[Callable[..., object]], *outcome: Any) -> None:
     """Call each callback; one that raises is logged, and the others are called all the same."""
@@ -1060,11 +1059,11 @@ class StagedBatch:
 
     @property
     def producer(self) -> tuple[int, int] | None:
-        """Of the transaction that they are part of."""
+        """Producer of its transaction."""
     @property
     def records(self) -> list[tuple[bytes, bytes | None]]: ...
     def wait(self, done: Callable[..., object]) -> None:
-        """Has somebody told how it ends."""
+        """Call back when the batch ends."""
     def __call__(self, ticket: Any) -> None:
         """An append of it has ended."""
 
@@ -1075,7 +1074,7 @@ class Staging:
     """
 
     stale: bool
-    """Whether what is in memory is ahead of the log."""
+    """Whether memory is ahead of the log."""
 
     def note_move(self) -> None:
         """Note that something in memory is gone, or lies elsewhere: leaders look for their state again."""
@@ -1127,19 +1126,19 @@ class Staging:
             producer: of the transaction that they are part of.
         """
     def flush(self) -> None:
-        """Append what is staged, unless a write before it has failed and is to be tried again."""
+        """Append staged records, unless an earlier write has failed and will be retried."""
     def _try_again(self) -> None:
         """Send what was lost once more, in its order."""
     def _abandon(self) -> list[StagedBatch]:
-        """Take out what is lost, and what was staged on top of it: none of it is written any more."""
+        """Take out failed records and those staged after them: none of them is written."""
     def _abandon_transactions(self) -> list[StagedBatch]:
         """Take out batches of transactions that are lost, or wait behind what is lost."""
     def _end(self, batch: StagedBatch, error: KafkaError | None) -> None:
         """Call those who follow the end of a batch, then those who wait for an answer."""
     def _arm(self, now_ms: int) -> None:
-        """Has `_time_is_over` called when the oldest is to be answered at the latest."""
+        """Schedule `_time_is_over` for the oldest pending write."""
     def _settle(self, batch: StagedBatch, error: KafkaError | None) -> None:
-        """Tells those who wait for a batch how it has ended."""
+        """Complete a batch for its waiting callers."""
 
 @final
 class Write:
@@ -1274,7 +1273,7 @@ class Partition:
         batch_size: int = 500,
         record_limit: bool = False,
     ) -> list[tuple[int, int, int]]:
-        """Leases what is available of the record batches that the log returned.
+        """Acquire available records of the batches returned by the log.
 
         Args:
             now_ms: the locks run out `lock_ms` from here.
@@ -1291,8 +1290,7 @@ class Partition:
     def acknowledge(
         self, now_ms: int, member: str, batches: Sequence[tuple[int, int, bytes]]
     ) -> Write | None:
-        """Settles, releases or renews what `member` holds: all of the request, or nothing but the
-        renewals in front of what it was refused for.
+        """Acknowledge, release or renew records of `member`; a refusal leaves only earlier renewals.
 
         Args:
             batches: (first offset, last offset, acknowledge types); one type for all or one an offset.
@@ -1304,7 +1302,7 @@ class Partition:
             KafkaError: INVALID_RECORD_STATE, INVALID_REQUEST.
         """
     def held_by(self, member: str) -> int:
-        """How many offsets a member holds, those included whose settlement is being written."""
+        """Number of offsets held by a member, including pending acknowledgements."""
 
     def running_out(self, now_ms: int) -> list[str]:
         """Return the members whose locks have run out, each once, in order."""
@@ -1348,7 +1346,7 @@ class Partition:
         """
     @property
     def next_admission(self) -> int | None:
-        """Where the log is to be read for records that were not looked at; None if there is no room."""
+        """Where to read the log for unexamined records; None without capacity."""
     @property
     def next_wall_ms(self) -> int | None:
         """When, in milliseconds since the epoch, `advance` has something to do."""
@@ -1365,7 +1363,7 @@ class Partition:
     def move_log_start(self, now_ms: int, offset: int) -> None:
         """The log now starts at `offset`; there is nothing to persist, it goes with the next write."""
     def archive(self, now_ms: int, first: int, last: int) -> None:
-        """Settles offsets that hold no record for this group: aborted transactions, control records."""
+        """Archive offsets without a record for this group: aborted transactions, control records."""
     def pass_hole(self, now_ms: int, first: int, last: int) -> None:
         """The log holds nothing from `first` to `last`, as a fetch from `first` has shown: what is available
         there is archived, and the start offset passes. There is nothing to persist, it goes with the next
@@ -1373,7 +1371,7 @@ class Partition:
     def can_acquire_before(self, end: int) -> bool:
         """Whether something in front of an offset can be leased, as far as it is known without the log."""
     def take_dead_letters(self) -> list[tuple[int, int, int, int]]:
-        """Return the dead letters that have become due since the last call, in the order in which they did.
+        """Return the dead letters that became due since the last call, in due order.
 
         Returns:
             (first offset, last offset, delivery count, cause): 0 for their delivery limit, 1 for a member
@@ -1399,7 +1397,7 @@ class Partition:
         renew_enabled: bool | None = None,
         dead_letters: bool | None = None,
     ) -> None:
-        """Change limits; what is leased keeps its deadline."""
+        """Change limits; acquired records keep their deadlines."""
     def set_rules(self, rules: Rules | None) -> None:
         """Change when records come again; what waits keeps its time, and wait no longer without rules."""
     def waiting(self) -> tuple[int, bool]:
@@ -1745,7 +1743,7 @@ class StateFold:
 
     @property
     def repaired(self) -> int:
-        """How many state batches so far were impossible ones; their records are delivered again."""
+        """Number of invalid state batches so far, whose records are redelivered."""
     def states(self) -> list[tuple[bytes, int, StateContent]]:
         """Return a copy of each state with what follows the type in its records' keys, and the offset of its
         last snapshot.
@@ -1828,7 +1826,7 @@ class LetterBatch:
     ) -> Self: ...
     @property
     def count(self) -> int:
-        """How many letters there are."""
+        """Number of letters."""
     def add(
         self, ranges: Sequence[tuple[int, int, int, int]], source: bytes, read_to: int
     ) -> tuple[int, int]:
@@ -1873,11 +1871,11 @@ class MemoryDisk:
     def __new__(cls, path: str | PathLike[str], seed: int) -> Self: ...
     def unmount(self) -> None: ...
     def fail(self, operation: str, errno: int, *, skip: int = ..., times: int = ...) -> None:
-        """Lets `open`, `write`, `sync`, `rename` or `read` fail `times` times, after `skip` that work."""
+        """Make `open`, `write`, `sync`, `rename` or `read` fail `times` times, after `skip` successes."""
     def lie(self, *, skip: int = ..., times: int = ...) -> None:
-        """Lets syncs say that they have done what they have not."""
+        """Make syncs report success without syncing."""
     def misdirect(self, *, skip: int = ..., times: int = ...) -> None:
-        """Lets writes land in another place than they say."""
+        """Make writes land in another place."""
     def set_rot(self, per_mille: int) -> None:
         """Of how many of 1,000 unsynced writes that survive a crash a bit is wrong then."""
     @property
@@ -1901,9 +1899,9 @@ class MemoryDisk:
     @property
     def operations(self) -> int: ...
     def crash(self) -> None:
-        """What is left when the power fails now; files that are open are of no more use."""
+        """Simulate a power failure; open files become unusable."""
     def restart(self) -> None:
-        """The process that used it is gone, and the disk goes on; open files are of no more use."""
+        """Simulate the end of the process; the disk continues, and open files become unusable."""
 
 @final
 class Reading:
@@ -1972,7 +1970,7 @@ class Store:
     def abandon(self) -> None:
         """End a store without threads as a killed process does: nothing more is written."""
     def close(self) -> None:
-        """Commit what is staged and stop."""
+        """Commit staged changes and stop."""
     def fileno(self) -> int: ...
     def drain(
         self,
@@ -2066,7 +2064,7 @@ class Store:
         at_least_one: bool = True,
         max_records: int = ...,
     ) -> tuple[bytes, list[tuple[int, int]]] | None:
-        """As `read`; None when it would have to wait for the disk, or to copy more than 256 KB from files."""
+        """Read without waiting for the disk or copying more than 256 KB from files; None otherwise."""
     def read_apart(
         self,
         log: int,
@@ -2107,7 +2105,7 @@ class Store:
         """
     def expire_producers(self, before_ms: int) -> None: ...
     def plan_fault(self, point: str, errno: int, *, skip: int = 0, times: int = 1) -> None:
-        """Has the next writes ("write") or syncs ("sync") fail, for tests."""
+        """Make the next writes ("write") or syncs ("sync") fail, for tests."""
 
 def observe_partitions(
     partitions: Sequence[Partition], ends: Sequence[int], now_ms: int

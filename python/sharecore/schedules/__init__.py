@@ -1,1 +1,1 @@
-"""The scheduler: writes records to their topics when they are due, each time once."""
+"""The scheduler: writes each scheduled record to its topic exactly once when it is due."""

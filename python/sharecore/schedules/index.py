@@ -1,4 +1,4 @@
-"""Schedules by their key and by the time at which they are due, on disk: millions fit into little memory."""
+"""Schedules by key and due time, on disk: millions need little memory."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _CACHE_KIB = 16_384
 
 
 class Entry(NamedTuple):
-    """A schedule and when it is due next."""
+    """A schedule and its next due time."""
 
     due_ms: int
     schedule: Schedule
 
 
 class Index:
-    """A table in a temporary file: it is made again from the state topic."""
+    """A table in a temporary file, rebuilt from the state topic."""
 
     def __init__(self) -> None:
         handle, self._path = tempfile.mkstemp(prefix="sharecore-schedules-")
@@ -57,16 +57,16 @@ class Index:
                 )
 
     def put_off(self, key: bytes, until_ms: int) -> None:
-        """Leave a schedule out of those that are due, until a time."""
+        """Postpone a schedule until a time."""
         self._table.execute("UPDATE schedules SET tried = ? WHERE key = ?", (until_ms, key))
 
     def next_ms(self) -> int | None:
-        """Return when something is due next."""
+        """Return the next due time."""
         found: int | None = self._table.execute("SELECT min(tried) FROM schedules").fetchone()[0]
         return found
 
     def due(self, now_ms: int, limit: int) -> list[Entry]:
-        """Return what is due, the earliest first."""
+        """Return the due schedules, earliest first."""
         rows = self._table.execute(
             "SELECT key, due, headers, value FROM schedules WHERE tried <= ? ORDER BY tried LIMIT ?",
             (now_ms, limit),
@@ -74,7 +74,7 @@ class Index:
         return [_entry(*row) for row in rows]
 
     def __iter__(self) -> Iterator[Entry]:
-        """Return all, the earliest first."""
+        """Return all schedules, earliest first."""
         rows = self._table.execute("SELECT key, due, headers, value FROM schedules ORDER BY tried")
         return (_entry(*row) for row in rows)
 

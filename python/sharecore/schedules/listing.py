@@ -1,4 +1,4 @@
-"""Schedules that are still to be written, as a scheduler will find them."""
+"""Pending schedules, as a scheduler will find them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from sharecore.schedules.topics import changes_of, read_state, read_to_end, stat
 
 
 def list_all(settings: Mapping[str, Any], topic: str, limit: int, seconds: float) -> tuple[list[Entry], int]:
-    """Return the schedules that are due next, and how many there are.
+    """Return the next due schedules, and the total number.
 
     Args:
-        seconds: how long the cluster may take to answer.
+        seconds: time-out for the cluster's answers.
 
     Raises:
         KafkaException: the topics do not exist, or cannot be read.

@@ -1,4 +1,4 @@
-"""The scheduler: members of one consumer group share the partitions of the schedules' topic."""
+"""The scheduler: members of one consumer group share the partitions of the schedule topic."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _AGAIN_SECONDS = 1.0
 _DELETED_AT_ONCE = 1000
 _SESSION_MS = 6_000
 _READING_MS_MAX = 3_600_000
-"""Reading the state of many millions of schedules takes minutes, between two polls."""
+"""Loading the state of many millions of schedules takes minutes between two polls."""
 
 
 class Scheduler:
-    """Writes schedules' records when they are due; several of them may run, on any machines.
+    """Write schedules' records when they are due; several schedulers may run, on any machines.
 
     Args:
-        settings: of librdkafka, without a group.
-        topic: of the schedules; created if it is missing, with `partitions` partitions.
+        settings: librdkafka settings, without a group.
+        topic: the schedule topic; created if missing, with `partitions` partitions.
     """
 
     def __init__(self, settings: Mapping[str, Any], topic: str, *, partitions: int = 1) -> None:
@@ -43,15 +43,15 @@ class Scheduler:
 
     @property
     def written(self) -> int:
-        """How many records it has written to targets."""
+        """Number of records written to targets."""
         return self._written + sum(shard.written for shard in self._shards.values())
 
     def stop(self) -> None:
-        """Return from `run`; may be called from any thread."""
+        """Make `run` return; may be called from any thread."""
         self._stopping.set()
 
     def run(self) -> None:
-        """Work until `stop`; an outage of the cluster is waited out.
+        """Run until `stop`, through outages of the cluster.
 
         Raises:
             KafkaException: the topics cannot be created.
@@ -92,7 +92,7 @@ class Scheduler:
             consumer.close()
 
     def _wait_seconds(self) -> float:
-        """Return how long to wait for schedules: no longer than until the next one is due."""
+        """Return the maximum poll time: until the next schedule is due."""
         due = [at_ms for shard in self._shards.values() if (at_ms := shard.next_ms()) is not None]
         left = min(due, default=float("inf")) / 1000 - time.time()
         return max(0.0, min(left, _WAIT_SECONDS_MAX))
@@ -112,7 +112,7 @@ class Scheduler:
         return has_more
 
     def _delete_read(self, admin: AdminClient) -> None:
-        """Delete schedules that the state topic has, so that their topic stays small."""
+        """Delete schedules that are in the state topic, to keep their topic small."""
         read = {
             index: shard.position
             for index, shard in self._shards.items()
@@ -129,7 +129,7 @@ class Scheduler:
         places = []
         for each in partitions:
             shard = self._shards[each.partition] = Shard(self._settings, self._topic, each.partition)
-            # what was deleted has been applied
+            # deleted records have been applied
             low, _ = consumer.get_watermark_offsets(each, _AGAIN_SECONDS * 10)
             places.append(TopicPartition(self._topic, each.partition, max(low, shard.position)))
         consumer.assign(places)
@@ -144,4 +144,4 @@ class Scheduler:
 def _log_failure(future: Any) -> None:
     error = future.exception()
     if error is not None:
-        logger.warning("schedules that were read could not be deleted: %s", error)
+        logger.warning("cannot delete applied schedules: %s", error)

@@ -1,4 +1,4 @@
-"""One partition of a scheduler: applies what was asked for, and writes what is due, in transactions."""
+"""One partition of a scheduler: applies schedule records, and writes due records, in transactions."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ _SECONDS = 30.0
 _DUE_AT_ONCE = 500
 _AGAIN_MS = 1000
 _PUT_OFF_MS = 30_000
-"""A schedule that cannot be written is tried again after this time; others go on."""
+"""Delay before a failed schedule is retried; others continue."""
 
 
 class Shard:
-    """Schedules of one partition; its state is read when it is made.
+    """Schedules of one partition; the constructor loads their state.
 
-    The scheduler alone writes the state topic, and a transaction has both what is written to targets and what
-    that changes in the state. A crash leaves both or nothing: whoever reads committed records gets each
-    time of a schedule once. `init_transactions` fences a predecessor before its state is read.
+    Only the scheduler writes the state topic. A transaction contains both the records written to targets and
+    the resulting state changes, so a crash leaves both or neither: a read-committed consumer gets each
+    occurrence once. `init_transactions` fences a predecessor before its state is loaded.
 
     Args:
-        settings: of librdkafka.
-        topic: of the schedules.
+        settings: librdkafka settings.
+        topic: the schedule topic.
 
     Attributes:
-        position: up to which offset the schedules have been applied.
-        written: records that were written to targets.
+        position: offset of the next schedule record to apply.
+        written: number of records written to targets.
 
     Raises:
         KafkaException: the cluster does not answer, or refuses.
@@ -69,9 +69,9 @@ class Shard:
             self._index.close()
             raise
         self._asked: list[Message] = []
-        """What was read and is not applied yet."""
+        """Records that are read but not applied yet."""
         self._again_ms = 0
-        """Nothing is tried before, after a failure."""
+        """Time of the next attempt after a failure."""
         self._failed: dict[bytes, str] = {}
         self._known: set[str] = set()
         self.written = 0
@@ -83,11 +83,11 @@ class Shard:
         self._index.close()
 
     def next_ms(self) -> int | None:
-        """Return when something is due."""
+        """Return the next due time."""
         return self._index.next_ms()
 
     def turn(self, messages: Sequence[Message], now_ms: int) -> bool:
-        """Apply schedules that were read, and write what is due; return whether more may be due already.
+        """Apply schedule records and write due records; return whether more may be due already.
 
         Raises:
             KafkaException: another scheduler has taken over, or nobody knows what became of the transaction:
@@ -128,7 +128,7 @@ class Shard:
         return bool(changes)
 
     def _has_target(self, schedule: Schedule, now_ms: int) -> bool:
-        """Return whether the target exists; otherwise put the schedule off."""
+        """Return whether the target exists; otherwise postpone the schedule."""
         if schedule.target in self._known:
             return True
         try:
@@ -143,11 +143,11 @@ class Shard:
         return False
 
     def _put_off(self, key: bytes, why: str, now_ms: int) -> None:
-        logger.warning("schedule %r cannot be written, next try in %d s: %s", key, _PUT_OFF_MS // 1000, why)
+        logger.warning("cannot write schedule %r, retrying in %d s: %s", key, _PUT_OFF_MS // 1000, why)
         self._index.put_off(key, now_ms + _PUT_OFF_MS)
 
     def _fire(self, entry: Entry) -> Entry | None:
-        """Write a schedule's record, and keep when it is due next."""
+        """Write a schedule's record, and store its next due time."""
         due_ms, schedule = entry
         headers: list[Pair] = [
             *schedule.headers,
@@ -185,7 +185,7 @@ class Shard:
             self._producer.poll(0.1)
 
     def _offer(self, *record: Any, **more: Any) -> bool:
-        """Hand a record to the producer, if it has space."""
+        """Pass a record to the producer; return False if its queue is full."""
         try:
             self._producer.produce(*record, **more)
         except BufferError:
@@ -193,11 +193,11 @@ class Shard:
         return True
 
     def _abort(self, error: KafkaException, now_ms: int) -> None:
-        """Undo a transaction that failed, and put off the schedules that made it fail."""
+        """Abort a failed transaction, and postpone the schedules that caused the failure."""
         if error.args[0].fatal():
             raise error
         self._producer.abort_transaction(_SECONDS)
-        logger.warning("%s-%d: nothing was written: %s", self._topic, self._partition, error.args[0].str())
+        logger.warning("%s-%d: transaction aborted: %s", self._topic, self._partition, error.args[0].str())
         self._again_ms = now_ms + _AGAIN_MS
         for key, why in self._failed.items():
             self._known.clear()
@@ -211,4 +211,4 @@ def _offset(message: Message) -> int:
 
 
 _FOLLOWS = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
-"""What records get whose transaction is aborted because of others."""
+"""Errors of records whose transaction was aborted because of others."""

@@ -1,4 +1,4 @@
-"""The two topics of a scheduler: what was asked for, and what is still to be written."""
+"""The two topics of a scheduler: schedule records, and pending schedules."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ from sharecore.schedules.index import Entry, Index
 logger = logging.getLogger(__name__)
 
 STATE_BYTES_MAX = 2 << 20
-"""A schedule has a little more to it there than in the topic that it came from."""
+"""Record limit of the state topic, above that of the schedule topic: state has additional fields."""
 _SECONDS = 30.0
 _READ_AT_ONCE = 1000
 _STATE_SETTINGS = {"cleanup.policy": "compact", "max.message.bytes": str(STATE_BYTES_MAX)}
 POSITION = b"p"
-"""The key, in the state topic, of the offset up to which its scheduler has read the schedules."""
+"""State-topic key of the offset up to which the scheduler has applied schedule records."""
 _SCHEDULE = b"s"
-"""Comes before the key of a schedule in the state topic."""
+"""Key prefix of schedules in the state topic."""
 
 
 def state_topic(topic: str) -> str:
-    """Return the name of the topic that only the scheduler writes."""
+    """Return the name of the state topic, which only the scheduler writes."""
     return f"{topic}.state"
 
 
 def state_key(key: bytes) -> bytes:
-    """Return the key that a schedule has in the state topic."""
+    """Return a schedule's key in the state topic."""
     return _SCHEDULE + key
 
 
 def create_topics(settings: Mapping[str, Any], topic: str, partitions: int) -> None:
-    """Create the topics that are missing, with as many partitions each.
+    """Create missing topics with equal partition counts.
 
     Raises:
         KafkaException: they cannot be created.
     """
     admin = AdminClient(dict(settings))
-    # the scheduler deletes what it has read
+    # the scheduler deletes applied records
     wanted = {topic: {"retention.ms": "-1"}, state_topic(topic): _STATE_SETTINGS}
     there = admin.list_topics(timeout=_SECONDS).topics
     if topic in there:
@@ -57,10 +57,10 @@ def create_topics(settings: Mapping[str, Any], topic: str, partitions: int) -> N
 
 
 def read_state(settings: Mapping[str, Any], topic: str, partition: int, index: Index) -> int:
-    """Read a partition of the state topic into an index; return where the schedules go on.
+    """Load a partition of the state topic into an index; return the next schedule offset.
 
     Raises:
-        KafkaException: it cannot be read.
+        KafkaException: the partition cannot be read.
     """
     position = 0
     place = TopicPartition(state_topic(topic), partition, OFFSET_BEGINNING)
@@ -81,7 +81,7 @@ def read_state(settings: Mapping[str, Any], topic: str, partition: int, index: I
 
 
 def changes_of(messages: Iterable[Message]) -> list[tuple[bytes, Entry | None]]:
-    """Return what records of the schedules' topic change; those that set no schedule are logged."""
+    """Return the changes of schedule records; invalid records are logged."""
     return [change for message in messages if (change := _change(message)) is not None]
 
 
@@ -90,7 +90,7 @@ def _change(message: Message) -> tuple[bytes, Entry | None] | None:
         return _read_change(message)
     except ConfigError as error:
         place = f"{message.topic()}-{message.partition()}@{message.offset()}"
-        logger.warning("%s is no schedule, and passed over: %s", place, error)
+        logger.warning("ignoring %s, which is not a schedule: %s", place, error)
         return None
 
 
@@ -111,7 +111,7 @@ def _headers(message: Message) -> list[Pair]:
 
 
 def read_to_end(settings: Mapping[str, Any], place: TopicPartition) -> Iterator[list[Message]]:
-    """Yield what committed transactions have written to a partition, up to its present end."""
+    """Yield committed records of a partition, up to its current end."""
     consumer = Consumer(
         {
             **settings,

@@ -1,4 +1,4 @@
-"""Access control lists: what they say, and filters that select some (KIP-11, KIP-290)."""
+"""Access control entries and filters (KIP-11, KIP-290)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 WILDCARD = "*"
 CLUSTER_NAME = "kafka-cluster"
-"""The one name of a resource of type CLUSTER."""
+"""The only name of a resource of type CLUSTER."""
 
 
 class ResourceType(IntEnum):
-    """What is protected, numbered as on the wire."""
+    """Resource type, numbered as on the wire."""
 
     UNKNOWN = 0
     ANY = 1
@@ -24,7 +24,7 @@ class ResourceType(IntEnum):
 
 
 class PatternType(IntEnum):
-    """How a name stands for resources, numbered as on the wire; ANY and MATCH are for filters."""
+    """Pattern type of a resource name, numbered as on the wire; ANY and MATCH are for filters."""
 
     UNKNOWN = 0
     ANY = 1
@@ -34,7 +34,7 @@ class PatternType(IntEnum):
 
 
 class Operation(IntEnum):
-    """What may be done, numbered as on the wire; the number is also its bit among authorized operations."""
+    """Operation, numbered as on the wire; the number is also its bit in authorized operations."""
 
     UNKNOWN = 0
     ANY = 1
@@ -55,7 +55,7 @@ class Operation(IntEnum):
 
 
 class Permission(IntEnum):
-    """Whether something is allowed, numbered as on the wire."""
+    """Permission, numbered as on the wire."""
 
     UNKNOWN = 0
     ANY = 1
@@ -64,7 +64,7 @@ class Permission(IntEnum):
 
 
 class Acl(NamedTuple):
-    """One entry, in the order of the wire: `principal` may (not) do `operation` from `host`."""
+    """One entry, in wire order: `principal` may (not) perform `operation` from `host`."""
 
     resource_type: int
     name: str
@@ -76,7 +76,7 @@ class Acl(NamedTuple):
 
 
 class AclFilter(NamedTuple):
-    """Selects entries; None, ANY and UNKNOWN of the permission leave a part open."""
+    """Filter of entries; None, ANY and an UNKNOWN permission match everything."""
 
     resource_type: int = ResourceType.ANY
     name: str | None = None
@@ -87,7 +87,7 @@ class AclFilter(NamedTuple):
     permission: int = Permission.ANY
 
     def matches(self, acl: Acl) -> bool:
-        """Whether an entry is meant."""
+        """Return whether an entry matches."""
         return (
             self.resource_type in (ResourceType.ANY, acl.resource_type)
             and self.operation in (Operation.ANY, acl.operation)
@@ -115,7 +115,7 @@ IMPLIED_BY: dict[int, frozenset[int]] = {
     ),
     Operation.DESCRIBE_CONFIGS: frozenset({Operation.ALTER_CONFIGS, Operation.DESCRIBE_CONFIGS}),
 }
-"""An entry that allows one of these allows the operation too; one that denies denies only what it names."""
+"""A permission for one of these operations implies the key; a denial applies only to its own operation."""
 
 SUPPORTED: dict[int, tuple[Operation, ...]] = {
     ResourceType.TOPIC: (
@@ -146,4 +146,4 @@ SUPPORTED: dict[int, tuple[Operation, ...]] = {
     ),
     ResourceType.TRANSACTIONAL_ID: (Operation.WRITE, Operation.DESCRIBE, Operation.TWO_PHASE_COMMIT),
 }
-"""The operations that a type of resource knows."""
+"""The operations of each resource type."""

@@ -1,4 +1,4 @@
-"""The entries that each of many filters selects, found without comparing every entry with every filter."""
+"""Entries matching many filters, without comparing every entry with every filter."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _OPEN: tuple[tuple[str, tuple[object, ...]], ...] = (
     ("operation", (Operation.ANY,)),
     ("permission", (Permission.ANY,)),
 )
-"""The fields of a filter, which are those of an entry, each with the values that leave it open."""
+"""The fields of a filter and of an entry, each with the values that match everything."""
 
 _Fields = tuple[str, ...]
 
 
 class AclSelection:
-    """Selects from entries that do not change meanwhile.
+    """Select from a fixed set of entries.
 
-    Entries are indexed by the fields that filters set: there are few such combinations, however many filters.
+    Entries are indexed by the fields set in filters: there are few such combinations, however many filters.
 
     Args:
-        entries: all of them.
-        prefix_lengths: lengths of the names of prefixed entries, by type of resource.
+        entries: all entries.
+        prefix_lengths: name lengths of prefixed entries, by resource type.
     """
 
     def __init__(self, entries: Collection[Acl], prefix_lengths: Mapping[int, Collection[int]]) -> None:
@@ -36,7 +36,7 @@ class AclSelection:
         self._indexes: dict[_Fields, dict[tuple[object, ...], list[Acl]]] = {}
 
     def prepare(self, wanted: AclFilter) -> Iterator[None]:
-        """Index the entries for a filter, unless they are for one like it; yields after each entry."""
+        """Index the entries for a filter if needed; yield after each entry."""
         for exact in self._exact(wanted):
             fields = _fields(exact)
             if fields in self._indexes:
@@ -48,7 +48,7 @@ class AclSelection:
             self._indexes[fields] = index
 
     def select(self, wanted: AclFilter) -> list[Acl]:
-        """Return the entries that a filter selects; `prepare` for it has ended."""
+        """Return the entries matching a filter, after `prepare` for it has ended."""
         found: list[Acl] = []
         for exact in self._exact(wanted):
             fields = _fields(exact)
@@ -56,7 +56,7 @@ class AclSelection:
         return found
 
     def _exact(self, wanted: AclFilter) -> Iterator[AclFilter]:
-        """Filter of exact names that together select what one of a name that entries match does."""
+        """Yield exact-name filters that together select the same entries as a MATCH filter."""
         name = wanted.name
         if name is None or wanted.pattern_type != PatternType.MATCH:
             yield wanted
@@ -71,7 +71,7 @@ class AclSelection:
 
 
 def _fields(wanted: AclFilter) -> _Fields:
-    """Return the fields that a filter sets."""
+    """Return the fields set in a filter."""
     return tuple(name for name, open_values in _OPEN if getattr(wanted, name) not in open_values)
 
 

@@ -1,4 +1,4 @@
-"""All access control lists: kept in the catalogue, indexed by what they protect."""
+"""All access control entries: stored in the catalogue, indexed by resource."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from sharecore.storage import Catalogue, Ticket
 
 _PREFIX = b"acl/"
 SELECTED_MAX = 100_000
-"""Entries that the filters of a request may select, each counted as often as it is selected."""
+"""Limit on the entries selected by a request's filters, counting repeated ones."""
 
 
 class Acls:
-    """Entries, each at most once.
+    """Unique entries.
 
     Args:
-        catalogue: where they lie.
-        changed: called after entries came or went.
+        catalogue: stores the entries.
+        changed: called after entries were added or deleted.
     """
 
     def __init__(self, catalogue: Catalogue, changed: Callable[[], None] = lambda: None) -> None:
@@ -38,11 +38,11 @@ class Acls:
         return len(self._all)
 
     def on_change(self, changed: Callable[[], None]) -> None:
-        """Has `changed` called after entries came or went."""
+        """Call `changed` after entries were added or deleted."""
         self._changed = changed
 
     def select(self, wanted: AclFilter) -> list[Acl]:
-        """Return the entries that a filter means: looked up where it names a resource, else of all."""
+        """Return the entries matching a filter, through the index if it names a resource."""
         return [acl for acl in self._candidates(wanted) if wanted.matches(acl)]
 
     def _candidates(self, wanted: AclFilter) -> Iterable[Acl]:
@@ -54,7 +54,7 @@ class Acls:
         return (*self._literal.get((kind, name), ()), *self._prefixed.get((kind, name), ()))
 
     def of(self, resource_type: int, name: str) -> Iterator[Acl]:
-        """Yield the entries that count for a resource."""
+        """Yield the entries that apply to a resource."""
         yield from self._literal.get((resource_type, name), ())
         if name != WILDCARD:
             yield from self._literal.get((resource_type, WILDCARD), ())
@@ -65,11 +65,11 @@ class Acls:
     async def delete(
         self, wanted: Iterable[AclFilter], step: Callable[[], Awaitable[None]]
     ) -> list[list[Acl]]:
-        """Delete the entries that filters mean, whichever broker has added them; return them by filter.
+        """Delete the entries matching filters, whichever broker has added them; return them by filter.
 
         Args:
             wanted: the filters.
-            step: awaited after each, and after each entry that is looked at.
+            step: awaited after each filter and each examined entry.
 
         Raises:
             KafkaError: KAFKA_STORAGE_ERROR, or POLICY_VIOLATION: the filters select too many entries.
@@ -91,7 +91,7 @@ class Acls:
         return found
 
     def change(self, puts: Iterable[Acl] = (), deletes: Iterable[Acl] = ()) -> Ticket:
-        """Add and delete entries, all or none; they count once the ticket has ended well."""
+        """Add and delete entries, all or none; they take effect once the ticket has succeeded."""
         puts, deletes = list(puts), list(deletes)
         ticket = self._catalogue.change([(_key(acl), b"") for acl in puts], map(_key, deletes))
 
@@ -140,7 +140,7 @@ class Acls:
 
 
 def decode_acl(key: bytes) -> Acl:
-    """Return the entry that stands in a key of the catalogue; raises ValueError or TypeError."""
+    """Return the entry of a catalogue key; raise ValueError or TypeError if it is invalid."""
     return Acl(*json.loads(key.removeprefix(_PREFIX)))
 
 

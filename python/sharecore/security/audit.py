@@ -1,4 +1,4 @@
-"""The log of decisions: who was denied what, and where it is asked for who was allowed what."""
+"""Audit log: denied operations, and allowed ones if enabled."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _security_log = logging.getLogger("sharecore.security")
 
 
 _NAMED_MAX = 100
-"""How many resources the lines about one request name."""
+"""Maximum number of resources named for one request."""
 
 
 class Decision(NamedTuple):
-    """One question that was answered.
+    """One authorization decision.
 
     Args:
-        more: how many other resources the same was decided about, which have no line of their own.
+        more: number of further resources with the same decision, without separate lines.
     """
 
     principal: Principal
@@ -44,7 +44,7 @@ class Decision(NamedTuple):
         return " ".join(f"{key}={_quoted(value)}" for key, value in self.fields().items())
 
     def fields(self) -> dict[str, str]:
-        """Return the fields of a line, by name."""
+        """Return the fields of a line by name."""
         fields = {
             "principal": cut(str(self.principal)),
             "host": self.host,
@@ -56,23 +56,23 @@ class Decision(NamedTuple):
 
 
 def audits_allowed() -> bool:
-    """Whether somebody wants to know what was allowed."""
+    """Return whether allowed operations are logged."""
     return log.isEnabledFor(logging.DEBUG)
 
 
 def record(decision: Decision) -> None:
-    """Write one decision, within the limit of lines about a principal and a type of resource."""
+    """Log a decision, rate-limited per principal and resource type."""
     level = logging.DEBUG if decision.allowed else logging.INFO
     kind = (shorten(str(decision.principal)), decision.operation, decision.resource_type)
     log.log(level, "%s", decision, extra={"kind": kind})
 
 
 def record_each(about: tuple[Principal, str, int, int], names: Sequence[str], *, allowed: bool) -> None:
-    """Write what was decided about the resources of one request; many of them share the last line.
+    """Log the decision on the resources of one request; many of them share the last line.
 
     Args:
         about: principal, host, operation and type of the resources.
-        names: of the resources; at least one.
+        names: names of the resources; at least one.
         allowed: the decision.
     """
     shown = names[:_NAMED_MAX]
@@ -82,14 +82,14 @@ def record_each(about: tuple[Principal, str, int, int], names: Sequence[str], *,
 
 
 def write_to(path: str, *, allowed: bool) -> None:
-    """From now on decisions are lines of JSON in a file of their own, which may be moved away at any time.
+    """Write decisions as JSON lines to a separate file, which may be rotated at any time.
 
     Args:
-        path: the file; made with mode 0600 where it is not there.
-        allowed: also what is allowed.
+        path: the file; created with mode 0600 if missing.
+        allowed: whether to log allowed operations, too.
 
     Raises:
-        ConfigError: it cannot be written, or is no regular file.
+        ConfigError: it cannot be written, or is not a regular file.
     """
     try:
         handler = LogThread(_AuditFile(path))
@@ -106,7 +106,7 @@ def write_to(path: str, *, allowed: bool) -> None:
 
 
 class _AuditFile(WatchedFileHandler):
-    """Appends to a regular file; the log of the broker says when it cannot."""
+    """Append to a regular file; failures go to the broker's log."""
 
     def _open(self) -> TextIOWrapper:
         return open(open_to_append(self.baseFilename), "a", encoding="utf-8")
@@ -114,13 +114,13 @@ class _AuditFile(WatchedFileHandler):
     def emit(self, record: logging.LogRecord) -> None:
         try:
             super().emit(record)
-        except OSError:  # it was moved away, and cannot be opened anew
+        except OSError:  # it was rotated, and cannot be opened again
             self.handleError(record)
 
     def handleError(self, record: logging.LogRecord) -> None:
         reason = sys.exc_info()[1]
         _security_log.error(
-            "%s: decisions are missing in it, as it cannot be written: %s", self.baseFilename, reason
+            "%s: cannot write the audit log, decisions are missing in it: %s", self.baseFilename, reason
         )
 
 
@@ -135,6 +135,6 @@ class _JsonLines(logging.Formatter):
 
 
 def _quoted(value: str) -> str:
-    """Return a value that cannot be taken for two, nor for two lines."""
+    """Return a value, quoted if it could be read as several fields or lines."""
     plain = value.isprintable() and not any(each in value for each in ' "=')
     return value if plain else json.dumps(value)

@@ -1,4 +1,4 @@
-"""Decides what is allowed to whom, as Apache Kafka's StandardAuthorizer decides it."""
+"""Authorization decisions, as in Apache Kafka's StandardAuthorizer."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from sharecore.security.principal import USER, Principal
 
 _EVERYBODY = str(Principal(USER, WILDCARD))
 _ENTRY_BYTES = 250
-"""About what a cached decision takes besides the name that it is about."""
+"""Approximate memory size of a cached decision, without its name."""
 
 
 class Authorizer:
-    """The rules: who denies wins over who allows; what nothing allows is denied.
+    """Authorizer: a denial wins over a permission; without a permission, access is denied.
 
     Decisions are cached until an entry changes.
 
     Args:
         acls: the entries.
-        super_users: may do everything.
-        open_without_acls: whether a resource that no entry names is open to everybody.
-        cache_bytes_max: about how much memory cached decisions may take; names are whatever clients ask for.
+        super_users: principals with all permissions.
+        open_without_acls: whether a resource without entries is open to every client.
+        cache_bytes_max: approximate memory limit of cached decisions, as clients choose the names.
     """
 
     def __init__(
@@ -65,15 +65,15 @@ class Authorizer:
         *,
         quiet: bool = False,
     ) -> bool:
-        """Whether somebody may do something with a resource.
+        """Return whether a principal may perform an operation on a resource.
 
         Args:
-            principal: who.
-            host: the address the request comes from.
+            principal: the principal.
+            host: the client's address.
             operation: an `Operation`.
             resource_type: a `ResourceType`.
-            name: of the resource.
-            quiet: not worth a line in the audit, as nobody asked for this resource by its name.
+            name: the resource's name.
+            quiet: whether to skip the audit log, as the request does not name the resource.
         """
         key = (principal, host, operation, resource_type, name)
         allowed = self._decisions.get(key)
@@ -93,13 +93,13 @@ class Authorizer:
         *,
         quiet: bool = False,
     ) -> Generator[None, None, Container[str]]:
-        """Return those of the resources that somebody may do something with.
+        """Return the permitted resources.
 
-        A name that repeats is decided and audited once. Yields after each decision.
+        A repeated name is decided and audited once. Yields after each decision.
 
         Args:
-            principal, host, operation, resource_type, quiet: as for `allows`.
-            names: of the resources.
+            principal, host, operation, resource_type, quiet: see `allows`.
+            names: the resources' names.
         """
         allowed, denied = dict[str, None](), list[str]()
         for name in dict.fromkeys(names):
@@ -119,7 +119,7 @@ class Authorizer:
         return allowed
 
     def allows_some(self, principal: Principal, host: str, operation: int, resource_type: int) -> bool:
-        """Whether somebody may do something with at least one resource of a type (KIP-679)."""
+        """Return whether a principal has a permission on any resource of a type (KIP-679)."""
         if self._decide(principal, host, operation, resource_type, "hardcode"):
             return True
         allowed: list[Acl] = []
@@ -136,7 +136,7 @@ class Authorizer:
         return any(not _is_covered(acl, denied) for acl in allowed)
 
     def operations(self, principal: Principal, host: str, resource_type: int, name: str) -> int:
-        """Return what somebody may do with a resource, as the bits that answers carry (KIP-430)."""
+        """Return the permitted operations as a bit field (KIP-430)."""
         bits = 0
         for operation in SUPPORTED[resource_type]:
             if self.allows(principal, host, operation, resource_type, name, quiet=True):
@@ -175,7 +175,7 @@ class Authorizer:
 
 
 def super_users_of(config: BrokerConfig) -> frozenset[Principal]:
-    """Principals that may do everything (`super.users`); raises ConfigError."""
+    """Return the principals with all permissions (`super.users`); raise ConfigError if it is invalid."""
     parts = [part for part in config.super_users.split(";") if part.strip()]
     try:
         return frozenset(map(Principal.parse, parts))
@@ -188,7 +188,7 @@ def _is_for(acl: Acl, principal: Principal, host: str) -> bool:
 
 
 def _is_covered(acl: Acl, denied: set[tuple[int, str]]) -> bool:
-    """Whether everything that an entry allows is denied by another."""
+    """Return whether a denial covers everything that an entry allows."""
     if (acl.pattern_type, acl.name) == (PatternType.LITERAL, WILDCARD):
         return False
     if acl.pattern_type == PatternType.LITERAL and (PatternType.LITERAL, acl.name) in denied:

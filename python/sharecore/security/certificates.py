@@ -1,4 +1,4 @@
-"""A certificate authority for development, and certificates of it."""
+"""A certificate authority for development, and its certificates."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _BACKDATED = timedelta(minutes=5)
 
 
 class Authority:
-    """Signs certificates; its own key and certificate lie in a directory.
+    """Sign certificates; the authority's key and certificate are in a directory.
 
     Args:
-        directory: made when it is missing; `ca.pem` and `ca.key` are made in it, and used again.
-        days: how long what is signed from now on is valid.
-        now: the moment that counts.
+        directory: created if missing; `ca.pem` and `ca.key` are created in it, and reused.
+        days: validity of new certificates.
+        now: the current time.
 
     Raises:
-        OSError: the directory cannot be had.
-        ValueError: what lies there is no authority.
+        OSError: the directory is not available.
+        ValueError: its files are not an authority.
     """
 
     def __init__(self, directory: Path, *, days: int, now: datetime | None = None) -> None:
@@ -53,12 +53,12 @@ class Authority:
         self.certificate_path.write_bytes(_pem_of_certificate(self._certificate))
 
     def issue(self, name: str, *, file: str, hosts: Sequence[str] = ()) -> Path:
-        """Make a key and a certificate, in one PEM file as `ssl.keystore.location` takes it.
+        """Create a key and a certificate in one PEM file for `ssl.keystore.location`.
 
         Args:
-            name: who it is for: the common name.
-            file: name of the file in the directory, without its end.
-            hosts: names and addresses that a server with it answers to.
+            name: the subject's common name.
+            file: name of the file in the directory, without its extension.
+            hosts: names and addresses of the server.
         """
         from cryptography.hazmat.primitives.asymmetric import ec
 
@@ -149,7 +149,7 @@ def _pem_of_certificate(certificate: Certificate) -> bytes:
 
 
 def _write_secret(path: Path, content: bytes) -> None:
-    """Write a file that only its owner can ever read."""
+    """Write a file that only its owner can read at any time."""
     fresh = path.with_name(path.name + ".new")
     number = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(number, "wb") as file:

@@ -1,4 +1,4 @@
-"""Cipher suites by the names that Kafka's settings have for them, as OpenSSL takes them."""
+"""Translation of cipher-suite names from Kafka's settings to OpenSSL."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _OF_1_2 = re.compile(
 
 
 def restrict(context: ssl.SSLContext, names: Sequence[str]) -> None:
-    """Lets a context have no other suites than these; all that are safe where none is named.
+    """Restrict a context to these suites; without names, to all safe ones.
 
-    Suites of TLS 1.3 cannot be chosen one by one: either all three are named, or TLS 1.3 is left out.
+    TLS 1.3 suites cannot be chosen individually: name all three, or none to disable TLS 1.3.
 
     Raises:
-        ConfigError: a suite that is not known, or none is left.
+        ConfigError: a suite is unknown, or none is left.
     """
     if not names:
         return
@@ -35,7 +35,7 @@ def restrict(context: ssl.SSLContext, names: Sequence[str]) -> None:
             context.set_ciphers(":".join(_openssl(name) for name in older))
         except (ssl.SSLError, ValueError):
             raise ConfigError(
-                f"ssl.cipher.suites={','.join(names)}: one is not known; allowed: names such as "
+                f"ssl.cipher.suites={','.join(names)}: one is unknown; allowed: names such as "
                 "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384 and TLS_AES_256_GCM_SHA384"
             ) from None
     if not newer:
@@ -49,7 +49,7 @@ def restrict(context: ssl.SSLContext, names: Sequence[str]) -> None:
 
 
 def _openssl(name: str) -> str:
-    """OpenSSL's name of a suite of TLS 1.2; raises ValueError."""
+    """Return OpenSSL's name of a TLS 1.2 suite; raise ValueError if it is unknown."""
     parts = _OF_1_2.fullmatch(name)
     if parts is None:
         raise ValueError(name)

@@ -1,10 +1,10 @@
-"""The subject of a certificate as text, written as Java writes it (RFC 2253)."""
+"""A certificate's subject as text, in Java's format (RFC 2253)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-# the types that RFC 2253 gives a keyword; others are written as numbers, and their values in hexadecimal
+# the types with a keyword in RFC 2253; others are written as numbers, with hexadecimal values
 _KEYWORDS = {
     "2.5.4.3": "CN",
     "2.5.4.6": "C",
@@ -29,13 +29,13 @@ _ESCAPED = frozenset(',=+<>#;"\\')
 
 
 def subject_of(certificate: bytes) -> str:
-    """Return the subject's name, the most special part first: `CN=worker,O=Example`.
+    """Return the subject's name, most specific part first: `CN=worker,O=Example`.
 
     Args:
         certificate: X.509 in DER.
 
     Raises:
-        ValueError: it is no certificate.
+        ValueError: the data is not a certificate.
     """
     from cryptography.x509 import load_der_x509_certificate
 
@@ -64,7 +64,7 @@ def _escape(text: str) -> str:
 
 
 def _elements(der: bytes) -> Iterator[tuple[int, bytes, bytes]]:
-    """Tag, content and the whole of each element."""
+    """Yield tag, content and full encoding of each element."""
     at = 0
     while at < len(der):
         tag, length, body = der[at], der[at + 1], at + 2

@@ -1,4 +1,4 @@
-"""Files that settings name, read within bounds, and files that are appended to."""
+"""Files named by settings: bounded reads, and appends."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ import os
 import stat
 
 FILE_BYTES_MAX = 4 << 20
-"""No key store, list of authorities or key set comes near it."""
+"""Far above the size of any key store, CA file or key set."""
 READ_SECONDS_MAX = 10.0
-"""For so long a file is waited for, such as one of a mount that hangs."""
+"""Time-out of reads, such as from a hanging mount."""
 _AT_ONCE = os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
 
 def read_file(path: str | os.PathLike[str], bytes_max: int = FILE_BYTES_MAX) -> bytes:
     """Return the content of a regular file.
 
-    A setting may name anything: opening a named pipe would wait for ever, and reading a device never ends.
+    A setting may name any path: opening a named pipe would wait forever, and reading a device would never
+    end.
 
     Raises:
-        OSError: it cannot be read, is no regular file, or has more than `bytes_max` bytes.
+        OSError: it cannot be read, is not a regular file, or has more than `bytes_max` bytes.
     """
     number = os.open(path, os.O_RDONLY | _AT_ONCE)
     try:
@@ -36,15 +37,15 @@ def read_file(path: str | os.PathLike[str], bytes_max: int = FILE_BYTES_MAX) -> 
 
 
 def open_to_append(path: str | os.PathLike[str]) -> int:
-    """Open a regular file to append to it, and return its descriptor; create it for its owner alone.
+    """Open a regular file for appending and return its descriptor; create it readable only by its owner.
 
     Raises:
-        OSError: it cannot be opened, or is no regular file.
+        OSError: it cannot be opened, or is not a regular file.
     """
     try:
         number = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | _AT_ONCE, 0o600)
     except OSError as error:
-        if error.errno == errno.ENXIO:  # a socket, or a named pipe that nobody reads
+        if error.errno == errno.ENXIO:  # a socket, or a named pipe without a reader
             raise OSError("not a regular file") from None
         raise
     try:

@@ -1,4 +1,4 @@
-"""Users of SCRAM that are there when a broker starts, as `kafka-storage format --add-scram` has them."""
+"""Initial SCRAM users of a broker, as in `kafka-storage format --add-scram`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ITERATIONS_MIN, ITERATIONS_MAX = 4096, 16384
 
 
 class FirstUser(NamedTuple):
-    """A user, with the password that nothing keeps."""
+    """A user with a password, which is not stored."""
 
     mechanism: str
     name: str
@@ -25,10 +25,10 @@ class FirstUser(NamedTuple):
 
 
 def parse_add_scram(text: str) -> FirstUser:
-    """Read `SCRAM-SHA-256=[name=alice,password=secret]`, with `iterations=` where others are wanted.
+    """Parse `SCRAM-SHA-256=[name=alice,password=secret]`, optionally with `iterations=`.
 
     Raises:
-        ConfigError: it cannot be read; the text does not tell the password.
+        ConfigError: it is invalid; the message does not contain the password.
     """
     match = _ENTRY.fullmatch(text.strip())
     options = _split(match["options"]) if match is not None else {}
@@ -43,7 +43,7 @@ def parse_add_scram(text: str) -> FirstUser:
 
 
 def _split(options: str) -> dict[str, str]:
-    """`name=value` pairs with commas between; a value in quotation marks may hold any."""
+    """Return comma-separated `name=value` pairs; a quoted value may contain any character."""
     found = {}
     for match in re.finditer(r'\s*([a-z]+)=("(?:[^"])*"|[^,]*)\s*(?:,|$)', options):
         if match[1] not in _OPTIONS:

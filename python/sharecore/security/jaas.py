@@ -1,4 +1,4 @@
-"""A login module and its options, as Java's JAAS writes them in `sasl.jaas.config`."""
+"""A login module and its options, in Java's JAAS format (`sasl.jaas.config`)."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ _FLAGS = ("required", "requisite", "sufficient", "optional")
 
 
 class Login(NamedTuple):
-    """One entry: the module's class and its options."""
+    """One entry: the module's class and options."""
 
     module: str
     options: dict[str, str]
 
 
 def parse_jaas(text: str) -> Login:
-    """Read `org.example.PlainLoginModule required user_alice="secret";`.
+    """Parse `org.example.PlainLoginModule required user_alice="secret";`.
 
     Raises:
-        ValueError: it is none; the text does not tell what stands in it.
+        ValueError: it is invalid; the message does not contain its content.
     """
     words = _words(text)
     if len(words) < 3 or words[-1] != ";" or words[1].lower() not in _FLAGS:

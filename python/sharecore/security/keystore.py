@@ -1,4 +1,4 @@
-"""Keystores and truststores as Kafka's settings name them, read as PEM."""
+"""Keystores and truststores of Kafka's settings, as PEM."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _EDGE = re.compile(r"-----(BEGIN|END) ([A-Z0-9 ]{1,64})-----")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class KeyPair:
-    """A private key and the certificates that go with it.
+    """A private key and its certificates.
 
     Args:
         key_pem: the key, encrypted where `password` is set.
         chain_pem: the broker's certificate, then those of its issuers.
-        password: of the key.
+        password: the key's password.
     """
 
     key_pem: str
@@ -34,7 +34,7 @@ class KeyPair:
 
 
 def read_keystore(config: BrokerConfig) -> KeyPair | None:
-    """Return the key and certificates of a listener's settings (`ssl.keystore.*`); None when nothing is set.
+    """Return the key and certificates of a listener (`ssl.keystore.*`); None if not set.
 
     Raises:
         ConfigError: it cannot be read.
@@ -62,7 +62,7 @@ def read_keystore(config: BrokerConfig) -> KeyPair | None:
 
 
 def read_truststore(config: BrokerConfig) -> str | None:
-    """Return the certificates of trusted authorities as PEM (`ssl.truststore.*`); None when nothing is set.
+    """Return the trusted certificates as PEM (`ssl.truststore.*`); None if not set.
 
     Raises:
         ConfigError: it cannot be read.
@@ -79,7 +79,7 @@ def read_truststore(config: BrokerConfig) -> str | None:
 
 
 def store_files(config: BrokerConfig) -> list[Path]:
-    """Return the files that the settings name."""
+    """Return the files named by the settings."""
     return [Path(each) for each in (config.ssl_keystore_location, config.ssl_truststore_location) if each]
 
 
@@ -88,7 +88,7 @@ def _value(secret: Secret | None) -> str | None:
 
 
 def _lines(pem: str) -> str:
-    """PEM as a property holds it: on one line, with blanks for line ends, or as it is."""
+    """Return PEM with line breaks, also if a property holds it on one line."""
 
     def unfold(kind: str, block: str) -> str:
         head, tail = f"-----BEGIN {kind}-----", f"-----END {kind}-----"
@@ -99,7 +99,7 @@ def _lines(pem: str) -> str:
 
 
 def _blocks(text: str) -> Iterator[tuple[str, slice]]:
-    """Yield the blocks of PEM in a text: what each is, and where; in one pass, whatever the text is."""
+    """Yield kind and position of each PEM block of a text, in a single pass."""
     begun: re.Match[str] | None = None
     for edge in _EDGE.finditer(text):
         if edge[1] == "BEGIN":
@@ -118,10 +118,10 @@ def _read(name: str, location: str, kind: str) -> bytes | str:
     if data.startswith(_JKS_MAGIC):
         pkcs12 = str(Path(location).with_suffix(".p12"))
         raise ConfigError(
-            f"{name}={location}: a JKS store, which only Java reads; convert it with: "
+            f"{name}={location}: a JKS store, which only Java can read; convert it with: "
             f"keytool -importkeystore -srckeystore {location} -destkeystore {pkcs12} -deststoretype PKCS12"
         )
-    # where Kafka's type is JKS, which is the default, Java reads PKCS12 as well
+    # if Kafka's type is JKS, the default, Java reads PKCS12 as well
     if kind != "PEM" and data.startswith(_DER_SEQUENCE):
         return data
     try:
@@ -160,7 +160,7 @@ def _from_pkcs12(location: str, data: bytes, store: str | None, key_password: st
             continue
         if found.key is None or found.cert is None:
             raise ConfigError(f"ssl.keystore.location={location}: no key with a certificate in it")
-        # it is never on the disk without a password
+        # never written to disk without a password
         passing = secrets.token_urlsafe(24)
         key = found.key.private_bytes(
             Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(passing.encode())

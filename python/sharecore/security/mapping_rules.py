@@ -1,4 +1,4 @@
-"""`ssl.principal.mapping.rules`: from the name in a certificate to the name of a principal (KIP-371)."""
+"""`ssl.principal.mapping.rules`: maps certificate subjects to principal names (KIP-371)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class _Rule(NamedTuple):
 
 
 class MappingRules:
-    """Rules in their order; the first that fits the whole name decides.
+    """Rules in order; the first one matching the whole subject applies.
 
     Args:
         text: the setting: `RULE:pattern/replacement/[LU]` and `DEFAULT`, with commas between.
 
     Raises:
-        ConfigError: it cannot be read.
+        ConfigError: the setting is invalid.
     """
 
     def __init__(self, text: str) -> None:
@@ -42,7 +42,7 @@ class MappingRules:
             at = end + len(text[end:]) - len(text[end:].lstrip(" ,\n"))
 
     def name(self, subject: str) -> str | None:
-        """Return the principal's name for a certificate's subject; None when no rule fits."""
+        """Return the principal's name for a certificate's subject; None if no rule matches."""
         for rule in self._rules:
             if rule is None:
                 return subject
@@ -63,7 +63,7 @@ def _rule(text: str, match: re.Match[str]) -> _Rule | None:
     def reference(found: re.Match[str]) -> str:
         if found[1] is None:
             return re.escape(found[2]) if found[2] == "\\" else found[2]
-        # what names no group stands for itself
+        # a `$` without a group is literal
         return rf"\g<{found[1]}>" if int(found[1]) <= pattern.groups else f"${found[1]}"
 
     return _Rule(pattern, _REFERENCE.sub(reference, match[2]), match[3])

@@ -1,4 +1,4 @@
-"""The SASL mechanisms that a listener offers."""
+"""SASL mechanisms of a listener."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def mechanisms_of(
     Args:
         config: the broker's configuration.
         listener: the listener's name.
-        credentials: the users of SCRAM.
-        keys: returns the keys that sign tokens.
+        credentials: the SCRAM users.
+        keys: returns the token signing keys.
 
     Raises:
-        ConfigError: one that is not offered here, or that lacks a setting.
+        ConfigError: an unsupported mechanism, or a missing setting.
     """
     offered: dict[str, Mechanism] = {}
     for name in config.for_listener(listener).sasl_enabled_mechanisms:

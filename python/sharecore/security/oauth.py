@@ -11,27 +11,27 @@ from sharecore.errors import ConfigError
 from sharecore.security.files import read_file
 from sharecore.security.sasl import Refused
 
-# signatures with a key that the broker could not have made itself; never `none`, never a shared secret
+# only asymmetric signatures; never `none`, never a shared secret
 _ALGORITHMS = [
     *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
     *("ES256", "ES384", "ES512", "EdDSA"),
 ]
 _FETCH_TIMEOUT_S = 10.0
 _EXPIRES_S_MAX = 253402300799
-"""The end of the year 9999: a token that is valid for longer is valid until then."""
+"""End of the year 9999: the maximum expiry of a token."""
 _NAME_MAX = 1024
 _KEYS_BYTES_MAX = 1 << 20
 _REFUSED = json.dumps({"status": "invalid_token"})
 
 
 class TokenKeys:
-    """The keys that sign tokens, from a file or an address.
+    """Token signing keys, from a file or a URL.
 
     Args:
-        config: the settings as the listener has them for OAUTHBEARER.
+        config: the listener's settings for OAUTHBEARER.
 
     Raises:
-        ConfigError: there is no address, or nothing can be had from it.
+        ConfigError: the URL is not set, or the keys cannot be fetched.
     """
 
     def __init__(self, config: BrokerConfig) -> None:
@@ -50,11 +50,11 @@ class TokenKeys:
             raise ConfigError(f"sasl.oauthbearer.jwks.endpoint.url={url}: {error}") from None
 
     def fetch(self) -> None:
-        """Fetch the keys; take as long as the network does, so it is for a thread of its own.
+        """Fetch the keys; blocks on the network, so it needs a separate thread.
 
         Raises:
-            OSError: the address does not answer.
-            ValueError: it answers with something else.
+            OSError: the URL cannot be read.
+            ValueError: the answer is not a key set.
         """
         from urllib.request import url2pathname, urlopen
 
@@ -70,22 +70,22 @@ class TokenKeys:
         try:
             keys = PyJWKSet.from_dict(json.loads(content)).keys
         except (PyJWTError, ValueError, AttributeError, TypeError) as error:
-            raise ValueError(f"no JSON Web Key Set: {error}") from None
+            raise ValueError(f"not a JSON Web Key Set: {error}") from None
         self._keys = {key.key_id: key for key in keys if key.key_type != "oct"}
 
     def find(self, key_id: str | None) -> Any:
-        """Return the key with an id; the only one there is where a token names none."""
+        """Return the key with an id; for a token without an id, the only key."""
         if key_id is None and len(self._keys) == 1:
             return next(iter(self._keys.values()))
         return self._keys.get(key_id)
 
 
 class OAuth:
-    """The mechanism.
+    """The OAUTHBEARER mechanism.
 
     Args:
-        config: the settings as the listener has them for OAUTHBEARER.
-        keys: who may sign.
+        config: the listener's settings for OAUTHBEARER.
+        keys: the token signing keys.
     """
 
     def __init__(self, config: BrokerConfig, keys: TokenKeys) -> None:
@@ -93,13 +93,11 @@ class OAuth:
         self._keys = keys
 
     def start(self) -> OAuthExchange:
-        """Begins with a client."""
+        """Start an exchange with a client."""
         return OAuthExchange(self)
 
     def verify(self, token: str) -> tuple[str, int]:
-        """Return the name that a token proves, and when it runs out in milliseconds of the epoch; raise
-        Refused.
-        """
+        """Return the name in a valid token, and its expiry in ms since the epoch; raise Refused."""
         import jwt
         from jwt.exceptions import PyJWTError
 
@@ -111,7 +109,7 @@ class OAuth:
                 raise Refused("the token's algorithm is not allowed")
             key = self._keys.find(header.get("kid"))
             if key is None:
-                raise Refused("the token is signed with a key that is not known")
+                raise Refused("the token is signed with an unknown key")
             claims = jwt.decode(
                 token,
                 key,
@@ -121,11 +119,11 @@ class OAuth:
                 leeway=config.sasl_oauthbearer_clock_skew_seconds,
                 options={"require": ["exp", "iat"], "verify_aud": bool(audience)},
             )
-            # the library lets numbers through that are no moment
+            # the library accepts numbers that are not valid times
             expires_ms = int(min(float(claims["exp"]), _EXPIRES_S_MAX) * 1000)
         except (PyJWTError, ValueError, TypeError, OverflowError, RecursionError) as error:
-            # the library's messages name claims, and nothing that is secret
-            raise Refused(f"the token is not valid: {type(error).__name__}") from None
+            # the library's messages contain claim names, but no secrets
+            raise Refused(f"the token is invalid: {type(error).__name__}") from None
         name = claims.get(config.sasl_oauthbearer_sub_claim_name)
         if not isinstance(name, str) or not name:
             raise Refused(f"the token has no {config.sasl_oauthbearer_sub_claim_name}")
@@ -135,7 +133,7 @@ class OAuth:
 
 
 class OAuthExchange:
-    """One message with the token; where it is refused, one more that lets the client see why."""
+    """One message with the token; after a refusal, another one that returns the reason."""
 
     def __init__(self, mechanism: OAuth) -> None:
         self._mechanism = mechanism
@@ -145,7 +143,7 @@ class OAuthExchange:
         self.expires_ms: int | None = None
 
     def step(self, message: bytes) -> bytes:
-        """Take the client's message; raise `Refused`."""
+        """Handle the client's message; raise `Refused`."""
         if self._refused is not None:
             raise self._refused
         act_for, token = _parse(message)
@@ -161,14 +159,14 @@ class OAuthExchange:
 
 
 def _parse(message: bytes) -> tuple[str, str]:
-    """Whom to act for, and the token."""
+    """Return the authorization id and the token."""
     try:
         header, *pairs = message.decode().split("\x01")
         flag, act_for, rest = header.split(",")
-    except ValueError:  # UnicodeDecodeError is one
-        raise Refused("the message cannot be read") from None
+    except ValueError:  # includes UnicodeDecodeError
+        raise Refused("the message is malformed") from None
     values = dict(pair.partition("=")[::2] for pair in pairs if pair)
     scheme, _, token = values.get("auth", "").partition(" ")
     if flag != "n" or rest or scheme.lower() != "bearer" or not token.strip():
-        raise Refused("the message holds no bearer token")
+        raise Refused("the message has no bearer token")
     return act_for.removeprefix("a="), token.strip()

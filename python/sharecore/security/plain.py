@@ -1,4 +1,4 @@
-"""SASL PLAIN (RFC 4616), with the users of the configuration."""
+"""SASL PLAIN (RFC 4616), with users from the configuration."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _USER = "user_"
 
 
 class Plain:
-    """The mechanism.
+    """The PLAIN mechanism.
 
     Args:
-        passwords: by the names of the users.
+        passwords: passwords by user name.
     """
 
     def __init__(self, passwords: Mapping[str, str]) -> None:
@@ -26,13 +26,13 @@ class Plain:
 
     @classmethod
     def of(cls, config: BrokerConfig) -> Plain:
-        """Return the mechanism as a listener has it.
+        """Return the mechanism of a listener.
 
         Args:
-            config: the settings as the listener has them for PLAIN.
+            config: the listener's settings for PLAIN.
 
         Raises:
-            ConfigError: the login cannot be read.
+            ConfigError: the login is invalid.
         """
         if config.sasl_jaas_config is None:
             raise ConfigError(
@@ -53,12 +53,12 @@ class Plain:
         return cls(users)
 
     def start(self) -> PlainExchange:
-        """Begins with a client."""
+        """Start an exchange with a client."""
         return PlainExchange(self._passwords)
 
 
 class PlainExchange:
-    """One message: whom to act for, who it is, and the password."""
+    """One message: authorization id, user name and password."""
 
     expires_ms: int | None = None
 
@@ -68,7 +68,7 @@ class PlainExchange:
         self.complete = False
 
     def step(self, message: bytes) -> bytes:
-        """Take the client's message; raise `Refused`."""
+        """Handle the client's message; raise `Refused`."""
         try:
             parts = message.decode().split("\0")
         except UnicodeDecodeError:
@@ -82,7 +82,7 @@ class PlainExchange:
                 text = f"Authentication failed: {name} not specified"
                 raise Refused(text, answer=text, user=user)
         expected = self._passwords.get(user)
-        # as long for a user who does not exist
+        # takes the same time for an unknown user
         matches = hmac.compare_digest((expected or "").encode(), password.encode())
         if expected is None or not matches:
             text = "Authentication failed: Invalid username or password"

@@ -1,4 +1,4 @@
-"""Who a client is."""
+"""Identity of a client."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ USER = "User"
 
 
 class Principal(NamedTuple):
-    """A type and a name; `str` writes it as ACLs do, `User:alice`."""
+    """A type and a name; `str` formats it as in ACLs: `User:alice`."""
 
     kind: str
     name: str
@@ -18,16 +18,16 @@ class Principal(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Principal:
-        """Read `User:alice`.
+        """Parse `User:alice`.
 
         Raises:
-            ValueError: there is no type or no name.
+            ValueError: type or name is missing.
         """
         kind, colon, name = text.strip().partition(":")
         if not kind or not colon or not name:
-            raise ValueError(f"{text!r} is no principal; allowed: Type:name, as in User:alice")
+            raise ValueError(f"{text!r} is not a principal; allowed: Type:name, such as User:alice")
         return cls(kind, name)
 
 
 ANONYMOUS = Principal(USER, "ANONYMOUS")
-"""Who comes in by a listener that asks nobody for a name."""
+"""Principal of clients on a listener without authentication."""

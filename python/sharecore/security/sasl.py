@@ -1,4 +1,4 @@
-"""What every SASL mechanism is to the broker."""
+"""Interfaces of SASL mechanisms."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ ANOTHER_USER = "Authentication failed: Client requested an authorization id that
 
 
 class Refused(Exception):
-    """A client did not prove who it is.
+    """Authentication failed.
 
     Args:
-        reason: for the log; never a secret.
-        answer: what the client is told; a general sentence when it is left out.
-        user: whom it said it is, where it said so.
+        reason: the reason for the log, without secrets.
+        answer: the client's error message; a general one by default.
+        user: the claimed user name, if any.
     """
 
     def __init__(self, reason: str, *, answer: str | None = None, user: str = "") -> None:
@@ -23,21 +23,21 @@ class Refused(Exception):
 
 
 class Exchange(Protocol):
-    """One client's messages of one mechanism."""
+    """Exchange of messages with one client."""
 
     user: str
-    """Whom the client says it is; who it is once `complete`."""
+    """The claimed user name; verified once `complete`."""
     complete: bool
-    """Whether it has proved it."""
+    """Whether authentication has succeeded."""
     expires_ms: int | None
-    """When the proof loses its value, in milliseconds of the epoch; None for never."""
+    """Expiry of the credential in ms since the epoch; None for never."""
 
     def step(self, message: bytes) -> bytes:
-        """Handle the client's next message and return the answer to it; raise `Refused`."""
+        """Handle the client's next message and return the answer; raise `Refused`."""
 
 
 class Mechanism(Protocol):
-    """A mechanism that a listener offers."""
+    """A SASL mechanism of a listener."""
 
     def start(self) -> Exchange:
-        """Begins with a client."""
+        """Start an exchange with a client."""

@@ -1,7 +1,7 @@
 """SASL SCRAM (RFC 5802, 7677), with users in the catalogue (KIP-554).
 
-Names, passwords and salts count as they are, as with Apache Kafka: nothing is prepared (RFC 4013), as no
-client of Kafka's does, and a salt may have any length.
+Names, passwords and salts are used unchanged, as in Apache Kafka: neither it nor its clients apply SASLprep
+(RFC 4013), and a salt may have any length.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from sharecore.security.sasl import ANOTHER_USER, Refused
 from sharecore.storage import Catalogue, Ticket
 
 SCRAM_MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
-"""Kafka's numbers of the mechanisms."""
+"""Mechanisms by Kafka's numbers."""
 _PREFIX = b"scram/"
 _SALT_BYTES = _NONCE_BYTES = 24
 
 
 class Credential(NamedTuple):
-    """What is kept of a password: enough to check one, too little to know it."""
+    """Stored part of a password: it suffices to verify the password, but not to recover it."""
 
     salt: bytes
     stored_key: bytes
@@ -34,14 +34,14 @@ class Credential(NamedTuple):
 
     @classmethod
     def of_password(cls, mechanism: str, password: str, iterations: int = ITERATIONS_MIN) -> Credential:
-        """Made of a password, with a new salt."""
+        """Derive a credential from a password, with a new salt."""
         salt = secrets.token_bytes(_SALT_BYTES)
         salted = hashlib.pbkdf2_hmac(_digest(mechanism), password.encode(), salt, iterations)
         return cls.of_salted(mechanism, salt, salted, iterations)
 
     @classmethod
     def of_salted(cls, mechanism: str, salt: bytes, salted: bytes, iterations: int) -> Credential:
-        """Made of a password that a client has salted, as AlterUserScramCredentials carries it."""
+        """Derive a credential from a password salted by the client, as in AlterUserScramCredentials."""
         digest = _digest(mechanism)
         client_key = hmac.digest(salted, b"Client Key", digest)
         stored = hashlib.new(digest, client_key).digest()
@@ -49,10 +49,10 @@ class Credential(NamedTuple):
 
 
 class Credentials:
-    """Every user's credentials, by mechanism; kept in the catalogue.
+    """Credentials of all users by mechanism, stored in the catalogue.
 
     Args:
-        catalogue: where they lie.
+        catalogue: stores the credentials.
     """
 
     def __init__(self, catalogue: Catalogue) -> None:
@@ -67,7 +67,7 @@ class Credentials:
         return self._found.get((user, mechanism))
 
     def users(self) -> dict[str, dict[str, int]]:
-        """Every user's mechanisms, and the iterations of each."""
+        """Return every user's mechanisms, with their iterations."""
         users: dict[str, dict[str, int]] = {}
         for (user, mechanism), credential in sorted(self._found.items()):
             users.setdefault(user, {})[mechanism] = credential.iterations
@@ -78,7 +78,7 @@ class Credentials:
         puts: Iterable[tuple[str, str, Credential]] = (),
         deletes: Iterable[tuple[str, str]] = (),
     ) -> Ticket:
-        """Set and delete credentials, all of them or none; they count once the ticket has ended well.
+        """Set and delete credentials, all or none; they take effect once the ticket has succeeded.
 
         Args:
             puts: user, mechanism and credential.
@@ -109,7 +109,7 @@ class Credentials:
 
 
 class Scram:
-    """The mechanism.
+    """A SCRAM mechanism.
 
     Args:
         name: SCRAM-SHA-256 or SCRAM-SHA-512.
@@ -121,24 +121,24 @@ class Scram:
         self._credentials = credentials
 
     def start(self) -> ScramExchange:
-        """Begins with a client."""
+        """Start an exchange with a client."""
         return ScramExchange(self._name, self._credentials)
 
 
 class _Proof(NamedTuple):
-    """What the client's second message is held against."""
+    """Expected values of the client's second message."""
 
     credential: Credential
     binding: str
     nonce: str
     messages: str
-    """The client's first message without its header, and the answer to it."""
+    """The client's first message without its header, and the answer."""
 
 
 class ScramExchange:
-    """Two messages: who it is, and the proof.
+    """Two messages: the user name, and the proof.
 
-    What it costs grows with the length of a message and no faster: anybody can send one.
+    The cost is linear in the message length, as any client can send one.
     """
 
     expires_ms: int | None = None
@@ -155,20 +155,20 @@ class ScramExchange:
         try:
             text = message.decode()
             answer = self._first(text) if self._proof is None else self._final(text, self._proof)
-        except ValueError:  # UnicodeDecodeError and what base64 raises are some
-            raise Refused("the message cannot be read", user=self.user) from None
+        except ValueError:  # includes UnicodeDecodeError and base64's errors
+            raise Refused("the message is malformed", user=self.user) from None
         return answer.encode()
 
     def _first(self, text: str) -> str:
         flag, act_for, bare = text.split(",", 2)
         if flag not in ("n", "y"):
-            raise Refused("channel binding is not offered")
+            raise Refused("channel binding is not supported")
         name, nonce = (_value(part, key) for part, key in zip(bare.split(",", 2), "nr", strict=False))
         self.user = _unescaped(name)
         other = bool(act_for) and _unescaped(_value(act_for, "a")) != self.user
         credential = self._credentials.get(self.user, self._mechanism)
         if credential is None:
-            raise Refused("there is no such user", user=self.user)
+            raise Refused("unknown user", user=self.user)
         if other:
             raise Refused(ANOTHER_USER, answer=ANOTHER_USER, user=self.user)
         nonce += secrets.token_urlsafe(_NONCE_BYTES)
@@ -193,7 +193,7 @@ class ScramExchange:
 
 
 def _value(part: str, key: str) -> str:
-    """Return what stands in a part of a message; raise ValueError for another part, or nothing."""
+    """Return the value of a message attribute; raise ValueError for another or an empty attribute."""
     found, _, value = part.partition("=")
     if found != key or not value:
         raise ValueError(f"{key}= is missing")
@@ -201,7 +201,7 @@ def _value(part: str, key: str) -> str:
 
 
 def _unescaped(name: str) -> str:
-    """Return a name as it was before it went into a message."""
+    """Return a user name without the escapes of messages."""
     if "=" in name.replace("=2C", "").replace("=3D", ""):
         raise ValueError("an equals sign that is not escaped")
     return name.replace("=2C", ",").replace("=3D", "=")
@@ -226,13 +226,13 @@ def _encode(credential: Credential) -> bytes:
 
 
 def decode_credential(value: bytes) -> Credential:
-    """Return a credential as it is kept; raises ValueError or TypeError."""
+    """Decode a stored credential; raise ValueError or TypeError if it is invalid."""
     salt, stored, server, iterations = json.loads(value)
     salt, stored, server = (base64.b64decode(part, validate=True) for part in (salt, stored, server))
     return Credential(salt, stored, server, iterations)
 
 
 def first_credential(user: FirstUser) -> tuple[str, str, Credential]:
-    """User, mechanism and what is kept of the password, of a user that is there from the start."""
+    """Return user, mechanism and credential of an initial user."""
     made = Credential.of_password(user.mechanism, user.password, user.iterations)
     return user.name, user.mechanism, made

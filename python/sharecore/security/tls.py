@@ -1,4 +1,4 @@
-"""The TLS context of a listener, which follows its settings and its files."""
+"""The TLS context of a listener, which follows its settings and files."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ log = logging.getLogger("sharecore.security")
 
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 Stamps = tuple[object, ...]
-"""What tells whether files have changed."""
+"""Change detection of files."""
 _CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 
 
 def server_context(config: BrokerConfig) -> ssl.SSLContext:
-    """Return the context of a listener.
+    """Return the TLS context of a listener.
 
     Args:
-        config: the settings as the listener has them (`BrokerConfig.for_listener`).
+        config: the listener's settings (`BrokerConfig.for_listener`).
 
     Raises:
-        ConfigError: keys or certificates that cannot be loaded.
+        ConfigError: keys or certificates cannot be loaded.
     """
     pair = read_keystore(config)
     if pair is None:
@@ -58,12 +58,12 @@ def server_context(config: BrokerConfig) -> ssl.SSLContext:
 def _load_pair(context: ssl.SSLContext, pair: KeyPair) -> None:
     with _as_file(f"{pair.key_pem}\n{pair.chain_pem}\n") as path:
         try:
-            # an empty password, not none: OpenSSL would ask on the terminal
+            # an empty password instead of None: OpenSSL would prompt on the terminal
             context.load_cert_chain(path, password=pair.password or "")
         except (ssl.SSLError, OSError, ValueError) as error:
             reason = getattr(error, "reason", None) or error
             raise ConfigError(
-                f"ssl.keystore.*: the key and its certificates cannot be loaded: {reason}; "
+                f"ssl.keystore.*: cannot load the key and its certificates: {reason}; "
                 "is ssl.key.password right, and does the key belong to the first certificate?"
             ) from None
 
@@ -72,18 +72,18 @@ def _load_trusted(context: ssl.SSLContext, config: BrokerConfig) -> None:
     trusted = read_truststore(config)
     if trusted is None:
         raise ConfigError(
-            f"ssl.client.auth={config.ssl_client_auth}: nobody is trusted; "
+            f"ssl.client.auth={config.ssl_client_auth}: no authority is trusted; "
             "set ssl.truststore.location to the authorities of the clients"
         )
     try:
         context.load_verify_locations(cadata=trusted)
     except (ssl.SSLError, ValueError) as error:
-        raise ConfigError(f"ssl.truststore.*: the certificates cannot be loaded: {error}") from None
+        raise ConfigError(f"ssl.truststore.*: cannot load the certificates: {error}") from None
 
 
 @contextmanager
 def _as_file(text: str) -> Iterator[str]:
-    """A path that holds `text` for as long as OpenSSL reads it, in memory where the system can."""
+    """Yield a path with `text` for OpenSSL, in memory if possible."""
     if hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd"):
         number = os.memfd_create("keys")
         path = f"/proc/self/fd/{number}"
@@ -99,21 +99,21 @@ def _as_file(text: str) -> Iterator[str]:
 
 
 class Loaded(NamedTuple):
-    """What a listener's files hold, and what tells whether they have changed since."""
+    """Contents of a listener's files, with change detection."""
 
     context: ssl.SSLContext
     stamps: Stamps
 
 
 def load(config: BrokerConfig, unless: Stamps | None = None) -> Loaded | None:
-    """Read the files of a listener; for a thread, as that may take as long as the disk does.
+    """Read a listener's files; blocks on the disk, so it needs a separate thread.
 
     Args:
         config: the settings as the listener has them.
-        unless: returns None if the files are still these.
+        unless: return None if the files still match these.
 
     Raises:
-        LoadError: keys or certificates that cannot be loaded.
+        LoadError: keys or certificates cannot be loaded.
     """
     stamps = _stamps(config)
     if unless is not None and stamps == unless:
@@ -128,7 +128,7 @@ class LoadError(ConfigError):
     """Keys or certificates cannot be loaded.
 
     Args:
-        stamps: of the files.
+        stamps: change detection of the files.
     """
 
     def __init__(self, text: str, stamps: Stamps) -> None:
@@ -137,7 +137,7 @@ class LoadError(ConfigError):
 
 
 class TlsListener:
-    """Keys, certificates and trust of one listener; connections that stand keep what they began with.
+    """Keys, certificates and trust of one listener; established connections keep theirs.
 
     Args:
         name: the listener.
@@ -155,18 +155,18 @@ class TlsListener:
         self._context, self._stamps = loaded
 
     def context(self) -> ssl.SSLContext:
-        """Return what the next handshake uses."""
+        """Return the context of the next handshake."""
         return self._context
 
     async def reload(
         self, files: BlockingWork, config: BrokerConfig | None = None, *, changed_only: bool = False
     ) -> None:
-        """Read the files again; if they cannot be loaded, log that and keep what is there.
+        """Reload the files; on failure, log it and keep the current ones.
 
         Args:
-            files: reads them.
+            files: reads the files.
             config: new settings of the listener.
-            changed_only: only if a file has changed.
+            changed_only: whether to reload only changed files.
         """
         wanted = config or self._config
         unless = self._stamps if changed_only else None
@@ -174,14 +174,14 @@ class TlsListener:
             loaded = await files.run(partial(load, wanted, unless), READ_SECONDS_MAX)
         except (ConfigError, Blocked) as error:
             log.error("listener %s keeps its certificates: %s", self.name, error)
-            # what cannot be loaded is not tried again before it changes
+            # retry only after the files have changed
             if wanted is self._config and isinstance(error, LoadError):
                 self._stamps = error.stamps
             return
         if loaded is not None:
             self._context, self._stamps = loaded
             self._config = wanted
-            log.info("listener %s has read its certificates", self.name)
+            log.info("listener %s has reloaded its certificates", self.name)
 
 
 def _stamps(config: BrokerConfig) -> Stamps:

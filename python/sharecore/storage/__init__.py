@@ -1,7 +1,7 @@
 """Topics, their logs and dynamic configurations, durable in one directory.
 
-Everything here belongs to one event loop's thread. The disk is written by a thread of the compiled store, and
-read by a few threads where somebody would have to wait for it.
+All objects belong to the thread of one event loop. A thread of the compiled store writes to the disk, and a
+few threads perform reads that would block.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A copy of a data directory while its broker runs: the directory as a crash at one moment would leave it."""
+"""A consistent copy of a data directory while its broker runs, as a crash at one moment would leave it."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from pathlib import Path
 from typing import IO, BinaryIO
 
 Progress = Callable[[int, int], object]
-"""Called with the bytes that are copied and how many there are."""
+"""Called with the copied and the total number of bytes."""
 
 _CHUNK = 1 << 20
 _ATTEMPTS_MAX = 200
 _PAUSE_S = 0.02
 _JOURNAL = ".journal"
 _SEGMENTS = (_JOURNAL, ".compact")
-# written anew by whoever opens the copy, or meaningless outside of the process that writes it
+# rewritten when the copy is opened, or valid only for the writing process
 _LEFT_OUT = ("lock",)
 _UNFINISHED = ".new"
 
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """What a backup holds.
+    """Contents of a backup.
 
     Attributes:
-        files: how many files.
-        bytes: how many bytes they have together.
+        files: number of files.
+        bytes: total size.
     """
 
     files: int
@@ -38,11 +38,11 @@ class Copied:
 
 
 class _Moment:
-    """The files of a directory at one moment: those that may still grow are read, the others are open.
+    """Files of a directory at one moment: growing files are read, others are kept open.
 
-    A store never writes to a sealed file, never uses a name twice, and creates a segment before it writes
-    a frame that names it. So if no file came or went while the newest journal segment was read, that
-    segment refers to nothing but files of this moment.
+    A store never modifies a sealed file, never reuses a name, and creates a segment before writing a frame
+    that names it. So if no file was added or removed while the newest journal segment was read, that segment
+    refers only to files of this moment.
     """
 
     def __init__(self, directory: Path, stack: ExitStack) -> None:
@@ -59,7 +59,7 @@ class _Moment:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The bytes of each file, in the order of their names."""
+        """File sizes by name, in name order."""
         sizes = {name: len(content) for name, content in self.content.items()}
         sizes |= {name: os.fstat(file.fileno()).st_size for name, file in self.open.items()}
         return dict(sorted(sizes.items()))
@@ -87,7 +87,7 @@ def _moment(directory: Path, stack: ExitStack) -> _Moment:
     """Return the files of one moment.
 
     Raises:
-        OSError: the directory cannot be read, is no data directory, or changes faster than it can be read.
+        OSError: the directory cannot be read, is not a data directory, or changes too fast.
     """
     if not (directory / "format").is_file():
         raise FileNotFoundError(f"{directory} is no data directory: it has no file `format`")
@@ -96,7 +96,7 @@ def _moment(directory: Path, stack: ExitStack) -> _Moment:
         try:
             moment = _Moment(directory, attempt)
         except FileNotFoundError:
-            moment = None  # a segment was replaced meanwhile
+            moment = None  # a segment was replaced in the meantime
         if moment is not None and moment.is_whole:
             stack.push(attempt)
             return moment
@@ -106,15 +106,15 @@ def _moment(directory: Path, stack: ExitStack) -> _Moment:
 
 
 def back_up(directory: Path, to: Path, progress: Progress) -> Copied:
-    """Copy a data directory, whose broker may run, into a new directory.
+    """Copy a data directory, whose broker may be running, into a new directory.
 
-    Every answered write from before the call is in the copy.
+    Every write confirmed before the call is in the copy.
 
     Args:
-        to: does not exist, or is empty. It appears when the copy is complete; until then it is `to`.partial.
+        to: a new or empty directory. It appears once the copy is complete; until then it is `to`.partial.
 
     Raises:
-        OSError: a file cannot be read or written, or `to` holds something.
+        OSError: a file cannot be read or written, or `to` is not empty.
     """
     if to.exists() and (not to.is_dir() or any(to.iterdir())):
         raise FileExistsError(f"{to} exists already; name a new directory")
@@ -141,7 +141,7 @@ def back_up(directory: Path, to: Path, progress: Progress) -> Copied:
 
 
 def stream_backup(directory: Path, out: BinaryIO, progress: Progress) -> Copied:
-    """Write a copy of a data directory, whose broker may run, as a tar archive.
+    """Write a copy of a data directory, whose broker may be running, as a tar archive.
 
     Raises:
         OSError: a file cannot be read, or the archive cannot be written.
@@ -161,7 +161,7 @@ def stream_backup(directory: Path, out: BinaryIO, progress: Progress) -> Copied:
 
 
 class _Reader:
-    """What tarfile reads a file from."""
+    """File object for tarfile."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks = chunks

@@ -1,4 +1,4 @@
-"""Small durable facts under keys."""
+"""Small durable values by key."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from sharecore.waiting import Done, settle
 Value = TypeVar("Value")
 
 PRODUCER_IDS = b"producer-ids"
-"""The key of the first producer id that nobody has been given."""
+"""Key of the first unassigned producer id."""
 
 
 class Catalogue(ABC):
-    """Keys and values in memory, written through to what keeps them; a change shows once it is durable."""
+    """In-memory keys and values with durable storage; a change is visible once durable."""
 
     def __init__(self, entries: Iterable[tuple[bytes, bytes]] = ()) -> None:
         self._entries = dict(entries)
@@ -31,47 +31,47 @@ class Catalogue(ABC):
         return self._entries.get(key)
 
     def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Entries whose keys begin with `prefix`, in the order of their keys."""
+        """Return entries by key prefix, in key order."""
         for key in sorted(key for key in self._entries if key.startswith(prefix)):
             yield key, self._entries[key]
 
     def objects(self, prefix: bytes, read: Callable[[str], Value]) -> Objects[Value]:
-        """Objects whose keys begin with `prefix`; `read` makes a value of theirs of what was read."""
+        """Return objects by key prefix; `read` converts their values."""
         return Objects(self, prefix, read)
 
     def watch(self, prefix: bytes, told: Callable[[bytes], object]) -> None:
-        """Call back with each key that begins so and was set or deleted by another broker."""
+        """Call back with each key of this prefix that another broker has set or deleted."""
         self._watching.append((prefix, told))
 
     @asynccontextmanager
     async def changing(self) -> AsyncIterator[None]:
-        """For a change that is made of what counts: one after the other, each once all set before shows.
+        """Serialize read-modify-write changes, each after a refresh.
 
         Raises:
-            KafkaError: KAFKA_STORAGE_ERROR: that cannot be known.
+            KafkaError: KAFKA_STORAGE_ERROR: the current values are unknown.
         """
         async with self._changing:
             await self.refresh()
             yield
 
     async def refresh(self) -> None:  # noqa: B027 - a broker that is alone knows all
-        """Has all show here that any broker had set by now.
+        """Wait until all changes made by any broker so far are visible.
 
         Raises:
-            KafkaError: KAFKA_STORAGE_ERROR: that cannot be known.
+            KafkaError: KAFKA_STORAGE_ERROR: the current values are unknown.
         """
 
     def when_current(self, done: Done) -> None:
-        """Call back once all that any broker had set by now shows here, or with why that cannot be known."""
+        """Call back once all changes made by any broker so far are visible, or with an error."""
         done(None)
 
     async def put(self, key: bytes, value: bytes) -> None:
-        """Set one entry; raise KafkaError(KAFKA_STORAGE_ERROR) when it cannot be written."""
+        """Set one entry; raise KafkaError(KAFKA_STORAGE_ERROR) if the write fails."""
         await self.change([(key, value)])
 
     @abstractmethod
     def change(self, puts: Iterable[tuple[bytes, bytes]] = (), deletes: Iterable[bytes] = ()) -> Ticket:
-        """Change entries, all of them or none."""
+        """Change entries, all or none."""
 
     def _tell(self, key: bytes) -> None:
         settle([told for prefix, told in self._watching if key.startswith(prefix)], key)
@@ -83,12 +83,12 @@ class Catalogue(ABC):
 
 
 class Objects(Generic[Value]):
-    """Objects with values by name, such as the settings of a topic; each lies in one record, as JSON.
+    """Objects with named values, such as topic settings; each is one JSON record.
 
     Args:
-        catalogue: where they lie.
-        prefix: what their keys begin with; the name of the object follows.
-        read: makes a value of what was read.
+        catalogue: stores the objects.
+        prefix: key prefix, followed by the object's name.
+        read: converts a stored value.
     """
 
     def __init__(self, catalogue: Catalogue, prefix: bytes, read: Callable[[str], Value]) -> None:
@@ -105,17 +105,17 @@ class Objects(Generic[Value]):
         return iter(self._all)
 
     def get(self, name: str) -> Mapping[str, Value]:
-        """Return the values of an object; empty when it has none."""
+        """Return the values of an object; empty without any."""
         return self._all.get(name, {})
 
     async def set(self, objects: Mapping[str, Mapping[str, Value]]) -> None:
-        """Set all values of some objects, all of them or none; raise KafkaError(KAFKA_STORAGE_ERROR)."""
+        """Set all values of some objects, all or none; raise KafkaError(KAFKA_STORAGE_ERROR)."""
         await self._catalogue.change(
             [(self._key(name), encode_object(values)) for name, values in objects.items() if values],
             [self._key(name) for name, values in objects.items() if not values],
         )
         for name in objects:
-            # what counts now, where somebody else has set it since
+            # the current value, if another broker has set it since
             self._take(name)
 
     def watch(self, told: Callable[[str], object]) -> None:
@@ -123,7 +123,7 @@ class Objects(Generic[Value]):
         self._watching.append(told)
 
     def written(self, name: str, values: Mapping[str, Value]) -> None:
-        """Note an object that has been written; for the storage alone."""
+        """Store the new values of a written object; for the storage only."""
         if values:
             self._all[name] = dict(values)
         else:
@@ -140,7 +140,7 @@ class Objects(Generic[Value]):
         self.written(name, self._kept(name))
 
     def _kept(self, name: str) -> dict[str, Value]:
-        """Return what lies in the record of an object."""
+        """Return the stored values of an object."""
         value = self._catalogue.get(self._key(name))
         kept = {} if value is None else json.loads(value)
         return {each: self._read(text) for each, text in kept.items()}
@@ -153,5 +153,5 @@ class Objects(Generic[Value]):
 
 
 def encode_object(values: Mapping[str, Value]) -> bytes:
-    """Return an object as it lies in one record."""
+    """Encode an object as a record."""
     return json.dumps(dict(values), sort_keys=True).encode()

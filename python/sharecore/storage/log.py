@@ -174,7 +174,7 @@ class Log(LogOffsets, ABC):
         raise _not_here()
 
     def hurry(self) -> None:
-        """Somebody waits now for what lingers."""
+        """Flush lingering batches: a caller now waits for them."""
         raise _not_here()
 
     def append_marker(
@@ -193,12 +193,12 @@ class Log(LogOffsets, ABC):
         at_least_one: bool = True,
         max_records: int = ANY_RECORDS,
     ) -> Slice:
-        """Read whole batches, the first of which holds `offset` or follows it; wait for the disk.
+        """Read whole batches from the one at or after `offset`; wait for the disk.
 
         Args:
-            max_bytes: about how many bytes.
-            limit: offset that no batch reaches; the high watermark unless given.
-            at_least_one: return the first batch however large it is.
+            max_bytes: approximate limit.
+            limit: exclusive end offset; the high watermark by default.
+            at_least_one: whether to return the first batch even if it is too large.
             max_records: end with the batch that reaches this many offsets from `offset` on.
 
         Raises:
@@ -215,10 +215,9 @@ class Log(LogOffsets, ABC):
         at_least_one: bool = True,
         max_records: int = ANY_RECORDS,
     ) -> Slice | None:
-        """As `read`, but never waits: None when some of it is in no memory, the page cache counted, or it is
-        so much that others would wait for its copy.
+        """Read without waiting; None if the records are not in memory or the page cache, or are too many.
 
-        An event loop reads with this, and calls `read_apart` after None.
+        An event loop calls this first, and `read_apart` after None.
         """
 
     @abstractmethod
@@ -232,23 +231,23 @@ class Log(LogOffsets, ABC):
         at_least_one: bool = True,
         max_records: int = ANY_RECORDS,
     ) -> int:
-        """Has `read` done where the event loop does not wait for it; returns how many bytes it will read, or
-        `max_bytes` where that is not known yet.
+        """Read on another thread; return the expected bytes, or `max_bytes` if unknown.
 
         Args:
-            ended: called on the event loop with what `read` would have returned or raised; None where
-                `read_cached` or another `read_apart` gets it now.
+            ended: called on the event loop with the result or error of `read`; None if `read_cached` or
+                another `read_apart` now succeeds.
         """
 
     @abstractmethod
     def readable_bytes(self, offset: int, max_bytes: int, *, limit: int | None = None) -> int:
-        """How many bytes `read` would return, without reading them; raises as it does.
+        """Return how many bytes `read` would return; raise as it does.
 
-        Never waits: `max_bytes` when only the disk knows.
+        Never waits: returns `max_bytes` if only the disk knows.
         """
 
     def scan(self, offset: int) -> Iterator[tuple[int, int, bytes | None, bytes | None]]:
-        """Durable records from `offset` on: offset, timestamp, key, value; control records are left out.
+        """Yield offset, timestamp, key and value of durable records from `offset` on, without control
+        records.
 
         Raises:
             DamagedLog: a batch cannot be decoded; says where.
@@ -256,7 +255,7 @@ class Log(LogOffsets, ABC):
         raise _not_here()
 
     def scan_batches(self, offset: int) -> Iterator[ScannedBatch]:
-        """Durable batches with their records, the first of which holds `offset` or follows it.
+        """Yield durable batches with their records, from the one at or after `offset`.
 
         Raises:
             DamagedLog: a batch cannot be decoded; says where.
@@ -265,26 +264,22 @@ class Log(LogOffsets, ABC):
 
     @abstractmethod
     def find_offset(self, timestamp: int) -> asyncio.Future[Found | None]:
-        """Return the first record from the start on that is not older; a thread that may wait for the disk
-        looks.
-        """
+        """Find the first record with at least this timestamp, on a thread that may wait for the disk."""
 
     @abstractmethod
     def find_max_timestamp(self) -> asyncio.Future[Found | None]:
-        """Return the first of the newest records."""
+        """Find the first record with the maximum timestamp."""
 
     @abstractmethod
     def aborted(self, first: int, end: int) -> list[tuple[int, int]]:
-        """Transactions with records in `[first, end)` that were aborted: producer id, first offset."""
+        """Return producer and first offset of aborted transactions with records in `[first, end)`."""
 
     def active_producers(self) -> list[ActiveProducer]:
-        """Return what is known of the producers that have written to this log, by their ids; nothing where
-        it is not kept.
-        """
+        """Return the producers of this log by id; empty if they are not tracked."""
         return []
 
     def delete_records(self, before_offset: int) -> Ticket:
-        """Move the start to `before_offset`; raise KafkaError(OFFSET_OUT_OF_RANGE) past the end."""
+        """Move the log start offset; raise KafkaError(OFFSET_OUT_OF_RANGE) past the end."""
         raise _not_here()
 
     @abstractmethod
@@ -298,46 +293,43 @@ class Log(LogOffsets, ABC):
         needs_keys: bool = False,
         compression: tuple[int, int | None] | None = None,
     ) -> None:
-        """Set what the log accepts and keeps (max.message.bytes, message.timestamp.*, cleanup.policy,
-        compression.*).
+        """Apply the topic's settings: batch size, timestamps, cleanup policy, compression.
 
         Args:
-            needs_keys: records without a key are refused, as compacted topics have it.
+            needs_keys: whether records without a key are refused, as in compacted topics.
             compression: the number of a compression, as in the attributes of batches, and its level, None for
                 the usual one; None: batches stay as they come.
         """
 
     @property
     def stored(self) -> StoredLog | None:
-        """Where it lies in the store that has it; None where it is used through this class alone."""
+        """The log in the store; None if only this class may be used."""
         return None
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the batches that it holds."""
+        """Size of its batches in bytes."""
         raise _not_here()
 
     def isolate(self, *, committed: bool) -> Log:
-        """This log as those read it who want what is committed alone, or all; the same one where a log serves
-        both.
-        """
+        """Return this log for an isolation level; the same object if it serves both."""
         return self
 
     @property
     def is_known(self) -> bool:
-        """Whether it is known where the log begins and ends."""
+        """Whether start and end offset are known."""
         return True
 
     def when_known(self, done: Done) -> None:
-        """Call back once it is known where the log begins and end, at once where that always is."""
+        """Call back once start and end offset are known; immediately if they always are."""
         done(None)
 
     def ask_limits(self, done: Done) -> None:
-        """As `when_known`, and asks even where something is known: whoever keeps the log may know more."""
+        """Refresh start and end offset, even if known, and call back as `when_known` does."""
         self.when_known(done)
 
     def on_advance(self, callback: Callable[[Log], object]) -> None:
-        """Call back after the high watermark, the last stable offset or the start has moved."""
+        """Call back after a change of high watermark, last stable offset or start offset."""
         self._listeners.append(callback)
 
     def off_advance(self, callback: Callable[[Log], object]) -> None:
@@ -346,7 +338,7 @@ class Log(LogOffsets, ABC):
             self._listeners.remove(callback)
 
     def notify(self) -> None:
-        """Tells the listeners; for the storage alone."""
+        """Notify the listeners; for the storage only."""
         if self._listeners:
             settle(tuple(self._listeners), self)
 

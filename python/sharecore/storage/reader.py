@@ -1,4 +1,4 @@
-"""Reading a log on an event loop: at once what is in memory and not much, a little later everything else."""
+"""Log reads on an event loop: cached records immediately, others through a thread."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ if TYPE_CHECKING:
 
 
 _ATTEMPTS_MAX = 3
-"""Of a thread at the same records, before the event loop waits for the disk."""
+"""Maximum thread reads of the same records before the event loop waits for the disk."""
 _NOWHERE = -1
 _HEAD = struct.Struct(">qi")
-"""What a record batch begins with: its base offset, and how many bytes follow."""
+"""Start of a record batch: base offset and remaining length."""
 
 
 class Reader:
-    """Reads a log without keeping the event loop waiting.
+    """Read a log without blocking the event loop.
 
-    What a thread has read is kept until it is forgotten, or until a thread reads elsewhere.
+    The result of a thread read is cached until `forget`, or until a thread reads elsewhere.
 
     Args:
         log: the log.
-        ready: called when a thread has read, so that reading again gets it.
-        once: what a thread has read is forgotten as it is given.
+        ready: called when a thread read completes; a retry then returns the records.
+        once: whether a result is dropped once it is returned.
 
     Attributes:
-        reading_bytes: about how many bytes the newest thread reads, or has read.
+        reading_bytes: approximate size of the last thread read.
     """
 
     __slots__ = (
@@ -59,21 +59,21 @@ class Reader:
 
     @property
     def is_reading(self) -> bool:
-        """Whether a thread reads; `ready` will be called."""
+        """Whether a thread is reading; `ready` will be called."""
         return self._is_reading
 
     @property
     def keeps(self) -> bool:
-        """Whether it has what a thread has read."""
+        """Whether a thread's result is cached."""
         return self._found is not None
 
     @property
     def has_not_waited(self) -> bool:
-        """Whether no thread reads, or has for a read that has not come again."""
+        """Whether no thread read is pending or waiting to be picked up."""
         return self._offset == _NOWHERE
 
     def forget(self) -> None:
-        """Keep nothing of what a thread has read."""
+        """Drop the result of a thread read."""
         if not self._is_reading:
             self._offset, self._found, self._attempts = _NOWHERE, None, 0
 
@@ -86,9 +86,9 @@ class Reader:
         at_least_one: bool = True,
         max_records: int = ANY_RECORDS,
     ) -> Slice | None:
-        """As `Log.read`; None while a thread reads it, and `ready` will be called.
+        """Read as `Log.read` does; None while a thread reads, and `ready` will be called.
 
-        Asked for more than that was, it may give no more than that.
+        It may return only as much as the first request asked for.
         """
         log, again = self._log, offset == self._offset and not self._is_reading
         if again and self._found is not None:
@@ -102,13 +102,13 @@ class Reader:
             offset, max_bytes, limit=limit, at_least_one=at_least_one, max_records=max_records
         )
         if again and found is None:
-            # more may be asked for now than the thread has learned of
+            # the request may be larger than the thread's
             max_bytes, max_records = min(max_bytes, self._max_bytes), min(max_records, self._max_records)
             found = log.read_cached(
                 offset, max_bytes, limit=limit, at_least_one=at_least_one, max_records=max_records
             )
             if found is None and self._attempts >= _ATTEMPTS_MAX:
-                # memory is too short to keep what tells where the records lie
+                # memory is too short for the position index
                 found = log.read(
                     offset, max_bytes, limit=limit, at_least_one=at_least_one, max_records=max_records
                 )
@@ -138,7 +138,7 @@ class Reader:
 def _first(
     found: Slice, offset: int, max_bytes: int, limit: int | None, at_least_one: bool, max_records: int
 ) -> Slice:
-    """As much of what was found as is asked for."""
+    """Return the requested part of the records found."""
     size = count = 0
     following = offset
     for _, last in found.batches:

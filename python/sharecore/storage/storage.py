@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 class DamagedBatch(NamedTuple):
-    """A batch that is not as it was written: consumers are refused at its offsets."""
+    """A damaged batch: consumers get an error at its offsets."""
 
     topic: str
     partition: int
@@ -44,20 +44,20 @@ class DamagedBatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StorageOptions:
-    """How the store works.
+    """Options of the store.
 
     Args:
         durability: `fsync`: a write counts once it is on the disk. `os`: once the operating system has it,
             which outlives a killed process but no power loss. `bucket`: once the bucket of `copy` has it.
-        segment_bytes: size of a file after which the next begins.
-        cache_bytes: recent batches kept in memory.
-        staging_bytes: what may wait for the disk; appends beyond are refused.
+        segment_bytes: maximum size of a file.
+        cache_bytes: memory for recent batches.
+        staging_bytes: limit on unwritten data; further appends are refused.
         producer_bytes: memory of the idempotent producers that all logs remember; beyond, the longest idle of
             the log with the most are forgotten, but none with an open transaction.
-        read_threads: large reads at once, and reads from the disk; what else memory holds is read without.
+        read_threads: threads for large reads and disk reads; small reads from memory need none.
         read_only: the directory is read as it is now and not changed, also while a broker has it; writes are
             refused.
-        copy: the copy in a bucket, if there is to be one.
+        copy: options of the copy in a bucket, if any.
     """
 
     durability: str = "fsync"
@@ -74,14 +74,14 @@ class Storage:
     """Topics, configurations and the catalogue in one directory.
 
     Args:
-        path: the directory; made when it is missing.
-        open_store: opens the store in it; a simulation has one without threads.
+        path: the directory; created if missing.
+        open_store: opens the store in it; a simulation uses one without threads.
 
     Attributes:
-        damaged: batches that readers have found to be damaged since it was opened.
+        damaged: damaged batches found by readers since it was opened.
 
     Raises:
-        OSError: the directory cannot be had, is in use by another process, or holds damaged files.
+        OSError: the directory is not available, is in use by another process, or has damaged files.
     """
 
     def __init__(
@@ -112,12 +112,12 @@ class Storage:
         self.topics = StoreTopics(self.catalogue, self.configs, self.store.new_log_id, self._open_log)
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Has `loop` resolve tickets and call listeners."""
+        """Resolve tickets and call listeners on `loop`."""
         self._loop = loop
         loop.add_reader(self.store.fileno(), self.drain)
 
     def drain(self) -> None:
-        """Resolve the tickets of what has become durable since the last call, and call the listeners."""
+        """Resolve the tickets of writes that became durable since the last call, and call listeners."""
         outcomes, moved, read, damaged = self.store.drain()
         for each in damaged:
             self._note(*each)
@@ -139,7 +139,7 @@ class Storage:
             self._disk.ended(read)
 
     def _note(self, log_id: int, first: int, last: int, file: Path, byte: int) -> None:
-        """Tells of a damaged batch, once."""
+        """Report a damaged batch once."""
         log = self._logs.get(log_id)
         topic, partition = ("a deleted topic", log_id) if log is None else (log.topic, log.index)
         found = DamagedBatch(topic, partition, first, last, str(file), byte)
@@ -154,7 +154,7 @@ class Storage:
         )
 
     async def verify(self, topic: str) -> None:
-        """Read all records of a topic, so that what is damaged of them is known.
+        """Read all records of a topic, to detect damage.
 
         Raises:
             KafkaError: the disk cannot be read.
@@ -164,13 +164,13 @@ class Storage:
             await self._disk.run(partial(self.store.verify, log.log_id))
 
     def sync(self) -> None:
-        """Wait until all that was staged has ended, for use without an event loop."""
+        """Wait for all staged writes, for use without an event loop."""
         if self.tickets.newest is not None:
             self.store.wait(self.tickets.newest)
         self.drain()
 
     def close(self) -> None:
-        """Commit what is staged, resolve its tickets, and close the files."""
+        """Commit staged writes, resolve their tickets, and close the files."""
         if self._loop is not None:
             self._loop.remove_reader(self.store.fileno())
             self._loop = None

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class StoreCatalogue(Catalogue):
-    """The catalogue of a data directory; logs are made and dropped with its entries."""
+    """The catalogue of a data directory; logs are created and dropped with its entries."""
 
     def __init__(self, store: Store, ticket: Callable[[int], Ticket]) -> None:
         super().__init__(store.entries(b""))
@@ -28,7 +28,7 @@ class StoreCatalogue(Catalogue):
         create_logs: Iterable[int] = (),
         drop_logs: Iterable[int] = (),
     ) -> Ticket:
-        """Change entries and log, all of them or none."""
+        """Change entries and logs, all or none."""
         puts, deletes = list(puts), list(deletes)
         sequence = self._store.change(puts, deletes, create_logs=list(create_logs), drop_logs=list(drop_logs))
         ticket = self._ticket(sequence)

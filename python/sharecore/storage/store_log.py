@@ -162,12 +162,12 @@ class StoreLog(Log):
         return self._disk.run(self.max_timestamp)
 
     def offset_for(self, timestamp: int) -> Found | None:
-        """As `find_offset`; waits for the disk."""
+        """Find an offset as `find_offset` does; waits for the disk."""
         found = self._store.offset_for(self.log_id, timestamp)
         return None if found is None else (*found, _LEADER_EPOCH)
 
     def max_timestamp(self) -> Found | None:
-        """As `find_max_timestamp`; waits for the disk."""
+        """Find the maximum timestamp as `find_max_timestamp` does; waits for the disk."""
         timestamp = self._store.max_timestamp(self.log_id)
         return None if timestamp is None else self.offset_for(timestamp)
 
@@ -181,14 +181,14 @@ class StoreLog(Log):
         return self._ticket(self._store.delete_records(self.log_id, before_offset))
 
     async def retain(self, *, oldest_ms: int | None, max_bytes: int | None) -> Ticket | None:
-        """Delete what is too old or too much, batch by batch from the start.
+        """Delete batches beyond the age or size limit, from the start.
 
         Args:
-            oldest_ms: batches go whose newest record is older than this.
-            max_bytes: batches go as long as so many bytes are left behind them.
+            oldest_ms: delete batches whose newest record is older than this.
+            max_bytes: delete batches while this many bytes remain after them.
 
         Returns:
-            the write that moves the start; None when nothing has to go.
+            the write that moves the start; None if nothing is deleted.
         """
         sequence = await self._disk.run(
             lambda: self._store.retain(self.log_id, oldest_ms=oldest_ms, max_bytes=max_bytes)
@@ -220,5 +220,5 @@ class StoreLog(Log):
         return self._store.log_bytes(self.log_id)
 
     def moved(self, offsets: tuple[int, int, int, int]) -> None:
-        """Take the offsets that the store reports; for the storage alone."""
+        """Set the offsets reported by the store; for the storage only."""
         self.start_offset, self.high_watermark, self.last_stable_offset, self.end_offset = offsets

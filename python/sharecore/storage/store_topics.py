@@ -1,4 +1,4 @@
-"""Topics whose names and logs stand in the catalogue of the store."""
+"""Topics whose names and logs are in the store's catalogue."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PREFIX = b"topic/"
 _RESERVED_IDS = frozenset({UUID(int=0), UUID(int=1)})
 
 OpenLog = Callable[[int, str, int, UUID], StoreLog]
-"""Makes the log with an id, for a topic's name, a partition's index and a topic id."""
+"""Creates the log object for an id, a topic name, a partition index and a topic id."""
 
 
 class StoreTopics(Topics):
@@ -27,7 +27,7 @@ class StoreTopics(Topics):
 
     Args:
         new_log_id: returns an id for a new log.
-        open_log: makes the object for a log.
+        open_log: creates the object for a log.
     """
 
     def __init__(
@@ -106,12 +106,12 @@ class StoreTopics(Topics):
 
 
 def store_logs(topic: Topic) -> list[StoreLog]:
-    """Return the partitions of a topic of the store."""
+    """Return the partitions of a store topic."""
     return [log for log in topic.partitions if isinstance(log, StoreLog)]
 
 
 def stored_topics(entries: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[str, UUID, list[int]]]:
-    """Name, id and logs of the topics among entries of the catalogue."""
+    """Yield name, id and logs of the topics in catalogue entries."""
     for key, value in entries:
         if key.startswith(_PREFIX):
             stored = json.loads(value)
@@ -119,7 +119,7 @@ def stored_topics(entries: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[str,
 
 
 def topic_entry(name: str, log_ids: list[int]) -> tuple[bytes, bytes]:
-    """Return the entry of a new topic whose logs there are already."""
+    """Return the catalogue entry of a new topic with existing logs."""
     return _entry(name, _new_topic_id(), log_ids)
 
 
@@ -128,7 +128,7 @@ def _entry(name: str, topic_id: UUID, log_ids: list[int]) -> tuple[bytes, bytes]
 
 
 def _new_topic_id() -> UUID:
-    """Return an id that Kafka would give: not a reserved one, and no dash in front of its text form."""
+    """Return a random topic id as Kafka would choose it: not reserved, and without a leading dash as text."""
     while True:
         topic_id = uuid4()
         if topic_id not in _RESERVED_IDS and not base64.urlsafe_b64encode(topic_id.bytes).startswith(b"-"):

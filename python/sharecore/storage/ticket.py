@@ -1,4 +1,4 @@
-"""Says when a write is durable."""
+"""Completion of a write."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from sharecore._core import Ticket as _Ticket
 
 
 class Ticket(_Ticket):
-    """One write on its way to the disk.
+    """A pending write.
 
-    `await ticket` returns None when the write is durable, and raises KafkaError(KAFKA_STORAGE_ERROR) when it
-    failed.
-    Callers on a hot path use `add_done_callback`, which costs no task.
+    `await ticket` returns None when the write is durable, and raises KafkaError(KAFKA_STORAGE_ERROR) if it
+    failed. Callers on a hot path use `add_done_callback`, which costs no task.
     """
 
     __slots__ = ()

@@ -12,7 +12,7 @@ from sharecore.waiting import settle
 
 
 class TopicChange(Enum):
-    """What happened to a topic."""
+    """Kind of a topic change."""
 
     CREATED = "created"
     GREW = "grew"
@@ -23,7 +23,7 @@ Listener = Callable[[TopicChange, "Topic"], object]
 
 
 class Topic:
-    """A topic and its partitions, whose place in the list is their index."""
+    """A topic and its partitions in index order."""
 
     __slots__ = ("name", "partitions", "topic_id")
 
@@ -34,13 +34,13 @@ class Topic:
 
 
 class Topics(ABC):
-    """All topics that there are."""
+    """All topics."""
 
     def __init__(self) -> None:
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[UUID, Topic] = {}
         self._folded: dict[str, dict[str, None]] = {}
-        """Names by what they are with '_' in place of '.'."""
+        """Names by their form with '_' for '.'."""
         self._listeners: list[Listener] = []
 
     def __iter__(self) -> Iterator[Topic]:
@@ -58,12 +58,12 @@ class Topics(ABC):
         return None if topic_id is None else self._by_id.get(topic_id)
 
     def find_alike(self, name: str) -> str | None:
-        """Return another topic's name that is the same but for '.' and '_', if there is one."""
+        """Return another topic's name that differs only in '.' and '_', if any."""
         alike = self._folded.get(_fold(name), {})
         return next((other for other in alike if other != name), None)
 
     def names(self) -> list[str]:
-        """Names of all topics."""
+        """Return the names of all topics."""
         return list(self._by_name)
 
     def log(self, name: str, index: int) -> Log | None:
@@ -73,20 +73,20 @@ class Topics(ABC):
 
     @abstractmethod
     async def create(self, name: str, partitions: int, settings: Mapping[str, str] | None = None) -> Topic:
-        """Create a topic; it shows when it is durable.
+        """Create a topic; it is visible once durable.
 
         Raises:
-            KafkaError: TOPIC_ALREADY_EXISTS, or KAFKA_STORAGE_ERROR when it cannot be written.
+            KafkaError: TOPIC_ALREADY_EXISTS, or KAFKA_STORAGE_ERROR if the write fails.
         """
 
     @abstractmethod
     async def add_partitions(self, name: str, count: int) -> None:
-        """Grows a topic to `count` partitions.
+        """Extend a topic to `count` partitions.
 
         Raises:
-            KafkaError: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS when it has as many,
-                REASSIGNMENT_IN_PROGRESS when another change of it is under way,
-                KAFKA_STORAGE_ERROR when it cannot be written.
+            KafkaError: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS if it has as many already,
+                REASSIGNMENT_IN_PROGRESS during another change of it,
+                KAFKA_STORAGE_ERROR if the write fails.
         """
 
     @abstractmethod
@@ -94,11 +94,11 @@ class Topics(ABC):
         """Delete a topic with its records and settings; raise KafkaError as `add_partitions` does."""
 
     def on_change(self, listener: Listener) -> None:
-        """Call back with what happened to which topic, after it happened."""
+        """Call back after a change of a topic, with its kind."""
         self._listeners.append(listener)
 
     def when_gone(self, topic_id: UUID, name: str, gone: Callable[[], object]) -> None:
-        """Call back, at once or later, if a topic that somebody has noted was deleted."""
+        """Call back, now or later, if a noted topic was deleted."""
         if topic_id not in self._by_id:
             gone()
 

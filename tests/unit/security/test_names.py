@@ -78,5 +78,5 @@ def test_rules_that_cannot_be_read(rules: str) -> None:
 def test_a_principal_is_written_as_acls_have_it() -> None:
     assert str(Principal.parse(" User:CN=a:b ")) == "User:CN=a:b"
     for text in ("alice", "User:", ":alice"):
-        with pytest.raises(ValueError, match="no principal"):
+        with pytest.raises(ValueError, match="not a principal"):
             Principal.parse(text)

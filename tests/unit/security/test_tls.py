@@ -100,7 +100,7 @@ def test_jks_is_refused_with_the_command_that_converts_it(tmp_path: Path) -> Non
         ({"ssl_keystore_key": "x"}, "set both or none"),
         (
             {"ssl_keystore_location": "{pem}", "ssl_keystore_type": "PEM", "ssl_client_auth": "required"},
-            "nobody is trusted",
+            "no authority is trusted",
         ),
     ],
 )
@@ -226,8 +226,8 @@ def test_cipher_suites_are_those_that_are_named(pem: Path) -> None:
     ("suites", "versions", "reason"),
     [
         ("TLS_AES_256_GCM_SHA384", "TLSv1.3", "one by one"),
-        ("made-up", "TLSv1.2,TLSv1.3", "not known"),
-        ("TLS_RSA_WITH_NULL_MD5", "TLSv1.2", "not known"),
+        ("made-up", "TLSv1.2,TLSv1.3", "is unknown"),
+        ("TLS_RSA_WITH_NULL_MD5", "TLSv1.2", "is unknown"),
         ("TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", "TLSv1.3", "ssl.enabled.protocols"),
     ],
 )
