@@ -100,7 +100,7 @@ class Bench:
         if key not in self._filled or topic != load.name:
             subject.create(load, topic)
         if load.rate or load.due_s:
-            lead = LEAD_S + (0 if load.rate else load.count // 40_000)
+            lead = LEAD_S + case.run.workers // 4 + (0 if load.rate else load.count // 40_000)
             began_ns += lead * 1_000_000_000
             filling = threading.Thread(target=lambda: sent.extend(subject.fill(load, topic, began_ns)))
             filling.start()

@@ -230,8 +230,9 @@ def weights(chosen: argparse.Namespace) -> Iterator[Case]:
     }
     # one member may take them all: no partition may run dry
     accepts = chosen.records // (2 * load.partitions)
-    run = Run(load, settings, order="none", workers=chosen.members, accepts=accepts)
-    yield Case("weights 8:1", run, _parts, is_whole=False, is_ours_alone=True)
+    for members in (1, chosen.members):
+        run = Run(load, settings, order="none", workers=members, accepts=accepts)
+        yield Case(f"weights 8:1, {members} member(s)", run, _parts, is_whole=False, is_ours_alone=True)
 
 
 def _parts(result: Result) -> Figures:
