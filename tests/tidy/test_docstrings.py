@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-OTHERS_MAX = 80
+OTHERS_MAX = 78
 """Docstrings of the package that do not yet. Lower this number when you rewrite one; never raise it."""
 
 

@@ -1,1 +1,1 @@
-"""Figures for those who watch: Prometheus metrics, and the listener that serves them."""
+"""Prometheus metrics, and the listener that serves them."""

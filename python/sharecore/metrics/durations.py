@@ -1,17 +1,17 @@
-"""Durations by buckets between powers of two of a second: one index computation and one addition each."""
+"""Duration buckets at powers of two of a second: one index computation and one addition each."""
 
 from __future__ import annotations
 
 BUCKETS = 26
 FIRST_EXPONENT = -20
 EDGES = (*(repr(2.0 ** (FIRST_EXPONENT + i)) for i in range(BUCKETS - 1)), "+Inf")
-"""Upper edges in seconds: about a microsecond, two, four, ... sixteen seconds, everything."""
+"""Upper bounds in seconds: about one microsecond, two, four, ... sixteen seconds, infinity."""
 _UNITS = round(2.0 ** (30 - FIRST_EXPONENT) / 1e9)
-"""Of 2**-30 of the first edge, in a nanosecond."""
+"""Units of 2**-30 of the first bound per nanosecond."""
 
 
 class Durations:
-    """Counts of durations, and their sum in nanoseconds."""
+    """Duration counts, and their sum in nanoseconds."""
 
     __slots__ = ("buckets", "total_ns")
 
@@ -20,7 +20,7 @@ class Durations:
         self.total_ns = 0
 
     def add(self, ns: int) -> None:
-        """One more."""
+        """Add a duration."""
         self.total_ns += ns
         at = (ns * _UNITS >> 30).bit_length()
         self.buckets[at if at < BUCKETS else BUCKETS - 1] += 1

@@ -1,4 +1,4 @@
-"""Samples as Prometheus reads them (text format 0.0.4)."""
+"""Samples in Prometheus's text format 0.0.4."""
 
 from __future__ import annotations
 
@@ -29,31 +29,31 @@ _MADE = {
 
 
 class Sheet:
-    """The samples of one scrape, but for those of which there may be thousands (see `Lines`)."""
+    """Samples of one scrape, except families with thousands of samples (see `Lines`)."""
 
     def __init__(self) -> None:
         self._made: dict[str, Any] = {}
 
     def add(self, family: Family, value: float, *labels: str) -> None:
-        """One sample of a gauge or a counter."""
+        """Add a sample of a gauge or a counter."""
         self._metric(family).add_metric(labels, value)
 
     def info(self, family: Family, labels: Mapping[str, str]) -> None:
-        """What stays the same while the process runs."""
+        """Add constant labels of the process."""
         self._made[family.name] = InfoMetricFamily(family.name, family.doc, value=dict(labels))
 
     def summary(self, family: Family, count: float, total: float, *labels: str) -> None:
-        """A count and a sum."""
+        """Add a count and a sum."""
         self._metric(family).add_metric(labels, count_value=count, sum_value=total)
 
     def histogram(
         self, family: Family, edges: Sequence[str], counts: Sequence[int], total: float, *labels: str
     ) -> None:
-        """Count by bucket.
+        """Add the counts of buckets.
 
         Args:
-            edges: the upper edges as they are printed, `+Inf` last.
-            counts: how many fell into each bucket, not those below it.
+            edges: upper bounds as printed, `+Inf` last.
+            counts: non-cumulative count of each bucket.
         """
         running, buckets = 0, []
         for edge, count in zip(edges, counts, strict=True):
@@ -62,7 +62,7 @@ class Sheet:
         self._metric(family).add_metric(labels, buckets, total)
 
     def registry(self, others: Iterable[Collector] = ()) -> CollectorRegistry:
-        """All of it, those of other collectors behind it."""
+        """Return a registry of all samples, followed by those of other collectors."""
         registry = CollectorRegistry()
         registry.register(_Made(list(self._made.values())))
         for other in others:
@@ -70,7 +70,7 @@ class Sheet:
         return registry
 
     def text(self, others: Iterable[Collector] = ()) -> bytes:
-        """Return the same in the text format."""
+        """Return all samples in the text format."""
         return generate_latest(self.registry(others))
 
     def _metric(self, family: Family) -> Any:
@@ -85,39 +85,39 @@ class Sheet:
 
 
 class _Made(Collector):
-    """Metrics that are there already."""
+    """Collected metrics."""
 
     def __init__(self, metrics: list[Metric]) -> None:
         self._metrics = metrics
 
     def describe(self) -> Iterable[Metric]:
-        """Names are not checked against others: each scrape has a registry of its own."""
+        """Return nothing: each scrape has a separate registry, so names need no check."""
         return []
 
     def collect(self) -> Iterable[Metric]:
-        """All of them."""
+        """Return all metrics."""
         return self._metrics
 
 
 class Lines:
-    """Samples of families that may have thousands: text from the start, each family's together.
+    """Samples of families with thousands of samples, grouped by family, as text.
 
-    A library object a sample would cost ten times as much.
+    A library object per sample would cost ten times as much.
     """
 
     def __init__(self) -> None:
         self._lines: dict[str, tuple[Family, list[str]]] = {}
 
     def of(self, family: Family) -> list[str]:
-        """Return the lines of a family, to append to: `labels_of(...)`, a blank, the value."""
+        """Return a family's lines, to append `labels_of(...)`, a space and the value."""
         return self._lines.setdefault(family.sample_name, (family, []))[1]
 
     def each(self) -> Iterator[tuple[Family, list[str]]]:
-        """Return the families that have lines, with them."""
+        """Return the families with lines."""
         return (kept for kept in self._lines.values() if kept[1])
 
     def text(self) -> bytes:
-        """Return the text format."""
+        """Return the lines in the text format."""
         parts = []
         for family, lines in self.each():
             name = family.sample_name
@@ -128,7 +128,7 @@ class Lines:
 
 
 def labels_of(names: Sequence[str], values: Sequence[str]) -> str:
-    """Labels as they stand behind a name, without the closing brace."""
+    """Return labels in the text format, without the closing brace."""
     return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in zip(names, values, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""What a metric is: its name, its labels, and which of Kafka's it stands for."""
+"""Metric definitions: name, labels, and the corresponding Kafka metrics."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cached_property
 
 
 class Kind(Enum):
-    """Types of metrics, as Prometheus names them."""
+    """Metric types, named as in Prometheus."""
 
     GAUGE = "gauge"
     COUNTER = "counter"
@@ -22,10 +22,10 @@ class Family:
     """One metric with its labels.
 
     Args:
-        name: of the family; a counter's samples end in `_total`.
-        doc: what it says, for people.
-        labels: names of its labels.
-        kafka: the attributes of Kafka's MBeans that it stands for, as `domain:type=t,key=*:attribute`.
+        name: the family's name; a counter's samples end in `_total`.
+        doc: its description.
+        labels: its label names.
+        kafka: corresponding attributes of Kafka's MBeans, as `domain:type=t,key=*:attribute`.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Family:
 
     @cached_property
     def sample_name(self) -> str:
-        """Name of its samples, of the count for a histogram."""
+        """Return the name of its samples, or of the count for a histogram."""
         return self.name + {Kind.COUNTER: "_total", Kind.INFO: "_info"}.get(self.kind, "")
 
 
@@ -46,12 +46,12 @@ def gauge(name: str, doc: str, *labels: str, kafka: tuple[str, ...] = ()) -> Fam
 
 
 def counter(name: str, doc: str, *labels: str, kafka: tuple[str, ...] = ()) -> Family:
-    """Return a value that only grows, until the process ends."""
+    """Return a value that only increases until the process ends."""
     return Family(name, Kind.COUNTER, doc, labels, kafka)
 
 
 def histogram(name: str, doc: str, *labels: str, kafka: tuple[str, ...] = ()) -> Family:
-    """How many fell into which bucket; Kafka's averages, percentiles and rates follow from it."""
+    """Return counts by bucket, from which Kafka's averages, percentiles and rates follow."""
     return Family(name, Kind.HISTOGRAM, doc, labels, kafka)
 
 

@@ -1,4 +1,4 @@
-"""The HTTP listener of metrics and health: GET, one answer a connection."""
+"""The HTTP listener of metrics and health: GET, one answer per connection."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ log = logging.getLogger("sharecore.metrics")
 
 
 class HttpLimits(NamedTuple):
-    """Bounds of the listener.
+    """Limits of the listener.
 
     Args:
-        connections_max: connections at a time (sharecore.metrics.connections.max).
-        head_bytes_max: a request's line and headers (sharecore.metrics.request.max.bytes).
-        request_ms_max: for a request to come, and for its answer to be read
+        connections_max: maximum connections (sharecore.metrics.connections.max).
+        head_bytes_max: maximum size of a request's line and headers (sharecore.metrics.request.max.bytes).
+        request_ms_max: time-out for receiving a request, and for sending its answer
             (sharecore.metrics.request.timeout.ms).
     """
 
@@ -29,7 +29,7 @@ class HttpLimits(NamedTuple):
 
 
 class Page(NamedTuple):
-    """What is answered."""
+    """An HTTP answer."""
 
     status: int
     body: bytes
@@ -42,11 +42,11 @@ _REASONS = {status.value: status.phrase for status in HTTPStatus}
 
 
 class HttpListener:
-    """Serves a few pages to who asks; it knows no users and no TLS, so it belongs on an inner address.
+    """Serve a few pages, without users and TLS: bind it to an internal address.
 
     Args:
-        pages: what makes each page, by its path.
-        otherwise: what makes it for who accepts a media type, by path and type.
+        pages: functions that create the pages, by path.
+        otherwise: functions for clients that accept another media type, by path and type.
     """
 
     def __init__(
@@ -62,17 +62,17 @@ class HttpListener:
         self._door = Door("of metrics", lambda: self._limits.connections_max, self._visitor)
 
     async def listen(self, host: str | None, port: int) -> int:
-        """Start; return the port, which the system chose if `port` is 0.
+        """Start to listen; return the port, chosen by the system if `port` is 0.
 
         Raises:
-            OSError: the address cannot be had.
+            OSError: the address is not available.
         """
         bound = await self._door.bind(host, port)
         self._door.listen()
         return bound
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         self._door.close()
 
     def _visitor(self) -> _Visitor:
@@ -117,7 +117,7 @@ class HttpListener:
 
 
 class _Visitor(asyncio.StreamReaderProtocol):
-    """One connection; idle from when it is made until its request is whole."""
+    """One connection; idle until its request is complete."""
 
     def __init__(
         self,
@@ -130,11 +130,11 @@ class _Visitor(asyncio.StreamReaderProtocol):
         self._hooks: list[Callable[[], None]] = []
 
     def on_close(self, hook: Callable[[], None]) -> None:
-        """Call `hook` once when the connection is gone."""
+        """Call `hook` once when the connection has closed."""
         self._hooks.append(hook)
 
     def abort(self) -> None:
-        """Close the connection at once."""
+        """Close the connection immediately."""
         if self._made is not None:
             cast(asyncio.Transport, self._made).abort()
 
@@ -150,7 +150,7 @@ class _Visitor(asyncio.StreamReaderProtocol):
 
 
 def _accepted(head: bytes) -> str:
-    """Return what the Accept header says."""
+    """Return the value of the Accept header."""
     for line in head.split(b"\r\n")[1:]:
         name, _, value = line.partition(b":")
         if name.lower() == b"accept":

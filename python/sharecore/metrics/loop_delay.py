@@ -1,4 +1,4 @@
-"""How late the event loop comes to its timers."""
+"""Delay of the event loop's timers."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ _EVERY_S = 0.25
 
 
 class LoopDelay:
-    """Asks for a timer again and again, and sees when it is called."""
+    """Measure the delay of a periodic timer."""
 
     def __init__(self) -> None:
         self.delays = Durations()
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begins to look."""
+        """Start measuring."""
         due = loop.time() + _EVERY_S
 
         def fired() -> None:
@@ -27,6 +27,6 @@ class LoopDelay:
         self._timer = loop.call_at(due, fired)
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop measuring."""
         if self._timer is not None:
             self._timer.cancel()

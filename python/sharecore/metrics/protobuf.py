@@ -1,7 +1,7 @@
-"""Samples as Prometheus reads them where it wants native histograms: messages of io.prometheus.client.
+"""Samples as io.prometheus.client messages, for native histograms.
 
-The text format has no native histograms, and the library writes no messages. There are seven of them, of
-numbers and strings alone.
+The text format has no native histograms, and the library cannot write these messages. There are seven of
+them, with only numbers and strings.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ CONTENT_TYPE = f"{MEDIA_TYPE}; proto=io.prometheus.client.MetricFamily; encoding
 
 _TYPES = {"counter": 0, "gauge": 1, "info": 1, "summary": 2, "unknown": 3, "histogram": 4}
 _PLACES = {"counter": 3, "gauge": 2, "info": 2, "summary": 4, "unknown": 5, "histogram": 7}
-"""Where the value stands in a Metric."""
+"""Field of the value in a Metric."""
 _DOUBLE = struct.Struct("<d")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _ESCAPED = re.compile(r"\\(.)")
 _SCHEMA = 0
-"""Each bucket is twice as wide as the one before."""
+"""Each bucket is twice as wide as the previous one."""
 
 
 class Writer:
-    """Writes scrapes, and keeps what stands in front of a line's value: most lines come again."""
+    """Write scrapes, and cache the encoded labels of lines, most of which recur."""
 
     def __init__(self) -> None:
         self._before: dict[int, dict[str, bytes]] = {}
 
     def messages(self, metrics: Iterable[Metric], lines: Lines) -> bytes:
-        """All samples, a message a family, each behind its length."""
+        """Return all samples, one length-prefixed message per family."""
         parts = []
         for metric in metrics:
             if metric.samples:
@@ -59,7 +59,7 @@ class Writer:
 
 
 def _of_lines(texts: Sequence[str], place: int, before: Mapping[str, bytes], kept: dict[str, bytes]) -> bytes:
-    """Return the messages Metric of a family's lines."""
+    """Return the Metric messages of a family's lines."""
     found: list[bytes] = []
     pack = _DOUBLE.pack
     for text in texts:
@@ -75,7 +75,7 @@ def _family(name: str, doc: str, kind: str, metrics: bytes) -> bytes:
 
 
 def _of_family(metric: Metric) -> Iterator[bytes]:
-    """Yield the messages Metric of one family."""
+    """Yield the Metric messages of one family."""
     if metric.type not in (Kind.HISTOGRAM.value, Kind.SUMMARY.value):
         for sample in metric.samples:
             yield _labels(sample.labels) + _message(_PLACES[metric.type], _double(1, sample.value))
@@ -94,7 +94,7 @@ def _without_edge(sample: Sample) -> dict[str, str]:
 
 
 def _buckets(samples: Sequence[Sample]) -> bytes:
-    """Classic buckets, and native ones where the edges are powers of two."""
+    """Return classic buckets, and native ones if the bounds are powers of two."""
     body = b""
     counts, before = [], 0
     for sample in samples:
@@ -104,7 +104,7 @@ def _buckets(samples: Sequence[Sample]) -> bytes:
         before = upto
     if tuple(sample.labels["le"] for sample in samples) != EDGES:
         return body
-    # the first is about zero; what is longer than all edges counts as at most twice the last one
+    # the first bucket is around zero; values above all bounds count as at most twice the last one
     zero, *positive = counts
     span = _number(1, _zigzag(FIRST_EXPONENT + 1)) + _number(2, len(positive))
     changes = [count - last for count, last in zip(positive, [0, *positive], strict=False)]
@@ -114,7 +114,7 @@ def _buckets(samples: Sequence[Sample]) -> bytes:
 
 
 def _before_value(about: str, place: int) -> bytes:
-    """Return the message of a line up to its value, which is the end of it."""
+    """Return a line's message up to its value, which comes last."""
     whole = _message(4, _labels(_read_labels(about)) + _message(place, _double(1, 0.0)))
     return whole[: -_DOUBLE.size]
 

@@ -1,4 +1,4 @@
-"""How long requests take, around the dispatcher of a broker that is watched."""
+"""Request durations, measured around the dispatcher."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OnFrame = Callable[[Connection, bytes], Answer]
 
 
 class RequestFigures:
-    """Requests of one version of one API."""
+    """Durations of one API version."""
 
     __slots__ = ("count", "local_ns", "request_bytes", "response_bytes", "times")
 
@@ -26,22 +26,21 @@ class RequestFigures:
 
 
 class RequestTimes:
-    """Counts requests by API and version.
+    """Count requests by API and version.
 
     Args:
-        serve: what answers the frames.
+        serve: handles the frames.
     """
 
     def __init__(self, serve: OnFrame) -> None:
         self._serve = serve
         self.by_api: dict[bytes, RequestFigures] = {}
-        """By the first four bytes of a request, API and version; the first two where there are too many."""
+        """By the first four bytes of a request (API and version), or by two if there are too many."""
 
     def on_frame(self, connection: Connection, frame: bytes) -> Answer:
-        """Answers a frame, and takes the time.
+        """Handle a frame and measure its duration.
 
-        A request that is not one of this broker's ends its connection before it is counted: what strangers
-        send adds no series.
+        An invalid request closes its connection before it is counted, so that foreign clients add no series.
         """
         began = perf_counter_ns()
         answer = self._serve(connection, frame)
@@ -60,13 +59,13 @@ class RequestTimes:
         return answer
 
     def _first(self, head: bytes) -> RequestFigures:
-        # ApiVersions answers a client of any version: no stranger fills the memory with versions
+        # ApiVersions accepts any version: limit the versions that a client can add
         known = head if len(self.by_api) < _VERSIONS_MAX else head[:2]
         return self.by_api.setdefault(known, RequestFigures())
 
 
 class _Ended:
-    """The end of an answer that was waited for."""
+    """Completion of a deferred answer."""
 
     __slots__ = ("_began", "_figures", "_finish")
 

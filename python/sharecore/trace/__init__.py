@@ -1,3 +1,3 @@
-"""Replays traces of share-partition operations through an engine: `python -m sharecore.trace --help`."""
+"""Replay of share-partition operation traces through an engine: `python -m sharecore.trace --help`."""
 
 from __future__ import annotations

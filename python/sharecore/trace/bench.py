@@ -1,4 +1,4 @@
-"""How long a trace takes."""
+"""Benchmark of a trace."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from sharecore.trace.operation import TraceError, state_batches
 Report = dict[str, Any]
 
 _Call = tuple[int, Any, Any, Any]
-"""A call, ready to be made: what is timed looks nothing up, and a plain tuple is unpacked fastest.
+"""A prepared call: the timed part has no lookups, and a plain tuple unpacks fastest.
 
-Its kind; the member, milliseconds, log start or partition to begin with; the batches; of an acquisition the
-fetch offset (None: the next) and the limits, of an acknowledgement how many offsets.
+It contains: its kind; the member, milliseconds, log start or initial partition; the batches; for an
+acquisition the fetch offset (None: the next) and the limits, for an acknowledgement the number of offsets.
 """
 _ACQUIRE, _ACKNOWLEDGE, _RELEASE, _ADVANCE, _MOVE_LOG_START, _INIT = range(6)
-# as ShareSnapshotValue and ShareUpdateValue hold it: first and last offset, state, count, no tagged fields
+# as in ShareSnapshotValue and ShareUpdateValue: first and last offset, state, count, no tagged fields
 _STATE_BATCH = Struct(">qqbhb")
 
 
 def bench_rust(file: str, runs: int, warmup: int) -> Report:
-    """Replay inside Rust from prebuilt input: no Python in the timed part.
+    """Replay inside Rust from prebuilt input, without Python in the timed part.
 
     Raises:
-        OSError: the file cannot be read, or is no trace.
+        OSError: the file cannot be read, or is not a trace.
     """
     report = _core.bench_trace(file, runs, warmup)
     rounded = {
@@ -45,7 +45,7 @@ def bench_rust(file: str, runs: int, warmup: int) -> Report:
 
 
 def bench_python(engine: Engine, file: str, runs: int, warmup: int) -> Report:
-    """Replay through Python calls, conversions included; the operations are parsed before.
+    """Replay through Python calls, including conversions; operations are parsed beforehand.
 
     As the oracle's bench does, each acquire first asks for the next fetch offset, every write is committed at
     once, and an operation is one line of the trace other than init.
@@ -134,7 +134,7 @@ class _Tally:
 
 
 def _replay(engine: Engine, calls: list[_Call], *, counting: bool = False) -> _Tally:
-    """Make the calls and commit each write; what was acquired is counted only when asked for."""
+    """Make the calls and commit each write; count acquired records only if `counting`."""
     tally = _Tally()
     now_ms = 0
     partition = _make(engine, calls[0][1])
@@ -195,7 +195,7 @@ def _lines(file: str) -> list[Mapping[str, Any]]:
 
 
 def _timed(run: Callable[[], object], runs: int, warmup: int) -> list[tuple[float, float]]:
-    """(wall, CPU) milliseconds of each run."""
+    """Return wall and CPU milliseconds of each run."""
     times = []
     for number in range(-warmup, runs):
         gc.collect()

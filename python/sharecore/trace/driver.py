@@ -1,4 +1,4 @@
-"""Applies a trace's operations to an engine and tells what came of each, in the oracle's format."""
+"""Driver of a trace: applies operations to an engine, and returns results in the oracle's format."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _PERSISTER_ERRORS: Mapping[int, str] = {
 
 
 class Driver:
-    """One share partition at a time with its clock and its persister.
+    """One share partition at a time, with its clock and persister.
 
     Args:
-        engine: makes the partitions.
+        engine: creates the partitions.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -219,17 +219,17 @@ class Driver:
 
 
 def exception_name(code: ErrorCode) -> str:
-    """INVALID_RECORD_STATE -> InvalidRecordStateException."""
+    """Return a Java exception name: INVALID_RECORD_STATE -> InvalidRecordStateException."""
     return "".join(word.capitalize() for word in code.name.split("_")) + "Exception"
 
 
 def coalesced(batches: Iterable[StateBatch]) -> list[list[int]]:
-    """List [first, last, state, count], adjacent equal ones joined: batch granularity does not show."""
+    """Return rows of [first, last, state, count], with adjacent equal ones joined."""
     return joined([*batch] for batch in batches)
 
 
 def joined(rows: Iterable[list[Any]]) -> list[list[Any]]:
-    """List [first, last, ...], ascending, adjacent ones that are equal in the rest joined."""
+    """Return ascending rows of [first, last, ...], with adjacent ones joined if the rest is equal."""
     runs: list[list[Any]] = []
     for row in rows:
         if runs and runs[-1][1] + 1 == row[0] and runs[-1][2:] == row[2:]:

@@ -1,4 +1,4 @@
-"""The engines that can be driven, and what the driver needs of them."""
+"""Engines for the driver, and their interface."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class Write(Protocol):
 
 
 class LastingLocks(Protocol):
-    """What an engine has beyond the C ABI."""
+    """Operations that the C ABI lacks."""
 
     def keep_locks(self, now_ms: int, members: Sequence[str], max_ms: int) -> None: ...
 
 
 class Partition(Protocol):
-    """The interface that both engines have; docs/architecture.md tells its meaning."""
+    """Common interface of both engines; see docs/architecture.md."""
 
     def acquire(
         self,
@@ -93,7 +93,7 @@ Combine = Callable[[Sequence[StateBatch], Sequence[StateBatch], int], list[State
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """A partition class and the combiner that goes with it."""
+    """A partition class and its combiner."""
 
     name: EngineName
     partition: MakePartition
@@ -101,7 +101,7 @@ class Engine:
 
 
 def engine(name: EngineName) -> Engine:
-    """Return the engine of that name; only the one asked for is imported."""
+    """Return the engine of that name; only that one is imported."""
     if name == "reference":
         from sharecore import reference
 

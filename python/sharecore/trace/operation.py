@@ -1,4 +1,4 @@
-"""The operations of a trace, as JSON objects and as the driver takes them."""
+"""Operations of a trace, as JSON objects and as objects for the driver."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sharecore.trace.engines import StateBatch
 
 
 class TraceError(Exception):
-    """An operation that is none, or that cannot be applied; the text says why."""
+    """An invalid operation."""
 
 
 _KEPT_MS = 3_600_000
@@ -54,7 +54,7 @@ class Release:
 class Advance:
     ms: int
     kept: tuple[str, ...] = ()
-    """Members whose locks go on where they run out."""
+    """Members whose expired locks are renewed."""
     kept_ms: int = _KEPT_MS
 
 
@@ -71,7 +71,7 @@ class Archive:
 
 @dataclass(frozen=True, slots=True)
 class Configure:
-    """New limits, by the names that `Partition.configure` takes."""
+    """New limits, named as in `Partition.configure`."""
 
     limits: Mapping[str, Any]
 
@@ -85,7 +85,7 @@ class ConfigureWrites:
 
 @dataclass(frozen=True, slots=True)
 class Complete:
-    """`most` is None for all held writes."""
+    """Complete held writes; `most` is None for all."""
 
     most: int | None
     error_code: int
@@ -93,7 +93,7 @@ class Complete:
 
 @dataclass(frozen=True, slots=True)
 class Letters:
-    """The dead letters of the oldest `most` operations that made any due are written; None for all."""
+    """Write the dead letters of the oldest `most` operations with any; None for all."""
 
     most: int | None
 
@@ -110,10 +110,10 @@ Operation = Init | Leasing | Administering | Persisting
 
 
 def parse(line: Mapping[str, Any]) -> Operation:
-    """Return the operation that a trace's JSON object stands for.
+    """Return the operation of a trace's JSON object.
 
     Raises:
-        TraceError: the object is no operation, or lacks a field or holds a wrong one.
+        TraceError: the object is not an operation, or a field is missing or invalid.
     """
     kind = line.get("op")
     if kind not in _PARSERS:
@@ -125,7 +125,7 @@ def parse(line: Mapping[str, Any]) -> Operation:
 
 
 def state_batches(batches: Iterable[Any]) -> list[StateBatch]:
-    """State batches as a trace writes them, as objects or as lists."""
+    """Return state batches of a trace, given as objects or as lists."""
     return [
         (int(b["first"]), int(b["last"]), int(b["state"]), int(b["delivery_count"]))
         if isinstance(b, Mapping)

@@ -1,4 +1,4 @@
-"""A persister in memory whose writes can be held and made to fail: the other side of a trace's partition."""
+"""In-memory persister of a trace, whose writes can be held or made to fail."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sharecore.trace.engines import Combine, StateBatch, Write
 
 
 class TracePersister:
-    """Keeps what was written; answers a write at once, with a failure, or when the trace says so.
+    """Store writes, and answer each at once, with an error, or when the trace says so.
 
     Attributes:
         written: the writes of the current operation, answered or not.
@@ -31,7 +31,7 @@ class TracePersister:
         self._fail_code = fail_code
 
     def write(self, write: Write) -> int | None:
-        """Return the error code that the write is answered with, None while it is held."""
+        """Return the error code that answers the write; None while it is held."""
         self.written.append(write)
         if self._hold:
             self._held.append(write)

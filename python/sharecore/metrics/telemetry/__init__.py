@@ -1,1 +1,1 @@
-"""Metrics that clients push (KIP-714): who is asked for which, what came, and how it is shown."""
+"""Metrics pushed by clients (KIP-714): subscriptions, pushes, and their series."""

@@ -1,4 +1,4 @@
-"""Which metrics a client is asked for, and which of its requests are taken (KIP-714)."""
+"""Subscriptions of clients, and acceptance of their requests (KIP-714)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sharecore.config.client_metrics import INTERVAL_MS_DEFAULT, PATTERN_BYTES_M
 from sharecore.errors import ErrorCode, KafkaError
 
 COMPRESSIONS = (4, 3, 1, 2)
-"""Types that are accepted, the best first: zstd, lz4, gzip, snappy."""
+"""Accepted types, best first: zstd, lz4, gzip, snappy."""
 ALL = "*"
 _COMPRESSION_MAX = 4
 _RESERVED = (None, UUID(int=0), UUID(int=1))
@@ -24,12 +24,12 @@ _NEVER_MS = -1
 
 
 def kept_ms(interval_ms: int) -> int:
-    """How long a client is known that is silent."""
+    """Return how long a silent client is remembered."""
     return max(_KEPT_MS, _KEPT_INTERVALS * interval_ms)
 
 
 class Client(NamedTuple):
-    """What subscriptions are matched against; the names are the attributes of KIP-714."""
+    """Client attributes matched by subscriptions, named as in KIP-714."""
 
     client_id: str
     client_software_name: str
@@ -39,11 +39,11 @@ class Client(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What a client is asked for.
+    """A client's subscription.
 
     Args:
-        subscription_id: its pushes name it; another one means that the client has to ask anew.
-        metrics: beginnings of names.
+        subscription_id: the id in its pushes; after a change the client must ask again.
+        metrics: name prefixes.
     """
 
     instance_id: UUID
@@ -68,12 +68,12 @@ def _compiled(pattern: str) -> Expression:
 def _matches(pattern: str, value: str) -> bool:
     try:
         return bool(_compiled(pattern).matching([value]))
-    except ValueError:  # it takes too long
+    except ValueError:  # computing it takes too long
         return False
 
 
 class _Instance:
-    """A client, and when it was heard."""
+    """A client and its last requests."""
 
     __slots__ = (
         "asked",
@@ -98,7 +98,7 @@ class _Instance:
         self.ended = False
 
     def may_ask(self, now_ms: int) -> bool:
-        """Whether it is time to ask again: the interval has passed, or what it was told is not true."""
+        """Return whether it may ask: the interval has passed, or its subscription has changed."""
         due = self._passed(max(self.asked_ms, self.pushed_ms), now_ms)
         if due:
             self.asked_ms = now_ms
@@ -108,7 +108,7 @@ class _Instance:
         )
 
     def may_push(self, now_ms: int) -> bool:
-        """Whether it is time to push: it has asked since the last time, or the interval has passed."""
+        """Return whether it may push: it has asked since its last push, or the interval has passed."""
         due = self.asked_ms > self.pushed_ms or self._passed(self.pushed_ms, now_ms)
         if due:
             self.pushed_ms = now_ms
@@ -119,16 +119,16 @@ class _Instance:
 
     @property
     def until_ms(self) -> int:
-        """When it is forgotten, unless it is heard again."""
+        """Time at which it is forgotten, unless it sends a request."""
         return self.seen_ms + kept_ms(self.asked.interval_ms)
 
 
 class Instances:
-    """The clients that ask and push, each under the id that it was given.
+    """Clients by instance id.
 
     Args:
         now_ms: the clock.
-        instances_max: so many are known; the one that was heard least lately makes room.
+        instances_max: maximum number of clients; the longest silent one is evicted.
     """
 
     def __init__(self, now_ms: Callable[[], int], instances_max: int) -> None:
@@ -139,13 +139,13 @@ class Instances:
         self._instances: OrderedDict[UUID, _Instance] = OrderedDict()
         self._of_connection: dict[Hashable, set[UUID]] = {}
         self.errors: Counter[ErrorCode] = Counter()
-        """How pushes ended."""
+        """Results of pushes."""
 
     def __len__(self) -> int:
         return len(self._instances)
 
     def subscribe(self, name: str, config: ClientMetricsConfig | None) -> None:
-        """Has a subscription from now on; None ends it. Every client is asked anew for what it matches."""
+        """Set a subscription, or delete it with None; matching clients must ask again."""
         self._version += 1
         if config is None:
             self._subscriptions.pop(name, None)
@@ -153,13 +153,13 @@ class Instances:
             self._subscriptions[name] = _Subscription(config, config.patterns())
 
     def ask(self, instance_id: UUID | None, client: Client, connection: Hashable) -> Asked:
-        """Return what a client is asked for; one without an id is given one.
+        """Return a client's subscription; a client without an id gets one.
 
         Args:
             connection: forgotten with `disconnected`.
 
         Raises:
-            KafkaError: THROTTLING_QUOTA_EXCEEDED, it asks too soon.
+            KafkaError: THROTTLING_QUOTA_EXCEEDED: it asks too soon.
         """
         if not instance_id:
             instance_id = self._new_id()
@@ -181,14 +181,14 @@ class Instances:
         receive: Callable[[Asked], None],
         too_large: bool,
     ) -> None:
-        """Take a push, or refuse it.
+        """Accept or refuse a push.
 
         Args:
-            receive: takes what was pushed; raises ValueError where it cannot be read.
-            too_large: it has more bytes than a push may have.
+            receive: receives the pushed data; raises ValueError if it is invalid.
+            too_large: whether it exceeds the size limit.
 
         Raises:
-            KafkaError: it is refused.
+            KafkaError: the push is refused.
         """
         if instance_id in _RESERVED:
             self.errors[ErrorCode.INVALID_REQUEST] += 1
@@ -207,12 +207,12 @@ class Instances:
             raise KafkaError(instance.error)
 
     def disconnected(self, connection: Hashable) -> None:
-        """Forgets the clients of a connection."""
+        """Forget the clients of a connection."""
         for instance_id in self._of_connection.pop(connection, ()):
             self._instances.pop(instance_id, None)
 
     def forget_silent(self) -> None:
-        """Forgets the clients that were not heard for long."""
+        """Forget clients that were silent for too long."""
         now_ms = self._now_ms()
         for instance_id in [each for each, known in self._instances.items() if known.until_ms <= now_ms]:
             self._forget(instance_id)
@@ -245,7 +245,7 @@ class Instances:
         if instance is None:
             instance = self._add(instance_id, client, connection)
         elif instance.version < self._version:
-            # what it was told is out of date, and it may ask at once
+            # its subscription is outdated, and it may ask at once
             fresh = _Instance(
                 instance.client, instance.connection, self._asked(instance_id, client), self._version
             )
@@ -281,12 +281,12 @@ class Instances:
 
 
 def text_of(instance_id: UUID) -> str:
-    """Return an id as Kafka writes it."""
+    """Return an id in Kafka's text format."""
     return base64.urlsafe_b64encode(instance_id.bytes).decode().rstrip("=")
 
 
 def _subscription_id(metrics: Sequence[str], interval_ms: int, instance_id: UUID) -> int:
-    """Kafka's: a checksum of what is asked for, and the client's id."""
+    """Return Kafka's subscription id: a checksum of the subscription and the client's id."""
     checksum = crc32c(f"[{', '.join(metrics)}]{interval_ms}".encode())
     high, low = divmod(instance_id.int, 1 << 64)
     folded = high ^ low

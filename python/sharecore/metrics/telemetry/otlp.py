@@ -1,4 +1,4 @@
-"""Metrics in OpenTelemetry's protobuf format, as clients push them."""
+"""Metrics in OpenTelemetry's protobuf format, as pushed by clients."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality, M
 from sharecore._core import decompress
 
 _FIELDS_MAX = 60_000
-"""Of a push; the largest of Apache Kafka's clients have some hundreds of metrics of ten fields."""
+"""Maximum fields of a push; Apache Kafka's largest clients have some hundred metrics of ten fields."""
 _FIXED = {1: 8, 5: 4}
 _Nested = Mapping[int, Any]
-"""Fields that are messages, and theirs."""
+"""Nested message fields."""
 _VALUE: dict[int, Any] = {}
 _ATTRIBUTE: _Nested = {2: _VALUE}
 _VALUE |= {5: {1: _VALUE}, 6: {1: _ATTRIBUTE}}
@@ -36,7 +36,7 @@ _MESSAGES: _Nested = {1: {1: {1: _ATTRIBUTE, 3: {}}, 2: {1: {3: _ATTRIBUTE}, 2: 
 
 
 class Meaning(Enum):
-    """What a value says: how much there is, how much there was in all, how much came since the last push."""
+    """Kind of a value: gauge, cumulative sum, or delta since the last push."""
 
     LEVEL = "level"
     TOTAL = "total"
@@ -60,10 +60,10 @@ class Point(NamedTuple):
 
 
 class Pushed(NamedTuple):
-    """What one push says.
+    """Contents of one push.
 
     Args:
-        about: attributes of the client itself, such as its group.
+        about: attributes of the client, such as its group.
     """
 
     about: Mapping[str, str]
@@ -71,14 +71,14 @@ class Pushed(NamedTuple):
 
 
 def read_push(data: bytes, compression: int, bytes_max: int) -> list[Pushed]:
-    """Read a MetricsData message.
+    """Decode a MetricsData message.
 
     Args:
-        compression: Kafka's number of the type.
-        bytes_max: it may expand to so many bytes.
+        compression: Kafka's compression type.
+        bytes_max: maximum decompressed size.
 
     Raises:
-        ValueError: the bytes are none, expand to more, or hold more fields than any client pushes.
+        ValueError: the message is invalid, too large once decompressed, or has too many fields.
     """
     expanded = decompress(data, compression, expanded_bytes_max=bytes_max)
     _check_fields(expanded)
@@ -93,10 +93,10 @@ def read_push(data: bytes, compression: int, bytes_max: int) -> list[Pushed]:
 
 
 def _check_fields(data: bytes) -> None:
-    """Raise ValueError if a message has too many fields, or is none.
+    """Raise ValueError if a message is invalid or has too many fields.
 
-    Empty messages expand from next to nothing, two bytes each, and would be made millions of objects. Fields
-    are counted as deep as there are messages in messages, without making any.
+    Empty messages compress to almost nothing, and millions of them would become objects. Fields are counted
+    at every nesting level, without creating objects.
     """
     left = _FIELDS_MAX
     inside: list[tuple[int, int, _Nested]] = [(0, len(data), _MESSAGES)]

@@ -1,4 +1,4 @@
-"""What clients have pushed, as series for Prometheus."""
+"""Pushed client metrics as Prometheus series."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from sharecore.metrics.telemetry.instances import Client, text_of
 from sharecore.metrics.telemetry.otlp import Meaning, Point, Pushed
 
 PREFIX = "kafka_client_"
-"""No metric of the broker's begins so: a client adds nothing to those."""
+"""Name prefix that no broker metric has, so that clients cannot add to those."""
 _OF_KAFKA = "org.apache.kafka."
 _GROUP = "group_id"
 _TOLD = ("client_rack", "group_instance_id", "group_member_id", "transactional_id")
-"""What clients say of themselves besides their group."""
+"""Client attributes besides the group."""
 _NOT_A_NAME = re.compile(r"[^a-zA-Z0-9_]")
 _NOT_A_WORD = re.compile(r"[^a-zA-Z0-9_.-]")
 _SERIES_CHARACTERS_MAX = 1024
@@ -33,14 +33,14 @@ _text_of_number: Callable[[float], str] = floatToGoString
 
 
 class _Labels(NamedTuple):
-    """Labels of a client: by name, and as they stand behind a metric's name, without the closing brace."""
+    """Labels of a client: by name, and in the text format without the closing brace."""
 
     names: Mapping[str, str]
     text: str
 
 
 class _Shown:
-    """What one client has pushed."""
+    """Pushed metrics of one client."""
 
     __slots__ = ("info", "left_out", "until_ms", "values")
 
@@ -51,15 +51,15 @@ class _Shown:
 
 
 class PushedSeries:
-    """The newest values of every client, bounded.
+    """The latest values of every client, limited in number.
 
-    A client's levels are those of its newest push; its counters go on from push to push.
+    Gauges are those of the client's last push; counters accumulate over pushes.
 
     Args:
         now_ms: the clock.
-        clients_max: so many are kept; the one that pushed least lately makes room.
-        series_max: of all clients.
-        client_series_max: of one client.
+        clients_max: maximum number of clients; the one with the oldest push is evicted.
+        series_max: maximum series of all clients.
+        client_series_max: maximum series of one client.
     """
 
     def __init__(
@@ -75,10 +75,10 @@ class PushedSeries:
         self._count = 0
 
     def take(self, instance_id: UUID, client: Client, pushes: Iterable[Pushed], kept_ms: int) -> None:
-        """Take what a client has pushed.
+        """Store a client's push.
 
         Args:
-            kept_ms: it is shown for so long unless the client pushes again.
+            kept_ms: how long it is shown without another push.
         """
         shown = self._client(instance_id)
         self._count -= len(shown.values)
@@ -105,7 +105,7 @@ class PushedSeries:
             self._names.clear()
 
     def report(self, sheet: Sheet, lines: Lines) -> None:
-        """Put them among the metrics."""
+        """Add the series to the metrics."""
         self._forget_silent()
         sheet.add(f.CLIENT_SERIES, self._count)
         sheet.add(f.CLIENT_SERIES_LEFT_OUT, sum(shown.left_out for shown in self._clients.values()))
@@ -133,9 +133,9 @@ class PushedSeries:
         return self._families[key[0]].kind is Kind.COUNTER
 
     def _key(self, point: Point, of_client: _Labels) -> _Key | None:
-        """Where a value goes; None where it cannot be shown."""
+        """Return the key of a value; None if it cannot be shown."""
         if len(point.name) > _SERIES_CHARACTERS_MAX:
-            return None  # and nothing is remembered of it
+            return None  # and nothing is stored for it
         about = point.name, point.meaning
         if about not in self._names:
             self._names[about] = self._sample_name(*about)
@@ -144,7 +144,7 @@ class PushedSeries:
             return None
         text = of_client.text
         if point.labels:
-            # what a client says of a value takes no place of what is known of the client
+            # attributes of a value do not override labels of the client
             own = {_label(key): value for key, value in point.labels.items()}
             kept = {key: value for key, value in own.items() if key not in of_client.names}
             text = f"{labels_of(list(kept), list(kept.values()))},{text[1:]}" if kept else text
@@ -163,7 +163,7 @@ class PushedSeries:
 
 def _label(key: str) -> str:
     name = _NOT_A_NAME.sub("_", key)
-    # two underscores begin what Prometheus uses itself, its name for the metric among them
+    # names with two leading underscores are reserved by Prometheus, including the metric name
     return name if name[:1].isalpha() else f"tag_{name}"
 
 
