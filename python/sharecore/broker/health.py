@@ -55,10 +55,10 @@ class Health:
         if not trouble:
             own = [str(each) for each in damage if each.topic in INTERNAL_TOPICS]
             trouble = own[0] if own else ""
-        told: dict[str, object] = {"ready": not trouble, "reason": trouble or None}
+        status: dict[str, object] = {"ready": not trouble, "reason": trouble or None}
         if damage:
-            told["damage"] = [str(each) for each in damage[:_NAMED_MAX]]
-        body = json.dumps(told) + "\n"
+            status["damage"] = [str(each) for each in damage[:_NAMED_MAX]]
+        body = json.dumps(status) + "\n"
         return Page(503 if trouble else 200, body.encode(), "application/json")
 
     async def _disk_trouble(self) -> str:

@@ -257,12 +257,12 @@ class ShareServices:
         self._cluster.check_leader(topic_id, partition)
         return topic.partitions[partition]
 
-    def _end_offset(self, topic: TopicInfo, partition: int, told: Callable[[int | None], None]) -> None:
+    def _end_offset(self, topic: TopicInfo, partition: int, found: Callable[[int | None], None]) -> None:
         log = self._all_topics.log(topic.name, partition)
         if log is None:
-            told(None)
+            found(None)
         else:
-            log.when_known(lambda error: told(log.high_watermark if error is None else None))
+            log.when_known(lambda error: found(log.high_watermark if error is None else None))
 
     def _at_hand(
         self, group_id: str, topic: TopicInfo, partitions: Iterable[int]

@@ -99,8 +99,8 @@ class Handshakes:
             level = logging.DEBUG if isinstance(error, ConnectionResetError) else logging.WARNING
             if reason in _NO_TLS:
                 # such a client retries forever: limit the log lines
-                is_told = self._strangers.allows(address.rpartition(":")[0])
-                level = logging.WARNING if is_told else logging.DEBUG
+                warns = self._strangers.allows(address.rpartition(":")[0])
+                level = logging.WARNING if warns else logging.DEBUG
                 reason = (
                     "it speaks no TLS, which this listener needs: set its security.protocol to SSL or "
                     "SASL_SSL, or connect it to a listener without TLS"

@@ -20,13 +20,13 @@ def _delete(context: RequestContext, request: Any) -> Steps[Result]:
     broker = context.broker
     names = (topic.name for topic in request.topics if topic.partitions)
     readable = yield from context.may_each(Operation.READ, ResourceType.TOPIC, names)
-    told: dict[str, list[tuple[TopicPartition, ErrorCode]]] = {}
+    answers: dict[str, list[tuple[TopicPartition, ErrorCode]]] = {}
     known: list[TopicPartition] = []
     for topic in request.topics:
         found = broker.topics.get(topic.name)
         if topic.partitions or found is None:
             # as in Apache Kafka, an existing topic appears only with its partitions
-            told.setdefault(topic.name, [])
+            answers.setdefault(topic.name, [])
         for part in topic.partitions:
             partition, code = TopicPartition(topic.name, part.partition_index), ErrorCode.NONE
             if topic.name not in readable:
@@ -35,7 +35,7 @@ def _delete(context: RequestContext, request: Any) -> Steps[Result]:
                 code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             else:
                 known.append(partition)
-            told[topic.name].append((partition, code))
+            answers[topic.name].append((partition, code))
             yield
 
     commits = broker.groups.commits
@@ -58,7 +58,7 @@ def _delete(context: RequestContext, request: Any) -> Steps[Result]:
                         for partition, code in partitions
                     ],
                 }
-                for name, partitions in told.items()
+                for name, partitions in answers.items()
             ]
         }
 
