@@ -26,7 +26,7 @@ impl PyLeader {
         leader.borrow_mut().interest.tell_end(key, session);
     }
 
-    /// Takes that back.
+    /// Unsubscribe the session.
     pub(crate) fn tell_no_more(leader: &Bound<'_, Self>, session: &Bound<'_, PyShareSession>) {
         let key = session.as_ptr() as usize;
         let before = leader.borrow_mut().interest.tell_no_more(key);

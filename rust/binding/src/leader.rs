@@ -146,7 +146,7 @@ impl PyLeader {
         }
     }
 
-    /// Passes on what the engine says; where nobody waits to hear of a failure, that ends the leader.
+    /// Return the engine's result; an engine failure fences the leader.
     pub(crate) fn told<T>(leader: &Bound<'_, Self>, answer: PyResult<T>) -> PyResult<Option<T>> {
         let error = match answer {
             Ok(answer) => return Ok(Some(answer)),
@@ -400,7 +400,7 @@ impl PyLeader {
         Self::wake_interested(leader)
     }
 
-    /// Has `_expire` called at a time, or earlier.
+    /// Schedule `_expire` no later than `due_ms`.
     fn _arm(leader: &Bound<'_, Self>, due_ms: i64) -> PyResult<()> {
         let py = leader.py();
         let now_ms = Self::now_ms(leader)?;
@@ -418,7 +418,7 @@ impl PyLeader {
         Ok(())
     }
 
-    /// Has `_expire` called when the next lease runs out, or records have waited long enough.
+    /// Schedule `_expire` for the next lock timeout or delivery time.
     pub(crate) fn _rearm(leader: &Bound<'_, Self>) -> PyResult<()> {
         let Some(engine) = Self::engine(leader) else {
             return Ok(());

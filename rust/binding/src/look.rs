@@ -253,8 +253,7 @@ impl PyShareLook {
         Ok(all)
     }
 
-    /// What there is where it is enough, or the time is over; None to go on waiting. Who is late waits only for what is
-    /// being read.
+    /// Return the result once `min_bytes` or `max_wait` is met, else None. An expired fetch waits only for disk reads.
     pub(crate) fn look(look: &Bound<'_, Self>, late: bool) -> PyResult<Option<Fetched>> {
         if !look.borrow().found.is_empty() {
             Self::take_in(look);

@@ -78,10 +78,9 @@ impl<'m, 'a> Request<'m, 'a> {
     }
 }
 
-/// What of a session is not looked at: leaders that are to be loaded first, partitions that are refused, and those that
-/// are passed over.
+/// Session partitions excluded from this fetch: leaders to load first, refused and skipped partitions.
 #[derive(Default)]
-struct Sifted<'py> {
+struct Excluded<'py> {
     found: Vec<Py<PyLeader>>,
     refused: Option<Bound<'py, PyDict>>,
     hidden: HashSet<PartitionId>,
@@ -202,11 +201,11 @@ impl<'py> Asked<'_, '_, '_, '_, 'py> {
             let held = session.borrow();
             (held.inner.rotation(), held.inner.len())
         };
-        let Sifted {
+        let Excluded {
             found,
             refused,
             hidden,
-        } = self.sifted(session, first)?;
+        } = self.excluded(session, first)?;
         let refusals = refused.as_ref().map_or(0, PyDictMethods::len);
         fetching.borrow_mut().refused = refused.map(Bound::unbind);
         let limits = self.request.wanted.limits(self.room()?);
@@ -232,21 +231,25 @@ impl<'py> Asked<'_, '_, '_, '_, 'py> {
         Ok(())
     }
 
-    fn sifted(&self, session: &Bound<'py, PyShareSession>, first: u64) -> PyResult<Sifted<'py>> {
+    fn excluded(
+        &self,
+        session: &Bound<'py, PyShareSession>,
+        first: u64,
+    ) -> PyResult<Excluded<'py>> {
         let py = self.surroundings.py();
         let refuses_all = self.request.wanted.refuses_all();
         if self.surroundings.is_open()? && !refuses_all && session.borrow().inner.is_known() {
-            return Ok(Sifted::default());
+            return Ok(Excluded::default());
         }
         let asked = (self.surroundings.context()?, session, first, refuses_all);
-        let sifted = self
+        let excluded = self
             .handler
             .call_method1(intern!(py, python::OWN_SIFT), asked)?;
         let (found, refused, hidden): (_, Bound<'py, PyDict>, Bound<'py, PyDict>) =
-            sifted.extract()?;
+            excluded.extract()?;
         let hidden = hidden.keys().iter();
         let hidden: PyResult<_> = hidden.map(|each| partition_id(&each)).collect();
-        Ok(Sifted {
+        Ok(Excluded {
             found,
             refused: Some(refused),
             hidden: hidden?,

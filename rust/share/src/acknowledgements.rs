@@ -1,4 +1,4 @@
-//! What a request acknowledges, and how much of it gets as far as the leaders of share partitions.
+//! Acknowledgements of a request: which are refused, and which reach share-partition leaders.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -8,7 +8,7 @@ use sharecore_wire::typed::common::AcknowledgementBatch;
 
 use crate::PartitionId;
 
-/// The acknowledge type that renews a lock; those above it there are not.
+/// The acknowledge type that renews a lock; the highest one.
 const RENEW: u8 = 4;
 
 const _: () = assert!(
@@ -21,7 +21,7 @@ const TOPIC_AUTHORIZATION_FAILED: i16 = 29;
 const INVALID_REQUEST: i16 = 42;
 const UNKNOWN_TOPIC_ID: i16 = 100;
 
-/// What is acknowledged of one partition.
+/// Acknowledgements of one partition.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Claim<'m, 'a> {
     /// The partition.
@@ -30,12 +30,12 @@ pub struct Claim<'m, 'a> {
     pub batches: &'m [AcknowledgementBatch<'a>],
 }
 
-/// Why acknowledgements of a partition do not get as far as its leader.
+/// Why acknowledgements of a partition are refused before they reach its leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// There is no topic of this id.
     UnknownTopicId,
-    /// The batches cannot stand as they are.
+    /// The batches are invalid.
     InvalidRequest,
     /// The client may not read the topic.
     TopicAuthorizationFailed,
@@ -44,7 +44,7 @@ pub enum Refused {
 }
 
 impl Refused {
-    /// Kafka's number.
+    /// Kafka's error code.
     pub fn code(self) -> i16 {
         match self {
             Self::UnknownTopicId => UNKNOWN_TOPIC_ID,
@@ -55,8 +55,7 @@ impl Refused {
     }
 }
 
-/// Those of a request whose partitions are named once each: where one is named twice, its last batches count, at the
-/// place of its first.
+/// Acknowledgements by partition. If a partition repeats, its last entry wins, in the position of its first.
 fn last_of_each<'m, 'a: 'm>(claims: impl IntoIterator<Item = Claim<'m, 'a>>) -> Vec<Claim<'m, 'a>> {
     let mut kept: Vec<Claim<'m, 'a>> = claims.into_iter().collect();
     if kept.len() < 2 {
@@ -84,7 +83,7 @@ fn last_of_each<'m, 'a: 'm>(claims: impl IntoIterator<Item = Claim<'m, 'a>>) -> 
     kept
 }
 
-/// Whether types are known and of the right number, and batches ascend.
+/// Whether acknowledge types are known, their number is right, and batches ascend.
 pub fn are_sound(batches: &[AcknowledgementBatch<'_>], may_renew: bool) -> bool {
     let most = if may_renew { RENEW } else { RENEW - 1 };
     let mut end = -1;
@@ -102,10 +101,10 @@ pub fn are_sound(batches: &[AcknowledgementBatch<'_>], may_renew: bool) -> bool 
     true
 }
 
-/// Why acknowledgements do not get as far as the leader, where they do not.
+/// Return why acknowledgements are refused before they reach the leader, if they are.
 ///
-/// `partitions`: how many the topic has, `None` where there is no such topic; `may_read`: whether the client may read it,
-/// asked where that matters.
+/// `partitions`: the topic's partition count, `None` if it does not exist; `may_read`: whether the client may read it,
+/// called only if needed.
 fn refusal<E>(
     claim: &Claim<'_, '_>,
     may_renew: bool,
@@ -125,17 +124,17 @@ fn refusal<E>(
     Ok((!is_there).then_some(Refused::UnknownTopicOrPartition))
 }
 
-/// What acknowledgements are held against, and who gets them.
+/// What acknowledgements are checked against, and the leaders that process them.
 pub trait Places {
     /// The leader of a share partition.
     type Leader;
-    /// What ends the whole walk.
+    /// An error that ends the request.
     type Error;
 
-    /// The leader of a share partition, if it has one.
+    /// Return the leader of a share partition, if it has one.
     fn leader(&mut self, id: PartitionId) -> Result<Option<Self::Leader>, Self::Error>;
 
-    /// How many partitions a topic has; `None` where there is no such topic.
+    /// Return a topic's partition count; `None` if it does not exist.
     fn partitions(&mut self, topic: [u8; 16]) -> Result<Option<i64>, Self::Error>;
 
     /// Whether the client may read all topics.
@@ -145,19 +144,19 @@ pub trait Places {
     fn may_read(&mut self, topic: [u8; 16]) -> Result<bool, Self::Error>;
 }
 
-/// What becomes of the acknowledgements of a request.
+/// The acknowledgements of a request, sorted by outcome.
 #[derive(Debug)]
 pub struct Walked<'m, 'a, L> {
-    /// Those that get no further, and why.
+    /// Refused ones, with the reason.
     pub refused: Vec<(PartitionId, Refused)>,
-    /// Those that leaders get; where there is none, nothing of the partition is leased.
+    /// Those for leaders; without a leader, no record of the partition is acquired.
     pub led: Vec<(Claim<'m, 'a>, Option<L>)>,
-    /// Partitions of which nothing is acknowledged, where something is of others: the answer names them as well, as with
-    /// Kafka.
+    /// Partitions without acknowledgements in a request that acknowledges others: the response names them too, as Kafka's
+    /// does.
     pub beside: Vec<PartitionId>,
 }
 
-/// Walks through what a request acknowledges; each topic is looked at once, however many partitions of it are named.
+/// Check the acknowledgements of a request; each topic is looked up once.
 pub fn walk<'m, 'a: 'm, P: Places>(
     places: &mut P,
     claims: impl IntoIterator<Item = Claim<'m, 'a>>,
@@ -205,7 +204,7 @@ pub fn walk<'m, 'a: 'm, P: Places>(
     Ok(walked)
 }
 
-/// The batches as the engine takes them.
+/// Convert the batches for the engine.
 pub fn batches_of<'a>(batches: &[AcknowledgementBatch<'a>]) -> impl Iterator<Item = AckBatch<'a>> {
     debug_assert!(are_sound(batches, true), "who is refused gets no further");
     batches.iter().map(|batch| AckBatch {

@@ -1,16 +1,16 @@
-//! One timer for many deadlines: when it is set anew.
+//! One timer for many deadlines.
 
 use std::collections::BTreeMap;
 
-/// A timer that is due at the first deadline, or earlier: one that comes too early looks for the next deadline.
+/// A timer that fires at the first deadline or earlier; if it fires early, it is set again for the next deadline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Alarm {
     due_ms: Option<i64>,
 }
 
 impl Alarm {
-    /// Has it ring at a time, or earlier; after how many milliseconds a timer is to be set, in place of the one before. None
-    /// where that one comes in time.
+    /// Schedule the timer no later than a time. Return the delay in milliseconds if a new timer has to replace the current
+    /// one.
     pub fn set(&mut self, due_ms: i64, now_ms: i64) -> Option<i64> {
         if self.due_ms.is_some_and(|before_ms| before_ms <= due_ms) {
             return None;
@@ -20,7 +20,7 @@ impl Alarm {
         Some(due_ms.saturating_sub(now_ms))
     }
 
-    /// It has rung, or its timer was taken back.
+    /// Note that the timer fired or was canceled.
     pub fn off(&mut self) {
         self.due_ms = None;
     }
@@ -31,10 +31,10 @@ impl Alarm {
     }
 }
 
-/// When something ends, and its number among all: of two at the same time the one before comes first.
+/// A deadline and its sequence number: equal deadlines expire in insertion order.
 pub type Due = (i64, u64);
 
-/// What ends at its time, and one alarm for all of it. Most end before: another that comes later moves nothing.
+/// Deadlines with one timer for all. Most entries end before their deadline; a later deadline does not reset the timer.
 #[derive(Debug)]
 pub struct Deadlines<T> {
     waiting: BTreeMap<Due, T>,
@@ -53,7 +53,7 @@ impl<T> Default for Deadlines<T> {
 }
 
 impl<T> Deadlines<T> {
-    /// Has something end at a time.
+    /// Add an entry with a deadline.
     pub fn add(&mut self, due_ms: i64, waiting: T) -> Due {
         self.count += 1;
         let due = (due_ms, self.count);
@@ -62,12 +62,12 @@ impl<T> Deadlines<T> {
         due
     }
 
-    /// It has ended before its time.
+    /// Remove an entry before its deadline.
     pub fn remove(&mut self, due: Due) -> Option<T> {
         self.waiting.remove(&due)
     }
 
-    /// After how many milliseconds a timer is to be set; see [`Alarm::set`].
+    /// Return the delay of a new timer, if one is needed; see [`Alarm::set`].
     pub fn arm(&mut self, now_ms: i64) -> Option<i64> {
         let (&(due_ms, _), _) = self.waiting.first_key_value()?;
         let delay_ms = self.alarm.set(due_ms, now_ms);
@@ -75,7 +75,7 @@ impl<T> Deadlines<T> {
         delay_ms
     }
 
-    /// The timer has rung: what ends now, in its order.
+    /// Return the expired entries, in order, after the timer fired.
     pub fn over(&mut self, now_ms: i64) -> impl Iterator<Item = T> + use<T> {
         self.alarm.off();
         let later = self.waiting.split_off(&(now_ms.saturating_add(1), 0));
@@ -91,12 +91,12 @@ impl<T> Deadlines<T> {
         over.into_values()
     }
 
-    /// All that waits.
+    /// Return all entries.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.waiting.values()
     }
 
-    /// Forgets all that waits.
+    /// Remove all entries.
     pub fn clear(&mut self) {
         self.waiting.clear();
         self.alarm.off();
@@ -139,7 +139,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a list of all that waits, with a clock that rings timers.
+        /// Compare with a plain list and a simulated clock.
         #[test]
         fn everything_ends_once_at_its_time(steps in vec(step(), 0..60)) {
             let mut deadlines = Deadlines::default();

@@ -1,4 +1,4 @@
-//! What `ShareFetch` and `ShareAcknowledge` are answered with, as it comes together.
+//! Building the responses to `ShareFetch` and `ShareAcknowledge`.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -20,8 +20,8 @@ const COORDINATOR_NOT_AVAILABLE: i16 = 15;
 const KAFKA_STORAGE_ERROR: i16 = 56;
 const FENCED_LEADER_EPOCH: i16 = 74;
 
-/// Whether an error says that acknowledgements were not written, or not in time: where the broker leads the partition no
-/// more, a client that hears of the write alone goes on asking here until its own time is over.
+/// Whether an error means that acknowledgements were not persisted in time. If the broker no longer leads the partition,
+/// the client must also be told so, or it retries here until its own timeout.
 pub fn is_unwritten(code: i16) -> bool {
     matches!(
         code,
@@ -29,21 +29,21 @@ pub fn is_unwritten(code: i16) -> bool {
     )
 }
 
-/// Whether an error sends the client to another broker, so that the answer has to name the leader.
+/// Whether an error redirects the client, so that the response has to name the leader.
 pub fn redirects(code: i16) -> bool {
     matches!(code, NOT_LEADER_OR_FOLLOWER | FENCED_LEADER_EPOCH)
 }
 
-/// An error code, and its text.
+/// An error code and message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refusal {
-    /// Kafka's number; 0 is none.
+    /// Kafka's error code; 0: none.
     pub code: i16,
-    /// None where there is nothing to say.
+    /// The message, if any.
     pub text: Option<String>,
 }
 
-/// A node that a client is sent to.
+/// A broker that clients are redirected to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
     /// Its number.
@@ -56,12 +56,12 @@ pub struct Node {
     pub rack: Option<String>,
 }
 
-/// What is told of one partition.
+/// The response for one partition.
 #[derive(Debug)]
 struct Told<N, R> {
     name: N,
     id: PartitionId,
-    /// Id and epoch of its leader, where the client is sent to it: Apache Kafka's answers have zeros otherwise.
+    /// Id and epoch of the current leader in a redirect; otherwise zeros, as in Apache Kafka.
     leader: (i32, i32),
     error: Refusal,
     acknowledge_error: Refusal,
@@ -69,29 +69,29 @@ struct Told<N, R> {
     acquired: Vec<AcquiredRecords>,
 }
 
-/// An answer while its partitions come together, in the order in which they are first named.
+/// A response under construction; partitions appear in the order in which they were first added.
 ///
-/// `N` is what others know a partition by, `R` are its records.
+/// `N`: the caller's key of a partition; `R`: its records.
 #[derive(Debug)]
 pub struct Answer<N, R> {
-    /// How long locks run.
+    /// The lock duration.
     pub lock_ms: i64,
-    /// How long the client has to wait.
+    /// The throttle time.
     pub throttle_time_ms: i64,
     told: Vec<Told<N, R>>,
     places: HashMap<PartitionId, usize>,
-    /// By topic, which of those that are told.
+    /// Partitions by topic.
     topics: Vec<([u8; 16], Vec<usize>)>,
     by_topic: HashMap<[u8; 16], usize>,
     served: Vec<usize>,
     failed: Vec<usize>,
-    /// Leaders elsewhere, whom the client is sent to.
+    /// Leaders on other brokers, for redirects.
     redirected: Vec<i32>,
     endpoints: Vec<Node>,
 }
 
 impl<N, R> Answer<N, R> {
-    /// An answer about nothing yet.
+    /// Create an empty response.
     pub fn new(lock_ms: i64) -> Self {
         Self {
             lock_ms,
@@ -107,7 +107,7 @@ impl<N, R> Answer<N, R> {
         }
     }
 
-    /// Names a partition, which has its place from now on; `name` is made where it has none yet.
+    /// Add a partition, which fixes its position; `name` is called if it is new.
     pub fn name(&mut self, id: PartitionId, name: impl FnOnce() -> N) -> usize {
         let place = self.told.len();
         match self.places.entry(id) {
@@ -133,8 +133,8 @@ impl<N, R> Answer<N, R> {
         place
     }
 
-    /// Gives a partition its error; `beside`: in the field of what was acknowledged, which has one of its own in a fetch.
-    /// `leader`: id and epoch of the leader that the client is sent to.
+    /// Set a partition's error; `beside`: set the acknowledge error, which is a separate field in a fetch response.
+    /// `leader`: id and epoch of the leader in a redirect.
     pub fn refuse(
         &mut self,
         place: usize,
@@ -155,7 +155,7 @@ impl<N, R> Answer<N, R> {
         }
     }
 
-    /// Gives a partition what was acquired of it.
+    /// Set the acquired records of a partition.
     pub fn bring(&mut self, place: usize, records: R, acquired: Vec<AcquiredRecords>) {
         debug_assert!(
             acquired
@@ -173,18 +173,18 @@ impl<N, R> Answer<N, R> {
         self.told[place].acquired = acquired;
     }
 
-    /// A partition could not be fetched.
+    /// Set a partition's fetch error.
     pub fn fail(&mut self, place: usize) {
         debug_assert!(place < self.told.len(), "it is not named");
         self.failed.push(place);
     }
 
-    /// Whether the client is sent to other brokers.
+    /// Whether the response redirects the client.
     pub fn redirects(&self) -> bool {
         !self.redirected.is_empty()
     }
 
-    /// Names those of the nodes that the client is sent to (KIP-951).
+    /// Add the endpoints of redirect targets (KIP-951).
     pub fn send_to(&mut self, nodes: impl IntoIterator<Item = Node>) {
         let named = nodes.into_iter();
         let named = named.filter(|node| self.redirected.contains(&node.id));
@@ -195,27 +195,27 @@ impl<N, R> Answer<N, R> {
         );
     }
 
-    /// The partitions that it names.
+    /// Return its partitions.
     pub fn ids(&self) -> impl Iterator<Item = PartitionId> {
         self.told.iter().map(|told| told.id)
     }
 
-    /// Those that could not be fetched.
+    /// Return partitions with a fetch error.
     pub fn failed(&self) -> impl Iterator<Item = (PartitionId, &N)> {
         self.at(&self.failed)
     }
 
-    /// Those of which it brings records.
+    /// Return partitions with records.
     pub fn served(&self) -> impl Iterator<Item = (PartitionId, &N)> {
         self.at(&self.served)
     }
 
-    /// What others know its partitions by.
+    /// Return the callers' keys of its partitions.
     pub fn names(&self) -> impl Iterator<Item = &N> {
         self.told.iter().map(|told| &told.name)
     }
 
-    /// The records at a place.
+    /// Return the records at a position.
     pub fn records(&self, place: usize) -> Option<&R> {
         self.told.get(place)?.records.as_ref()
     }
@@ -227,13 +227,13 @@ impl<N, R> Answer<N, R> {
         })
     }
 
-    /// Whether each partition that is told of belongs to one topic.
+    /// Check that every partition belongs to exactly one topic.
     fn is_whole(&self) -> bool {
         let told: usize = self.topics.iter().map(|(_, places)| places.len()).sum();
         told == self.told.len()
     }
 
-    /// The message of a `ShareFetch`; records are far, known by their place, `size` is how many bytes they have.
+    /// Build the `ShareFetch` message; records are referenced by position, `size` returns their bytes.
     pub fn of_fetch(&self, size: impl Fn(&R) -> usize) -> ShareFetchResponse<'_> {
         debug_assert!(
             self.is_whole(),
@@ -272,7 +272,7 @@ impl<N, R> Answer<N, R> {
         }
     }
 
-    /// The message of a `ShareAcknowledge`.
+    /// Build the `ShareAcknowledge` message.
     pub fn of_acknowledge(&self) -> ShareAcknowledgeResponse<'_> {
         debug_assert!(
             self.is_whole(),

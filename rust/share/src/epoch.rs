@@ -1,4 +1,4 @@
-//! The epochs of a share session: each request brings the next one, so that none is served twice or out of its turn.
+//! Share-session epochs: each request carries the next epoch, so that none is processed twice or out of order.
 
 use std::fmt;
 
@@ -7,18 +7,18 @@ pub const INITIAL_EPOCH: i32 = 0;
 /// The epoch of a request that ends a session.
 pub const FINAL_EPOCH: i32 = -1;
 
-/// The epoch that follows; past the largest there is it starts again at 1, since 0 would open a new session.
+/// Return the next epoch; it wraps around to 1, because 0 opens a session.
 pub fn next_epoch(epoch: i32) -> i32 {
     debug_assert!(epoch >= INITIAL_EPOCH, "none follows the last request");
     epoch.checked_add(1).unwrap_or(1)
 }
 
-/// A request has another epoch than the one that its session expects.
+/// A request with an unexpected session epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unexpected {
-    /// The one that it should have.
+    /// The expected epoch.
     pub expected: i32,
-    /// The one that it has.
+    /// The request's epoch.
     pub found: i32,
 }
 
@@ -31,7 +31,7 @@ impl fmt::Display for Unexpected {
 
 impl std::error::Error for Unexpected {}
 
-/// The epoch that a session expects after a request, where it expected `expected` before.
+/// Return the epoch that a session expects after a request; it expected `expected` before.
 pub(crate) fn following(expected: i32, found: i32) -> Result<i32, Unexpected> {
     if found == FINAL_EPOCH {
         return Ok(expected);

@@ -1,4 +1,4 @@
-//! What a `ShareFetch` asks for, and which requests are refused before anything is fetched.
+//! The parameters of a `ShareFetch`, and which requests are refused before a fetch.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,10 +7,10 @@ use sharecore_wire::typed::share_fetch::ShareFetchRequest;
 
 use crate::epoch::{FINAL_EPOCH, INITIAL_EPOCH};
 
-/// The acquire mode of requests whose number of records is exact (KIP-1206); above it there is none.
+/// The acquire mode `record_limit` (KIP-1206); the highest one.
 const RECORD_LIMIT: i8 = 1;
 
-/// Why a request is refused as a whole: it contradicts itself.
+/// Why a request is refused as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invalid(pub Cow<'static, str>);
 
@@ -22,32 +22,32 @@ impl fmt::Display for Invalid {
 
 impl std::error::Error for Invalid {}
 
-/// What a fetch asks for at most.
+/// Limits of a fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes that are worth an answer before the time is over.
+    /// Minimum bytes for a response before `max_wait`.
     pub min_bytes: i64,
-    /// Bytes of records.
+    /// Maximum bytes of records.
     pub max_bytes: i64,
     /// Records.
     pub max_records: i64,
-    /// In offsets.
+    /// Maximum offsets of an acquired batch.
     pub batch_size: i64,
-    /// Whether the number of records is exact.
+    /// Whether the number of records is a strict limit.
     pub record_limit: bool,
 }
 
-/// What a request wants.
+/// The parameters of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "a request says as much")]
 pub struct Wanted {
-    /// The epoch of its session.
+    /// Its session epoch.
     pub epoch: i32,
-    /// Whether it acknowledges anything.
+    /// Whether it has acknowledgements.
     pub acknowledges: bool,
-    /// Whether its acknowledgements may renew locks; it gets no records then.
+    /// Whether its acknowledgements may renew locks; it gets no records if so.
     pub renews: bool,
-    /// How long it waits for records.
+    /// Its `max_wait`.
     pub max_wait_ms: i64,
     limits: Limits,
     mode: i8,
@@ -56,7 +56,7 @@ pub struct Wanted {
 impl Wanted {
     /// Reads a request.
     ///
-    /// Those that are refused here, the session does not take notice of.
+    /// A request refused here does not change the session.
     pub fn of(request: &ShareFetchRequest<'_>) -> Result<Self, Invalid> {
         let mut partitions = request.topics.iter().flat_map(|topic| &topic.partitions);
         let wanted = Self {
@@ -90,7 +90,7 @@ impl Wanted {
         Ok(wanted)
     }
 
-    /// Whether it opens a session.
+    /// Whether it opens a share session.
     pub fn is_first(&self) -> bool {
         self.epoch == INITIAL_EPOCH
     }
@@ -100,8 +100,7 @@ impl Wanted {
         self.epoch == FINAL_EPOCH
     }
 
-    /// Refuses an acquire mode that there is not, where the session has something to fetch; it has taken notice of the
-    /// request then.
+    /// Refuse an unknown acquire mode if the session has partitions to fetch; the session epoch has advanced by then.
     pub fn check_mode(&self, session_is_empty: bool) -> Result<(), Invalid> {
         if self.is_last() || session_is_empty || (0..=RECORD_LIMIT).contains(&self.mode) {
             return Ok(());
@@ -110,18 +109,18 @@ impl Wanted {
         Err(Invalid(Cow::Owned(text)))
     }
 
-    /// Whether it is answered with records, where there are any.
+    /// Whether the response may contain records.
     pub fn fetches(&self) -> bool {
         // one that renews hears of no partition's trouble either
         !self.is_last() && !self.renews
     }
 
-    /// Whether the answer names those partitions that no answer has named yet.
+    /// Whether the response names partitions that no earlier response has named.
     pub fn names_new(&self) -> bool {
         self.limits.max_records != 0 && self.limits.max_bytes > 0 && !self.is_last()
     }
 
-    /// How long it waits for records, where so many partitions of its session are refused: not at all where all are.
+    /// Return how long it waits for records if this many partitions are refused: not at all if all are.
     pub fn wait_ms(&self, partitions: usize, refused: usize) -> i64 {
         debug_assert!(refused <= partitions, "others are refused");
         if partitions > refused {
@@ -131,12 +130,12 @@ impl Wanted {
         }
     }
 
-    /// Whether it asks for less than nothing.
+    /// Whether a limit is negative.
     pub fn refuses_all(&self) -> bool {
         self.limits.max_bytes < 0 && self.limits.max_records != 0
     }
 
-    /// Its limits, where an answer has room for so many bytes of records.
+    /// Return its limits, given the bytes that a response may hold.
     pub fn limits(&self, room: i64) -> Limits {
         debug_assert!(room >= 0, "less than no room");
         Limits {

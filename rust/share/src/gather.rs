@@ -1,49 +1,49 @@
-//! What a share fetch gets out of the partitions that it looks at.
+//! Gathering records from the partitions of a share fetch.
 
 use std::collections::VecDeque;
 
 use crate::{Limits, Ration, Rations};
 
-/// Whether a share partition has something for a fetch.
+/// Whether a share partition has records for a fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readiness {
     /// There are records to acquire.
     Ready,
-    /// There are none; its leader says when there may be some.
+    /// None; its leader notifies when there may be some.
     Empty,
-    /// There is no leader any more that could say so.
+    /// The leader is gone and cannot notify.
     Failed,
     /// Its state is loading.
     Loading,
 }
 
-/// What a partition gave to a fetch.
+/// What a fetch got from a partition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Given {
-    /// Bytes of records; none where nothing was acquired.
+    /// Bytes of records, if any were acquired.
     pub bytes: usize,
-    /// Records that were acquired.
+    /// Number of acquired records.
     pub records: i64,
-    /// Bytes that a thread reads now, and a later look gets.
+    /// Bytes that a thread is reading for a later look.
     pub reading_bytes: i64,
 }
 
-/// The share partitions that a fetch looks at, in their order.
+/// The share partitions of a fetch, in order.
 pub trait Partitions {
     /// One of them.
     type Partition;
-    /// What ends the whole look.
+    /// An error that ends the look.
     type Error;
 
     /// The next one.
     fn next(&mut self) -> Option<Self::Partition>;
     /// Whether one has something.
     fn readiness(&mut self, partition: &Self::Partition) -> Result<Readiness, Self::Error>;
-    /// One has nothing: it is not looked at again before its leader says that it may have.
+    /// Note that one is empty: it is skipped until its leader notifies.
     fn empty(&mut self, partition: &Self::Partition) -> Result<(), Self::Error>;
-    /// One has failed: the answer says so.
+    /// Note that one failed, for the response.
     fn failed(&mut self, partition: Self::Partition);
-    /// Acquires records of one; keeps them, or the error of that partition, for the answer.
+    /// Acquire records from one; keep them, or its error, for the response.
     fn acquire(
         &mut self,
         partition: Self::Partition,
@@ -52,7 +52,7 @@ pub trait Partitions {
     ) -> Result<Given, Self::Error>;
 }
 
-/// The next partition that has something.
+/// Return the next partition with records.
 pub fn next_ready<P: Partitions>(partitions: &mut P) -> Result<Option<P::Partition>, P::Error> {
     while let Some(partition) = partitions.next() {
         match partitions.readiness(&partition)? {
@@ -65,10 +65,9 @@ pub fn next_ready<P: Partitions>(partitions: &mut P) -> Result<Option<P::Partiti
     Ok(None)
 }
 
-/// Acquires from partition to partition until the fetch has enough.
+/// Acquire from partition after partition until the fetch has enough.
 ///
-/// As many partitions as it may take records are known to have something before the first is asked, so that each of them has
-/// its part of the bytes.
+/// Up to `max_records` fetchable partitions are found before the first acquisition, so that bytes can be split among them.
 pub fn gather<P: Partitions>(partitions: &mut P, limits: &Limits) -> Result<(), P::Error> {
     let mut chosen = VecDeque::new();
     while i64::try_from(chosen.len()).is_ok_and(|chosen| chosen < limits.max_records) {

@@ -1,22 +1,22 @@
-//! Who is told of a share partition: sessions that wait for something to acquire, and those that hold to its leader.
+//! Subscribers of a share partition: sessions waiting for records, and sessions that only watch the leader.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 
-/// Where a session stands: those that hold alone come behind all that wait.
+/// A session's position: watchers come after all waiting sessions.
 type Place = (bool, u64);
 
 const WAITS: bool = false;
 const HOLDS: bool = true;
 
-/// Sessions that are told, once, when there may be something to acquire, longest waiting first; and sessions that are told
-/// alone when the leader has ended, as all are.
+/// Waiting sessions are notified once when records may be available, longest waiting first. Watchers are notified only when
+/// the leader ends, as all are.
 ///
-/// `K` names a session, `S` is how it is told.
+/// `K`: a session's key; `S`: its callback.
 #[derive(Debug)]
 pub struct Interest<K, S> {
     known: HashMap<K, (Place, S)>,
-    /// In the order in which they came.
+    /// In subscription order.
     order: BTreeMap<Place, K>,
     waiting: usize,
     next: u64,
@@ -34,8 +34,8 @@ impl<K, S> Default for Interest<K, S> {
 }
 
 impl<K: Copy + Eq + Hash, S> Interest<K, S> {
-    /// Has a session told, once, when there may be something to acquire, or when the leader has ended. One that waits
-    /// already keeps its place.
+    /// Subscribe a session to one notification: records may be available, or the leader ended. A waiting session keeps its
+    /// position.
     pub fn tell(&mut self, key: K, session: S) {
         if self
             .known
@@ -50,7 +50,7 @@ impl<K: Copy + Eq + Hash, S> Interest<K, S> {
         self.assert_whole();
     }
 
-    /// Has a session told when the leader has ended.
+    /// Subscribe a session to the end of the leader only.
     pub fn tell_end(&mut self, key: K, session: S) {
         if !self.known.contains_key(&key) {
             self.put(HOLDS, key, session);
@@ -58,14 +58,14 @@ impl<K: Copy + Eq + Hash, S> Interest<K, S> {
         self.assert_whole();
     }
 
-    /// Takes that back; returns the session where it would have been told.
+    /// Unsubscribe a session; return it if it was subscribed.
     pub fn tell_no_more(&mut self, key: K) -> Option<S> {
         let session = self.take(key);
         self.assert_whole();
         session
     }
 
-    /// The one that has waited longest, which is told now, and knows of nothing more.
+    /// Remove and return the session that has waited longest.
     pub fn take_next(&mut self) -> Option<S> {
         let (_, key) = self
             .order
@@ -74,17 +74,17 @@ impl<K: Copy + Eq + Hash, S> Interest<K, S> {
         self.tell_no_more(*key)
     }
 
-    /// How many wait.
+    /// Return the number of waiting sessions.
     pub fn waiting(&self) -> usize {
         self.waiting
     }
 
-    /// Those that wait, longest first.
+    /// Return the waiting sessions, longest first.
     pub fn waiters(&self) -> impl Iterator<Item = &S> {
         self.all().take(self.waiting)
     }
 
-    /// Those that wait, and those that hold behind them.
+    /// Return waiting sessions, then watchers.
     pub fn all(&self) -> impl Iterator<Item = &S> {
         let order = self.order.values();
         order
@@ -158,7 +158,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a list of those that wait and one of those that hold.
+        /// Compare with a plain list of waiting sessions and one of watchers.
         #[test]
         fn agrees_with_two_lists(steps in vec((0_u8..4, 0_u8..6), 0..60)) {
             let mut interest = Interest::default();

@@ -1,30 +1,30 @@
-//! When a share fetch is answered, and what it waits for meanwhile.
+//! When a share fetch is answered, and what it waits for.
 
 use crate::Limits;
 
-/// What one look of a fetch has found.
+/// The result of one look of a fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// Partitions that the answer would name.
+    /// Partitions for the response.
     pub partitions: usize,
-    /// Whether records of one were acquired.
+    /// Whether records were acquired.
     pub acquired: bool,
 }
 
-/// What a fetch waits for.
+/// The wait state of a fetch.
 #[derive(Debug)]
 pub struct Look {
     limits: Limits,
-    /// Bytes of records that the answer may carry.
+    /// Bytes that the response may hold.
     room: i64,
-    /// Whether there is no room for the answer, and whether somebody was asked to say when there is.
+    /// Whether the response lacks memory, and whether a notification is pending.
     is_starved: bool,
     waits_for_readers: bool,
     is_gathering: bool,
 }
 
 impl Look {
-    /// One that wants so much.
+    /// Create a fetch with these limits.
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
@@ -35,17 +35,17 @@ impl Look {
         }
     }
 
-    /// Whether it asks for records at all.
+    /// Whether it asks for records.
     pub fn wants_records(&self) -> bool {
         self.limits.max_bytes > 0 && self.limits.max_records > 0
     }
 
-    /// Whether its first look is its last: there is no time to wait, or nothing to wait for.
+    /// Whether its first look is final: there is no time to wait, or nothing to wait for.
     pub fn is_late_at_once(&self, max_wait_ms: i64) -> bool {
         max_wait_ms <= 0 || !self.wants_records()
     }
 
-    /// The answer may carry so many bytes; false where the fetch has to wait for clients to read theirs.
+    /// Set the bytes that the response may hold; false if the fetch must wait until clients have read their responses.
     pub fn has_room(&mut self, bytes: u64) -> bool {
         debug_assert!(!self.is_gathering, "room changes while it is taken");
         self.room = i64::try_from(bytes).unwrap_or(i64::MAX);
@@ -53,7 +53,7 @@ impl Look {
         !self.is_starved
     }
 
-    /// Whether somebody is to be asked to say when there is room: once, until they have said so.
+    /// Whether to subscribe to free response memory: once per wait.
     pub fn asks_for_room(&mut self) -> bool {
         let asks = self.is_starved && !self.waits_for_readers;
         self.waits_for_readers |= asks;
@@ -64,18 +64,18 @@ impl Look {
         asks
     }
 
-    /// Clients have read their answers.
+    /// Note that response memory is free.
     pub fn readers_have_read(&mut self) {
         self.waits_for_readers = false;
     }
 
-    /// Bytes that have to be there before records are acquired, as the client would rather wait than have less.
+    /// Return the minimum bytes before records are acquired.
     pub fn least_bytes(&self) -> Option<i64> {
         let enough = self.limits.min_bytes.min(self.limits.max_bytes);
         (self.limits.min_bytes > 1).then_some(enough.min(self.room))
     }
 
-    /// Records are acquired now, within these limits; None where the fetch wants none, or could not tell of them.
+    /// Return the limits for acquiring now; None if the fetch wants no records or has no room for them.
     pub fn begin(&mut self) -> Option<Limits> {
         debug_assert!(!self.is_gathering, "a fetch acquires once at a time");
         self.is_gathering = self.wants_records() && !self.is_starved;
@@ -85,23 +85,23 @@ impl Look {
         })
     }
 
-    /// They are acquired.
+    /// Note that records were acquired.
     pub fn end(&mut self) {
         self.is_gathering = false;
     }
 
-    /// Whether it is acquiring records now; a partition that fails meanwhile returns its error with what it gives.
+    /// Whether it is acquiring records; a partition that fails meanwhile returns its error with its records.
     pub fn is_gathering(&self) -> bool {
         self.is_gathering
     }
 
-    /// Whether a fetch that has waited is answered with what it has seen.
+    /// Whether a fetch that waited is answered with the current look.
     pub fn is_enough(&self, seen: Seen) -> bool {
         debug_assert!(seen.partitions > 0 || !seen.acquired, "of a partition");
         seen.acquired
     }
 
-    /// Whether a fetch whose time is over waits on where records are being read for it: nobody else may have them.
+    /// Whether an expired fetch still waits for records that a thread is reading for it: they are already acquired.
     pub fn waits_for_disk(&self, seen: Seen) -> bool {
         seen.partitions == 0 && self.wants_records()
     }

@@ -1,22 +1,22 @@
-//! How the bytes and records that a fetch may take are shared out among partitions.
+//! Splitting a fetch's bytes and records among partitions.
 
 use crate::Limits;
 
-/// What one partition may give.
+/// Limits for one partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ration {
-    /// Bytes of records.
+    /// Maximum bytes of records.
     pub max_bytes: i64,
     /// Records.
     pub max_records: i64,
-    /// Whether the first batch counts whatever its size, so that a large one does not stand in the way for good.
+    /// Whether the first batch is returned whatever its size, so that a large batch cannot block the fetch.
     pub at_least_one: bool,
 }
 
-/// What a fetch may still take.
+/// The remaining limits of a fetch.
 ///
-/// As many partitions that have something as records are wanted get an equal part of the bytes each, others what is left;
-/// what threads are yet to read takes room, too.
+/// Splits `max_bytes` evenly over the first `max_records` fetchable partitions; others get the rest. Pending reads of threads
+/// count too.
 #[derive(Debug)]
 pub struct Rations {
     each: i64,
@@ -27,7 +27,7 @@ pub struct Rations {
 }
 
 impl Rations {
-    /// `partitions`: how many have something, of as many as records are wanted at most; there is one at least.
+    /// `partitions`: fetchable partitions, at least 1 and at most `max_records`.
     pub fn among(limits: &Limits, partitions: usize) -> Self {
         debug_assert!(partitions > 0, "nobody to share among");
         let partitions = i64::try_from(partitions).unwrap_or(i64::MAX).max(1);
@@ -40,7 +40,7 @@ impl Rations {
         }
     }
 
-    /// What the next partition may give; `None` where the fetch has enough.
+    /// Return the limits for the next partition; `None` if the fetch has enough.
     pub fn ration(&self) -> Option<Ration> {
         if self.bytes_left <= self.reading_bytes || self.records_left <= 0 {
             return None;
@@ -54,7 +54,7 @@ impl Rations {
         Some(ration)
     }
 
-    /// A partition has given records.
+    /// Subtract a partition's records.
     pub fn take(&mut self, bytes: usize, records: i64) {
         debug_assert!(records >= 0, "a partition takes no records");
         debug_assert!(
@@ -66,7 +66,7 @@ impl Rations {
         self.records_left = self.records_left.saturating_sub(records);
     }
 
-    /// A thread reads so many bytes of a partition, which come later.
+    /// Subtract bytes that a thread is reading.
     pub fn read_later(&mut self, bytes: i64) {
         debug_assert!(bytes >= 0, "nobody reads less than nothing");
         self.reading_bytes = self.reading_bytes.saturating_add(bytes);
@@ -134,7 +134,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever partitions give that keep to their ration, the fetch takes no more than it may.
+        /// If partitions keep to their limits, the fetch keeps to its own.
         #[test]
         fn no_more_is_taken_than_may_be(
             max_bytes in 0_i64..10_000,

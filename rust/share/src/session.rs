@@ -23,19 +23,19 @@ struct Member {
     owed: Option<u64>,
 }
 
-/// What one member of one group fetches.
+/// The share session of one member of one group.
 ///
-/// Those partitions of which a fetch may get something are ready, and a fetch looks at no others: one that it finds empty
-/// leaves them. So a fetch costs by what it looks at, not by what the session has.
+/// A fetch looks only at ready partitions, and an empty one stops being ready. So a fetch costs as much as the partitions
+/// it looks at, not as the size of the session.
 #[derive(Debug)]
 pub struct Session<K, L> {
-    /// The one that the next request must bring.
+    /// The epoch expected next.
     pub epoch: i32,
     members: HashMap<K, Member>,
     order: VecDeque<(Place, K)>,
     next: Place,
     is_answered: bool,
-    /// Those that an answer still has to name, in the order in which they came to be so.
+    /// Partitions that a response still has to name, in order.
     owed: BTreeMap<u64, K>,
     next_owed: u64,
     touched: HashSet<K>,
@@ -61,18 +61,18 @@ impl<K, L> Default for Session<K, L> {
 }
 
 impl<K: Copy + Eq + Hash, L> Session<K, L> {
-    /// A request goes on with the session, or ends it; the next one must bring the epoch that follows.
+    /// Continue or end the session with a request, and advance the epoch.
     pub fn resume(&mut self, epoch: i32) -> Result<(), Unexpected> {
         self.epoch = following(self.epoch, epoch)?;
         Ok(())
     }
 
-    /// How many partitions it has.
+    /// Return the number of partitions.
     pub fn len(&self) -> usize {
         self.order.len()
     }
 
-    /// Whether it has no partitions.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.order.is_empty()
     }
@@ -87,7 +87,7 @@ impl<K: Copy + Eq + Hash, L> Session<K, L> {
         self.order.iter().map(|(_, partition)| *partition)
     }
 
-    /// Puts a partition behind the others; one that it has keeps its place.
+    /// Append a partition; an existing one keeps its position.
     pub fn add(&mut self, partition: K) {
         if self.contains(&partition) {
             return;
@@ -100,7 +100,7 @@ impl<K: Copy + Eq + Hash, L> Session<K, L> {
         self.assert_whole();
     }
 
-    /// What must hold between calls, as far as it is cheap to say.
+    /// Check the cheap invariants.
     fn assert_whole(&self) {
         debug_assert_eq!(
             self.members.len(),
@@ -123,7 +123,7 @@ impl<K: Copy + Eq + Hash, L> Session<K, L> {
         );
     }
 
-    /// Takes a partition out; returns its leader where that was ready.
+    /// Remove a partition; return its leader if it was ready.
     pub fn forget(&mut self, partition: &K) -> Option<L> {
         let member = self.members.remove(partition)?;
         if let Some(owed) = member.owed {
@@ -136,10 +136,9 @@ impl<K: Copy + Eq + Hash, L> Session<K, L> {
         leader
     }
 
-    /// The place at which this request begins to serve.
+    /// Return the position at which this request starts.
     ///
-    /// It moves by one partition a request, as with Kafka, so that a busy partition cannot keep the others from being
-    /// served.
+    /// It advances by one partition per request, as in Kafka, so that a busy partition cannot starve the others.
     pub fn rotation(&self) -> Place {
         if self.order.len() < 2 {
             return 0;
@@ -148,8 +147,7 @@ impl<K: Copy + Eq + Hash, L> Session<K, L> {
         self.order[turn as usize].0
     }
 
-    /// Partitions in the order in which a request serves them that begins at the place `first`; those that it does not
-    /// have (any more) are left out.
+    /// Return the partitions in the order of a request that starts at `first`; missing ones are skipped.
     pub fn in_order(&self, partitions: impl IntoIterator<Item = K>, first: Place) -> Vec<K> {
         let here = partitions.into_iter().filter_map(|partition| {
             let place = self.members.get(&partition)?.place;
@@ -162,7 +160,7 @@ impl<K: Copy + Eq + Hash, L> Session<K, L> {
             .collect()
     }
 
-    /// Notes which partitions an answer names.
+    /// Record which partitions a response names.
     ///
     /// The first answer of a session is expected to name each partition that can be fetched, and so is the first after a
     /// partition was added or had an error; later ones name partitions with records alone.
@@ -199,18 +197,17 @@ impl<K: Copy + Eq + Hash, L> Session<K, L> {
         self.assert_whole();
     }
 
-    /// Partitions of which no answer has told yet that they can be fetched: those that were added, and those whose last
-    /// answer was an error.
+    /// Return partitions that no response has confirmed as fetchable: new ones, and those whose last response was an error.
     pub fn unreported(&self) -> impl Iterator<Item = K> {
         self.owed.values().copied()
     }
 
-    /// Notes that the member has leased records of a partition.
+    /// Record that the member has acquired records of a partition.
     pub fn touch(&mut self, partition: K) {
         self.touched.insert(partition);
     }
 
-    /// The session takes the place of another one of its member, who holds what it held.
+    /// Replace an earlier session of the same member, taking over its acquired records.
     pub fn replace(&mut self, before: &Self) {
         self.touched.extend(before.touched.iter().copied());
     }
@@ -223,24 +220,23 @@ impl<K: Copy + Eq + Hash, L> Session<K, L> {
             .filter(|partition| self.touched.contains(partition))
     }
 
-    /// Those without a leader that is loaded; each fetch tries them again.
+    /// Return partitions without a loaded leader; each fetch tries them again.
     pub fn unknown(&self) -> impl Iterator<Item = K> {
         self.unknown.iter().copied()
     }
 
-    /// Those with a leader that is loaded, in the order of all.
+    /// Return partitions with a loaded leader, in session order.
     pub fn known(&self) -> impl Iterator<Item = K> {
         self.partitions()
             .filter(|partition| !self.unknown.contains(partition))
     }
 
-    /// Whether each partition has a leader that is loaded.
+    /// Whether every partition has a loaded leader.
     pub fn is_known(&self) -> bool {
         self.unknown.is_empty()
     }
 
-    /// The leader of a partition is loaded, or may have something: the partition is ready. False where the session does
-    /// not have it.
+    /// Mark a partition ready: its leader is loaded, or may have records. False if the session does not have it.
     pub fn put(&mut self, partition: &K, leader: L) -> bool {
         self.unknown.remove(partition);
         let Some(member) = self.members.get(partition) else {
@@ -250,13 +246,13 @@ impl<K: Copy + Eq + Hash, L> Session<K, L> {
         true
     }
 
-    /// A fetch has found nothing in a partition: it is not ready.
+    /// Mark a partition not ready, after a fetch found it empty.
     pub fn take_out(&mut self, partition: &K) -> Option<L> {
         let place = self.members.get(partition)?.place;
         self.ready.remove(place)
     }
 
-    /// A partition has no leader any more. False where the session does not have it.
+    /// Note that a partition lost its leader. False if the session does not have it.
     pub fn lose(&mut self, partition: &K) -> bool {
         let known = self.contains(partition);
         if known {
@@ -267,12 +263,12 @@ impl<K: Copy + Eq + Hash, L> Session<K, L> {
         known
     }
 
-    /// The leaders of the ready ones, in no order.
+    /// Return the leaders of ready partitions, unordered.
     pub fn leaders(&self) -> impl Iterator<Item = &L> {
         self.ready.leaders()
     }
 
-    /// Begins to look at those that are ready, from a place on and round.
+    /// Start a walk over ready partitions, from a position on, wrapping around.
     pub fn walk(&self, first: Place) -> Walk {
         Walk {
             first,
@@ -280,7 +276,7 @@ impl<K: Copy + Eq + Hash, L> Session<K, L> {
         }
     }
 
-    /// The next leader of a walk; partitions may have come and gone since the one before.
+    /// Return the next leader of a walk; partitions may have changed in between.
     pub fn step(&self, walk: &mut Walk) -> Option<&L> {
         let (from, is_round) = walk.at?;
         let found = match self.ready.next(from) {
@@ -338,11 +334,11 @@ impl<K: Copy + Eq + Hash, L> Session<K, L> {
     }
 }
 
-/// How far a fetch has looked.
+/// The position of a walk.
 #[derive(Debug)]
 pub struct Walk {
     first: Place,
-    /// Where it goes on, and whether it has come round; None at its end.
+    /// Next position, and whether it wrapped around; None at the end.
     at: Option<(Place, bool)>,
 }
 

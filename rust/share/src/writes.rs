@@ -1,10 +1,10 @@
-//! What a share partition's leader knows of its writes: how many are under way, and what became of those that have ended.
+//! Writes of a share-partition leader: how many are pending, and the outcome of the others.
 
 use std::fmt;
 
 use sharecore_engine::{AckBatch, RecordState, StateBatch};
 
-/// A record is not acquired any more, and what became of it is not written yet.
+/// A record is no longer acquired, and its acknowledgement is not persisted yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unwritten {
     /// Its offset.
@@ -16,14 +16,14 @@ impl fmt::Display for Unwritten {
         let offset = self.offset;
         write!(
             out,
-            "offset {offset} is not acquired any more, and what became of it is not written yet"
+            "offset {offset} is no longer acquired, and its acknowledgement is not persisted yet"
         )
     }
 }
 
 impl std::error::Error for Unwritten {}
 
-/// Whether a change gives nobody anything: it settles records for good.
+/// Whether a change only completes records and makes none available.
 pub fn settles_for_good(batches: &[StateBatch]) -> bool {
     let mut states = batches.iter().map(|batch| batch.state);
     states.all(|state| state == RecordState::Acknowledged)
@@ -48,17 +48,17 @@ impl Default for Writes {
 }
 
 impl Writes {
-    /// How many have begun and not ended.
+    /// Pending writes.
     pub fn under_way(&self) -> u64 {
         self.under_way
     }
 
-    /// Whether a restart finds the start offset that holds now; any write brings it along.
+    /// Whether the current start offset is persisted; any write persists it.
     pub fn start_is_persisted(&self) -> bool {
         self.start_is_persisted
     }
 
-    /// The start offset was found, or is being written, or was not.
+    /// Set whether the start offset is persisted.
     pub fn set_start_is_persisted(&mut self, is_persisted: bool) {
         self.start_is_persisted = is_persisted;
     }
@@ -68,7 +68,7 @@ impl Writes {
         self.under_way += 1;
     }
 
-    /// A write has ended well, with this start offset.
+    /// Note that a write succeeded, with this start offset.
     pub fn succeed(&mut self, start_offset: i64) {
         debug_assert!(start_offset >= 0, "no record has a negative offset");
         self.end();
@@ -78,7 +78,7 @@ impl Writes {
         }
     }
 
-    /// A write about records up to `last` has failed; `None` for one about no records.
+    /// Note that a write about records up to `last` failed; `None`: about no records.
     pub fn fail(&mut self, last: Option<i64>) {
         self.end();
         let below = last.map_or(0, |last| last.saturating_add(1));
@@ -94,14 +94,14 @@ impl Writes {
         self.under_way = self.under_way.saturating_sub(1);
     }
 
-    /// Whether acknowledgements of records from `first` on may be answered well without a write, as they change nothing:
-    /// not where a write about such records has failed, which come again after a restart.
+    /// Whether acknowledgements of records from `first` on that change nothing may be confirmed without a write. Not if a
+    /// write about such records failed: they would be redelivered after a restart.
     pub fn may_pass_over(&self, first: i64, start_offset: i64) -> bool {
         first >= start_offset.min(self.unwritten_below)
     }
 
-    /// Refuses acknowledgements that would be answered well without a write, though a write about one of them has failed:
-    /// after a restart its records come again.
+    /// Refuse acknowledgements that would be confirmed without a write although an earlier write about them failed: after a
+    /// restart those records are redelivered.
     pub fn pass_over(&self, batches: &[AckBatch<'_>], start_offset: i64) -> Result<(), Unwritten> {
         let first = batches.iter().map(|batch| batch.first);
         let offset = first.fold(start_offset, i64::min);
@@ -204,8 +204,7 @@ mod tests {
     }
 
     proptest! {
-        /// Writes that fail and succeed in any order: an offset is refused as long as no success has passed the last
-        /// failure from it on.
+        /// Writes fail and succeed in any order: an offset is refused until a success has passed the last failure.
         #[test]
         fn a_failure_counts_until_a_later_write_passes_it(
             ends in vec((any::<bool>(), 0_i64..20), 0..30),
