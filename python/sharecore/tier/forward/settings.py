@@ -25,20 +25,24 @@ async def describe_configs(
 ) -> dict[str, Any]:
     """Tells settings; of topics the cluster's, with those beside them that the tier keeps."""
     own = await own_answer(context, request)
-    # a resource that is named twice may have one answer, which is changed here
-    results = [dict(each) for each in own["results"]]
-    topics = {
-        key: forwarder.own.shown.get(key[1], key[1])
-        for each in results
-        if (key := _key(each))[0] == ResourceType.TOPIC and not each.get("error_code")
-    }
-    asked = [
-        each._replace(resource_name=topics[each.resource_type, each.resource_name])
-        for each in request.resources
-        if (each.resource_type, each.resource_name) in topics
-    ]
+    pace = context.broker.turns.pace()
+    results, topics = [], {}
+    for each in own["results"]:
+        await pace.step()
+        result = dict(each)  # a resource that is named twice may have one answer, which is changed here
+        results.append(result)
+        key = _key(result)
+        if key[0] == ResourceType.TOPIC and not result.get("error_code"):
+            topics[key] = forwarder.own.shown.get(key[1], key[1])
+    asked = []
+    for resource in request.resources:
+        await pace.step()
+        name = topics.get((resource.resource_type, resource.resource_name))
+        if name is not None:
+            asked.append(resource._replace(resource_name=name))
     told, throttle_ms = await _ask(forwarder, context, request._replace(resources=asked), "results")
     for each in results:
+        await pace.step()
         name = topics.get(_key(each))
         if name is None:
             continue
@@ -100,10 +104,14 @@ async def alter_configs(forwarder: RequestForwarder, context: RequestContext, re
         responses[each["resource_type"], each["resource_name"]] = each
     told, throttle_ms = await _ask(forwarder, context, request._replace(resources=theirs), "responses")
     for resource in theirs:
+        await pace.step()
         key = resource.resource_type, resource.resource_name
         if not responses.get(key, {}).get("error_code"):
             responses[key] = _take(told, key)
-    told_of = [responses[each.resource_type, each.resource_name] for each in request.resources]
+    told_of = []
+    for each in request.resources:
+        await pace.step()
+        told_of.append(responses[each.resource_type, each.resource_name])
     return {"responses": told_of, "throttle_time_ms": throttle_ms}
 
 
@@ -122,7 +130,9 @@ async def _ask(
         keys = [(each.resource_type, each.resource_name) for each in request.resources]
         return {key: deque([_refused(*key, KafkaError(code))]) for key in keys}, 0
     told: _Told = defaultdict(deque)
+    pace = context.broker.turns.pace()
     for each in getattr(response, answered):
+        await pace.step()
         told[each.resource_type, each.resource_name].append(each._asdict())
     return told, throttle_of(response)
 
