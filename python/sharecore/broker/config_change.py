@@ -104,11 +104,16 @@ def _check_dead_letters(broker: Services, group_id: str, settings: Mapping[str, 
         raise KafkaError(ErrorCode.INVALID_CONFIG, text)
 
 
-def _check_changes(changes: Sequence[Change]) -> None:
-    """Raise KafkaError if a request contradicts itself, or names too many keys."""
+def check_number(changes: Sequence[object]) -> None:
+    """Raise KafkaError if a request changes too many settings of a resource."""
     if len(changes) > _CHANGES_MAX:
         text = f"A request changes {_CHANGES_MAX} settings of a resource at most."
         raise KafkaError(ErrorCode.INVALID_REQUEST, text)
+
+
+def _check_changes(changes: Sequence[Change]) -> None:
+    """Raise KafkaError if a request contradicts itself, or names too many keys."""
+    check_number(changes)
     if len({change.name for change in changes}) < len(changes):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
     missing = [each.name for each in changes if each.value is None and each.operation != Operation.DELETE]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from typing import Any
 
+from sharecore.broker.config_change import check_number
 from sharecore.broker.config_rights import config_rights
 from sharecore.broker.context import EVERY_NAME, RequestContext
 from sharecore.errors import ErrorCode, KafkaError
@@ -82,6 +83,7 @@ async def alter_configs(forwarder: RequestForwarder, context: RequestContext, re
             if times[name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
             rights.require(ResourceType.TOPIC, name)
+            check_number(resource.configs)
             if context.broker.topics.get(name) is not None:
                 forwarder.topic(context, name, EVERY_NAME, writes=True)
             elif forwarder.own.hides(name):
