@@ -17,13 +17,14 @@ __all__ = [
     "LogCleaner", "LogOffsets", "MemoryBudget", "MemoryDisk", "Partition", "PartitionFetch", "Pending",
     "Produce", "ProduceContents", "ProduceWork", "Produced", "Reading", "Record", "Rules", "Sessions",
     "ShareAcknowledge", "ShareAnswer", "ShareFetch", "ShareFetching", "ShareLook", "ShareSession",
-    "ShareStateFold", "StagedBatch", "Staging", "StateContent", "StateFold", "States", "Store",
+    "ShareStateFold", "StagedBatch", "Staging", "Standby", "StateContent", "StateFold", "States", "Store",
     "StoredLog", "Ticket", "Tickets", "Timeouts", "WaitingReasons", "WaitingShareFetch", "Write",
     "WrittenAnswer", "bench_trace", "bucket_url", "call_by_name", "combine", "combine_state_batches",
     "crc32c", "damaged_batches", "decode_columns", "decode_records", "decode_share_state", "decompress",
-    "encode_batch", "encode_records", "inspect_bucket", "java_hash", "monotonic_ms", "next_epoch", "now_ms",
-    "observe_partitions", "plant_bug", "prepare_home", "probe_bucket", "reaches_s3", "read_request_header",
-    "restore_bucket", "settle", "skip_tagged_fields", "survey_store", "use_one_heap", "whole_batches",
+    "encode_batch", "encode_records", "inspect_bucket", "is_proven", "java_hash", "monotonic_ms",
+    "next_epoch", "now_ms", "observe_partitions", "plant_bug", "prepare_home", "probe_bucket",
+    "reaches_s3", "read_request_header", "restore_bucket", "settle", "skip_tagged_fields", "survey_store", "use_one_heap",
+    "whole_batches",
 ]  # fmt: skip
 
 _Ticket = TypeVar("_Ticket", bound=Ticket)
@@ -2286,6 +2287,29 @@ def inspect_bucket(
     be restored; objects and bytes by the first part of their names; objects of the journal since `since_ms`.
     Raises ValueError for settings that cannot be right, OSError if it cannot be read or holds no copy.
     """
+
+def is_proven(store: Store, lease_ms: int) -> bool:
+    """Whether nobody else can lead a store's home who waits longer than `lease_ms` before a claim; True where
+    answers wait for no bucket.
+    """
+@final
+class Standby:
+    """Watches a home in a bucket that another broker leads. Raises ValueError for wrong settings."""
+
+    def __new__(
+        cls,
+        url: str,
+        *,
+        endpoint: str | None,
+        region: str | None,
+        allow_http: bool,
+        node_id: int,
+    ) -> Self: ...
+    def look(self) -> tuple[int, int] | None:
+        """Return the node that leads and its epoch; None if this broker may claim: nobody leads, or whoever
+        did has ended, or was silent for 6.5 s of looks that were 3 s apart at most. Waits for the bucket;
+        raises OSError if it cannot be read.
+        """
 
 def prepare_home(
     url: str,

@@ -10,10 +10,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from sharecore.broker.bucket_watch import BucketWatch
+from sharecore.storage.bucket import BucketPlace, standby
+from sharecore.waiting import Periodic
 
 if TYPE_CHECKING:
     from sharecore._core import BucketStatus
     from sharecore.broker.last_leases import LastLeases
+    from sharecore.partition import SharePartitions
     from sharecore.storage import Storage
 
 logger = logging.getLogger("sharecore.broker")
@@ -22,6 +25,77 @@ EXIT_STOPPED = 75
 """Exit status of a broker that may not lead (EX_TEMPFAIL): whoever supervises it may start it again."""
 _LATE_MS = 2000
 _SETTLE_S = 5.0
+_STANDBY_S = 1.0
+LEASE_MS = 5000
+"""A standby waits for 6.5 s of silence; the look comes `_LEASE_LOOK_MS` later at most."""
+_LEASE_LOOK_MS = 250
+_PART = 1
+"""Of what rests; `LastLeases` has 0."""
+
+
+async def until_free(bucket: BucketPlace, node_id: int) -> None:
+    """Wait until no other broker leads a home.
+
+    Raises:
+        ConfigError: the bucket cannot be reached with these settings.
+        OSError: it could not be read at first.
+    """
+    watching, told = standby(bucket, node_id), ""
+    while True:
+        try:
+            led = await asyncio.to_thread(watching.look)
+        except OSError as error:
+            if not told:
+                raise
+            line = f"{error}. This broker waits"
+        else:
+            if led is None:
+                return
+            node, epoch = led
+            line = f"node {node} leads {bucket.url} (epoch {epoch}). This broker waits until that one stops"
+        if line != told:
+            logger.warning("%s", line)
+            told = line
+        await asyncio.sleep(_STANDBY_S)
+
+
+class Lease:
+    """Has nothing leased while another broker may lead.
+
+    Leases are written nowhere, so time alone keeps two brokers from leasing one record.
+
+    Args:
+        is_proven: whether nobody else can lead who waits longer than so many milliseconds before a claim.
+        partitions: what leases.
+    """
+
+    def __init__(self, is_proven: Callable[[int], bool], partitions: SharePartitions) -> None:
+        self._is_proven = is_proven
+        self._partitions = partitions
+        self._rests = False
+        self._rounds = Periodic(self._round, lambda: _LEASE_LOOK_MS, "the look at the lease of the home")
+
+    def start(self) -> None:
+        """Start to look."""
+        self.look()
+        self._rounds.start()
+
+    def stop(self) -> None:
+        """Stop looking."""
+        self._rounds.stop()
+
+    async def _round(self) -> None:
+        self.look()
+
+    def look(self) -> None:
+        """Stop leasing, or lease again."""
+        rests = not self._is_proven(LEASE_MS)
+        if rests and not self._rests:
+            logger.warning("the bucket has not been heard for %d s: no records are leased", LEASE_MS // 1000)
+            self._partitions.rest(_PART, lambda topic_id, partition: True)
+        elif self._rests and not rests:
+            self._partitions.resume(_PART)
+        self._rests = rests
 
 
 class HomeWatch(BucketWatch):

@@ -103,7 +103,9 @@ async def _serve(
         loop.add_signal_handler(number, stop, number)
     lock_time = MovableTime(SystemClock(), loop) if manner.control else None
     broker = Broker(config, users=users, backend=backend, lock_time=lock_time)
-    await broker.start()
+    if not await _started(broker, stopping):
+        log.info("stopped")
+        return 0
     control = None
     if lock_time is not None:
         from sharecore.broker.control import Control
@@ -131,6 +133,21 @@ async def _serve(
         await broker.stop()
     log.info("stopped")
     return 0
+
+
+async def _started(broker: Broker, stopping: asyncio.Event) -> bool:
+    """Start a broker, which may take as long as another one leads its home; False if a signal came first."""
+    starting = asyncio.ensure_future(broker.start())
+    signalled = asyncio.ensure_future(stopping.wait())
+    await asyncio.wait({starting, signalled}, return_when=asyncio.FIRST_COMPLETED)
+    if not starting.done():
+        starting.cancel()
+    signalled.cancel()
+    try:
+        await starting
+    except asyncio.CancelledError:
+        return False
+    return True
 
 
 def _watch_stdin(loop: asyncio.AbstractEventLoop, stopping: asyncio.Event) -> None:

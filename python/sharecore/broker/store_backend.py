@@ -12,11 +12,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from sharecore._core import is_proven
 from sharecore.broker.bucket_watch import BucketWatch
 from sharecore.broker.cleaner import Cleaner
 from sharecore.broker.cluster import Cluster, SingleBroker
 from sharecore.broker.handlers import SERVED
-from sharecore.broker.home_watch import HomeWatch
+from sharecore.broker.home_watch import HomeWatch, Lease, until_free
 from sharecore.broker.identity import identify, identify_home, repeat
 from sharecore.broker.internal_topics import ensure_internal_topics
 from sharecore.broker.last_leases import LastLeases
@@ -68,6 +69,7 @@ class StoreBackend:
         self._retention: Retention | None = None
         self._cleaner: Cleaner | None = None
         self._copy: BucketWatch | None = None
+        self._lease: Lease | None = None
         self._last_leases: LastLeases | None = None
         self._restoring: asyncio.Task[None] | None = None
         self._verifying: asyncio.Task[None] | None = None
@@ -87,6 +89,7 @@ class StoreBackend:
         place = _place(config)
         if is_home:
             assert place is not None, "the configuration was checked"
+            await until_free(place, config.node_id)
             self.identity = await asyncio.to_thread(identify_home, self._data_dir, config.node_id, place)
         else:
             self.identity = identify(self._data_dir, config.node_id)
@@ -111,6 +114,9 @@ class StoreBackend:
 
     async def join(self, broker: Host) -> None:
         """Learn which groups may still hold records acquired before this start."""
+        if isinstance(self._copy, HomeWatch):
+            self._lease = Lease(partial(is_proven, self.storage.store), broker.share.partitions)
+            self._lease.start()
         self._last_leases = LastLeases(self.catalogue, broker.share.partitions, broker.clock)
         has_topics = any(name not in INTERNAL_TOPICS for name in self.topics.names())
         await self._last_leases.begin(has_topics=has_topics)
@@ -160,6 +166,8 @@ class StoreBackend:
             self._cleaner.stop()
         if self._copy is not None:
             self._copy.stop()
+        if self._lease is not None:
+            self._lease.stop()
 
     async def settle(self) -> None:
         """Wait for the disk; for a bucket no longer than it is worth."""

@@ -11,6 +11,7 @@ from typing import Literal
 
 from sharecore._core import (
     BucketCopy,
+    Standby,
     bucket_url,
     inspect_bucket,
     prepare_home,
@@ -38,6 +39,7 @@ __all__ = [
     "probe",
     "reaches_s3",
     "restore",
+    "standby",
 ]
 
 
@@ -181,6 +183,22 @@ class Prepared:
     cluster_id: str | None
     at_ms: int
     bytes: int
+
+
+def standby(bucket: BucketPlace, node_id: int) -> Standby:
+    """Return what watches a home until a broker may claim it.
+
+    Raises:
+        ConfigError: the settings cannot be right, or this build cannot reach the bucket.
+    """
+    with _settings_checked():
+        return Standby(
+            bucket.url,
+            endpoint=bucket.endpoint,
+            region=bucket.region,
+            allow_http=bucket.allow_http,
+            node_id=node_id,
+        )
 
 
 def prepare(bucket: BucketPlace, directory: Path, own: Identity | None) -> Prepared:

@@ -1,15 +1,16 @@
 //! Buckets for Python: their URLs, and whether one can be relied on.
 
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use sharecore_bucket::inspect::inspect;
 use sharecore_bucket::probe::{Outcome, Verdict};
 use sharecore_bucket_io::{HAS_S3, Place, Settings, Transport};
-use sharecore_store::{BucketError, Moment, Prepared, Restoring, restore};
+use sharecore_store::{BucketError, Led, Moment, Prepared, Restoring, Standby, restore};
 
-use crate::copying::run_probe;
+use crate::{clock::monotonic_ms, copying::run_probe};
 
 /// Name, outcome (`passed`, `wrong`, `unanswered`) and why.
 type Checked = (&'static str, &'static str, String);
@@ -188,6 +189,48 @@ pub(crate) fn prepare_home(
             Ok(("bucket", cluster, made.place, made.ms, made.read.bytes))
         }
         Err(error) => Err(refused(error.to_string())),
+    }
+}
+
+/// How long a leader is silent before another broker claims, in milliseconds.
+const SILENCE_MS: u64 = 6500;
+
+/// Watches a home that another broker leads.
+#[pyclass(name = "Standby", module = "sharecore._core", frozen)]
+pub(crate) struct PyStandby(Mutex<(Transport, Standby)>);
+
+#[pymethods]
+impl PyStandby {
+    #[new]
+    #[pyo3(signature = (url, *, endpoint, region, allow_http, node_id))]
+    fn new(
+        url: &str,
+        endpoint: Option<String>,
+        region: Option<String>,
+        allow_http: bool,
+        node_id: i32,
+    ) -> PyResult<Self> {
+        let settings = settings(url, endpoint, region, allow_http)?;
+        let transport = Transport::start(&settings).map_err(PyValueError::new_err)?;
+        Ok(Self(Mutex::new((
+            transport,
+            Standby::new(node_id, SILENCE_MS),
+        ))))
+    }
+
+    /// Look at the journal; return the node that leads and its epoch, None if this broker may claim. `OSError`: the bucket
+    /// cannot be read.
+    fn look(&self, py: Python<'_>) -> PyResult<Option<(i32, u32)>> {
+        let led = py.detach(|| {
+            let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let (transport, standby) = &mut *held;
+            let led = standby.look(transport, monotonic_ms().cast_unsigned());
+            led.map_err(|why| format!("{}: {why}", transport.url()))
+        });
+        match led.map_err(PyOSError::new_err)? {
+            Led::Free => Ok(None),
+            Led::By(node, epoch) => Ok(Some((node, epoch))),
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use sharecore_store::{
     BackupOptions, BackupState, BackupStatus, BucketLine, Durability, Options, Store,
 };
 
-use crate::bucket::settings;
+use crate::{bucket::settings, store::PyStore};
 
 /// Objects of the journal that are under way at most where answers wait for them.
 const HOME_WINDOW: u32 = 8;
@@ -192,6 +192,13 @@ pub(crate) fn run_probe(transport: &Transport, random: u128) -> Result<Probe, St
         }
     }
     Ok(probe)
+}
+
+/// Whether nobody else can lead a store's home who waits longer than `lease_ms` before a claim; true where answers wait for no
+/// bucket.
+#[pyfunction]
+pub(crate) fn is_proven(store: &Bound<'_, PyStore>, lease_ms: u64) -> bool {
+    store.get().0.is_proven(lease_ms)
 }
 
 /// How the copy of a store stands.

@@ -109,7 +109,8 @@ mod _core {
     use crate::bounds::PyGroupBounds;
     #[pymodule_export]
     use crate::bucket::{
-        bucket_url, inspect_bucket, prepare_home, probe_bucket, reaches_s3, restore_bucket,
+        PyStandby, bucket_url, inspect_bucket, prepare_home, probe_bucket, reaches_s3,
+        restore_bucket,
     };
     #[pymodule_export]
     use crate::budget::PyMemoryBudget;
@@ -126,7 +127,7 @@ mod _core {
     #[pymodule_export]
     use crate::compression::{crc32c, decompress};
     #[pymodule_export]
-    use crate::copying::{PyBucketCopy, PyBucketStatus};
+    use crate::copying::{PyBucketCopy, PyBucketStatus, is_proven};
     #[pymodule_export]
     use crate::dispatch::PyDispatch;
     #[pymodule_export]

@@ -26,7 +26,9 @@ pub use call::{Answer, Body, Bucket, Call, What, list_all};
 pub use checkpoint::{Checkpoint, Folded, Manifest, Segment, home, kept, may_be_swept, read_home};
 pub use claim::{Claimant, Claimed, Claiming};
 pub use memory::MemoryBucket;
-pub use object::{Claim, Frames, HEADER, Header, Kind, Object, Writer, read, read_header};
+pub use object::{
+    Claim, Frames, HEADER, Header, Kind, Object, Writer, object_claim, read, read_header,
+};
 pub use retry::Retried;
 pub use shipper::{Fenced, Shipped, Shipper};
 pub use walk::{Step, Walk};

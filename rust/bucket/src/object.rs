@@ -193,6 +193,14 @@ pub struct Claim {
     pub about: Vec<u8>,
 }
 
+/// Return the claim in an object of the journal; None where it is none.
+pub fn object_claim(bytes: &[u8]) -> Option<Claim> {
+    let object = read(bytes).ok()?;
+    (object.header.kind == Kind::Claim)
+        .then(|| Claim::decode(object.body))
+        .flatten()
+}
+
 impl Claim {
     /// Return the claim as the body of an object.
     pub fn encode(&self) -> Vec<u8> {

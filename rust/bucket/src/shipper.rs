@@ -35,6 +35,8 @@ struct Sent {
     progress: Progress,
     tries: u32,
     since_ms: u64,
+    /// When it was first sent: it was not there before.
+    begun_ms: Option<u64>,
 }
 
 /// An object that is known to be in the journal, and everything before it.
@@ -44,6 +46,8 @@ pub struct Shipped {
     pub header: Header,
     /// Its size.
     pub bytes: u64,
+    /// When it was sent, the first time: whoever saw the place free did so later, or lost the race for it.
+    pub sent_ms: u64,
 }
 
 /// Another process has claimed the journal: nothing that is under way counts, and nothing more may be written.
@@ -173,6 +177,7 @@ impl Shipper {
             progress: Progress::Create(0),
             tries: 0,
             since_ms,
+            begun_ms: None,
         });
         self.next += 1;
         header.place
@@ -193,6 +198,7 @@ impl Shipper {
                         sent.header.write(&mut other);
                         sent.body = other.into();
                     }
+                    sent.begun_ms.get_or_insert(now_ms);
                     let body = sent.body.clone();
                     What::Create { name, body }
                 }
@@ -295,6 +301,7 @@ impl Shipped {
         Self {
             header: sent.header,
             bytes: sent.body.len() as u64,
+            sent_ms: sent.begun_ms.unwrap_or(0),
         }
     }
 }

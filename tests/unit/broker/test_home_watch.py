@@ -9,7 +9,9 @@ import pytest
 from tests.unit.broker.test_bucket_watch import URL, Copy
 
 from sharecore._core import BucketStatus
-from sharecore.broker.home_watch import EXIT_STOPPED, HomeWatch
+from sharecore.broker.home_watch import EXIT_STOPPED, LEASE_MS, HomeWatch, Lease
+from sharecore.partition import SharePartitions
+from sharecore.partition.leaders import Which
 
 
 def test_an_outage_is_logged_once_and_says_for_how_long_nothing_is_answered(
@@ -49,3 +51,30 @@ def test_a_broker_that_may_not_lead_ends_and_says_why(state: str, caplog: pytest
     assert caplog.records[-1].levelno == logging.CRITICAL
     assert home.stopped in caplog.records[-1].message
     assert watching.outage() == f"{URL}: {home.stopped}"
+
+
+class Partitions:
+    """What is told to rest."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def rest(self, part: int, which: Which) -> None:
+        self.told.append(f"rest {part}")
+
+    def resume(self, part: int) -> None:
+        self.told.append(f"resume {part}")
+
+
+def test_nothing_is_leased_while_another_broker_may_lead() -> None:
+    partitions, proven = Partitions(), [True]
+    lease = Lease(lambda lease_ms: proven[0] and lease_ms == LEASE_MS, cast(SharePartitions, partitions))
+    lease.look()
+    proven[0] = False
+    lease.look()
+    lease.look()
+    assert partitions.told == ["rest 1"]
+    proven[0] = True
+    lease.look()
+    lease.look()
+    assert partitions.told == ["rest 1", "resume 1"]

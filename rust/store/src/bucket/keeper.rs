@@ -108,6 +108,11 @@ impl Keeper {
         }
     }
 
+    /// Upload a checkpoint that is in the bucket, as of a later place.
+    pub(super) fn again(&mut self, sealed: Sealed) {
+        self.pending.get_or_insert(sealed);
+    }
+
     /// Whether a segment's file is to be uploaded.
     pub(super) fn needs(&self, id: u64) -> bool {
         let is_under_way = matches!(&self.doing, Doing::Upload(it) if it.segment.id == id);

@@ -11,11 +11,13 @@ mod fetch;
 mod frames;
 pub(crate) mod home;
 mod keeper;
+mod lead;
 mod line;
 mod local;
 mod own;
 mod restore;
 mod shared;
+mod standby;
 mod sweep;
 mod waiting;
 mod worker;
@@ -24,6 +26,7 @@ pub use home::{Prepared, prepare_home};
 pub use line::BucketLine;
 pub use restore::{BucketError, Moment, Restored, Restoring, restore};
 pub use shared::{BackupOptions, BackupState, BackupStatus};
+pub use standby::{Led, Standby};
 
 use std::sync::Arc;
 
@@ -36,6 +39,13 @@ impl Store {
     /// The calls that a transport carries out for the copy in a bucket; `None` without one.
     pub fn bucket_line(&self) -> Option<Arc<BucketLine>> {
         self.shared.backup.as_ref().map(|backup| backup.line())
+    }
+
+    /// Whether it is known that nobody else leads who waits longer than `lease_ms` before a claim; true where answers do not
+    /// wait for a bucket.
+    pub fn is_proven(&self, lease_ms: u64) -> bool {
+        let home = self.shared.backup.as_ref().filter(|backup| backup.is_home);
+        home.is_none_or(|backup| backup.is_proven(lease_ms))
     }
 
     /// How the copy in a bucket stands; `None` without one.

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Instant,
 };
@@ -50,6 +50,8 @@ pub struct BackupOptions {
     pub close_ms: u64,
     /// Where answers wait for the bucket: how long what was written waits at most for more, while an object is under way.
     pub linger_ms: u64,
+    /// Where answers wait for the bucket: how long nothing is created before a sign of life; 0: none is given.
+    pub beat_ms: u64,
     /// Where answers wait for the bucket: how many objects of the journal are created a second, over a minute. Beyond, only
     /// objects of `object_bytes`.
     pub puts_per_second: u64,
@@ -71,9 +73,20 @@ impl Default for BackupOptions {
             objects_max: 4096,
             close_ms: 5000,
             linger_ms: 20,
+            beat_ms: 2000,
             puts_per_second: 10,
         }
     }
+}
+
+/// A clock that goes on while the machine is suspended, in milliseconds.
+pub(super) fn steady_ms() -> u64 {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    let clock = rustix::time::ClockId::Boottime;
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    let clock = rustix::time::ClockId::Monotonic;
+    let now = rustix::time::clock_gettime(clock);
+    (now.tv_sec * 1000 + now.tv_nsec / 1_000_000).cast_unsigned()
 }
 
 /// What a copy is doing.
@@ -183,6 +196,8 @@ pub(crate) struct Backup {
     /// All frames below were in the directory when it was opened.
     pub(super) opened: u64,
     is_marked: AtomicBool,
+    /// When the newest object that is known to be there was sent.
+    proven_ms: AtomicU64,
     pub(super) line: Arc<BucketLine>,
     inner: Mutex<Inner>,
     is_closing: AtomicBool,
@@ -212,6 +227,7 @@ impl Backup {
             dir: dir.into(),
             opened: tail.frame,
             is_marked: AtomicBool::new(home::is_home(dir)),
+            proven_ms: AtomicU64::new(0),
             line: Arc::default(),
             inner: Mutex::new(inner),
             is_closing: AtomicBool::new(false),
@@ -382,6 +398,18 @@ impl Backup {
 
     pub(crate) fn line(&self) -> Arc<BucketLine> {
         Arc::clone(&self.line)
+    }
+
+    /// An object that was sent at this time, and all before it, are in the bucket.
+    pub(super) fn proven(&self, ms: u64) {
+        self.proven_ms.fetch_max(ms, Ordering::Relaxed);
+    }
+
+    /// Whether an object that was sent so long ago at most is known to be in the bucket: nobody who waits longer before a
+    /// claim leads.
+    pub(super) fn is_proven(&self, lease_ms: u64) -> bool {
+        let proven_ms = self.proven_ms.load(Ordering::Relaxed);
+        proven_ms > 0 && steady_ms() <= proven_ms + lease_ms
     }
 
     /// Whether the directory is known as one whose answers wait for the bucket.

@@ -5,22 +5,25 @@
 mod common;
 mod files;
 mod network;
+mod standby;
 mod world;
 
 use std::{
     fs,
     panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Mutex},
+    thread,
     time::Duration,
 };
 
 use common::{Client, PLAIN, tiny};
 use files::{directory, numbers};
 use sharecore_bucket::{
-    Bucket, MemoryBucket,
+    Body, Bucket, Kind, MemoryBucket,
     mistakes::{Mistake, plant},
-    names,
+    names, read,
 };
-use sharecore_store::{Change, Moment, Store, restore};
+use sharecore_store::{Change, Moment, Prepared, Store, prepare_home, restore};
 use world::{NUMBERED, World, options};
 
 fn run(seed: u64, actions: u64) {
@@ -78,7 +81,9 @@ fn settle_up_to(store: &Store, bucket: &mut MemoryBucket, place: u64) {
 fn is_taken_after_a_checkpoint() -> bool {
     let (dir, target) = (directory(), directory());
     let mut bucket = MemoryBucket::default();
-    let store = Store::open_stepped(dir.path(), &options(1)).expect("it opens");
+    let mut options = options(1);
+    options.bucket.as_mut().expect("it has one").beat_ms = 0;
+    let store = Store::open_stepped(dir.path(), &options).expect("it opens");
     settle_up_to(&store, &mut bucket, u64::MAX);
     let batch = |sequence| Client {
         producer: (7, 0, sequence),
@@ -125,6 +130,83 @@ fn a_checkpoint_leaves_out_what_is_under_way() {
     let is_taken = is_taken_after_a_checkpoint();
     plant(None);
     assert!(!is_taken, "the mistake is found");
+}
+
+/// The kinds of the objects of a journal, in the order of their places.
+fn kinds(bucket: &MemoryBucket) -> Vec<Kind> {
+    let journal = bucket
+        .objects()
+        .filter(|(name, _)| name.starts_with(names::JOURNAL));
+    let kind = |(_, body): (_, &Body)| read(body).expect("an object").header.kind;
+    journal.map(kind).collect()
+}
+
+#[test]
+fn an_idle_home_gives_signs_of_life_and_its_bucket_does_not_grow() {
+    let dir = directory();
+    let store = Arc::new(Store::open_stepped(dir.path(), &options(1)).expect("it opens"));
+    let world = Arc::new(Mutex::new((0_u64, MemoryBucket::default())));
+    let (waiting, shared) = (Arc::downgrade(&store), Arc::clone(&world));
+    let tick = move || {
+        let (now_ms, bucket) = &mut *shared.lock().expect("one thread");
+        let store: Arc<Store> = waiting.upgrade().expect("it is open");
+        *now_ms += 100;
+        store.step_bucket(*now_ms, *now_ms as i64);
+        let line = store.bucket_line().expect("it has a bucket");
+        while let Some(call) = line.next(Duration::ZERO) {
+            line.answer(call.id, bucket.ask(call.what));
+        }
+    };
+    store.set_pump(tick.clone());
+    store.change(vec![Change::CreateLog(1)]).expect("room");
+    let mut most = 0;
+    while world.lock().expect("one thread").0 < 400_000 {
+        tick();
+        while store.step() {}
+        store.maintain();
+        most = most.max(kinds(&world.lock().expect("one thread").1).len());
+    }
+    let mut bucket = world.lock().expect("one thread").1.clone();
+    let status = store.bucket_status().expect("it has a bucket");
+    let beats = status.place;
+    assert!(
+        (1900..2100).contains(&beats),
+        "one each 200 ms for 400 s: {beats}"
+    );
+    assert!(most < 100, "{most} objects");
+    assert_eq!(kinds(&bucket).last(), Some(&Kind::Beat));
+    store.abandon();
+    let again = directory();
+    let prepared = prepare_home(&mut bucket, again.path(), None, &mut |_| {}).expect("it is whole");
+    assert!(matches!(prepared, Prepared::Bucket(_)), "{prepared:?}");
+    let store = Store::open_stepped(again.path(), &options(2)).expect("it opens");
+    assert_eq!(store.logs(), [1]);
+}
+
+#[test]
+fn a_home_that_is_closed_releases_its_journal() {
+    let dir = directory();
+    let bucket = Arc::new(Mutex::new(MemoryBucket::default()));
+    let store = Store::open(dir.path(), &options(1)).expect("it opens");
+    let (line, network) = (
+        store.bucket_line().expect("it has a bucket"),
+        Arc::clone(&bucket),
+    );
+    let network = thread::spawn(move || {
+        while !line.is_closed() {
+            if let Some(call) = line.next(Duration::from_secs(1)) {
+                let answer = network.lock().expect("no panic").ask(call.what);
+                line.answer(call.id, answer);
+            }
+        }
+    });
+    let created = store.change(vec![Change::CreateLog(1)]).expect("room");
+    store.wait(created);
+    assert!(store.is_proven(60_000), "its newest object is there");
+    store.close();
+    network.join().expect("no panic");
+    let kinds = kinds(&bucket.lock().expect("no panic"));
+    assert_eq!(kinds.last(), Some(&Kind::Release), "{kinds:?}");
 }
 
 /// Return the first of some seeds with which the world finds a mistake.

@@ -38,6 +38,7 @@ pub(crate) fn options(writer: u8) -> Options {
             history_ms: 3000,
             linger_ms: 30,
             puts_per_second: 50,
+            beat_ms: 200,
             close_ms: 100,
             ..BackupOptions::default()
         }),
@@ -423,6 +424,11 @@ impl World {
             while self.leader.store.step() {}
             self.leader.store.maintain();
             let all: Vec<_> = self.sequences.clone().into_iter().collect();
+            // one that does not lead yet may have to begin anew
+            let status = self.leader.store.bucket_status().expect("a bucket");
+            if status.state != BackupState::Leading {
+                continue;
+            }
             let is_done = all.iter().all(|(_, (next, unanswered))| next == unanswered);
             if is_done && self.leader.asked.is_empty() && self.leader.store.staged_bytes() == 0 {
                 return;
