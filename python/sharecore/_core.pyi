@@ -13,18 +13,18 @@ from sharecore.errors import KafkaError
 
 __all__ = [
     "AnswerBudget", "BucketCopy", "BucketStatus", "Checks", "Dispatch", "Exchange", "ExpandedCache",
-    "Expression", "Gather", "GroupBounds", "Later", "Layout", "Leader", "Leaders", "LetterBatch", "LogAccess",
-    "LogCleaner", "LogOffsets", "MemoryBudget", "MemoryDisk", "Partition", "PartitionFetch", "Pending",
-    "Produce", "ProduceContents", "ProduceWork", "Produced", "Reading", "Record", "Rules", "Sessions",
-    "ShareAcknowledge", "ShareAnswer", "ShareFetch", "ShareFetching", "ShareLook", "ShareSession",
-    "ShareStateFold", "StagedBatch", "Staging", "Standby", "StateContent", "StateFold", "States", "Store",
-    "StoredLog", "Ticket", "Tickets", "Timeouts", "WaitingReasons", "WaitingShareFetch", "Write",
-    "WrittenAnswer", "bench_trace", "bucket_url", "call_by_name", "combine", "combine_state_batches",
-    "crc32c", "damaged_batches", "decode_columns", "decode_records", "decode_share_state", "decompress",
-    "encode_batch", "encode_records", "inspect_bucket", "is_proven", "java_hash", "monotonic_ms",
-    "next_epoch", "now_ms", "observe_partitions", "plant_bug", "prepare_home", "probe_bucket",
-    "reaches_s3", "read_request_header", "restore_bucket", "settle", "skip_tagged_fields", "survey_store", "use_one_heap",
-    "whole_batches",
+    "Expression", "Gather", "GroupBounds", "Later", "Layout", "Leader", "Leaders", "LetterBatch",
+    "LogAccess", "LogCleaner", "LogOffsets", "MemoryBudget", "MemoryDisk", "Partition", "PartitionFetch",
+    "Pending", "Produce", "ProduceContents", "ProduceWork", "Produced", "Reading", "Record", "Rules",
+    "Sessions", "ShareAcknowledge", "ShareAnswer", "ShareFetch", "ShareFetching", "ShareLook",
+    "ShareSession", "ShareStateFold", "StagedBatch", "Staging", "Standby", "StateContent", "StateFold",
+    "States", "Store", "StoredLog", "Ticket", "Tickets", "Timeouts", "WaitingReasons", "WaitingShareFetch",
+    "Write", "WrittenAnswer", "bench_trace", "bucket_url", "call_by_name", "combine",
+    "combine_state_batches", "crc32c", "damaged_batches", "decode_columns", "decode_records",
+    "decode_share_state", "decompress", "encode_batch", "encode_records", "inspect_bucket", "is_proven",
+    "java_hash", "monotonic_ms", "next_epoch", "now_ms", "observe_partitions", "plant_bug", "prepare_home",
+    "probe_bucket", "reaches_s3", "read_request_header", "restore_bucket", "settle", "skip_tagged_fields",
+    "survey_store", "use_one_heap", "whole_batches",
 ]  # fmt: skip
 
 _Ticket = TypeVar("_Ticket", bound=Ticket)

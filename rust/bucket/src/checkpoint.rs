@@ -213,6 +213,18 @@ pub fn read_home(bytes: &[u8]) -> Option<String> {
     (!id.is_empty() && !id.contains('\n')).then(|| id.into())
 }
 
+/// Checkpoints that count, of all that are there, as places and epochs in ascending order of places. One that a former writer
+/// wrote late, behind one of a later epoch, does not: the later writer has deleted what no checkpoint named by then.
+pub fn counted(mut checkpoints: Vec<(u64, u32)>) -> Vec<(u64, u32)> {
+    checkpoints.sort_unstable();
+    let mut highest = 0;
+    checkpoints.retain(|(_, epoch)| {
+        highest = highest.max(*epoch);
+        *epoch == highest
+    });
+    checkpoints
+}
+
 /// Checkpoints that stay: the newest two, and those that are younger than `history_ms` together with the newest one
 /// that is older, from which a restore to the begin of that time starts.
 ///

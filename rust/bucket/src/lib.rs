@@ -23,7 +23,9 @@ mod shipper;
 mod walk;
 
 pub use call::{Answer, Body, Bucket, Call, What, list_all};
-pub use checkpoint::{Checkpoint, Folded, Manifest, Segment, home, kept, may_be_swept, read_home};
+pub use checkpoint::{
+    Checkpoint, Folded, Manifest, Segment, counted, home, kept, may_be_swept, read_home,
+};
 pub use claim::{Claimant, Claimed, Claiming};
 pub use memory::MemoryBucket;
 pub use object::{

@@ -6,8 +6,8 @@ mod base;
 use std::{collections::BTreeMap, sync::Arc};
 
 use sharecore_bucket::{
-    Answer, Call, Checkpoint, Claimant, Claimed, Claiming, Frames, Retried, What, home, names,
-    read_home,
+    Answer, Call, Checkpoint, Claimant, Claimed, Claiming, Frames, Retried, What, counted, home,
+    names, read_home,
 };
 
 use super::{
@@ -300,6 +300,7 @@ impl Attach {
             self.phase = Phase::List(found, damage);
             return Attached::Not;
         }
+        found = counted(found);
         let newest = found.last().map_or(0, |(place, _)| *place);
         match damage {
             // the objects behind an older checkpoint may have been deleted meanwhile

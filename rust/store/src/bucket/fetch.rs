@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use sharecore_bucket::{Answer, Bucket, Manifest, Segment, What, list_all, names};
+use sharecore_bucket::{Answer, Bucket, Manifest, Segment, What, counted, list_all, names};
 
 use super::{
     local::{self, Local},
@@ -102,9 +102,8 @@ impl<'a, 'b> Fetch<'a, 'b> {
     pub(super) fn checkpoints(&mut self) -> Result<Vec<(u64, u32)>, BucketError> {
         let found = list_all(names::CHECKPOINTS, |list| self.page(list))?;
         let places = found.iter().map(|(name, _)| name);
-        Ok(places
-            .filter_map(|name| names::parse_checkpoint(name))
-            .collect())
+        let places = places.filter_map(|name| names::parse_checkpoint(name));
+        Ok(counted(places.collect()))
     }
 
     /// Fetch all segments from now on.

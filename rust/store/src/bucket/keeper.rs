@@ -298,6 +298,8 @@ impl Keeper {
                 backup.update(|status| status.checkpoint_place = checkpoint.place);
                 self.error = None;
                 self.sweep.begin((checkpoint.place, self.epoch), wall_ms);
+                // uploaded already, and named by the next checkpoint
+                copied.fresh.iter().for_each(|it| self.sweep.spare(*it));
             }
             Doing::Sweep => self.error = self.sweep.answer(&answer).err(),
         }

@@ -3,7 +3,7 @@
 //! A wrong claim is safe: whoever leads is fenced, and nothing answered is lost. Time decides only how soon a claim is made.
 
 use sharecore_bucket::{
-    Answer, Bucket, Checkpoint, Kind, Step, Walk, What, list_all, names, object_claim,
+    Answer, Bucket, Checkpoint, Kind, Step, Walk, What, counted, list_all, names, object_claim,
 };
 
 /// No two looks may lie further apart, or what happened between them is not known.
@@ -132,5 +132,5 @@ fn newest(bucket: &mut dyn Bucket) -> Result<Option<(u64, u32)>, String> {
     let places = found
         .iter()
         .filter_map(|(name, _)| names::parse_checkpoint(name));
-    Ok(places.max())
+    Ok(counted(places.collect()).pop())
 }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use sharecore_bucket::{
-    Answer, Checkpoint, Segment, What, kept, may_be_swept,
+    Answer, Checkpoint, Segment, What, counted, kept, may_be_swept,
     mistakes::{Mistake, planted},
     names,
 };
@@ -189,6 +189,14 @@ impl Sweep {
     fn end_of_list(&mut self) {
         match self.phase {
             Phase::Checkpoints => {
+                let counted: BTreeSet<_> = counted(self.found.iter().copied().collect())
+                    .into_iter()
+                    .collect();
+                // first, as what they name may be gone
+                let void = self.found.difference(&counted);
+                self.deletes
+                    .extend(void.map(|it| names::checkpoint(it.0, it.1)));
+                self.found = counted;
                 self.known.retain(|key, _| self.found.contains(key));
                 let unread = self
                     .found
