@@ -33,6 +33,8 @@ SUBJECTS = {
 }
 POLLED_MS = 100
 """Records a poll are worth so much work, so that an acknowledgement is not late by more."""
+ROOM = {"group.share.max.size": "1000"}
+"""Kafka's default is 200 members."""
 PACED = 0.8
 """Of what the workers could do, where latency is measured."""
 RATE_MAX = 40_000
@@ -83,9 +85,11 @@ def measure(
     )
     program = java.program(ROOT / "benches/workers/Workers.java", libs=java.CLIENT_LIBS, options=heap)
     cpu_s: list[float] = []
-    with subprocess.Popen(
-        [*program, *map(str, arguments)], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
+    command = [*program, *map(str, arguments)]
+    with (
+        tempfile.TemporaryFile("w+") as errors,
+        subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
+    ):
         assert process.stdout is not None
         for line in process.stdout:
             if line.startswith("{"):
@@ -93,8 +97,9 @@ def measure(
                 figures["broker CPU"] = (cpu_s[1] - cpu_s[0]) / chosen.seconds
                 return figures
             cpu_s.append(broker.cpu_seconds())
-        assert process.stderr is not None
-        raise RuntimeError(f"the workers ended with {process.wait()}:\n{process.stderr.read()[-2000:]}")
+        status = process.wait()
+        errors.seek(0)
+        raise RuntimeError(f"the workers ended with {status}:\n{errors.read()[-2000:]}")
 
 
 def main() -> None:
@@ -109,7 +114,7 @@ def main() -> None:
         for subject in chosen.subjects:
             kind, libs = SUBJECTS[subject]
             with tempfile.TemporaryDirectory() as home:
-                broker = Broker(Path(home), kind, libs=libs) if libs else Broker(Path(home), kind)
+                broker = Broker(Path(home), kind, ROOM, libs=libs or KAFKA_LIBS)
                 broker.start()
                 try:
                     for workers, work_ms in shapes:
