@@ -168,6 +168,7 @@ mod tests {
 
     fn spec(deliver_at: &str, ttl_ms: Option<i64>, ttl: &str) -> Spec {
         Spec {
+            id: 0,
             deliver_at_header: deliver_at.into(),
             ttl_ms,
             ttl_header: ttl.into(),
