@@ -69,6 +69,7 @@ class CEngines(KeyedEngines):
         theirs: Any = self.reference.partition
         now_ms, wall_ms = self.rust.now_ms, self.rust.wall_ms
         theirs._come_up(now_ms, wall_ms)
+        theirs._reorder()
         offset, _, admits = ours.wanted(now_ms, wall_ms)
         assert offset == -1 or admits == (offset == theirs.next_admission)
 
