@@ -184,9 +184,9 @@ class KafkaSubject(Subject):
             if load.rate and record % 10 == 0:
                 time.sleep(max(0.0, began_ns / 1e9 + record / load.rate - time.time()))
             key = load.keys[record]
-            more: dict[str, object] = {}
+            headers: list[tuple[str, str | bytes | None]] = []
             if load.due_s:
-                more["headers"] = [(HEADER, b"%d" % (began_ns // 1_000_000 + int(load.due_s[record] * 1000)))]
+                headers.append((HEADER, b"%d" % (began_ns // 1_000_000 + int(load.due_s[record] * 1000))))
             sent.append(time.time_ns())
             while True:
                 try:
@@ -196,7 +196,7 @@ class KafkaSubject(Subject):
                         b"key-%d" % key,
                         partition=key % load.partitions,
                         on_delivery=answered,
-                        **more,  # type: ignore[arg-type]
+                        headers=headers,
                     )
                     break
                 except BufferError:

@@ -52,22 +52,31 @@ class BucketWatch:
         """Log what has changed since the last look."""
         status = self._status()
         if status.error and not self._failing:
-            logger.warning(
-                "%s does not take the copy: %s. The broker serves on; what is not copied is lost with its "
-                "disk",
-                self.url,
-                status.error,
-            )
             self._failing = True
+            self._log_failure(status)
         elif self._failing and not status.error:
-            logger.warning("%s takes the copy again, %s behind", self.url, _amount(status))
             self._failing = False
+            self._log_recovery(status)
         if status.state != self._state:
-            if status.state in _STOPPED:
-                logger.error("nothing more is copied to %s: %s", self.url, status.stopped)
-            elif status.state == "leading":
-                logger.info("a copy of everything goes to %s (epoch %d)", self.url, status.epoch)
             self._state = status.state
+            self._enter(status)
+
+    def _log_failure(self, status: BucketStatus) -> None:
+        logger.warning(
+            "%s does not take the copy: %s. The broker serves on; what is not copied is lost with its disk",
+            self.url,
+            status.error,
+        )
+
+    def _log_recovery(self, status: BucketStatus) -> None:
+        logger.warning("%s takes the copy again, %s behind", self.url, _amount(status))
+
+    def _enter(self, status: BucketStatus) -> None:
+        """Act on a new state."""
+        if status.state in _STOPPED:
+            logger.error("nothing more is copied to %s: %s", self.url, status.stopped)
+        elif status.state == "leading":
+            logger.info("a copy of everything goes to %s (epoch %d)", self.url, status.epoch)
 
     def trouble(self) -> str:
         """Return how far behind the copy is, and why; empty if it is as near as it should be."""

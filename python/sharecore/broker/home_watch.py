@@ -113,18 +113,14 @@ class HomeWatch(BucketWatch):
         super().__init__(url, status)
         self._leave = leave
 
-    def look(self) -> None:
-        """Log what has changed since the last look; end the process if it may not lead."""
-        status = self._status()
-        if status.error and not self._failing:
-            logger.error("%s takes no writes: %s. Answers wait for it", self.url, status.error)
-            self._failing = True
-        elif self._failing and not status.error:
-            logger.warning("%s takes writes again", self.url)
-            self._failing = False
-        if status.state == self._state:
-            return
-        self._state = status.state
+    def _log_failure(self, status: BucketStatus) -> None:
+        logger.error("%s takes no writes: %s. Answers wait for it", self.url, status.error)
+
+    def _log_recovery(self, status: BucketStatus) -> None:
+        logger.warning("%s takes writes again", self.url)
+
+    def _enter(self, status: BucketStatus) -> None:
+        """Log a new state; end the process if it may not lead."""
         if status.state == "leading":
             logger.info("this broker leads %s (epoch %d)", self.url, status.epoch)
         elif status.state != "attaching":

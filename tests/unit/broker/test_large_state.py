@@ -24,7 +24,9 @@ class Owner:
 
     def __init__(self, broker: RunningBroker) -> None:
         self._broker = broker
-        self._topic_id = broker.look(lambda running: running.topics.get(TOPIC).topic_id)  # type: ignore[union-attr]
+        topic = broker.look(lambda running: running.topics.get(TOPIC))
+        assert topic is not None
+        self._topic_id = topic.topic_id
 
     def ask(self, api: ApiKey, **part: object) -> Any:
         """Ask for one share partition."""
