@@ -1,5 +1,5 @@
-//! Refusals: the engine's answers to requests that it does not carry out. The state is then unchanged, except that an
-//! acknowledgement keeps the renewals that precede what it was refused for: their locks have started anew.
+//! Refusals: errors of the engine. A refused request changes nothing, except that an acknowledgement keeps the renewals
+//! before the refused batch: their locks have restarted.
 
 use std::fmt;
 
@@ -9,33 +9,33 @@ use crate::record_state::RecordState;
 /// Why a request was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The record is leased to another member, or to none.
+    /// The record is not acquired by this member.
     NotOwner {
-        /// The first offset it was found at.
+        /// The first such offset.
         offset: Offset,
     },
-    /// The record is not leased: it may have been settled, released, or its lock has run out.
+    /// The record is not acquired: it may have been acknowledged or released, or its lock has expired.
     NotAcquired {
-        /// The first offset it was found at.
+        /// The first such offset.
         offset: Offset,
         /// The state of the record.
         state: RecordState,
     },
-    /// A change of the record's state is being written.
+    /// A state change of the record is being written.
     Pending {
-        /// The first offset it was found at.
+        /// The first such offset.
         offset: Offset,
     },
-    /// The batch lies before everything in flight.
+    /// The batch lies before all in-flight records.
     NotInFlight {
         /// First offset of the batch.
         first: Offset,
         /// Last offset of the batch.
         last: Offset,
     },
-    /// Renewals are switched off for the group.
+    /// Renewals are disabled for the group.
     RenewDisabled,
-    /// The batch ends after everything that was ever acquired.
+    /// The batch ends after the last offset ever acquired.
     PastEnd {
         /// Last offset of the batch.
         last: Offset,
@@ -49,35 +49,35 @@ pub enum Refusal {
         /// Last offset of the batch.
         last: Offset,
     },
-    /// An acknowledge type that the protocol doesn't know.
+    /// An acknowledge type unknown to the protocol.
     UnknownAckType {
-        /// The number that was sent.
+        /// The type as sent.
         id: u8,
     },
-    /// Neither one acknowledge type nor one per offset.
+    /// Neither one acknowledge type for the batch nor one per offset.
     AckTypeCount {
         /// First offset of the batch.
         first: Offset,
         /// Last offset of the batch.
         last: Offset,
-        /// How many types were sent.
+        /// The number of types sent.
         types: usize,
     },
-    /// Impossible persisted state: unknown states, ranges out of order or before the start offset.
+    /// Invalid persisted state: an unknown record state, or ranges out of order or before the start offset.
     CorruptState {
         /// First offset of the state batch.
         first: Offset,
         /// Last offset of the state batch.
         last: Offset,
     },
-    /// No write with this number is open.
+    /// No write with this ID is open.
     UnknownWrite {
-        /// The number that was given.
+        /// The given ID.
         id: u64,
     },
 }
 
-/// The kind of error that a client sees.
+/// The Kafka error code of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusalKind {
     /// `INVALID_RECORD_STATE`.
@@ -87,7 +87,7 @@ pub enum RefusalKind {
 }
 
 impl Refusal {
-    /// The kind of error that a client sees.
+    /// Returns the Kafka error code.
     pub fn kind(self) -> RefusalKind {
         match self {
             Self::NotOwner { .. }
@@ -115,22 +115,24 @@ impl fmt::Display for Refusal {
                 write!(f, "renewing acquisition locks is not enabled for the group")
             }
             Self::PastEnd { last, end } => {
-                write!(f, "offset {last} lies behind the last one in flight, {end}")
+                write!(f, "offset {last} is after the last in-flight offset, {end}")
             }
             Self::EmptyBatch { first, last } => {
                 write!(f, "the batch {first}-{last} ends before it starts")
             }
-            Self::UnknownAckType { id } => write!(f, "{id} is no acknowledge type; 0 to 4 are"),
+            Self::UnknownAckType { id } => {
+                write!(f, "unknown acknowledge type {id}; must be 0 to 4")
+            }
             Self::AckTypeCount { first, last, types } => {
                 write!(
                     f,
-                    "{types} acknowledge types for offsets {first}-{last}; there must be one, or one an offset"
+                    "{types} acknowledge types for offsets {first}-{last}; must be one, or one per offset"
                 )
             }
             Self::CorruptState { first, last } => {
                 write!(
                     f,
-                    "state batch {first}-{last} cannot follow what came before"
+                    "state batch {first}-{last} is invalid or overlaps the batch before it"
                 )
             }
             Self::UnknownWrite { id } => write!(f, "write {id} is not open"),

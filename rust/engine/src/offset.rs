@@ -3,7 +3,7 @@
 /// An offset in a log.
 pub type Offset = i64;
 
-/// The highest offset that a record may have: a window behind it still has an end, and an offset behind that.
+/// The highest valid offset: a window after it still has an end, and an offset after that.
 pub(crate) const OFFSET_MAX: Offset = Offset::MAX - 2;
 
 const _: () = assert!(
@@ -11,14 +11,13 @@ const _: () = assert!(
     "a window has an end, and an offset behind it"
 );
 
-/// The offset after one that a record may have. This cannot wrap, and to ask whether it does would cost a branch wherever
-/// runs meet.
+/// The offset after a valid one. It cannot overflow, and a check would cost a branch wherever runs meet.
 pub(crate) fn after(offset: Offset) -> Offset {
     debug_assert!(offset <= OFFSET_MAX + 1, "no record has this offset");
     offset.wrapping_add(1)
 }
 
-/// The offset before one that a record may have, as [`after`].
+/// The offset before a valid one, as [`after`].
 pub(crate) fn before(offset: Offset) -> Offset {
     debug_assert!(offset >= 0, "no record has this offset");
     offset.wrapping_sub(1)
@@ -39,12 +38,12 @@ impl OffsetRange {
         Self { first, last }
     }
 
-    /// How many offsets the range holds; 0 for an empty one.
+    /// The number of offsets; 0 for an empty range.
     pub fn count(self) -> i64 {
         (self.last - self.first + 1).max(0)
     }
 
-    /// How many offsets a range holds that is not empty.
+    /// The number of offsets of a non-empty range.
     pub(crate) fn length(self) -> i64 {
         debug_assert!(!self.is_empty(), "a range of something");
         let length = after(self.last).wrapping_sub(self.first);
@@ -52,12 +51,12 @@ impl OffsetRange {
         length
     }
 
-    /// Whether nothing lies in the range.
+    /// Whether the range is empty.
     pub fn is_empty(self) -> bool {
         self.last < self.first
     }
 
-    /// The offsets in both ranges; may be empty.
+    /// The intersection; may be empty.
     #[must_use]
     pub fn clip(self, other: Self) -> Self {
         Self::new(self.first.max(other.first), self.last.min(other.last))

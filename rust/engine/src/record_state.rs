@@ -1,18 +1,18 @@
-//! The states of a record and the answers that a consumer may give (KIP-932, "In-flight records").
+//! Record states and acknowledge types (KIP-932, "In-flight records").
 
-/// The state of a record in a share partition, with the number that is persisted.
+/// The state of a record in a share partition, with its persisted number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum RecordState {
     /// May be delivered, for the first time or again.
     Available = 0,
-    /// Leased to a member under an acquisition lock.
+    /// Acquired by a member under an acquisition lock.
     Acquired = 1,
     /// Accepted by a consumer; terminal.
     Acknowledged = 2,
-    /// Rejected or given up, and waiting for its dead letter; archived then (KIP-1191).
+    /// Rejected or undeliverable, and waiting for its dead-letter record; then archived (KIP-1191).
     Archiving = 3,
-    /// Rejected, given up at the delivery limit, or gone from the log; terminal.
+    /// Rejected, undeliverable, or gone from the log; terminal.
     Archived = 4,
 }
 
@@ -29,7 +29,7 @@ impl RecordState {
         }
     }
 
-    /// The number that is persisted.
+    /// The persisted number.
     pub fn id(self) -> u8 {
         self as u8
     }
@@ -40,7 +40,7 @@ impl RecordState {
     }
 }
 
-/// What a consumer answers for an offset.
+/// A consumer's acknowledgement of an offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum AckType {
@@ -52,12 +52,12 @@ pub enum AckType {
     Release = 2,
     /// Never deliver it again.
     Reject = 3,
-    /// Still working: the lock starts anew.
+    /// Still processing: the lock restarts.
     Renew = 4,
 }
 
 impl AckType {
-    /// The type with this number in the protocol; `None` for an unknown number.
+    /// The type with this protocol number; `None` for an unknown number.
     pub fn from_id(id: u8) -> Option<Self> {
         match id {
             0 => Some(Self::Gap),
@@ -69,10 +69,10 @@ impl AckType {
         }
     }
 
-    /// The state that the answer asks for; `None` for a renewal.
+    /// The requested state; `None` for a renewal.
     pub fn target(self) -> Option<RecordState> {
         use RecordState::{Acknowledged, Archived, Available};
-        // a table, as answers come in no order that a CPU could guess
+        // a table, as the order of types is unpredictable
         const TARGETS: [Option<RecordState>; 5] = [
             Some(Archived),
             Some(Acknowledged),

@@ -1,17 +1,17 @@
-//! A slab: values under small numbers that are used again. It grows by chunks, so that nothing is ever moved or half
-//! empty.
+//! A slab: values under small numbers that are reused. It grows by chunks, so that values never move and no chunk is
+//! half empty.
 
-/// Room for numbers that are freed.
+/// Initial capacity for freed numbers.
 const ROOM: usize = 16;
 
 /// Values under small numbers, in chunks of `CHUNK`.
 #[derive(Clone, Debug)]
 pub(crate) struct Slab<T, const CHUNK: usize> {
-    /// Arrays, as a number then needs one comparison to be known to be in one.
+    /// Arrays, so that one comparison proves a number in bounds.
     chunks: Vec<Box<[T; CHUNK]>>,
     free: Vec<u32>,
     next: u32,
-    /// How many of the first numbers stay.
+    /// The number of pinned values.
     pinned: u32,
 }
 
@@ -27,17 +27,17 @@ impl<T, const CHUNK: usize> Default for Slab<T, CHUNK> {
 }
 
 impl<T: Default, const CHUNK: usize> Slab<T, CHUNK> {
-    /// Keeps a value; a number that was freed is used again, latest first.
+    /// Stores a value; freed numbers are reused, latest first.
     #[allow(
         clippy::inline_always,
-        reason = "a value passed on through memory is copied in other pieces than it was written in: a CPU waits for that"
+        reason = "passed through memory, a value would be copied in other sizes than it was written: a store-forwarding stall"
     )]
     #[inline(always)]
     pub(crate) fn insert(&mut self, value: T) -> u32 {
         let index = self.free.pop().unwrap_or_else(|| self.grow());
         debug_assert!(
             (self.pinned.saturating_sub(1)..self.next).contains(&index),
-            "a number that was not given, or stays"
+            "an unused or pinned number"
         );
         self[index] = value;
         index
@@ -46,7 +46,7 @@ impl<T: Default, const CHUNK: usize> Slab<T, CHUNK> {
     #[cold]
     fn grow(&mut self) -> u32 {
         let index = self.next;
-        assert!(index < u32::MAX, "the last number stands for none");
+        assert!(index < u32::MAX, "the last number means none");
         self.next += 1;
         if index as usize / CHUNK == self.chunks.len() {
             let chunk = std::array::from_fn(|_| T::default());
@@ -59,7 +59,7 @@ impl<T: Default, const CHUNK: usize> Slab<T, CHUNK> {
         index
     }
 
-    /// Keeps a value for good, under one of the first numbers.
+    /// Stores a value permanently, under one of the first numbers.
     pub(crate) fn pin(&mut self, value: T) -> u32 {
         debug_assert_eq!(self.next, self.pinned, "others have come before");
         self.pinned += 1;
@@ -70,12 +70,12 @@ impl<T: Default, const CHUNK: usize> Slab<T, CHUNK> {
 }
 
 impl<T, const CHUNK: usize> Slab<T, CHUNK> {
-    /// Frees a number; its value stays until the number is used again.
+    /// Frees a number; its value stays until the number is reused.
     #[inline]
     pub(crate) fn free(&mut self, index: u32) {
         debug_assert!(
             (self.pinned..self.next).contains(&index),
-            "a number that was not given, or stays"
+            "an unused or pinned number"
         );
         debug_assert!(
             self.free.len() < (self.next - self.pinned) as usize,
@@ -86,7 +86,7 @@ impl<T, const CHUNK: usize> Slab<T, CHUNK> {
         }
         self.free.push(index);
         if self.chunks.len() > 1 && self.free.len() == (self.next - self.pinned) as usize {
-            // everything is free: start over, which releases the memory of a burst
+            // all is free: start over, which releases the memory of a burst
             self.free.clear();
             self.free.shrink_to(ROOM);
             self.chunks.truncate(1);
@@ -94,8 +94,8 @@ impl<T, const CHUNK: usize> Slab<T, CHUNK> {
         }
     }
 
-    /// The numbers of the values that are wanted, those under freed numbers included, in order. Which ones are cannot be
-    /// guessed, so they are marked without branches, some at a time.
+    /// The numbers of matching values in order, freed numbers included. Matches are unpredictable, so they are
+    /// collected without branches, several at a time.
     pub(crate) fn find_all(&self, wanted: impl Fn(&T) -> bool) -> impl Iterator<Item = u32> {
         const { assert!(CHUNK <= u32::BITS as usize, "a bit for each") };
         let chunks = (0..self.next).step_by(CHUNK).zip(&self.chunks);

@@ -1,13 +1,13 @@
-//! State batches as they are persisted: runs of offsets with one delivery state and count.
+//! Persisted state batches: runs of offsets with one delivery state and count.
 //!
-//! A list of them travels as bytes, in the form in which Kafka's `ShareSnapshotValue` and `ShareUpdateValue` hold it
-//! (without the array's length): first offset, last offset, delivery state, delivery count, no tagged fields.
+//! A list is encoded as in Kafka's `ShareSnapshotValue` and `ShareUpdateValue` (without the array length): first
+//! offset, last offset, delivery state, delivery count, no tagged fields.
 
 use crate::offset::{OFFSET_MAX, Offset};
 use crate::partition::StateBatch;
 use crate::record_state::RecordState;
 
-/// Bytes that one batch takes.
+/// Encoded size of one batch.
 pub const ENCODED_LEN: usize = 8 + 8 + 1 + 2 + 1;
 
 const _: () = assert!(
@@ -15,15 +15,15 @@ const _: () = assert!(
     "two offsets, a state, a count and no tagged fields"
 );
 
-/// The longest state batch that is accepted.
+/// The longest valid state batch.
 const LENGTH_MAX: Offset = 1 << 48;
 
-/// Whether records may have the offsets from `first` to `last`.
+/// Whether `first` to `last` are valid record offsets.
 pub fn is_range(first: Offset, last: Offset) -> bool {
     first >= 0 && first <= last && last - first < LENGTH_MAX && last <= OFFSET_MAX
 }
 
-/// Why bytes are not a list of state batches.
+/// Why bytes are not a valid list of state batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
     /// The length is not a whole number of batches.
@@ -49,7 +49,7 @@ pub fn decode(bytes: &[u8], out: &mut Vec<StateBatch>) -> Result<(), Malformed> 
         let batch = batch.ok_or(Malformed::Batch(index))?;
         debug_assert!(
             0 <= batch.first && batch.first <= batch.last,
-            "a batch of nothing: {batch:?}"
+            "an empty batch: {batch:?}"
         );
         out.push(batch);
     }
@@ -71,7 +71,7 @@ pub fn encode(batches: &[StateBatch], out: &mut [u8]) {
     assert_eq!(
         out.len(),
         ENCODED_LEN * batches.len(),
-        "there is exactly the room that the batches take"
+        "`out` has the exact size"
     );
     let (chunks, _) = out.as_chunks_mut::<ENCODED_LEN>();
     for (batch, chunk) in batches.iter().zip(chunks) {
@@ -83,12 +83,12 @@ pub fn encode(batches: &[StateBatch], out: &mut [u8]) {
     }
 }
 
-/// What is left to write of `batches` (ascending, without overlaps) when the start offset moves over acknowledged
+/// The `batches` (ascending, without overlaps) still to be written when the start offset moves past acknowledged
 /// records.
 ///
-/// Records below the start offset need no state, so it passes the acknowledged batches that touch it, and these are not
-/// written. Archived batches are written once: later, the history of the state is the only evidence of a rejected
-/// record. `start_offset` is where it stands after everything written before.
+/// Records below the start offset need no state, so it moves past adjacent acknowledged batches, which are then not
+/// written. Archived batches are written once: the state history is later the only evidence of a rejected record.
+/// `start_offset` is its position after all earlier writes.
 ///
 /// ```text
 /// start offset   v

@@ -1,12 +1,11 @@
-//! Timers of one duration, or nearly so.
+//! Timers with one duration, or nearly so.
 //!
-//! Timers of one duration run out in the order in which they start, so they need no more than a list: a timer starts at
-//! its end, and the one that runs out next is at its beginning. The locks of a share partition have one duration, and
-//! two for a while after it was configured anew, so there are two lists. A timer that does not belong at the end, because
-//! there was a third duration, is put in its place: lists are in order, whatever comes.
+//! Timers of one duration end in the order in which they start, so a list is enough: a timer is added at its end, and
+//! the next to expire is at its beginning. The locks of a share partition have one duration, and two for a while after
+//! a configuration change, so there are two lists. A timer with a third duration is inserted in order.
 //!
-//! Each list is a ring through an entry that is no timer. So a timer is put in and taken out by the same few steps
-//! wherever it stands: that cannot be guessed, and a CPU loses as much by a branch guessed wrong as by all these steps.
+//! Each list is a ring through a sentinel entry. Insert and remove therefore take the same few steps at any position:
+//! the position is unpredictable, and a mispredicted branch costs as much as all of these steps.
 //!
 //! ```text
 //! ring 0 (never runs out) -> 30,010 -> 30,020 -> 30,020 -> ring 0
@@ -20,10 +19,10 @@ use crate::unaligned::Unaligned;
 
 const RINGS: u32 = 2;
 
-/// Timers come and go by so many.
+/// Timers per chunk of memory.
 const CHUNK: usize = 32;
 
-/// The deadline of a timer that does not run, and of the entries that hold the rings together.
+/// The deadline of a stopped timer, and of the ring sentinels.
 const STOPPED: u64 = u64::MAX;
 
 const _: () = assert!(RINGS as usize <= CHUNK, "the rings are in the first chunk");
@@ -31,18 +30,18 @@ const _: () = assert!(RINGS as usize <= CHUNK, "the rings are in the first chunk
 #[derive(Clone, Debug, Default)]
 struct Entry<T> {
     deadline: Unaligned,
-    /// The entry itself where it is in no ring.
+    /// The entry itself if it is in no ring.
     next: u32,
     prev: u32,
     value: T,
 }
 
-/// Timers, each with a value that stays when the timer has run out, until it is removed.
+/// Timers, each with a value that stays after expiry until the timer is removed.
 #[derive(Clone, Debug)]
 pub struct Timers<T> {
-    /// The first [`RINGS`] hold the rings together; they come with the first timer.
+    /// The first [`RINGS`] are sentinels; they are created with the first timer.
     entries: Slab<Entry<T>, CHUNK>,
-    /// The ring that timers join, and their duration.
+    /// The ring of new timers, and their duration.
     ring: u32,
     duration: u64,
 }
@@ -58,8 +57,8 @@ impl<T> Default for Timers<T> {
 }
 
 impl<T: Default> Timers<T> {
-    /// Starts a timer at tick `now` that ends at tick `deadline`; returns its number, which is used again once it is
-    /// removed. A deadline that is past ends at once.
+    /// Starts a timer at tick `now` that ends at tick `deadline`; returns its number, which is reused once it is
+    /// removed. A past deadline expires at once.
     #[inline]
     pub fn insert(&mut self, now: u64, deadline: u64, value: T) -> u32 {
         let deadline = self.begin(now, deadline);
@@ -77,7 +76,7 @@ impl<T: Default> Timers<T> {
         index
     }
 
-    /// Starts a timer anew, whether it runs or has run out.
+    /// Restarts a running or expired timer.
     pub fn restart(&mut self, index: u32, now: u64, deadline: u64) {
         self.unlink(index);
         let deadline = self.begin(now, deadline);
@@ -89,7 +88,7 @@ impl<T: Default> Timers<T> {
         debug_assert!(self.is_linked(index), "a timer out of its order");
     }
 
-    /// Chooses the ring of a timer that begins; returns when the timer ends.
+    /// Chooses the ring of a new timer; returns when the timer ends.
     fn begin(&mut self, now: u64, deadline: u64) -> u64 {
         let deadline = deadline.min(STOPPED - 1);
         let duration = deadline.saturating_sub(now);
@@ -104,7 +103,7 @@ impl<T: Default> Timers<T> {
         deadline
     }
 
-    /// Has timers of another duration join the other ring, so that those of the one before stay in order.
+    /// Moves to the other ring for timers of another duration, so that the earlier ones stay in order.
     #[cold]
     fn change_duration(&mut self, duration: u64) {
         assert_ne!(self.duration, duration, "nothing changes");
@@ -126,7 +125,7 @@ impl<T: Default> Timers<T> {
 }
 
 impl<T> Timers<T> {
-    /// How many timers run; they are counted.
+    /// Counts the running timers.
     pub fn len(&self) -> usize {
         let rings = (0..RINGS).filter_map(|ring| self.entries.get(ring));
         let walk = |entry| {
@@ -148,20 +147,20 @@ impl<T> Timers<T> {
         self.first().0 == STOPPED
     }
 
-    /// Forgets a timer and its value, whether it runs or has run out.
+    /// Removes a timer, running or expired, and its value.
     pub fn remove(&mut self, index: u32) {
-        debug_assert!(index >= RINGS, "what holds a ring together is no timer");
+        debug_assert!(index >= RINGS, "a sentinel is not a timer");
         self.unlink(index);
         self.entries.free(index);
     }
 
-    /// The tick at which a timer ends; `None` when it has run out.
+    /// The tick at which a timer ends; `None` if it has expired.
     pub fn deadline(&self, index: u32) -> Option<u64> {
         Some(self.entries[index].deadline.into()).filter(|&deadline| deadline != STOPPED)
     }
 
-    /// The numbers of the values that are wanted; those that were removed are among them until their number is used again,
-    /// and defaults that belong to no timer.
+    /// The numbers of matching values, including removed ones until their number is reused, and defaults that belong to
+    /// no timer.
     pub(crate) fn find_all(&self, wanted: impl Fn(&T) -> bool) -> impl Iterator<Item = u32> {
         self.entries.find_all(move |entry| wanted(&entry.value))
     }
@@ -170,11 +169,11 @@ impl<T> Timers<T> {
         self.entries.get(index).map(|entry| &entry.value)
     }
 
-    /// The entry behind which a timer belongs that begins: the last that ends no later.
+    /// The entry after which a new timer belongs: the last that ends no later.
     #[inline]
     fn last_before(&self, deadline: u64) -> u32 {
         let mut prev = self.entries[self.ring].prev;
-        // one more makes the entry that holds the ring together the earliest of all
+        // adding one makes the sentinel the earliest of all
         while deadline + 1 < u64::from(self.entries[prev].deadline).wrapping_add(1) {
             prev = self.entries[prev].prev;
         }
@@ -185,7 +184,7 @@ impl<T> Timers<T> {
         prev
     }
 
-    /// Whether a timer that runs stands between those that end no later and no earlier, and they know it.
+    /// Whether a running timer is in order between its neighbors, and linked with them.
     fn is_linked(&self, index: u32) -> bool {
         let entry = &self.entries[index];
         let (prev, next) = (&self.entries[entry.prev], &self.entries[entry.next]);
@@ -195,7 +194,7 @@ impl<T> Timers<T> {
         prev.next == index && next.prev == index && follows && precedes
     }
 
-    /// Takes an entry out of its ring, if it is in one.
+    /// Removes an entry from its ring, if it is in one.
     #[inline]
     fn unlink(&mut self, index: u32) {
         let entry = &self.entries[index];
@@ -208,7 +207,7 @@ impl<T> Timers<T> {
         self.entries[next].prev = prev;
     }
 
-    /// The deadline and the number of the timer that ends next; `STOPPED` if none runs.
+    /// The deadline and number of the timer that ends next; `STOPPED` if none runs.
     fn first(&self) -> (u64, u32) {
         let rings = (0..RINGS).filter_map(|ring| self.entries.get(ring));
         rings
@@ -222,7 +221,7 @@ impl<T> Timers<T> {
         Some(self.first().0).filter(|&deadline| deadline != STOPPED)
     }
 
-    /// The timers that have run out by tick `now`; they run on until [`pop`](Self::pop) takes them.
+    /// The timers expired at tick `now`; they stay until [`pop`](Self::pop) takes them.
     pub(crate) fn due(&self, now: u64) -> impl Iterator<Item = u32> + '_ {
         let rings = (0..RINGS).filter(|&ring| self.entries.get(ring).is_some());
         rings.flat_map(move |ring| {
@@ -236,13 +235,13 @@ impl<T> Timers<T> {
         })
     }
 
-    /// The next timer that has run out by tick `now`, the earliest first; its value stays.
+    /// Takes the earliest timer expired at tick `now`; its value stays.
     pub fn pop(&mut self, now: u64) -> Option<u32> {
         let (deadline, index) = self.first();
         if deadline > now.min(STOPPED - 1) {
             return None;
         }
-        debug_assert!(index >= RINGS, "what holds a ring together never ends");
+        debug_assert!(index >= RINGS, "a sentinel never expires");
         self.unlink(index);
         let entry = &mut self.entries[index];
         entry.deadline = STOPPED.into();

@@ -1,6 +1,6 @@
-//! Numbers that lie anywhere.
+//! Unaligned numbers.
 
-/// A number of eight bytes that needs no alignment: beside fields of four bytes it leaves no gap.
+/// An eight-byte number without alignment: beside four-byte fields it leaves no gap.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Unaligned([u8; 8]);
 

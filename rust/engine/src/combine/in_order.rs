@@ -1,4 +1,4 @@
-//! Orders state batches so that none overlaps another.
+//! Sorts state batches and removes overlaps.
 
 use std::collections::BinaryHeap;
 use std::hint::select_unpredictable;
@@ -8,13 +8,13 @@ use crate::offset::Offset;
 use crate::partition::StateBatch;
 use crate::record_state::RecordState;
 
-/// A batch that has begun: delivery count, state, last offset. The greatest is the best.
+/// A batch that has begun: delivery count, state, last offset. The greatest wins.
 type Begun = (u16, RecordState, Offset);
 
-/// Puts a list in order.
+/// Sorts a list and removes its overlaps.
 ///
-/// One sweep over the batches by first offset. Of the batches that have begun, the best one holds; when it ends, the
-/// best of those beneath holds, if one has not ended too:
+/// One sweep over the batches by first offset. Among the batches that have begun, the greatest wins; when it ends, the
+/// greatest of the others that has not ended takes over:
 ///
 /// ```text
 /// offset      0    5    10   15   20   25   30
@@ -34,13 +34,14 @@ pub(super) struct Sorter {
 }
 
 impl Sorter {
-    /// Returns `batches` itself if it is in order; otherwise the ordered result, where equal neighbours may stay apart.
+    /// Returns `batches` itself if it is in order; otherwise the ordered result, where equal neighbors may stay
+    /// separate.
     pub(super) fn in_order<'a>(&'a mut self, batches: &'a [StateBatch]) -> &'a [StateBatch] {
         let possible = |batch: &StateBatch| batch.first <= batch.last;
         if batches.is_sorted_by(|a, b| possible(a) && a.last < b.first)
             && batches.last().is_none_or(possible)
         {
-            debug_assert!(ascends(batches), "what is in order is left as it is");
+            debug_assert!(ascends(batches), "an ordered list is returned unchanged");
             return batches;
         }
         let ordered = if let Some(order) = rank_few(batches) {
@@ -59,10 +60,10 @@ impl Sorter {
         ordered
     }
 
-    /// Cuts at most `count` batches that are sorted by their first offset so that none overlaps another.
+    /// Cuts at most `count` batches, sorted by first offset, so that none overlaps another.
     ///
-    /// Which of two is better cannot be guessed, so both ways are computed; whether something lies beneath can be guessed
-    /// well enough.
+    /// Which of two batches wins is unpredictable, so both cases are computed; whether another batch lies beneath is
+    /// predictable enough for a branch.
     fn sweep<'b>(
         &mut self,
         mut sorted: impl Iterator<Item = &'b StateBatch>,
@@ -75,7 +76,7 @@ impl Sorter {
             return &[];
         };
         let mut place = 0_usize;
-        // what is not written yet of the best batch that has begun
+        // the part of the winning batch not written yet
         let mut holds = *first;
         'begins: for batch in sorted {
             debug_assert!(holds.first <= batch.first, "they begin in order");
@@ -112,18 +113,17 @@ impl Sorter {
     }
 }
 
-/// As many batches as are sorted by counting.
+/// The most batches sorted by counting.
 const FEW: usize = 24;
 
 const _: () = assert!(FEW <= u8::MAX as usize, "a place is one byte");
 
-/// Sorts a few batches that are not too far apart by their first offset: each goes to the place that it has by the number
-/// of those before it. That is counted for all at once, while a sort would have to guess where each belongs, and often
-/// guess wrong.
+/// Sorts a few batches that are close together by first offset: a batch's position is the number of batches before it.
+/// Counting handles all batches at once; a comparison sort would mispredict many branches.
 fn rank_few(batches: &[StateBatch]) -> Option<[u8; FEW]> {
     const NUMBER_BITS: u32 = FEW.next_power_of_two().trailing_zeros();
     let any = batches.first().filter(|_| batches.len() <= FEW)?;
-    // no two are equal, as each holds its batch's number; the rest is above them all, and no difference overflows
+    // keys are distinct, as each includes its batch's index; unused ones are larger, and no difference overflows
     let mut keys = [1 << 30; FEW];
     let (mut apart, mut impossible) = (0, false);
     for (number, (key, batch)) in (0..).zip(keys.iter_mut().zip(batches)) {
@@ -137,7 +137,8 @@ fn rank_few(batches: &[StateBatch]) -> Option<[u8; FEW]> {
     }
     let mut order = [0; FEW];
     for (number, key) in (0..).zip(&keys[..batches.len()]) {
-        // a sum of comparisons would become a mask whose bits are counted, which takes long without an instruction for it
+        // the compiler would turn a sum of comparisons into a mask and count its bits, which is slow without a popcount
+        // instruction
         let before = |sum: i32, other: &i32| sum.wrapping_sub(other.wrapping_sub(*key) >> 31);
         order[keys.iter().fold(0, before) as usize] = number;
     }
@@ -153,7 +154,7 @@ fn begun(batch: &StateBatch) -> Begun {
     (batch.delivery_count, batch.state, batch.last)
 }
 
-/// What is left behind an offset of the best batch that does not end there.
+/// The winner after `offset`, among the batches beneath that do not end there.
 fn best_behind(offset: Offset, beneath: &mut BinaryHeap<Begun>) -> Option<StateBatch> {
     while let Some((delivery_count, state, last)) = beneath.pop() {
         if last > offset {

@@ -1,7 +1,7 @@
-//! Joins new state batches with those persisted before, as the share coordinator does for a snapshot.
+//! Merges new state batches with persisted ones, as the share coordinator does for a snapshot.
 //!
-//! Where batches overlap, the highest delivery count wins, then the highest state. One sweep over both lists; each step
-//! goes to the nearest offset where a batch begins or ends, and joins what held up to there with what was written
+//! Where batches overlap, the highest delivery count wins, then the highest state. One sweep over both lists: each step
+//! goes to the nearest offset where a batch begins or ends, and merges the batches up to there with the piece written
 //! before:
 //!
 //! ```text
@@ -12,8 +12,8 @@
 //! combined    [0,1][---- 0,2 --------][2,1][4,1]
 //! ```
 //!
-//! This needs lists that are in order and do not overlap themselves, as the engine and the coordinator write them. Any
-//! other list is put in order first: [`in_order`].
+//! The sweep needs lists that are in order and free of overlaps, as the engine and the coordinator write them. Any
+//! other list is sorted first: [`in_order`].
 //!
 //! Which list has the next boundary, and which batch wins, cannot be predicted. So a step has no branches: it computes
 //! both cases and selects one. A mispredicted branch would cost as much as two steps.
@@ -28,7 +28,7 @@ use crate::offset::Offset;
 use crate::partition::StateBatch;
 use crate::record_state::RecordState;
 
-/// Joins lists of state batches, in room of its own: calls after the first ask for none.
+/// Merges lists of state batches. Its buffers are reused: calls after the first do not allocate.
 #[derive(Debug, Default)]
 pub struct Combiner {
     existing: Sorter,
@@ -37,10 +37,10 @@ pub struct Combiner {
 }
 
 impl Combiner {
-    /// Joins `new` with `existing` and drops what lies before `start_offset`.
+    /// Merges `new` with `existing` and drops everything before `start_offset`.
     ///
-    /// The result ascends without overlaps, with equal neighbours joined. Inputs may be in any order and may overlap. The
-    /// time is linear in the length of the lists once they are sorted.
+    /// The result is in ascending order, without overlaps, with equal neighbors merged. Inputs may be unordered and
+    /// overlap. The time is linear in the length of the lists once they are sorted.
     pub fn combine(
         &mut self,
         existing: &[StateBatch],
@@ -68,7 +68,7 @@ impl Combiner {
     }
 }
 
-/// Whether batches hold something each, and each begins behind the one before.
+/// Whether the batches are non-empty, in order and without overlaps.
 fn ascends(batches: &[StateBatch]) -> bool {
     batches.iter().all(|batch| batch.first <= batch.last)
         && batches.is_sorted_by(|a, b| a.last < b.first)
@@ -79,10 +79,10 @@ fn rank(batch: &StateBatch) -> i32 {
     i32::from(batch.delivery_count) << 3 | i32::from(batch.state.id())
 }
 
-/// The rank of offsets that no batch holds: every other one is higher.
+/// The rank of offsets that no batch holds: lower than any other.
 const NO_RANK: i32 = -1;
 
-/// The batches that do not end before the floor.
+/// The batches that end at or after the floor.
 fn behind(floor: Offset, batches: &[StateBatch]) -> &[StateBatch] {
     match batches.first() {
         Some(batch) if batch.last < floor => {
@@ -92,7 +92,7 @@ fn behind(floor: Offset, batches: &[StateBatch]) -> &[StateBatch] {
     }
 }
 
-/// Joins two lists that are in order; everything before `at` is not wanted.
+/// Merges two ordered lists from `at` on.
 fn sweep<'a>(
     left: &[StateBatch],
     right: &[StateBatch],
@@ -104,7 +104,7 @@ fn sweep<'a>(
     let (mut place, mut first, mut rank_now) = (0_usize, at, NO_RANK);
     while let (Some(x), Some(y)) = (a.as_slice().first(), b.as_slice().first()) {
         let (x_holds, y_holds) = (x.first <= at, y.first <= at);
-        // where the batch does not hold yet, the step ends before it begins
+        // if the batch has not begun, the step ends before its first offset
         let x_until = select_unpredictable(x_holds, x.last, x.first.wrapping_sub(1));
         let y_until = select_unpredictable(y_holds, y.last, y.first.wrapping_sub(1));
         let x_rank = select_unpredictable(x_holds, rank(x), NO_RANK);
@@ -137,7 +137,7 @@ fn sweep<'a>(
     &slots[..place.wrapping_add(usize::from(rank_now != NO_RANK))]
 }
 
-/// Room for what `batches` batches can become: no piece begins where none of them begins or ends.
+/// Reserves room for the result of `batches` batches: a piece begins only where a batch begins or ends.
 fn slots(room: &mut Vec<StateBatch>, batches: usize) -> &mut [StateBatch] {
     const BLANK: StateBatch = StateBatch {
         first: 0,
@@ -156,7 +156,7 @@ fn slots(room: &mut Vec<StateBatch>, batches: usize) -> &mut [StateBatch] {
     room
 }
 
-/// Goes on to the next batch if the one before holds and ends first.
+/// Moves to the next batch if this one holds and ends first.
 #[inline]
 fn passed(
     batches: slice::Iter<'_, StateBatch>,

@@ -1,4 +1,4 @@
-//! A block: up to [`BLOCK_MAX`] leaves, and beside them what a search needs to know of each.
+//! A block: up to [`BLOCK_MAX`] leaves, with an index of each for searches.
 
 use super::leaf::{LEAF_MAX, LEAF_MIN, Leaf};
 use super::mask::Mask;
@@ -11,7 +11,7 @@ const BLOCK_MIN: usize = BLOCK_MAX / 4;
 
 const _: () = assert!(BLOCK_MIN > 0, "an empty block is small");
 
-/// Neighbouring leaves. `lasts` and `available` lie apart from the leaves so that a search reads little memory.
+/// Neighboring leaves. `lasts` and `available` are separate from the leaves so that a search reads little memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Block {
     pub(super) leaves: Vec<Leaf>,
@@ -99,8 +99,8 @@ impl Block {
         self.available[index] = self.leaves[index].available();
     }
 
-    /// Joins a small leaf with a neighbour if both fit into one. Returns the index that the leaf then has, and how many
-    /// runs precede its own there.
+    /// Merges a small leaf with a neighbor if both fit into one. Returns the index of the merged leaf and how many runs
+    /// precede the small leaf's in it.
     pub(super) fn join_small(&mut self, index: usize) -> (usize, usize) {
         let len = self.leaves[index].len();
         if len >= LEAF_MIN {
@@ -150,8 +150,8 @@ impl Block {
             .map(|at| from + at)
     }
 
-    /// Puts a run into a leaf, before the run at `at`. Returns the change in the number of leaves that have a run that can
-    /// be acquired.
+    /// Inserts a run into a leaf, before the run at `at`. Returns the change in the number of leaves with an acquirable
+    /// run.
     pub(super) fn insert_run(&mut self, index: usize, at: usize, run: Run) -> i32 {
         self.leaves[index].insert(at, run);
         self.lasts[index] = self.leaves[index].last();
@@ -159,7 +159,7 @@ impl Block {
         self.set_available(index, available)
     }
 
-    /// Removes a run from a leaf. Returns the change in the number of leaves that have a run that can be acquired.
+    /// Removes a run from a leaf. Returns the change in the number of leaves with an acquirable run.
     pub(super) fn remove_run(&mut self, index: usize, at: usize) -> i32 {
         self.leaves[index].remove(at);
         self.lasts[index] = self.leaves[index].last();
@@ -171,8 +171,8 @@ impl Block {
         (&mut self.leaves[index], self.available[index])
     }
 
-    /// Removes the first runs of the first leaf, up to the one at `to`. Returns the change in the number of leaves that have a run
-    /// that can be acquired.
+    /// Removes the runs before `to` from the first leaf. Returns the change in the number of leaves with an acquirable
+    /// run.
     pub(super) fn remove_front(&mut self, to: usize) -> i32 {
         debug_assert!(to <= self.leaves[0].len(), "of the first leaf");
         self.leaves[0].close(0, to);
@@ -180,7 +180,7 @@ impl Block {
         self.set_available(0, self.available[0].from(to))
     }
 
-    /// Notes which runs of a leaf can be acquired. Returns the change in the number of leaves that have such runs.
+    /// Sets which runs of a leaf can be acquired. Returns the change in the number of leaves with an acquirable run.
     pub(super) fn set_available(&mut self, index: usize, available: Mask) -> i32 {
         debug_assert!(
             self.leaves[index].len() > LEAF_MAX || available == self.leaves[index].available(),
@@ -204,7 +204,7 @@ impl Block {
             + self.leaves.iter().map(Leaf::memory_bytes).sum::<usize>()
     }
 
-    /// Whether the arrays beside the leaves agree with them.
+    /// Whether the index agrees with the leaves.
     pub(super) fn check(&self) -> bool {
         self.leaves
             .iter()

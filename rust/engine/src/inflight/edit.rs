@@ -5,10 +5,10 @@ use super::mask::Mask;
 use super::run::{Cell, Run};
 use crate::offset::{OffsetRange, after, before};
 
-/// How many places are made at once when a run splits into more and more parts.
+/// How many places to open at once while a run splits into more and more parts.
 const ROOM: usize = 16;
 
-/// Runs of a leaf that are being rewritten in place; equal neighbours are joined on the way.
+/// Runs of a leaf that are being rewritten in place; equal neighbors are merged along the way.
 ///
 /// ```text
 /// [new] [new] [room] [room] [old] [old] [old]
@@ -20,9 +20,9 @@ pub(super) struct Edit<'a> {
     read: usize,
     /// Which of the written runs can be acquired.
     available: Mask,
-    /// Which of the old runs can, counted from `read` on.
+    /// Which of the old runs can be acquired, counted from `read`.
     old: Mask,
-    /// How many places are made next, or more where more are needed.
+    /// How many places to open next, unless more are needed.
     room: usize,
 }
 
@@ -49,9 +49,9 @@ impl<'a> Edit<'a> {
         }
     }
 
-    /// Gives another cell to the pieces of runs in `range`, up to the leaf's end; removes from `range` what is done.
+    /// Sets the cell of the pieces of runs in `range`, up to the leaf's end; removes the rewritten part from `range`.
     ///
-    /// What is left of a run behind a piece is an old run again, so there is one way for pieces and for whole runs.
+    /// The part of a run after a piece becomes an old run again, so pieces and whole runs share one path.
     #[inline]
     pub(super) fn rewrite<E>(
         &mut self,
@@ -63,13 +63,13 @@ impl<'a> Edit<'a> {
         {
             let (part, cell) = (run.range().clip(*range), run.cell());
             let mut piece = part;
-            debug_assert!(!part.is_empty(), "a change of nothing");
+            debug_assert!(!part.is_empty(), "an empty change");
             let new = change(&mut piece, cell)?;
             debug_assert!(
                 piece.first == part.first && piece.last <= part.last && !piece.is_empty(),
-                "a change cuts the end of its part alone: {part:?}, {piece:?}"
+                "a change may only shorten the end of its part: {part:?}, {piece:?}"
             );
-            // the map's own tests write anything
+            // the map's own tests write arbitrary cells
             debug_assert!(
                 cfg!(test) || cell.may_become(new),
                 "{cell:?} cannot become {new:?}"
@@ -85,7 +85,7 @@ impl<'a> Edit<'a> {
         Ok(())
     }
 
-    /// Takes the next old run; its place becomes room.
+    /// Takes the next old run; its place becomes free.
     #[inline]
     fn take(&mut self) {
         debug_assert!(self.read < self.leaf.len(), "nothing is left to take");
@@ -93,8 +93,8 @@ impl<'a> Edit<'a> {
         self.old = self.old.from(1);
     }
 
-    /// Writes a piece of the next old run with another cell, behind what lies before it. What lies after it stays an old
-    /// run.
+    /// Writes a piece of the next old run with another cell, after the part before the piece. The part after it stays
+    /// an old run.
     #[inline(never)]
     fn cut(&mut self, piece: OffsetRange, cell: Cell) {
         let run = self.leaf.runs[self.read];
@@ -118,10 +118,10 @@ impl<'a> Edit<'a> {
         self.put(run.part(piece, cell));
     }
 
-    /// Writes a run, for which there is room, or joins it to the one before.
+    /// Writes a run into free room, or merges it with the previous one.
     #[allow(
         clippy::inline_always,
-        reason = "a run passed on through memory is read in other pieces than it was written in: a CPU waits for that"
+        reason = "passed through memory, a run would be read in other sizes than it was written: a store-forwarding stall"
     )]
     #[inline(always)]
     fn put(&mut self, run: Run) {
@@ -142,7 +142,7 @@ impl<'a> Edit<'a> {
         self.written += 1;
     }
 
-    /// Makes sure that there is room for `runs` runs.
+    /// Ensures room for `runs` runs.
     fn make_room(&mut self, runs: usize) {
         let room = self.read - self.written;
         if room >= runs {
@@ -155,7 +155,7 @@ impl<'a> Edit<'a> {
         self.room = ROOM;
     }
 
-    /// Joins the last new run with the old one after it if they are equal, and closes the room that is left.
+    /// Merges the last new run with the next old one if they are equal, and closes the remaining gap.
     #[inline]
     pub(super) fn finish(mut self) -> Edited {
         let runs = &mut self.leaf.runs;

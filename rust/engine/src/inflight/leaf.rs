@@ -1,13 +1,13 @@
-//! A leaf: up to [`LEAF_MAX`] runs side by side, 24 bytes each.
+//! A leaf: up to [`LEAF_MAX`] contiguous runs of 24 bytes each.
 
 use super::mask::Mask;
 use super::run::Run;
 use crate::offset::Offset;
 
-/// Runs in a leaf, as many as a [`Mask`] has bits. Inserting moves half of them on average: 64 runs are 1.5 KiB. Tests
-/// want many leaves of few runs.
+/// Runs in a leaf, one per bit of a [`Mask`]. An insert moves half of them on average: 64 runs are 1.5 KiB. Tests use
+/// small leaves to get many of them.
 pub(super) const LEAF_MAX: usize = if cfg!(test) { 8 } else { 64 };
-/// A leaf with fewer runs is joined with a neighbour if both fit into one.
+/// A smaller leaf is merged with a neighbor if both fit into one.
 pub(super) const LEAF_MIN: usize = LEAF_MAX / 4;
 
 const _: () = {
@@ -34,7 +34,7 @@ impl Leaf {
         self.runs.len() >= LEAF_MAX
     }
 
-    /// The highest offset; below every offset when the leaf is empty.
+    /// The last offset; below every offset if the leaf is empty.
     pub(super) fn last(&self) -> Offset {
         self.runs.last().map_or(Offset::MIN / 2, |run| run.last)
     }
@@ -46,12 +46,12 @@ impl Leaf {
     /// Extends the last run to `last`.
     pub(super) fn extend_last(&mut self, last: Offset) {
         if let Some(run) = self.runs.last_mut() {
-            debug_assert!(run.last <= last, "a run is made longer, not shorter");
+            debug_assert!(run.last <= last, "a run may only be extended");
             run.last = last;
         }
     }
 
-    /// Reserves memory for `more` runs: four times as much up to a full leaf, and beyond that only what is needed.
+    /// Reserves memory for `more` runs: growth by a factor of four up to a full leaf, exact beyond.
     pub(super) fn reserve(&mut self, more: usize) {
         let len = self.runs.len();
         if len + more > self.runs.capacity() {
@@ -61,7 +61,7 @@ impl Leaf {
         debug_assert!(self.runs.capacity() >= len + more);
     }
 
-    /// Puts a run before the one at `index`.
+    /// Inserts a run before the one at `index`.
     pub(super) fn insert(&mut self, index: usize, run: Run) {
         debug_assert!(
             index == 0 || self.runs[index - 1].last < run.first,
@@ -79,7 +79,7 @@ impl Leaf {
         self.runs.remove(index)
     }
 
-    /// Opens `more` places before the run at `index`; what fills them is to be overwritten.
+    /// Opens `more` places before the run at `index`, to be overwritten.
     pub(super) fn open(&mut self, index: usize, more: usize) {
         debug_assert!(index < self.len(), "before a run");
         self.reserve(more);
@@ -88,18 +88,18 @@ impl Leaf {
         self.runs.copy_within(index..len, index + more);
     }
 
-    /// Removes `less` runs from `index` on.
+    /// Removes `less` runs from `index`.
     pub(super) fn close(&mut self, index: usize, less: usize) {
         debug_assert!(index + less <= self.len(), "more is removed than there is");
         self.runs.copy_within(index + less.., index);
         self.runs.truncate(self.runs.len() - less);
     }
 
-    /// Moves the runs from `index` on to a leaf of their own.
+    /// Moves the runs from `index` to a new leaf.
     pub(super) fn split_off(&mut self, index: usize) -> Self {
         debug_assert!(0 < index && index < self.len(), "both parts have something");
         let runs = self.runs.split_off(index);
-        // a rewrite may have grown this leaf far beyond its size before it was split
+        // a rewrite may have grown this leaf far beyond its former size
         if self.runs.len() <= LEAF_MAX && self.runs.capacity() > 2 * LEAF_MAX {
             self.runs.shrink_to(LEAF_MAX);
         }

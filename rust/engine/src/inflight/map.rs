@@ -1,9 +1,8 @@
 //! The in-flight records of a share partition: runs in order, without overlap.
 //!
 //! Three levels: runs in leaves, leaves in blocks, blocks in the map. Each level knows where the parts of the level
-//! below end and which of them can be acquired, so a search reads one short array per level, and a change moves at
-//! most one leaf and the ends of one block. What is kept apart from the runs costs less than two bytes per run in a
-//! full map.
+//! below end and which can be acquired, so a search reads one short array per level, and a change moves at most one
+//! leaf and the ends of one block. The index takes less than two bytes per run in a full map.
 
 use std::hint::select_unpredictable;
 
@@ -11,7 +10,7 @@ use super::block::{Block, first_to_reach};
 use super::run::Run;
 use crate::offset::{Offset, OffsetRange, after};
 
-/// Where a run lies in the map. Any change to the map makes it stale, except the one that the change returns.
+/// The position of a run in the map. A change to the map invalidates all cursors except the one it returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cursor {
     pub(super) block: usize,
@@ -28,15 +27,15 @@ impl Cursor {
     };
 }
 
-/// Runs in order of their offsets.
+/// Runs ordered by offset.
 #[derive(Clone, Debug)]
 pub(crate) struct RunMap {
     pub(super) blocks: Vec<Block>,
     pub(super) lasts: Vec<Offset>,
-    /// How many leaves of each block have a run that can be acquired.
+    /// How many leaves of each block have an acquirable run.
     pub(super) available: Vec<u32>,
     pub(super) len: usize,
-    /// Where the map was changed last; may be stale.
+    /// The position of the last change; may be stale.
     pub(super) near: Cursor,
 }
 
@@ -57,7 +56,7 @@ impl RunMap {
         self.len == 0
     }
 
-    /// How many runs there are.
+    /// The number of runs.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -79,13 +78,13 @@ impl RunMap {
     /// The run that holds `offset`, or else the first after it.
     #[inline]
     pub(crate) fn seek(&self, offset: Offset) -> Cursor {
-        // most maps are one leaf
+        // most maps have one leaf
         if let ([block], [last, ..]) = (&self.blocks[..], &self.lasts[..])
             && let [leaf] = &block.leaves[..]
             && offset <= *last
         {
             let run = leaf.seek(offset);
-            debug_assert!(run < leaf.len(), "some run ends at or after the offset");
+            debug_assert!(run < leaf.len(), "a run ends at or after the offset");
             return Cursor {
                 run,
                 ..Cursor::START
@@ -105,7 +104,7 @@ impl RunMap {
         found
     }
 
-    /// [`seek`](Self::seek) among many leaves.
+    /// [`seek`](Self::seek) across many leaves.
     #[inline(never)]
     fn seek_leaf(&self, offset: Offset) -> Cursor {
         let block = first_to_reach(&self.lasts, offset);
@@ -124,7 +123,7 @@ impl RunMap {
         }
     }
 
-    /// [`seek`](Self::seek), but quick if the run is the one that was changed last, or the next in its leaf.
+    /// [`seek`](Self::seek), but fast if the run is the last one changed, or the next in its leaf.
     pub(crate) fn seek_near(&self, offset: Offset) -> Cursor {
         let near = self.near;
         let leaf = self
@@ -165,7 +164,7 @@ impl RunMap {
         })
     }
 
-    /// Moves a cursor that stands at the end of a leaf to the next one.
+    /// Moves a cursor at the end of a leaf to the next leaf.
     pub(super) fn settle(&self, mut at: Cursor) -> Cursor {
         let Some(block) = self.blocks.get(at.block) else {
             return at;
@@ -209,7 +208,7 @@ impl RunMap {
         Some(Cursor { block, leaf, run })
     }
 
-    /// The first run from `at` on that can be acquired.
+    /// The first acquirable run from `at`.
     pub(crate) fn next_available(&self, at: Cursor) -> Option<Cursor> {
         let block = self.blocks.get(at.block)?;
         if let Some(run) = block.next_available_in(at.leaf, at.run) {
@@ -222,21 +221,21 @@ impl RunMap {
         self.next_available_from(at.block + 1)
     }
 
-    /// The first run of the blocks from `block` on that can be acquired.
+    /// The first acquirable run of the blocks from `block`.
     fn next_available_from(&self, block: usize) -> Option<Cursor> {
         let mut counts = self.available[block..].iter();
         let block = block + counts.position(|&leaves| leaves > 0)?;
         let leaf = self.blocks[block].next_available(0);
-        debug_assert!(leaf.is_some(), "a block counts leaves that it has not");
+        debug_assert!(leaf.is_some(), "a block's count of leaves is wrong");
         let leaf = leaf?;
         let run = self.blocks[block].next_available_in(leaf, 0)?;
         Some(Cursor { block, leaf, run })
     }
 
-    /// The first run that can be acquired.
+    /// The first acquirable run.
     #[inline]
     pub(crate) fn first_available(&self) -> Option<Cursor> {
-        // mostly it lies in the first leaf, which mostly is the only one
+        // usually in the first leaf, and often the only one
         match self.blocks[0].next_available_in(0, 0) {
             Some(run) => Some(Cursor {
                 run,
@@ -247,13 +246,14 @@ impl RunMap {
         }
     }
 
-    /// Whether the run at `at` continues the batch of the run that ends at `last`.
+    /// Whether the run at `at` continues the batch of the run ending at `last`.
     pub(crate) fn continues(&self, at: Cursor, last: Offset) -> bool {
         self.get(at)
             .is_some_and(|run| !run.opens_batch() && run.first == last + 1)
     }
 
-    /// Looks at the runs from `at` on as long as `look` wants more. It is in one place only, unlike in a chain of iterators.
+    /// Visits the runs from `at` until `look` stops. One function, so that it is compiled once; a chain of iterators is
+    /// not.
     #[inline]
     pub(crate) fn walk(&self, mut at: Cursor, mut look: impl FnMut(&Run) -> bool) {
         while let Some(block) = self.blocks.get(at.block) {
@@ -271,7 +271,7 @@ impl RunMap {
         }
     }
 
-    /// Where the batch, as it was first acquired, of the run at a cursor begins.
+    /// The first offset of the originally acquired batch of the run at a cursor.
     pub(crate) fn batch_first(&self, mut at: Cursor) -> Offset {
         let mut first = after(self.get(at).expect("a cursor on a run").last);
         loop {
@@ -292,7 +292,7 @@ impl RunMap {
         }
     }
 
-    /// The batch, as it was first acquired, of the run at a cursor.
+    /// The originally acquired batch of the run at a cursor.
     pub(crate) fn batch(&self, at: Cursor) -> OffsetRange {
         let mut batch = OffsetRange::new(self.batch_first(at), Offset::MIN);
         self.walk(at, |run| {
@@ -306,14 +306,14 @@ impl RunMap {
         batch
     }
 
-    /// Notes that a block changed, and by how much the number of its leaves did that have a run that can be acquired.
+    /// Records that a block changed, and the change in its number of leaves with an acquirable run.
     pub(super) fn note(&mut self, block: usize, leaves: i32) {
         self.lasts[block] = self.blocks[block].last();
         self.available[block] = self.available[block].wrapping_add_signed(leaves);
         debug_assert_eq!(
             self.available[block] as usize,
             self.blocks[block].available(),
-            "a block counts other leaves than it has"
+            "a block's count of leaves is wrong"
         );
     }
 
@@ -329,7 +329,7 @@ impl RunMap {
             + self.blocks.iter().map(Block::memory_bytes).sum::<usize>()
     }
 
-    /// Checks order, joins and what is kept apart from the runs.
+    /// Checks order, merging and the index.
     pub(crate) fn check(&self) -> Result<(), String> {
         let mut before: Option<Run> = None;
         for run in self.iter() {

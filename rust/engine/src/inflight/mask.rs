@@ -1,7 +1,7 @@
 //! One bit for each run of a leaf.
 
-/// A set of runs by their index in a leaf. It holds for leaves of up to 64 runs: one that has become too large is counted
-/// anew when it is split. Shifts wrap, as to ask whether they may costs more than they do.
+/// A set of runs by their index in a leaf. Valid for leaves of up to 64 runs: an oversized leaf is recounted when it is
+/// split. Shifts wrap, as a range check would cost more than the shift.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mask(u64);
 
@@ -10,7 +10,7 @@ impl Mask {
         self.0 == 0
     }
 
-    /// The first run from `from` on.
+    /// The first run from `from`.
     pub(super) fn next(self, from: usize) -> Option<usize> {
         let rest = self.from(from).0;
         (rest != 0).then(|| from + rest.trailing_zeros() as usize)
@@ -21,36 +21,36 @@ impl Mask {
         Self(self.0 & !Self::high(at))
     }
 
-    /// The runs from `at` on, counted from there.
+    /// The runs from `at`, counted from there.
     pub(super) fn from(self, at: usize) -> Self {
         Self(self.0.wrapping_shr(at as u32))
     }
 
-    /// These runs and, counted from `at` on, those of `others`.
+    /// These runs, and those of `others` counted from `at`.
     pub(super) fn and_at(self, at: usize, others: Self) -> Self {
         Self(self.0 | others.0.wrapping_shl(at as u32))
     }
 
-    /// This set where a run has been put before the one at `at`.
+    /// This set after a run is inserted before the one at `at`.
     pub(super) fn inserted(self, at: usize, belongs: bool) -> Self {
         self.before(at)
             .and_at(at, belongs.into())
             .and_at(at + 1, self.from(at))
     }
 
-    /// This set where the run at `at` has been removed.
+    /// This set after the run at `at` is removed.
     pub(super) fn removed(self, at: usize) -> Self {
         self.before(at).and_at(at, self.from(at).from(1))
     }
 
-    /// This set where the run at `at` belongs to it or not.
+    /// This set with or without the run at `at`.
     pub(super) fn with(self, at: usize, belongs: bool) -> Self {
         let bit = 1_u64.wrapping_shl(at as u32);
         Self(self.0 & !bit).and_at(at, belongs.into())
     }
 
-    /// This set where the run at `at` is cut: a part of it belongs or does not, what is left at its `head` and `tail` is as
-    /// it was.
+    /// This set after the run at `at` is cut: the piece belongs or not; the parts left at its `head` and `tail` are
+    /// unchanged.
     pub(super) fn cut(self, at: usize, head: bool, tail: bool, belongs: bool) -> Self {
         let was = self.from(at).0 & 1 != 0;
         let (part, end) = (usize::from(head), usize::from(head) + usize::from(tail));
@@ -68,7 +68,7 @@ impl Mask {
 }
 
 impl From<bool> for Mask {
-    /// The first run, or none.
+    /// The first run, or nothing.
     fn from(belongs: bool) -> Self {
         Self(belongs.into())
     }

@@ -1,7 +1,7 @@
-//! Changing what is known about a range of offsets.
+//! Changing the cells of a range of offsets.
 //!
-//! One leaf at a time, in place: a run that neither splits nor joins costs a comparison with its neighbours; one that
-//! does moves the runs after it in its leaf.
+//! One leaf at a time, in place: a run that neither splits nor merges costs a comparison with its neighbors; otherwise
+//! the runs after it in its leaf move.
 
 use super::edit::Edit;
 use super::leaf::{LEAF_MAX, LEAF_MIN};
@@ -10,10 +10,10 @@ use super::run::Cell;
 use crate::offset::OffsetRange;
 
 impl RunMap {
-    /// Gives another cell to the pieces of runs in `range`.
+    /// Sets the cell of the pieces of runs in `range`.
     ///
-    /// `change` is called with each run's part of the range, in order, and returns the new cell. It may shorten the
-    /// part, and is then called with the rest. Stops at the first error; what was changed before stays changed.
+    /// `change` gets each run's part of the range, in order, and returns the new cell. It may shorten the part, and
+    /// then gets the rest in the next call. Stops at the first error; earlier changes are kept.
     pub(crate) fn rewrite<E>(
         &mut self,
         range: OffsetRange,
@@ -22,7 +22,7 @@ impl RunMap {
         self.rewrite_from(self.seek_near(range.first), range, change)
     }
 
-    /// [`rewrite`](Self::rewrite) where `at` is the first run of `range`.
+    /// [`rewrite`](Self::rewrite), given that `at` is the first run of `range`.
     pub(crate) fn rewrite_from<E>(
         &mut self,
         mut at: Cursor,
@@ -58,9 +58,8 @@ impl RunMap {
         Ok(())
     }
 
-    /// Splits a leaf that has become too large, joins it with a neighbour if it has become small, and joins its outer
-    /// runs with those of the neighbours if they are equal. The runs from `at` on have changed, up to the leaf's end if
-    /// `to_end`.
+    /// Splits an oversized leaf, merges a small one with a neighbor, and merges its outer runs with equal neighbors.
+    /// The runs from `at` have changed, up to the leaf's end if `to_end`.
     fn reshape(&mut self, at: Cursor, to_end: bool) {
         let len = self.blocks[at.block].leaves[at.leaf].len();
         let from_start = at.run == 0;
@@ -86,7 +85,7 @@ impl RunMap {
         }
     }
 
-    /// Splits a leaf that has become too large, starting from its end so that each run moves only once.
+    /// Splits an oversized leaf, starting from its end so that each run moves only once.
     fn split_large(&mut self, mut at: Cursor) {
         const PART: usize = LEAF_MAX * 3 / 4;
         const { assert!(LEAF_MIN <= PART && PART < LEAF_MAX) };
@@ -102,7 +101,7 @@ impl RunMap {
         debug_assert!(self.blocks[at.block].leaves[at.leaf].len() <= LEAF_MAX);
     }
 
-    /// Whether the first run of a leaf may be joined to the last one of the leaf before.
+    /// Whether the first run of a leaf can be merged with the last one of the previous leaf.
     fn joins_previous(&self, at: Cursor) -> bool {
         self.get(at).is_some_and(|run| {
             let before = self.prev(at).and_then(|previous| self.get(previous));
@@ -110,7 +109,7 @@ impl RunMap {
         })
     }
 
-    /// Joins the first run of a leaf with the last one of the leaf before, if they are equal.
+    /// Merges the first run of a leaf with the last one of the previous leaf, if they are equal.
     fn join_with_previous(&mut self, at: Cursor) {
         let Some(run) = self.get(at) else { return };
         if let Some(previous) = self.prev(at)

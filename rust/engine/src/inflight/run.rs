@@ -1,9 +1,9 @@
-//! A run: neighbouring offsets that are equal in every respect.
+//! A run: neighboring offsets with identical state.
 
 use crate::offset::{Offset, OffsetRange, after};
 use crate::record_state::RecordState;
 
-/// Names the lease that a run belongs to.
+/// The lease of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LeaseId(pub(crate) u32);
 
@@ -12,7 +12,7 @@ impl LeaseId {
     pub(crate) const NONE: Self = Self(u32::MAX);
 }
 
-/// Everything known about each offset of a run, in one word, so that two are compared at once.
+/// The state of each offset of a run in one word, so that comparing two is one instruction.
 ///
 /// ```text
 /// bits   60       59      58         57            56        48..51  32..48           0..32
@@ -25,13 +25,13 @@ const COUNT_SHIFT: u32 = 32;
 const STATE_SHIFT: u32 = 48;
 const STATE: u64 = 0b111 << STATE_SHIFT;
 const PENDING: u64 = 1 << 56;
-/// Belongs to a run, not to its cell: a batch, as it was first acquired, begins with this run.
+/// Belongs to a run, not to its cell: an originally acquired batch begins with this run.
 const OPENS_BATCH: u64 = 1 << 57;
-/// While the transition is being written: a member rejected the records, they did not come to their delivery limit.
+/// While the transition is being written: a member rejected the records; they did not reach the delivery limit.
 const REJECTED: u64 = 1 << 58;
-/// Available, and not to be acquired yet: see `managed`.
+/// Available, but not to be acquired yet: see `managed`.
 const WAITS: u64 = 1 << 59;
-/// Available, and not to be acquired before other records are settled: see `managed`.
+/// Available, but not to be acquired until earlier records with the same key are finished: see `managed`.
 const BEHIND: u64 = 1 << 60;
 
 const _: () = {
@@ -57,24 +57,28 @@ impl Cell {
 
     /// A cell without a lease.
     pub(crate) fn free(state: RecordState, delivery_count: u16) -> Self {
-        debug_assert_ne!(state, RecordState::Acquired, "somebody has a lease of it");
+        debug_assert_ne!(state, RecordState::Acquired, "a free cell has no lease");
         Self::new(state, delivery_count, LeaseId::NONE)
     }
 
-    /// A cell that is leased.
+    /// An acquired cell.
     pub(crate) fn acquired(delivery_count: u16, lease: LeaseId) -> Self {
         Self::new(RecordState::Acquired, delivery_count, lease)
     }
 
-    /// The same records while the transition to `state` is being written; the lease is kept for a rollback.
+    /// The same records while their transition to `state` is being written; the lease is kept for a rollback.
     pub(crate) fn begun(self, state: RecordState) -> Self {
-        debug_assert!(self.is_acquired(), "only what is leased changes so");
-        debug_assert_ne!(state, RecordState::Acquired, "a transition to what is");
+        debug_assert!(self.is_acquired(), "only acquired records change so");
+        debug_assert_ne!(
+            state,
+            RecordState::Acquired,
+            "a transition to a pending state"
+        );
         let pending = Self::new(state, self.delivery_count(), self.lease());
         Self(pending.0 | PENDING)
     }
 
-    /// The same records while their rejection by a member is being written; a dead letter is due.
+    /// The same records while their rejection by a member is being written; a dead-letter record is due.
     pub(crate) fn rejected(self) -> Self {
         Self(self.begun(RecordState::Archiving).0 | REJECTED)
     }
@@ -85,8 +89,8 @@ impl Cell {
 
     pub(crate) fn state(self) -> RecordState {
         let id = ((self.0 & STATE) >> STATE_SHIFT) as u8;
-        // an unknown number would be settled or delivered by mistake: better to end the partition here
-        RecordState::from_id(id).unwrap_or_else(|| panic!("a run of state {id}, which is none"))
+        // an unknown number would be finished or delivered by mistake: better to stop the partition here
+        RecordState::from_id(id).unwrap_or_else(|| panic!("unknown record state {id}"))
     }
 
     pub(crate) fn delivery_count(self) -> u16 {
@@ -97,29 +101,32 @@ impl Cell {
         LeaseId(self.0 as u32)
     }
 
-    /// Whether the state has begun to change and is not durable yet.
+    /// Whether a state change has begun and is not durable yet.
     pub(crate) fn is_pending(self) -> bool {
         self.0 & PENDING != 0
     }
 
-    /// The same available records, which wait from now on.
+    /// The same available records, now waiting.
     pub(crate) fn waiting(self) -> Self {
-        debug_assert!(self.is_free(), "only what is available can wait");
+        debug_assert!(self.is_free(), "only available records can wait");
         Self(self.0 | WAITS)
     }
 
-    /// The same records, which wait no longer.
+    /// The same records, no longer waiting.
     pub(crate) fn ready(self) -> Self {
         Self(self.0 & !WAITS)
     }
 
-    /// The same available records, which come after others from now on.
+    /// The same available records, now behind others.
     pub(crate) fn behind(self) -> Self {
-        debug_assert!(self.is_free(), "only what is available comes after others");
+        debug_assert!(
+            self.is_free(),
+            "only available records can be behind others"
+        );
         Self(self.0 | BEHIND)
     }
 
-    /// The same records, which come after no others any more.
+    /// The same records, no longer behind others.
     pub(crate) fn in_front(self) -> Self {
         Self(self.0 & !BEHIND)
     }
@@ -128,7 +135,7 @@ impl Cell {
         self.0 & BEHIND != 0
     }
 
-    /// Whether the offsets are available, for now or once they have waited and others are settled.
+    /// Whether the offsets are available, now or once their wait and earlier records end.
     pub(crate) fn is_free(self) -> bool {
         self.ready().in_front().is_available()
     }
@@ -143,19 +150,19 @@ impl Cell {
             == (RecordState::Available as u64) << STATE_SHIFT
     }
 
-    /// Whether the offsets are leased, and no change of their state is being written.
+    /// Whether the offsets are acquired, and no state change is being written.
     pub(crate) fn is_acquired(self) -> bool {
         self.0 & (STATE | PENDING) == (RecordState::Acquired as u64) << STATE_SHIFT
     }
 
-    /// Whether nothing will happen to the offsets any more.
+    /// Whether the state is final: acknowledged or archived.
     pub(crate) fn is_settled(self) -> bool {
         let bits = (self.0 & (STATE | PENDING)) >> STATE_SHIFT;
         let terminal = 1 << RecordState::Acknowledged as u64 | 1 << RecordState::Archived as u64;
         bits < u64::from(u8::BITS) && terminal >> bits & 1 != 0
     }
 
-    /// Whether records may go from this cell to `next`: the transitions of KIP-932, one by one.
+    /// Whether records may change from this cell to `next`: the transitions of KIP-932, one by one.
     ///
     /// ```text
     /// Available -> Acquired           leased, one delivery more
@@ -203,7 +210,7 @@ impl Cell {
     }
 }
 
-/// Offsets `first..=last`, equal in every respect and of one batch.
+/// Offsets `first..=last` of one batch, with identical state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) first: Offset,
@@ -217,7 +224,7 @@ impl Run {
         Self { first, last, cell }
     }
 
-    /// The same run; `opens` tells whether a batch, as it was first acquired, begins with it.
+    /// The same run; `opens`: whether an originally acquired batch begins with it.
     pub(crate) fn opening_batch(mut self, opens: bool) -> Self {
         self.cell.0 |= u64::from(opens) * OPENS_BATCH;
         self
@@ -245,7 +252,7 @@ impl Run {
         Self::new(part, cell).opening_batch(part.first == self.first && self.opens_batch())
     }
 
-    /// Whether `next`, which follows, may be joined to this run.
+    /// Whether `next`, which follows, can be merged with this run.
     pub(crate) fn joins(&self, next: &Self) -> bool {
         (after(self.last) == next.first) & (self.cell() == next.cell)
     }

@@ -1,4 +1,4 @@
-//! Giving one part of a run a cell that no other run has: nothing is joined, so nothing else needs to be looked at.
+//! Setting a part of a run to a unique cell: nothing can be merged, so neighbors need no check.
 
 use std::convert::Infallible;
 
@@ -9,19 +9,19 @@ use super::run::{Cell, Run};
 use crate::offset::{OffsetRange, after, before};
 
 impl RunMap {
-    /// Gives `piece`, a part of the run at `at` or all of it, a cell that no other run has, such as one of a new lease.
+    /// Sets `piece`, all or part of the run at `at`, to a cell that no other run has, such as that of a new lease.
     pub(crate) fn set_apart(&mut self, at: Cursor, piece: OffsetRange, cell: Cell) {
         let block = &mut self.blocks[at.block];
         let (leaf, available) = block.leaf_mut(at.leaf);
         let (run, len) = (leaf.runs[at.run], leaf.len());
-        // the map's own tests write anything
+        // the map's own tests write arbitrary cells
         debug_assert!(
             cfg!(test) || run.cell().may_become(cell),
             "{run:?} cannot become {cell:?}"
         );
         debug_assert!(
             run.first <= piece.first && piece.last <= run.last && !piece.is_empty(),
-            "{piece:?} is no part of {run:?}"
+            "{piece:?} is not part of {run:?}"
         );
         let new = run.part(piece, cell);
         let available = if piece == run.range() {
@@ -40,10 +40,11 @@ impl RunMap {
 }
 
 impl Leaf {
-    /// Puts a part of the run at `at` in its place, between what is left of it. Returns which runs can be acquired then.
+    /// Replaces the run at `at` with a part of it and the remainders on both sides. Returns which runs can be acquired
+    /// then.
     ///
-    /// Whether something is left in front and behind cannot be guessed: each of the three is written where it lies if it is
-    /// there, and overwritten if it is empty.
+    /// Whether there are remainders is unpredictable, so all three parts are written unconditionally, and empty ones
+    /// are overwritten.
     fn cut(&mut self, at: usize, new: Run, available: Mask) -> Mask {
         let run = self.runs[at];
         let (head, tail) = (run.first < new.first, new.last < run.last);

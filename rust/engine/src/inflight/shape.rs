@@ -1,4 +1,4 @@
-//! How the map keeps its shape: runs come and go, leaves and blocks split and join.
+//! How the map keeps its shape: leaves and blocks split and merge as runs come and go.
 
 use super::block::BLOCK_MAX;
 use super::leaf::Leaf;
@@ -6,10 +6,10 @@ use super::map::{Cursor, RunMap};
 use super::run::Run;
 
 impl RunMap {
-    /// Adds a run at offsets that no run covers. It is not joined: new runs open batches, or differ from the run
-    /// before.
+    /// Adds a run at offsets that no run covers. It is never merged: new runs open batches, or differ from the previous
+    /// run.
     pub(crate) fn insert(&mut self, run: Run) {
-        debug_assert!(!run.range().is_empty(), "a run of nothing");
+        debug_assert!(!run.range().is_empty(), "an empty run");
         if self.last_offset().is_none_or(|last| last < run.first) {
             return self.insert_at(self.end(), run);
         }
@@ -30,7 +30,7 @@ impl RunMap {
         Cursor { block, leaf, run }
     }
 
-    /// Puts a run into the leaf of `at`, before the run there or at the leaf's end.
+    /// Inserts a run into the leaf of `at`, before the run there or at the leaf's end.
     fn insert_at(&mut self, mut at: Cursor, run: Run) {
         if self.blocks[at.block].leaves[at.leaf].is_full() {
             at = self.make_room(at);
@@ -41,7 +41,7 @@ impl RunMap {
         self.len += 1;
     }
 
-    /// Makes room for a run when the leaf of `at` is full. Returns where the run can go.
+    /// Makes room for a run when the leaf of `at` is full. Returns where the run goes.
     fn make_room(&mut self, at: Cursor) -> Cursor {
         let at = self.room_in_block(at);
         let len = self.blocks[at.block].leaves[at.leaf].len();
@@ -53,7 +53,7 @@ impl RunMap {
             self.split_leaf(at, at.run);
             return at;
         }
-        // at the end, where a log that is read on grows, a new leaf is added, so that the old one stays full
+        // at the end, where a growing log adds runs, a new leaf is added, so that the old one stays full
         self.blocks[at.block].insert(at.leaf + 1, Leaf::default());
         Cursor {
             leaf: at.leaf + 1,
@@ -62,7 +62,7 @@ impl RunMap {
         }
     }
 
-    /// Makes sure that another leaf fits into the block of `at`. Returns where `at` is then.
+    /// Makes room for another leaf in the block of `at`. Returns the new position of `at`.
     fn room_in_block(&mut self, at: Cursor) -> Cursor {
         if !self.blocks[at.block].is_full() {
             return at;
@@ -85,7 +85,7 @@ impl RunMap {
         }
     }
 
-    /// Splits the leaf of `at` before the run with the index `run`. Returns where the right part begins.
+    /// Splits the leaf of `at` before the run with index `run`. Returns the start of the right part.
     pub(super) fn split_leaf(&mut self, at: Cursor, run: usize) -> Cursor {
         let at = self.room_in_block(at);
         debug_assert!(!self.blocks[at.block].is_full(), "no room for a leaf");
@@ -111,11 +111,11 @@ impl RunMap {
         debug_assert_eq!(
             self.available[index] as usize,
             self.blocks[index].available(),
-            "a block counts other leaves than it has"
+            "a block's count of leaves is wrong"
         );
     }
 
-    /// Removes a run. Returns where the run after it lies.
+    /// Removes a run. Returns the position of the next one.
     pub(crate) fn remove_at(&mut self, at: Cursor) -> Cursor {
         debug_assert!(self.get(at).is_some(), "no run is there");
         let block = &mut self.blocks[at.block];
@@ -126,7 +126,7 @@ impl RunMap {
         if alone { at } else { self.tidy(at) }
     }
 
-    /// Removes the batches at the front of which all runs are `done`, as far as they lie in the first leaf.
+    /// Removes leading batches whose runs are all `done`, within the first leaf.
     pub(crate) fn remove_batches(&mut self, done: impl Fn(&Run) -> bool) {
         let runs = &self.blocks[0].leaves[0].runs;
         let mut whole = 0;
@@ -147,7 +147,7 @@ impl RunMap {
         }
     }
 
-    /// Removes the first runs of the first leaf, up to the one at `to`.
+    /// Removes the runs before `to` from the first leaf.
     fn remove_front(&mut self, to: usize) {
         debug_assert!(0 < to && to <= self.len, "the first runs");
         let block = &mut self.blocks[0];
@@ -160,8 +160,8 @@ impl RunMap {
         }
     }
 
-    /// Removes the leaf of `at` if it is empty, joins it with a neighbour if it is small. Returns where the run is
-    /// then.
+    /// Removes the leaf of `at` if it is empty, merges it with a neighbor if it is small. Returns the new position of
+    /// the run.
     pub(super) fn tidy(&mut self, mut at: Cursor) -> Cursor {
         let block = &mut self.blocks[at.block];
         if block.leaves[at.leaf].len() > 0 {
@@ -191,13 +191,13 @@ impl RunMap {
     }
 
     fn remove_block(&mut self, index: usize) {
-        debug_assert!(self.blocks.len() > 1, "one block is always there");
+        debug_assert!(self.blocks.len() > 1, "there is always a block");
         self.blocks.remove(index);
         self.lasts.remove(index);
         self.available.remove(index);
     }
 
-    /// Joins a block that has become small with the one before it.
+    /// Merges a small block with the previous one.
     fn join_small_block(&mut self, at: Cursor) -> Cursor {
         if at.block == 0 || !self.blocks[at.block].is_small() {
             return at;

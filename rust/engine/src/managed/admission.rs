@@ -1,7 +1,7 @@
-//! Admission: records whose headers or age say when they may be delivered are looked at before they can be acquired.
+//! Admission: records whose headers or age decide when they may be delivered are examined before they can be acquired.
 //!
-//! The log is read forward, and what has been read is available or waits. Behind it nothing can be acquired, so a partition
-//! that was loaded looks at its window anew: delivery times and expiry are in the records, and nothing of them is persisted.
+//! The log is read forward; records that were examined are available or wait. Nothing beyond can be acquired. A loaded
+//! partition examines its window again: delivery times and expiry are in the records and are not persisted.
 
 use std::collections::BTreeMap;
 
@@ -10,19 +10,19 @@ use super::times::Times;
 use super::{Bug, Managed, is_planted};
 use crate::offset::{Offset, OffsetRange};
 
-/// So many expiry times are kept before settled records are looked for among them.
+/// Expiry times kept before ranges of finished records are dropped from them.
 const EXPIRIES_MIN: usize = 1024;
 
-/// When a record may be delivered. It counts for the offsets up to the next entry, too, as these hold no records.
+/// When a record may be delivered. Applies to the offsets up to the next entry too, as these hold no records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The record's offset.
     pub offset: Offset,
-    /// Not before this time, in milliseconds since the epoch; [`Entry::AT_ONCE`] if it has no such time.
+    /// Earliest delivery, in milliseconds since the epoch; [`Entry::AT_ONCE`] without a delivery time.
     pub not_before_ms: i64,
-    /// It is given up at this time, in milliseconds since the epoch; [`Entry::NEVER`] if it does not expire.
+    /// Expiry, in milliseconds since the epoch; [`Entry::NEVER`] if the record does not expire.
     pub expires_ms: i64,
-    /// Stands for its key; 0: it has none, and no order.
+    /// Digest of its key; 0 without a key, and so without an order.
     pub digest: u64,
 }
 
@@ -32,28 +32,28 @@ impl Entry {
     /// A record that does not expire.
     pub const NEVER: i64 = i64::MAX;
 
-    /// Whether both records say the same.
+    /// Whether both records have the same times and key.
     pub fn is_alike(&self, other: &Self) -> bool {
         let said = |entry: &Self| (entry.not_before_ms, entry.expires_ms, entry.digest);
         said(self) == said(other)
     }
 }
 
-/// What has been looked at, and what comes of it later.
+/// The examined part of the log, and its pending deliveries and expiries.
 #[derive(Debug, Default)]
 pub(super) struct Admission {
-    /// Everything before it has been looked at.
+    /// Everything before it has been examined.
     scanned: Offset,
-    /// Last offset and end of back-offs, by first offset: of records that are looked at later, or whose delivery time comes
-    /// first.
+    /// Last offset and end of back-off, by first offset, of records not examined yet or waiting for their delivery
+    /// time.
     carried: BTreeMap<Offset, (Offset, i64)>,
     deliveries: Times,
     expiries: Times,
-    /// With more ranges in `expiries` those of settled records are dropped: a long time to live would keep them all.
+    /// If `expiries` has more ranges, those of finished records are dropped: a long time to live would keep them all.
     expiries_max: usize,
-    /// Last offsets, by first ones, of records that have expired while a member holds them.
+    /// Last offsets, by first offset, of records that expired while acquired.
     late: BTreeMap<Offset, Offset>,
-    /// Records that have expired and are given up with the next call of `advance`; they wait.
+    /// Expired records that the next `advance` archives; they cannot be acquired.
     expired: Vec<OffsetRange>,
 }
 
@@ -93,7 +93,7 @@ impl Admission {
         self.deliveries.records()
     }
 
-    /// What has been looked at and waits for its delivery time.
+    /// The next delivery times of examined records.
     pub(super) fn delayed(&self) -> impl Iterator<Item = OffsetRange> + '_ {
         self.deliveries.iter().chain(self.expired.iter().copied())
     }
@@ -109,7 +109,7 @@ impl Admission {
     }
 }
 
-/// Takes what overlaps with `range` out of a map of ranges by their first offsets; what lies outside of it stays.
+/// Removes the overlaps with `range` from a map of ranges by first offset; the parts outside stay.
 fn take_overlaps<T: Copy>(
     map: &mut BTreeMap<Offset, T>,
     range: OffsetRange,
@@ -148,7 +148,7 @@ fn take_overlaps<T: Copy>(
 }
 
 impl Managed {
-    /// Has all records of the window looked at anew: none of them can be acquired before.
+    /// Restarts the examination of the window: no record can be acquired before it is examined.
     pub(super) fn begin_admission(&mut self) {
         let start = self.inner.start_offset();
         let mut admission = Admission {
@@ -178,7 +178,7 @@ impl Managed {
         self.begin_keys();
     }
 
-    /// Records are no longer looked at: only back-offs make them wait.
+    /// Ends examination: from now on records wait only for back-offs.
     pub(super) fn end_admission(&mut self) {
         let Some(mut admission) = self.admission.take() else {
             return;
@@ -198,7 +198,7 @@ impl Managed {
         assert!(self.keys.is_none(), "keys are known of what is looked at");
     }
 
-    /// Where the log is to be read for more records to look at, and for how many there is room.
+    /// Where to read the log for records to examine, and how many offsets fit.
     pub(super) fn next_admission(&self) -> Option<(Offset, i64)> {
         let admission = self.admission.as_ref()?;
         let next = admission.scanned.max(self.inner.start_offset());
@@ -207,14 +207,14 @@ impl Managed {
             return None;
         }
         let room = (self.rules.max_waiting - self.units(leased)).max(1);
-        // what the window holds already takes no more room
+        // offsets already in the window take no more room
         let known = (self.inner.end_offset() - next + 1).max(0);
         let is_known = known > 0 && self.inner.runs() > 0;
         (is_known || self.may_admit(leased)).then(|| (next, room.max(known)))
     }
 
-    /// Takes in record batches that the log returned for a read from `from` on, as their records' headers and ages say.
-    /// Returns whether it did: not if they do not follow what has been looked at, or another `spec` has come into force.
+    /// Admits record batches read from the log from `from`, with the times from their headers and ages. Returns false
+    /// if they do not continue the examined part, or if `spec` has changed.
     pub(super) fn admit(
         &mut self,
         (now_ms, wall_ms): (i64, i64),
@@ -289,7 +289,7 @@ impl Managed {
         true
     }
 
-    /// Lets neighbours that are alike wait for their time, or not.
+    /// Admits neighboring records with the same times: available, or waiting.
     fn take_in(
         &mut self,
         (now_ms, wall_ms): (i64, i64),
@@ -325,7 +325,7 @@ impl Managed {
         }
     }
 
-    /// What has been looked at can be acquired, once its back-off is over.
+    /// Makes examined records acquirable, once their back-off is over.
     fn let_come(&mut self, range: OffsetRange, now_ms: i64) {
         let Some(admission) = &mut self.admission else {
             return;
@@ -349,7 +349,7 @@ impl Managed {
         self.inner.ready(OffsetRange::new(first, range.last));
     }
 
-    /// The time to live of records is over: they wait for the next `advance`, or for the member that holds them.
+    /// Expires records: they wait for the next `advance`, or for the member that holds them.
     fn expire(&mut self, range: OffsetRange) {
         let unsettled = self.inner.unsettled_in(range);
         let Some(admission) = &mut self.admission else {
@@ -365,7 +365,7 @@ impl Managed {
         }
     }
 
-    /// What has expired while a member held it, and has come back, is given up.
+    /// Expires returned records whose time to live ended while a member held them.
     pub(super) fn expire_late(&mut self, range: OffsetRange) {
         let Some(admission) = &mut self.admission else {
             return;
@@ -385,7 +385,7 @@ impl Managed {
         }
     }
 
-    /// What members held has been settled: it matters no longer whether it has expired.
+    /// Drops finished records from those that expired while acquired.
     pub(super) fn forget_late(&mut self, settled: &[OffsetRange]) {
         let Some(admission) = &mut self.admission else {
             return;
@@ -395,7 +395,7 @@ impl Managed {
         }
     }
 
-    /// Delivery times have come, and records have expired.
+    /// Applies the delivery times and expiries that are due.
     pub(super) fn come_up(&mut self, now_ms: i64, wall_ms: i64) {
         while let Some(admission) = &mut self.admission
             && let Some(range) = admission.deliveries.pop(wall_ms)

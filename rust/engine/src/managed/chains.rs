@@ -1,24 +1,24 @@
-//! Which records of a share partition have the same key, in the order in which they come.
+//! The records of a share partition that have the same key, in their order.
 
 use std::collections::{BTreeMap, HashMap};
 
 use crate::offset::{Offset, OffsetRange};
 
-/// What stands for a key; two keys with one digest are one key.
+/// A digest of a key; two keys with the same digest count as one.
 pub(super) type Digest = u64;
 
 const NONE: Offset = -1;
 
-/// Neighboring records of one key that are not settled.
+/// Neighboring unfinished records of one key.
 #[derive(Clone, Copy, Debug)]
 struct Unit {
     last: Offset,
     digest: Digest,
-    /// Where the next unit of the key begins.
+    /// Start of the key's next unit.
     next: Offset,
 }
 
-/// The records of one key that are not settled.
+/// The unfinished records of one key.
 #[derive(Clone, Copy, Debug)]
 struct Chain {
     head: Offset,
@@ -26,7 +26,7 @@ struct Chain {
     records: i64,
 }
 
-/// Records with a key that were read and are not settled, leased ones included.
+/// Unfinished records with a key, acquired ones included.
 #[derive(Debug, Default)]
 pub(super) struct Chains {
     units: BTreeMap<Offset, Unit>,
@@ -35,27 +35,27 @@ pub(super) struct Chains {
 }
 
 impl Chains {
-    /// How many stretches of neighbors there are.
+    /// The number of units.
     pub(super) fn units(&self) -> i64 {
         self.units.len() as i64
     }
 
-    /// How many records there are.
+    /// The number of records.
     pub(super) fn records(&self) -> i64 {
         self.records
     }
 
-    /// How many keys there are.
+    /// The number of keys.
     pub(super) fn keys(&self) -> usize {
         self.keys.len()
     }
 
-    /// All keys, in no order.
+    /// All keys, unordered.
     pub(super) fn digests(&self) -> Vec<Digest> {
         self.keys.keys().copied().collect()
     }
 
-    /// The keys with the most records, each with their number and the first of them.
+    /// The keys with the most records, each with its record count and first offset.
     pub(super) fn largest(&self, limit: usize) -> Vec<(Digest, i64, Offset)> {
         let keys = self.keys.iter();
         let mut all: Vec<_> = keys
@@ -71,7 +71,7 @@ impl Chains {
         all
     }
 
-    /// Adds records behind all others of their key.
+    /// Appends records to the chain of their key.
     pub(super) fn append(&mut self, digest: Digest, range: OffsetRange) {
         let OffsetRange { first, last } = range;
         debug_assert!(!range.is_empty(), "no record is added");
@@ -105,7 +105,7 @@ impl Chains {
         self.units.insert(first, unit);
     }
 
-    /// Adds the keys of records in `range` to `out`; some perhaps more than once.
+    /// Adds the keys of records in `range` to `out`, possibly with duplicates.
     pub(super) fn digests_in(&self, range: OffsetRange, out: &mut Vec<Digest>) {
         if range.is_empty() {
             return;
@@ -120,7 +120,7 @@ impl Chains {
         }
     }
 
-    /// The unit that begins a key's chain, or follows the one at `at`.
+    /// The first unit of a key, or the one after `at`.
     pub(super) fn next(&self, digest: Digest, at: Option<Offset>) -> Option<OffsetRange> {
         let first = match at {
             None => self.keys.get(&digest)?.head,
@@ -130,7 +130,7 @@ impl Chains {
         Some(OffsetRange::new(first, unit.last))
     }
 
-    /// Puts `kept`, which ascends and lies in the first units of a key up to the one at `upto`, in the place of those units.
+    /// Replaces the first units of a key, up to the one at `upto`, with `kept`, which is ascending and within them.
     pub(super) fn replace(&mut self, digest: Digest, upto: Offset, kept: &[OffsetRange]) {
         let Some(chain) = self.keys.get_mut(&digest) else {
             return;
@@ -184,7 +184,7 @@ impl Chains {
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        // a tree is two thirds full, a table a little more
+        // a tree is two thirds full, a hash table a little more
         self.units.len() * size_of::<(Offset, Unit)>() * 3 / 2
             + self.keys.capacity() * (size_of::<(Digest, Chain)>() + 1)
     }

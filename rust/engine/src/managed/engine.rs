@@ -1,4 +1,4 @@
-//! A share partition, with or without rules: one branch a call.
+//! A share partition with or without rules: one branch per call.
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
@@ -9,11 +9,11 @@ use crate::error::Refusal;
 use crate::offset::{Offset, OffsetRange};
 use crate::partition::{AcquireOptions, Acquired, Config, Partition, StateBatch, Write};
 
-/// A share partition, with or without rules. What rules change is a method here; all else is the partition's.
+/// A share partition with or without rules. Methods here are those that rules change; the rest are the partition's.
 #[derive(Debug)]
 #[allow(
     clippy::large_enum_variant,
-    reason = "most are plain, and lie where they are used"
+    reason = "most partitions are plain; boxing them would cost an indirection"
 )]
 pub enum Engine {
     /// Without rules.
@@ -22,28 +22,28 @@ pub enum Engine {
     Managed(Box<Managed>),
 }
 
-/// Why records of a share partition do not come.
+/// Why records of a share partition are not delivered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Waiting {
-    /// Records that wait since they were given back.
+    /// Records waiting for their back-off.
     pub backoff: i64,
-    /// Records whose delivery time has not come.
+    /// Records waiting for their delivery time.
     pub delivery: i64,
-    /// Records that have not been looked at since the partition was loaded, or since what they are looked at for has changed.
+    /// Records not examined since the partition was loaded or its rules changed.
     pub unread: i64,
-    /// When the first of those comes up that were given back.
+    /// When the first back-off ends.
     pub backoff_due_ms: Option<i64>,
-    /// When the first delivery time comes, by the wall clock.
+    /// The first delivery time, by the wall clock.
     pub delivery_due_ms: Option<i64>,
-    /// Records that members hold.
+    /// Acquired records.
     pub leased: i64,
-    /// Those of them whose lock was started anew, as their member is connected.
+    /// Acquired records whose lock was extended because their member is connected.
     pub kept: i64,
-    /// No new records come into the window.
+    /// The window is full.
     pub is_full: bool,
-    /// Whatever is not leased waits until all that is leased has come back.
+    /// The partition is delivered in order, and records are acquired: the others wait for them.
     pub is_in_line: bool,
-    /// Records that come after others of their key; none without an order by key.
+    /// Records waiting for earlier ones of their key; `None` without order by key.
     pub keys: Option<KeyStanding>,
 }
 
@@ -74,8 +74,8 @@ impl DerefMut for Engine {
 }
 
 impl Engine {
-    /// A partition as it was persisted, as [`Partition::new`]. With rules, records that were delivered before wait as if
-    /// they had been released at `now_ms`.
+    /// Loads a persisted partition, as [`Partition::new`]. With rules, records delivered before wait as if released at
+    /// `now_ms`.
     pub fn new(
         config: Config,
         start_offset: Offset,
@@ -100,7 +100,7 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Changes the rules. Times that run are kept; without rules nothing waits any more.
+    /// Changes the rules. Running waits are kept; without rules all waits end.
     pub fn set_rules(&mut self, rules: Option<Rules>) {
         match (&mut *self, rules) {
             (Self::Managed(managed), Some(rules)) => managed.set_rules(rules),
@@ -134,7 +134,7 @@ impl Engine {
         empty.unwrap_or_else(|refusal| unreachable!("an empty state is refused: {refusal:?}"))
     }
 
-    /// The rules in force.
+    /// The current rules.
     pub fn rules(&self) -> Option<Rules> {
         match self {
             Self::Plain(_) => None,
@@ -142,7 +142,7 @@ impl Engine {
         }
     }
 
-    /// What records have to be looked at for before they can be acquired; none if they have not.
+    /// What must be read from records before they can be acquired, if anything.
     pub fn spec(&self) -> Option<&Arc<Spec>> {
         match self {
             Self::Plain(_) => None,
@@ -150,7 +150,7 @@ impl Engine {
         }
     }
 
-    /// Where the log is to be read for more records to look at, and how many offsets at most.
+    /// Where to read the log for records to examine, and how many offsets at most.
     pub fn next_admission(&self) -> Option<(Offset, i64)> {
         match self {
             Self::Plain(_) => None,
@@ -158,9 +158,8 @@ impl Engine {
         }
     }
 
-    /// Takes in record batches that the log returned for a read from `from` on, as their records' headers and ages say.
-    /// `entries` ascend. Returns whether it did: not if they do not follow what has been looked at, or another `spec` has
-    /// come into force.
+    /// Admits record batches read from the log from `from`, with the times from their headers and ages. `entries` are
+    /// ascending. Returns false if they do not continue the examined part, or if `spec` has changed.
     pub fn admit(
         &mut self,
         times: (i64, i64),
@@ -178,20 +177,20 @@ impl Engine {
         }
     }
 
-    /// Records whose time has come can be acquired; those that have expired no longer. [`advance`](Self::advance) does
-    /// this, too, and gives up what has expired.
+    /// Makes records whose time has come acquirable and expired ones not. [`advance`](Self::advance) does this too, and
+    /// archives the expired ones.
     pub fn come_up(&mut self, now_ms: i64, wall_ms: i64) {
         if let Self::Managed(managed) = self {
             managed.wait_no_longer(now_ms, wall_ms);
         }
     }
 
-    /// The first record that can be acquired without being looked at before.
+    /// The first record that can be acquired without being examined first.
     pub fn next_ready(&self) -> Option<Offset> {
         self.first_ready()
     }
 
-    /// As [`Partition::next_fetch_offset`]; records that have not been looked at count where that is necessary.
+    /// As [`Partition::next_fetch_offset`]; unexamined records count if need be.
     pub fn next_fetch_offset(&self) -> Offset {
         match self {
             Self::Managed(managed) if managed.admission.is_some() => {
@@ -204,7 +203,7 @@ impl Engine {
         }
     }
 
-    /// As [`Partition::acquire`]; what waits is left out. With rules, the in-flight limit counts what is leased.
+    /// As [`Partition::acquire`], without waiting records. With rules, the in-flight limit counts acquired records.
     pub fn acquire(
         &mut self,
         now_ms: i64,
@@ -219,12 +218,12 @@ impl Engine {
         }
     }
 
-    /// Whether records come only after others are settled.
+    /// Whether records wait for earlier ones to be finished.
     pub fn is_ordered(&self) -> bool {
         matches!(self, Self::Managed(managed) if managed.rules.order != Order::None || managed.keys.is_some())
     }
 
-    /// The most records that one call of [`acquire`](Self::acquire) gives; none where no order says so.
+    /// The most records of one [`acquire`](Self::acquire), if the order limits them.
     pub fn run_max(&self) -> Option<i64> {
         match self {
             Self::Managed(managed) if managed.rules.order == Order::Partition => {
@@ -242,7 +241,7 @@ impl Engine {
         }
     }
 
-    /// As [`Partition::release`]; what a session that ends gives back does not wait.
+    /// As [`Partition::release`]; records of a closed session do not back off.
     pub fn release(&mut self, member: &str) -> Option<Write<'_>> {
         match self {
             Self::Plain(partition) => partition.release(member),
@@ -250,8 +249,8 @@ impl Engine {
         }
     }
 
-    /// As [`Partition::advance`]; records whose time has come can be acquired, and those that have expired are given up.
-    /// `wall_ms`: milliseconds since the epoch.
+    /// As [`Partition::advance`]; also makes due records acquirable and archives expired ones. `wall_ms`: milliseconds
+    /// since the epoch.
     pub fn advance(&mut self, now_ms: i64, wall_ms: i64) -> Option<Write<'_>> {
         match self {
             Self::Plain(partition) => partition.advance(now_ms),
@@ -267,7 +266,7 @@ impl Engine {
         }
     }
 
-    /// As [`Partition::commit`]; what members have released waits from `now_ms` on.
+    /// As [`Partition::commit`]; released records back off from `now_ms`.
     pub fn commit(&mut self, write_id: u64, now_ms: i64) -> Result<(), Refusal> {
         match self {
             Self::Plain(partition) => partition.commit(write_id),
@@ -275,7 +274,7 @@ impl Engine {
         }
     }
 
-    /// As [`Partition::rollback`]; what is free because its lock has run out waits from `now_ms` on.
+    /// As [`Partition::rollback`]; records freed by an expired lock back off from `now_ms`.
     pub fn rollback(&mut self, write_id: u64, now_ms: i64) -> Result<(), Refusal> {
         match self {
             Self::Plain(partition) => partition.rollback(write_id, now_ms),
@@ -283,7 +282,7 @@ impl Engine {
         }
     }
 
-    /// When [`advance`](Self::advance) has something to do: a lock runs out, or records have waited long enough.
+    /// When [`advance`](Self::advance) is due next: a lock expires, or a wait ends.
     pub fn next_time_ms(&self) -> Option<i64> {
         let deadline_ms = self.next_deadline_ms();
         match self {
@@ -292,8 +291,7 @@ impl Engine {
         }
     }
 
-    /// When, in milliseconds since the epoch, [`advance`](Self::advance) has something to do: a delivery time comes, or
-    /// records expire.
+    /// When, in milliseconds since the epoch, [`advance`](Self::advance) is due next: a delivery time or an expiry.
     pub fn next_wall_ms(&self) -> Option<i64> {
         match self {
             Self::Plain(_) => None,
@@ -301,7 +299,7 @@ impl Engine {
         }
     }
 
-    /// How many records wait, and whether the window takes no new ones because of what waits in it.
+    /// How many records wait, and whether waiting records fill the window.
     pub fn waiting(&self) -> (i64, bool) {
         match self {
             Self::Plain(_) => (0, false),
@@ -312,7 +310,7 @@ impl Engine {
         }
     }
 
-    /// Why records do not come, with the `limit` keys that have the most.
+    /// Why records are not delivered, with the `limit` keys that have the most records.
     pub fn waiting_reasons(&self, limit: usize) -> Waiting {
         let leased = self.leased();
         let Self::Managed(managed) = self else {
@@ -363,7 +361,7 @@ impl Engine {
         }
     }
 
-    /// Checks what must hold between calls.
+    /// Checks the invariants.
     pub fn check(&self) -> Result<(), String> {
         (**self).check()?;
         match self {

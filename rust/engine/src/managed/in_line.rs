@@ -1,14 +1,14 @@
-//! All records of a share partition in one line: one member at a time has some, the next ones in their order.
+//! Order by partition: one member at a time holds records, and the next ones follow in order.
 
 use super::{Managed, Order};
 use crate::offset::{OFFSET_MAX, Offset};
 
-/// What the order of a partition lets a fetch have.
+/// The records that the order lets a fetch acquire.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line {
     /// The last offset.
     pub(super) last: Offset,
-    /// How many records.
+    /// The number of records.
     pub(super) records: i64,
 }
 
@@ -20,8 +20,7 @@ impl Line {
 }
 
 impl Managed {
-    /// Whether reading on brings nothing, as the line stands still: somebody holds records of it, or the first one is known
-    /// and waits.
+    /// Whether reading further brings nothing: records are acquired, or the first one is known and waits.
     pub(super) fn stands_still(&self, leased: i64) -> bool {
         let scanned = self
             .admission
@@ -31,8 +30,8 @@ impl Managed {
             && (leased > 0 || self.inner.last_in_line(1) < scanned - 1)
     }
 
-    /// What a fetch that has read from `from` on may have of the line; none while somebody holds records of it, where the first
-    /// one waits, or where the fetch has passed over it.
+    /// The records that a fetch reading from `from` may acquire; none while records are acquired, while the first one
+    /// waits, or if the fetch starts after it.
     pub(super) fn in_line(&self, leased: i64, from: Offset) -> Option<Line> {
         match self.rules.order {
             Order::None => Some(Line::ALL),

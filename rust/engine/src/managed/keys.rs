@@ -1,36 +1,36 @@
-//! Order by key: of the records of a key that are not settled, only the first ones are out, with one member.
+//! Order by key: only the first unfinished records of a key can be acquired, by one member.
 //!
-//! Records are read in the order of the log before any of them is given out: [`Managed::admit`] learns their keys. What has
-//! another record of its key before it is `behind` in the map.
+//! Records are read in log order before any is delivered: [`Managed::admit`] learns their keys. A record that waits for
+//! an earlier one of its key is `behind` in the map.
 
 use super::chains::{Chains, Digest};
 use super::{Bug, Managed, is_planted};
 use crate::offset::{Offset, OffsetRange};
 use crate::partition::Acquired;
 
-/// How records with a key wait for each other.
+/// Records and keys in an order by key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyStanding {
-    /// Records that come after others of their key, and wait for nothing else.
+    /// Records that wait only for earlier ones of their key.
     pub behind: i64,
-    /// Keys with records that are not settled.
+    /// Keys with unfinished records.
     pub keys: usize,
-    /// The keys with the most of them: what stands for the key, how many, and the first one.
+    /// The keys with the most records: digest, record count, first offset.
     pub largest: Vec<(u64, i64, Offset)>,
 }
 
-/// What is known about the keys of a share partition.
+/// The keys of a share partition.
 #[derive(Debug)]
 pub(super) struct Keys {
     pub(super) chains: Chains,
-    /// So many records of a key may be out, or may have been given leave to.
+    /// How many records of a key may be acquired at once or are acquirable.
     reach: i64,
-    /// Members may hold records from before there was an order.
+    /// Members may hold records acquired before the order began.
     is_settling: bool,
 }
 
 impl Managed {
-    /// Begins to order by key if the rules say so: no record has been read.
+    /// Starts the order by key if the rules ask for it; no record has been read yet.
     pub(super) fn begin_keys(&mut self) {
         self.end_keys();
         let spec = self.rules.spec.as_ref();
@@ -47,7 +47,7 @@ impl Managed {
         }
     }
 
-    /// Ends the order by key: nothing comes after other records any more.
+    /// Ends the order by key: no record waits for others.
     pub(super) fn end_keys(&mut self) {
         if self.keys.take().is_some() {
             let everything = OffsetRange::new(0, self.inner.end_offset());
@@ -55,7 +55,7 @@ impl Managed {
         }
     }
 
-    /// The rules have changed, but not what the key is.
+    /// The rules changed, but the key is the same.
     pub(super) fn keep_keys(&mut self) {
         let Some(keys) = &mut self.keys else {
             return;
@@ -65,26 +65,26 @@ impl Managed {
         self.refresh(&digests, reach);
     }
 
-    /// Units that are not leased: stretches of neighbors with one key, and records without one.
+    /// Units that are not acquired: neighbors with one key, and records without a key.
     pub(super) fn key_units(&self, leased: i64) -> Option<i64> {
         let chains = &self.keys.as_ref()?.chains;
         let without = self.inner.open_units(leased) + leased - chains.records();
         Some(chains.units() + without.max(0) - leased)
     }
 
-    /// Whether members hold records from before there was an order.
+    /// Whether members still hold records acquired before the order began.
     pub(super) fn is_settling(&self, leased: i64) -> bool {
         leased > 0 && self.keys.as_ref().is_some_and(|keys| keys.is_settling)
     }
 
-    /// If members held records from before there was an order, they do not any more.
+    /// Records whether such records have all been returned.
     pub(super) fn keys_are_settled(&mut self) {
         if let Some(keys) = &mut self.keys {
             keys.is_settling = false;
         }
     }
 
-    /// Unsettled records have been read that follow all others of their key: they wait for those.
+    /// Adds unfinished records at the end of their key's chain: they wait for those before.
     pub(super) fn key_known(&mut self, digest: Digest, range: OffsetRange) {
         if digest != 0
             && let Some(keys) = &mut self.keys
@@ -95,7 +95,7 @@ impl Managed {
         }
     }
 
-    /// Records with these keys have been read.
+    /// Updates the keys of records just read.
     pub(super) fn keys_touched(&mut self, mut digests: Vec<Digest>) {
         let reach = self.keys.as_ref().map_or(0, |keys| keys.reach);
         digests.sort_unstable();
@@ -103,13 +103,13 @@ impl Managed {
         self.refresh(&digests, reach);
     }
 
-    /// Whether a fetch that has read from `from` on may get the second record of a run without the first.
+    /// Whether a fetch reading from `from` could get the second record of a run without the first.
     pub(super) fn passes_over(&self, from: Offset) -> bool {
         let has_runs = self.keys.as_ref().is_some_and(|keys| keys.reach > 1);
         has_runs && self.inner.first_ready().is_none_or(|first| first < from)
     }
 
-    /// A member has acquired this: others of a run that it has the first records of come later.
+    /// A member acquired these: the others of a partly acquired run wait.
     pub(super) fn key_acquired(&mut self, from: Offset, batches: &[OffsetRange], new: &[Acquired]) {
         let Some(keys) = &self.keys else {
             return;
@@ -127,13 +127,13 @@ impl Managed {
         }
     }
 
-    /// The state of records in `ranges` has changed: others of their keys may come, or may not any more.
+    /// The state of records in `ranges` changed: update which others of their keys may be acquired.
     pub(super) fn key_changed(&mut self, ranges: &[OffsetRange]) {
         let reach = self.keys.as_ref().map_or(0, |keys| keys.reach);
         self.changed(ranges, reach);
     }
 
-    /// Records in `range` are gone, however many others of their keys come before them.
+    /// Drops records in `range` whatever precedes them in their keys' chains.
     pub(super) fn key_lost(&mut self, range: OffsetRange) {
         self.changed(&[range], i64::MAX);
     }
@@ -157,7 +157,7 @@ impl Managed {
         }
     }
 
-    /// Drops what is settled of the first `reach` records of a key, and gives leave to those that may come.
+    /// Drops finished records among the first `reach` of a key, and makes the next ones acquirable.
     fn refresh_key(&mut self, digest: Digest, reach: i64) {
         let Some(keys) = &mut self.keys else {
             return;
@@ -183,7 +183,7 @@ impl Managed {
                 open.push(piece);
             }
             if seen >= reach && next <= unit.last {
-                // not looked at
+                // beyond `reach`
                 match kept[from..].last_mut() {
                     Some(before) if before.last + 1 == next => before.last = unit.last,
                     _ => kept.push(OffsetRange::new(next, unit.last)),
@@ -245,7 +245,7 @@ impl Managed {
         })
     }
 
-    /// Checks that what may come is what should.
+    /// Checks that exactly the right records are acquirable.
     pub(super) fn check_keys(&self) -> Result<(), String> {
         let Some(keys) = &self.keys else {
             let window = OffsetRange::new(0, self.inner.end_offset());

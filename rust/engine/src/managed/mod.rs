@@ -1,8 +1,8 @@
-//! A share partition whose records may wait although they are available: a group with rules about when records come again.
+//! A share partition whose available records may have to wait: a group with rules about redelivery times and order.
 //!
-//! [`Managed`] wraps a [`Partition`]. It marks runs that must not be acquired yet with a bit, which takes them out of the
-//! index of what can be acquired: a million of them cost a search nothing. When they come up is known beside the map.
-//! What is persisted is the same as without rules; a wait begins anew when a partition is loaded.
+//! [`Managed`] wraps a [`Partition`]. A bit marks runs that must not be acquired yet and removes them from the index of
+//! acquirable runs: a million of them cost a search nothing. Due times are kept beside the map. The persisted state is
+//! the same as without rules; a wait restarts when the partition is loaded.
 
 mod admission;
 mod chains;
@@ -31,12 +31,12 @@ use crate::offset::{Offset, OffsetRange};
 use crate::partition::{AcquireOptions, Acquired, Partition, StateBatch, Write};
 use crate::record_state::RecordState;
 
-/// What an open write is about that no acknowledgement has begun.
+/// The cause of an open write that is not an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cause {
-    /// The session of a member has ended.
+    /// A member's session closed.
     Session,
-    /// Locks have run out, or letters are written: the records have changed already.
+    /// Locks expired or dead letters were written: the records changed already.
     Done,
 }
 
@@ -46,23 +46,23 @@ pub struct Managed {
     inner: Partition,
     rules: Rules,
     times: Times,
-    /// Open writes that are not acknowledgements.
+    /// Causes of open writes that are not acknowledgements.
     causes: BTreeMap<u64, Cause>,
-    /// Of rules that have records looked at before they are acquired.
+    /// Present if the rules need records examined before they are acquired.
     admission: Option<Box<Admission>>,
-    /// What is known of keys, where records come in the order of theirs.
+    /// Present if records are ordered by key.
     keys: Option<Box<Keys>>,
 }
 
 impl Managed {
-    /// Whether records that are not in flight may come into the window.
+    /// Whether more records may enter the window.
     fn may_admit(&self, leased: i64) -> bool {
         let limit = self.rules.max_waiting;
         let runs = limit.saturating_add(self.inner.config().max_inflight);
         self.units(leased) < limit && (self.inner.runs() as i64) < runs.saturating_mul(2)
     }
 
-    /// How much is in the window that is neither leased nor settled.
+    /// The number of units in the window that are neither acquired nor finished.
     fn units(&self, leased: i64) -> i64 {
         let by_key = self.key_units(leased);
         let units = by_key.unwrap_or_else(|| self.inner.open_units(leased));
@@ -208,7 +208,7 @@ impl Managed {
 
     fn commit(&mut self, write_id: u64, now_ms: i64) -> Result<(), Refusal> {
         let batches = self.inner.write_batches(write_id)?;
-        // what has expired is known of admitted records alone, and what changed matters for keys alone
+        // expiry is known only of admitted records, and changes matter only to keys
         let (admits, has_keys) = (self.admission.is_some(), self.keys.is_some());
         let freed = ranges(batches, |state| state == RecordState::Available);
         let settled = ranges(batches, |state| admits && state != RecordState::Available);
@@ -241,7 +241,7 @@ impl Managed {
         Ok(())
     }
 
-    /// Of what a member held, some is available again: it waits if it is to, and for being looked at anew.
+    /// Some records of a member are available again: apply their back-off, and wait for admission if need be.
     fn take_back(&mut self, ranges: &[OffsetRange], now_ms: i64, waits: bool) {
         for range in ranges {
             if let Some(admission) = &self.admission {
@@ -259,11 +259,11 @@ impl Managed {
         }
     }
 
-    /// What is available in `range`, because it was given back, waits.
+    /// Starts the back-off of released records in `range`.
     fn hold_back(&mut self, range: OffsetRange, now_ms: i64) {
         for (piece, delivery_count) in self.inner.available_in(range) {
             if delivery_count == 0 {
-                continue; // loaded, and never delivered
+                continue; // loaded, never delivered
             }
             let wait_ms = self.rules.backoff.wait_ms(piece.first, delivery_count);
             if wait_ms == 0 {
@@ -271,7 +271,7 @@ impl Managed {
             }
             self.inner.wait(piece);
             let due_ms = now_ms.saturating_add(wait_ms);
-            debug_assert!(!piece.is_empty() && due_ms >= now_ms, "a wait of nothing");
+            debug_assert!(!piece.is_empty() && due_ms >= now_ms, "an empty wait");
             let Some(admission) = &mut self.admission else {
                 self.times.push(due_ms, piece);
                 continue;
@@ -329,7 +329,7 @@ impl Managed {
     }
 }
 
-/// The ranges of a write whose records are then in a `wanted` state.
+/// The ranges of a write whose new state is `wanted`.
 fn ranges(batches: &[StateBatch], wanted: impl Fn(RecordState) -> bool) -> Vec<OffsetRange> {
     let batches = batches.iter().filter(|batch| wanted(batch.state));
     batches

@@ -1,4 +1,4 @@
-//! What an order of records by key changes about a share partition.
+//! Partition calls that order by key changes.
 
 use super::{Bug, Engine, KeyStanding, is_planted};
 use crate::offset::{Offset, OffsetRange};
@@ -23,7 +23,7 @@ impl Engine {
         self.changing(gone, |partition| partition.pass_hole(first, last));
     }
 
-    /// Changes records in `range`, after which others of their keys may come.
+    /// Changes records in `range`, which may let others of their keys follow.
     #[inline]
     fn changing(&mut self, range: OffsetRange, change: impl FnOnce(&mut Partition)) {
         match self {
@@ -37,8 +37,8 @@ impl Engine {
         }
     }
 
-    /// How many records come after others of their key, how many keys there are, and those with the most records; none
-    /// without an order by key.
+    /// Records that wait for others of their key, the number of keys, and the keys with the most records; `None`
+    /// without order by key.
     pub fn keys(&self, limit: usize) -> Option<KeyStanding> {
         match self {
             Self::Plain(_) => None,

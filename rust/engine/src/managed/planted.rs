@@ -1,34 +1,34 @@
-//! Bugs that a test may plant, to show that it would find them. The feature `planted` compiles them in; released builds are
-//! made without, where [`is_planted`] is false for the compiler.
+//! Bugs that tests plant to prove that they would be found. Compiled in by the feature `planted`; in released builds
+//! [`is_planted`] is constant false.
 
 use super::Managed;
 use crate::offset::OffsetRange;
 use crate::record_state::RecordState;
 
-/// A bug in the order of records or in when they come.
+/// A bug in the order or timing of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
-    /// A record that is released comes after the others of its key.
+    /// A released record moves behind the others of its key.
     ReleasedLast = 1,
-    /// The records of a loaded window can be acquired before they have been looked at.
+    /// Records of a loaded window can be acquired before they are examined.
     LoadedReady,
-    /// An acknowledgement that could not be written lets the next record of the key come.
+    /// A failed write of an acknowledgement lets the key's next record through.
     RollbackFrees,
-    /// A record without a key is one with the empty key.
+    /// A missing key is treated as the empty key.
     NullIsEmpty,
-    /// What is left of a run comes while a member still holds the rest of it.
+    /// The rest of a run is delivered while a member still holds part of it.
     RunGoesOn,
-    /// Records that the log has lost still hold back the others of their key.
+    /// Records that the log lost still block the others of their key.
     LostHoldBack,
-    /// A record whose time has come no longer waits for others of its key.
+    /// A record whose time has come ignores earlier ones of its key.
     TimePasses,
-    /// Records of a loaded window that were delivered before do not wait.
+    /// Records of a loaded window that were delivered before do not back off.
     LoadForgetsBackoff,
-    /// Records whose dead letters are due leave room for others in the window.
+    /// Records waiting for dead letters do not count toward the window.
     ArchivingUncounted,
-    /// A batch that is written anew for a member is without the last of its acquired records.
+    /// A batch rewritten for a member lacks the last of its acquired records.
     ThinnedShort,
-    /// Expanded batches are known by their first offset alone.
+    /// Expanded batches are identified by first offset alone.
     ExpandedByOffset,
 }
 
@@ -57,7 +57,7 @@ mod switch {
 
     static PLANTED: AtomicU8 = AtomicU8::new(0);
 
-    /// Plants a bug in all share partitions of this process; none takes it away again.
+    /// Plants a bug in all share partitions of this process, for good.
     pub fn plant(bug: Option<Bug>) {
         PLANTED.store(bug.map_or(0, |bug| bug as u8), Ordering::Relaxed);
     }
@@ -72,7 +72,7 @@ mod switch {
 mod switch {
     use super::Bug;
 
-    /// Whether this bug is planted: never.
+    /// Always false.
     #[inline]
     pub const fn is_planted(_: Bug) -> bool {
         false
@@ -91,7 +91,7 @@ impl Managed {
         runs.map(|run| run.last - run.first + 1).sum()
     }
 
-    /// Takes records out of the order of their keys although they are not settled; puts them last if they are to come again.
+    /// Removes unfinished records from their keys' order; appends them again if they will be redelivered.
     pub(super) fn misplace(&mut self, ranges: &[OffsetRange], is_last: bool) {
         let mut touched = Vec::new();
         for range in ranges {

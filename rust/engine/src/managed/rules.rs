@@ -1,30 +1,31 @@
-//! What a group has set about when its records come, and come again.
+//! A group's settings for order, delivery times and retries.
 
 use std::sync::Arc;
 
 use crate::offset::Offset;
 
-/// How long a record waits that was given back, by how often it was delivered.
+/// How long a returned record waits, by delivery count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Backoff {
     /// Before the second delivery (`share.retry.backoff.ms`).
     pub first_ms: i64,
     /// The longest wait (`share.retry.backoff.max.ms`), to which jitter is added.
     pub max_ms: i64,
-    /// What each wait is longer by than the one before (`share.retry.backoff.multiplier`).
+    /// Growth of each wait over the previous one (`share.retry.backoff.multiplier`).
     pub multiplier: f64,
-    /// A wait is longer by up to this part of it (`share.retry.backoff.jitter`).
+    /// A wait grows by up to this fraction (`share.retry.backoff.jitter`).
     pub jitter: f64,
-    /// Whether records wait that a member releases.
+    /// Whether released records back off.
     pub on_release: bool,
-    /// Whether records wait whose lock ran out.
+    /// Whether records whose lock expired back off.
     pub on_timeout: bool,
 }
 
 impl Backoff {
-    /// How long records from `first` on wait that were delivered so often.
+    /// The wait of records from `first` with this delivery count.
     ///
-    /// The jitter follows from the arguments, as the engine has no randomness: what is given back together waits together.
+    /// The jitter is computed from the arguments, as the engine has no randomness: records returned together wait
+    /// together.
     #[allow(
         clippy::cast_precision_loss,
         reason = "a week has 30 bits of milliseconds, and 53 bits are cut out"
@@ -43,7 +44,7 @@ impl Backoff {
     }
 }
 
-/// A number that looks random (`SplitMix64`).
+/// A pseudo-random number (`SplitMix64`).
 fn mixed(first: Offset, delivery_count: u16) -> u64 {
     let mut x = (first as u64)
         .wrapping_add(u64::from(delivery_count).wrapping_mul(0xD1B5_4A32_D192_ED03))
@@ -53,55 +54,55 @@ fn mixed(first: Offset, delivery_count: u16) -> u64 {
     x ^ (x >> 31)
 }
 
-/// Which records come only after others are settled (`share.ordering`). Order by key is a matter of [`Spec::key`].
+/// Which records wait until others are finished (`share.ordering`). Order by key is set by [`Spec::key`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// None.
+    /// No order.
     #[default]
     None,
     /// All records of the share partition, one after the other.
     Partition,
 }
 
-/// What the key of a record is.
+/// The source of a record's key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Key {
-    /// Its own.
+    /// The record key.
     Own,
     /// The value of the last header of this name (`share.ordering.key.header`).
     Header(Vec<u8>),
 }
 
-/// What records say about when they may be delivered, and where they say it.
+/// What to read from records to decide when they may be delivered, and where.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spec {
-    /// Another number is another spec: of callers that read records themselves, and look for something else now.
+    /// A new ID means a new spec: callers that read records themselves compare it.
     pub id: u64,
-    /// The name of the header with a time before which a record is not delivered (`share.deliver.at.header`); empty: none.
+    /// The header with the earliest delivery time (`share.deliver.at.header`); empty: none.
     pub deliver_at_header: Vec<u8>,
-    /// After this time a record is given up (`share.record.ttl.ms`).
+    /// Age at which a record is archived (`share.record.ttl.ms`).
     pub ttl_ms: Option<i64>,
-    /// The name of the header with a record's own time to live (`share.record.ttl.header`); empty: none.
+    /// The header with a record's own time to live (`share.record.ttl.header`); empty: none.
     pub ttl_header: Vec<u8>,
-    /// The key: of the records of each, one comes after the other (`share.ordering=key`); none: there is no such order.
+    /// The key whose records are delivered in order (`share.ordering=key`); `None` without order by key.
     pub key: Option<Key>,
 }
 
 /// The rules of a managed share partition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rules {
-    /// Which records come only after others are settled.
+    /// Which records wait until others are finished.
     pub order: Order,
-    /// So many records that follow each other in their order may be leased together (`share.ordering.run.max`).
+    /// How many consecutive records of an order may be acquired together (`share.ordering.run.max`).
     pub run_max: i64,
-    /// How long records wait that were given back.
+    /// How long returned records wait.
     pub backoff: Backoff,
-    /// How many records may be in the window that are neither leased nor settled (`share.partition.max.waiting`);
-    /// ordered by key, neighbors with one key count as one.
+    /// How many records of the window may be neither acquired nor finished (`share.partition.max.waiting`); ordered by
+    /// key, neighbors with one key count as one.
     pub max_waiting: i64,
-    /// What records are looked at for before they can be acquired; none: they are not looked at.
+    /// What to examine records for before they can be acquired, if anything.
     pub spec: Option<Arc<Spec>>,
-    /// Whether expired records get a dead letter (`share.record.ttl.dead.letter`).
+    /// Whether expired records get a dead-letter record (`share.record.ttl.dead.letter`).
     pub expired_letters: bool,
 }
 

@@ -1,18 +1,18 @@
-//! When records have waited long enough.
+//! When waits end.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::offset::{Offset, OffsetRange};
 
-/// Ranges by the time at which they wait no longer.
+/// Ranges by the end of their wait.
 ///
-/// What does not wait any more when its time comes is passed over then: nothing is taken out before, unless
-/// [`retain`](Self::retain) does.
+/// A range that stopped waiting earlier is skipped when its time comes; only [`retain`](Self::retain) removes ranges
+/// before that.
 #[derive(Debug, Default)]
 pub(crate) struct Times {
     heap: BinaryHeap<Reverse<(i64, Offset, Offset)>>,
-    /// Offsets of all ranges.
+    /// Offsets in all ranges.
     records: i64,
 }
 
@@ -27,7 +27,7 @@ impl Times {
         self.heap.peek().map(|Reverse((due_ms, ..))| *due_ms)
     }
 
-    /// Takes a range whose time has come.
+    /// Takes a range whose wait is over.
     pub(crate) fn pop(&mut self, now_ms: i64) -> Option<OffsetRange> {
         let due_ms = self.next_ms()?;
         if due_ms > now_ms {
@@ -41,7 +41,7 @@ impl Times {
         self.records -= range.count();
         debug_assert!(
             self.records >= 0 && (self.records == 0) == self.heap.is_empty(),
-            "other records are counted than wait"
+            "the count of waiting records is wrong"
         );
         debug_assert!(
             self.next_ms().is_none_or(|next| next >= due_ms),
@@ -50,7 +50,7 @@ impl Times {
         Some(range)
     }
 
-    /// How many ranges there are.
+    /// The number of ranges.
     pub(crate) fn len(&self) -> usize {
         self.heap.len()
     }
@@ -63,12 +63,12 @@ impl Times {
         self.records = self.iter().map(OffsetRange::count).sum();
     }
 
-    /// How many offsets the ranges have together; some may wait no longer.
+    /// The number of offsets in all ranges; some may not wait any more.
     pub(crate) fn records(&self) -> i64 {
         self.records
     }
 
-    /// Takes all, in no order.
+    /// Takes all ranges, unordered.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = (i64, OffsetRange)> + use<> {
         self.records = 0;
         let times = std::mem::take(&mut self.heap).into_iter();

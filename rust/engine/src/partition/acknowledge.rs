@@ -1,4 +1,4 @@
-//! Acknowledge: what a member says about the records it holds (KIP-932, "Acknowledging records").
+//! Acknowledge: accept, release, reject or renew records that a member holds (KIP-932, "Acknowledging records").
 
 use std::hint::select_unpredictable;
 
@@ -18,7 +18,7 @@ pub struct AckBatch<'a> {
     pub first: Offset,
     /// Last offset, included.
     pub last: Offset,
-    /// Acknowledge types as the protocol numbers them: one for all, or one per offset.
+    /// Acknowledge types by protocol number: one for all offsets, or one per offset.
     pub types: &'a [u8],
 }
 
@@ -41,7 +41,7 @@ impl AckBatch<'_> {
         }
     }
 
-    /// The type of a piece's first offset; the piece is cut to the offsets of that type.
+    /// The type of a piece's first offset; cuts the piece to the offsets of that type.
     fn type_of(&self, piece: &mut OffsetRange) -> Result<AckType, Refusal> {
         debug_assert!(
             self.first <= piece.first && piece.last <= self.last && !piece.is_empty(),
@@ -77,9 +77,8 @@ fn ack_type(id: u8) -> Result<AckType, Refusal> {
 }
 
 impl Partition {
-    /// Settles, releases or renews records that `member` holds: the whole request or, if it is refused, only the
-    /// renewals that precede what it was refused for, as in Apache Kafka. Offsets before the start offset are passed
-    /// over.
+    /// Accepts, releases, rejects or renews records that `member` holds: all of them or, if the request is refused,
+    /// only the renewals before the refused batch, as in Apache Kafka. Offsets before the start offset are skipped.
     pub fn acknowledge(
         &mut self,
         now_ms: i64,
@@ -101,7 +100,7 @@ impl Partition {
         Ok(self.begin_write(mark, start, false))
     }
 
-    /// Checks that something is in flight at or before the first offset asked for, and at the last.
+    /// Checks that the last offset is in flight, and that something is at or before the first.
     fn check_in_flight(&self, batch: &AckBatch<'_>, asked: OffsetRange) -> Result<(), Refusal> {
         let &AckBatch { first, last, .. } = batch;
         if self

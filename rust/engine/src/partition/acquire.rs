@@ -1,4 +1,4 @@
-//! Acquire: which of the offsets that the log returned a member gets (KIP-932, "Fetching and acknowledging records").
+//! Acquire: which of the offsets read from the log a member gets (KIP-932, "Fetching and acknowledging records").
 
 use super::Partition;
 use super::lease::Leases;
@@ -7,49 +7,49 @@ use super::pace::{Pace, is_last_attempt, share, slow_from};
 use crate::inflight::{Cell, Cursor, LeaseId, Run};
 use crate::offset::{OFFSET_MAX, Offset, OffsetRange, after, before};
 
-/// What a fetch asks for.
+/// Limits of a fetch.
 #[derive(Clone, Copy, Debug)]
 pub struct AcquireOptions {
-    /// The offset that was read from.
+    /// The offset of the read.
     pub fetch_offset: Offset,
-    /// How many records the member wants; whole record batches are given, so it may get more unless `record_limit`.
+    /// How many records the member wants; whole record batches are returned, so it may get more unless `record_limit`.
     pub max_fetch_records: i64,
-    /// After this many offsets newly acquired records start another batch, at the next edge of a record batch.
+    /// Newly acquired records start another batch after this many offsets, at the next record-batch boundary.
     pub batch_size: i64,
-    /// Whether the member never gets more than `max_fetch_records` (`share.acquire.mode=record_limit`).
+    /// Whether `max_fetch_records` is strict (`share.acquire.mode=record_limit`).
     pub record_limit: bool,
 }
 
-/// Offsets that a member has been given.
+/// Offsets acquired by a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acquired {
     /// First offset.
     pub first: Offset,
     /// Last offset, included.
     pub last: Offset,
-    /// How often they have been delivered, this time included.
+    /// How often they have been delivered, including this time.
     pub delivery_count: u16,
 }
 
-/// The protocol counts deliveries with a signed 16-bit number.
+/// The protocol's delivery count is a signed 16-bit number.
 const COUNT_MAX: u16 = i16::MAX as u16;
 
-/// The most offsets that one acquire spans; no fetch comes near.
+/// The most offsets of one acquire; fetches stay far below.
 const SPAN_MAX: i64 = 1 << 40;
 
-/// How many offsets `out` gives.
+/// The number of offsets in `out`.
 fn given(out: &[Acquired]) -> i64 {
     let ranges = out.iter();
     let ranges = ranges.map(|each| OffsetRange::new(each.first, each.last));
     ranges.map(OffsetRange::length).sum()
 }
 
-/// An acquire under way.
+/// An acquire in progress.
 pub(super) struct Request<'a> {
     pub(super) now_ms: i64,
     pub(super) deadline_ms: i64,
     pub(super) member: MemberId,
-    /// The record batches that the log returned.
+    /// The record batches read from the log.
     pub(super) batches: &'a [OffsetRange],
     pub(super) out: &'a mut Vec<Acquired>,
     pub(super) budget: i64,
@@ -59,7 +59,7 @@ pub(super) struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// How many records of a batch may be given at most.
+    /// The most records of a batch to acquire.
     fn limit(&self) -> i64 {
         if self.record_limit {
             self.budget
@@ -68,15 +68,18 @@ impl Request<'_> {
         }
     }
 
-    /// Leases records that are available once more. Returns their cell.
+    /// Leases available records again. Returns their cell.
     fn lease_again(&mut self, leases: &mut Leases, piece: OffsetRange, cell: Cell) -> Cell {
         debug_assert_eq!(
             cell.lease(),
             LeaseId::NONE,
-            "nobody holds what is available"
+            "available records have no owner"
         );
         debug_assert!(cell.is_available(), "what cannot be acquired");
-        debug_assert!(cell.delivery_count() <= COUNT_MAX, "more than can be told");
+        debug_assert!(
+            cell.delivery_count() <= COUNT_MAX,
+            "more than a delivery count holds"
+        );
         let delivery_count = (cell.delivery_count() + 1).min(COUNT_MAX);
         let lease = leases.open(self.member, piece, self.now_ms, self.deadline_ms);
         self.out.push(Acquired {
@@ -89,11 +92,11 @@ impl Request<'_> {
 }
 
 impl Partition {
-    /// Leases what is available of the record batches that the log returned; pushes it to `out` in order. Returns how many
-    /// offsets that are.
+    /// Acquires the available offsets of the record batches read from the log; pushes them to `out` in order. Returns
+    /// how many there are.
     ///
-    /// `batches` must ascend and not overlap. A batch of `out` never crosses the edge of the batch that the records were
-    /// first acquired with.
+    /// `batches` must be ascending and must not overlap. A batch of `out` never crosses the boundary of the batch in
+    /// which its records were first acquired.
     pub fn acquire(
         &mut self,
         now_ms: i64,
@@ -111,10 +114,10 @@ impl Partition {
         }
     }
 
-    /// As [`acquire`](Self::acquire), up to the offset and the number of records of `cap`.
+    /// As [`acquire`](Self::acquire), up to the last offset and record count of `cap`.
     #[allow(
         clippy::inline_always,
-        reason = "passing so many arguments on costs the hottest call 30 instructions"
+        reason = "passing this many arguments costs the hottest call 30 instructions"
     )]
     #[inline(always)]
     pub(crate) fn acquire_within(
@@ -134,7 +137,7 @@ impl Partition {
         }
         let last = last.min(head.first.saturating_add(SPAN_MAX));
         if options.fetch_offset < head.first {
-            // compaction: offsets between the two that the log no longer holds will never be delivered
+            // compaction: offsets between the two are gone from the log and will never be delivered
             self.archive_available(OffsetRange::new(options.fetch_offset, head.first - 1));
         }
         if last < head.first.max(self.start) {
@@ -176,8 +179,8 @@ impl Partition {
         request.taken
     }
 
-    /// Up to which offset, and how many records, a fetch may acquire: at the in-flight limit, only what is already in
-    /// flight.
+    /// The last offset and the number of records that a fetch may acquire: at the in-flight limit, only offsets already
+    /// in flight.
     fn cap(&self, fetch_offset: Offset, wanted: i64, last: Offset) -> Option<(Offset, i64)> {
         if wanted <= 0 {
             return None;
@@ -195,7 +198,7 @@ impl Partition {
         })
     }
 
-    /// As [`acquire_within`](Self::acquire_within), but nothing that is not in flight.
+    /// As [`acquire_within`](Self::acquire_within), but only offsets already in flight.
     pub(super) fn acquire_known_within(
         &mut self,
         now_ms: i64,
@@ -240,7 +243,7 @@ impl Partition {
         request.taken
     }
 
-    /// Acquires what is available in `range`, then what lies after everything in flight there.
+    /// Acquires the available offsets in `range`, then those after everything in flight.
     fn acquire_known(&mut self, request: &mut Request<'_>, range: OffsetRange) {
         self.acquire_available(request, range);
         if request.budget > 0 {
@@ -251,11 +254,11 @@ impl Partition {
         }
     }
 
-    /// Acquires what is available in `range`.
+    /// Acquires the available offsets in `range`.
     #[allow(clippy::inline_always, reason = "the hottest call runs through it")]
     #[inline(always)]
     fn acquire_available(&mut self, request: &mut Request<'_>, range: OffsetRange) {
-        // a fetch begins where something is available, and mostly at the first of that
+        // a fetch begins at an available offset, usually the first
         let mut next = self.map.first_available();
         if let Some(run) = next.and_then(|at| self.map.get(at))
             && run.last < range.first
@@ -326,8 +329,8 @@ impl Partition {
         }
     }
 
-    /// Acquires what is available in `range` of the batch of `run`, which is at `at`. Returns the last offset that was
-    /// looked at.
+    /// Acquires the available offsets in `range` of the batch of `run`, which is at `at`. Returns the last offset
+    /// examined.
     fn acquire_again(
         &mut self,
         request: &mut Request<'_>,
@@ -376,8 +379,8 @@ impl Partition {
         range.last
     }
 
-    /// Acquires the first records of `range` where they are near their delivery limit and `run`, at `at`, has as many as a
-    /// fetch then gets: nothing else of their batch needs to be looked at. Returns whether it is so.
+    /// Acquires the first records of `range` if they are near their delivery limit and `run`, at `at`, has as many as a
+    /// fetch then gets: the rest of their batch need not be examined. Returns whether this applied.
     fn acquire_slow(
         &mut self,
         request: &mut Request<'_>,
@@ -410,8 +413,8 @@ impl Partition {
         true
     }
 
-    /// Whether what a fetch from `offset` on gets next is near its delivery limit, or in one batch with what is: a fetch that
-    /// has something already leaves it, and one that begins with it goes no further.
+    /// Whether the next records of a fetch from `offset` are near their delivery limit, or share a batch with such
+    /// records: a fetch that already has records leaves them, and one that begins with them goes no further.
     pub fn is_slow(&self, offset: Offset) -> bool {
         let at = self.map.seek(offset);
         self.map.get(at).is_some_and(|run| {
@@ -419,8 +422,9 @@ impl Partition {
         })
     }
 
-    /// How much of `range` belongs to the batch of the run at `at`, where that batch ends, and whether something available of it
-    /// in `range` is near its delivery limit. Of a batch that goes on behind `range`, the end is looked for only in that case.
+    /// How much of `range` belongs to the batch of the run at `at`, where that batch ends, and whether an available
+    /// record of it in `range` is near its delivery limit. The end of a batch that extends beyond `range` is computed
+    /// only in that case.
     fn survey(&self, at: Cursor, range: OffsetRange) -> (OffsetRange, Offset, bool) {
         let slow_from = slow_from(self.config.max_delivery_count);
         let mut slow = false;

@@ -7,7 +7,7 @@ use crate::inflight::LeaseId;
 use crate::record_state::RecordState;
 
 impl Partition {
-    /// Checks every invariant; the text says which one is broken. Linear in the window: for tests and simulation.
+    /// Checks every invariant; the error names the broken one. Linear in the window: for tests and simulation.
     pub fn check(&self) -> Result<(), String> {
         self.map.check()?;
         let side = Side::of(self);

@@ -1,4 +1,5 @@
-//! Dead letters: records that are rejected or given up wait for their letters before they are archived (KIP-1191).
+//! Dead letters: rejected, expired and repeatedly failed records wait for their dead-letter records before they are
+//! archived (KIP-1191).
 
 use std::convert::Infallible;
 
@@ -13,13 +14,13 @@ use crate::record_state::RecordState;
 pub enum DeadLetterCause {
     /// A member rejected it.
     Rejected,
-    /// It came back at its delivery limit.
+    /// It was returned at its delivery limit.
     DeliveryLimit,
-    /// It was not delivered, or came back, after its time to live.
+    /// Its time to live ended before it was delivered or while it was acquired.
     Expired,
 }
 
-/// Neighbouring records that each wait for a letter.
+/// Neighboring records that each wait for a dead-letter record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeadLetter {
     /// First offset.
@@ -28,11 +29,11 @@ pub struct DeadLetter {
     pub last: Offset,
     /// How often the records were delivered.
     pub delivery_count: u16,
-    /// Why; guessed from the delivery count if the state was loaded, as persisted state does not tell.
+    /// The cause; guessed from the delivery count after a load, as it is not persisted.
     pub cause: DeadLetterCause,
 }
 
-/// The letters that are due and have not been taken yet.
+/// Dead letters due and not taken yet.
 #[derive(Debug, Default)]
 pub(super) struct DeadLetters {
     due: Vec<DeadLetter>,
@@ -42,7 +43,7 @@ pub(super) struct DeadLetters {
 
 impl DeadLetters {
     fn push(&mut self, range: OffsetRange, delivery_count: u16, cause: DeadLetterCause) {
-        debug_assert!(!range.is_empty(), "a letter about nothing");
+        debug_assert!(!range.is_empty(), "an empty range");
         let OffsetRange { first, last } = range;
         match self.due.last_mut() {
             Some(before)
@@ -63,7 +64,7 @@ impl DeadLetters {
     /// The transition of a piece is durable.
     #[inline]
     pub(super) fn committed(&mut self, piece: OffsetRange, cell: Cell) {
-        debug_assert!(cell.is_pending(), "what has ended already");
+        debug_assert!(cell.is_pending(), "already ended");
         if cell.state() == RecordState::Archiving {
             let cause = if cell.is_rejected() {
                 DeadLetterCause::Rejected
@@ -74,13 +75,13 @@ impl DeadLetters {
         }
     }
 
-    /// The write that is about to begin gives these records up because they have expired.
+    /// The write that is about to begin archives these records because they expired.
     pub(super) fn note_expired(&mut self, piece: OffsetRange) {
         debug_assert!(!piece.is_empty(), "nothing expires");
         self.expired.push(piece);
     }
 
-    /// The write of locks that ran out, or of records that expired, has ended. Its batches ascend.
+    /// The write of expired locks or records has ended. Its batches are ascending.
     pub(super) fn expired(&mut self, batches: &[StateBatch]) {
         debug_assert!(batches.is_sorted_by_key(|batch| batch.first));
         let mut noted = std::mem::take(&mut self.expired);
@@ -100,7 +101,7 @@ impl DeadLetters {
                 if !before.is_empty() {
                     self.given_up(before, batch.delivery_count);
                 }
-                debug_assert!(first <= piece.first, "two letters for one record");
+                debug_assert!(first <= piece.first, "two dead letters for one record");
                 self.push(piece, batch.delivery_count, DeadLetterCause::Expired);
                 first = piece.last + 1;
             }
@@ -117,7 +118,7 @@ impl DeadLetters {
         self.push(piece, delivery_count, DeadLetterCause::DeliveryLimit);
     }
 
-    /// Loaded state holds records whose letter is due.
+    /// The loaded state holds records whose dead letter is due.
     pub(super) fn found(&mut self, batch: &StateBatch, config: &Config) {
         assert_eq!(batch.state, RecordState::Archiving, "no letter is due");
         let cause = if batch.delivery_count >= config.max_delivery_count {
@@ -139,23 +140,23 @@ impl DeadLetters {
 }
 
 impl Partition {
-    /// The letters that are due and have not been taken yet, in the order in which they became due.
+    /// The dead letters due and not taken yet, oldest first.
     pub fn dead_letters(&self) -> &[DeadLetter] {
         &self.dead_letters.due
     }
 
-    /// Takes the letters that have become due since the last call, in the order in which they became due.
+    /// Takes the dead letters that became due since the last call, oldest first.
     ///
-    /// Each stays due until [`finish_archiving`](Self::finish_archiving) is called for it; a partition that is loaded
-    /// again returns it again.
+    /// Each stays due until [`finish_archiving`](Self::finish_archiving) is called for it; reloading the partition
+    /// returns it again.
     pub fn take_dead_letters(&mut self) -> Vec<DeadLetter> {
         std::mem::take(&mut self.dead_letters.due)
     }
 
-    /// The letters of `first..=last` are written, or never will be: what waited for them is archived.
+    /// The dead letters of `first..=last` are written, or never will be: archive the records that waited for them.
     ///
-    /// The records are archived at once and stay so, whether the write succeeds or not; if it fails, a letter may be
-    /// written twice, after the state is loaded again. The start offset moves when the write has ended, either way.
+    /// The records are archived at once and for good, whether the write succeeds or not; if it fails, a dead letter may
+    /// be written twice after a reload. The start offset moves when the write has ended, either way.
     pub fn finish_archiving(&mut self, first: Offset, last: Offset) -> Option<Write<'_>> {
         let (start, settled) = (self.start, self.complete);
         let mark = self.writes.mark();
@@ -166,7 +167,7 @@ impl Partition {
             writes,
             ..
         } = self;
-        // a caller may ask for any numbers; no record has a negative offset
+        // the caller's numbers are unchecked; no record has a negative offset
         let range = OffsetRange::new(first.max(0), last);
         let Ok(()) = map.rewrite(range, |piece, cell| {
             if cell.state() != RecordState::Archiving || cell.is_pending() {

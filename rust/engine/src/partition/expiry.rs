@@ -1,4 +1,4 @@
-//! Expiry: acquisition locks that have run out.
+//! Expiry of acquisition locks.
 
 use std::convert::Infallible;
 
@@ -8,18 +8,18 @@ use super::{Partition, Side};
 use crate::inflight::{Cell, LeaseId};
 
 impl Partition {
-    /// Frees the records whose lock has run out at `now_ms`; those at their delivery limit are archived.
+    /// Frees the records whose lock has expired at `now_ms`; those at their delivery limit are archived.
     ///
-    /// The records are free at once and stay so, whether the write succeeds or not: the lock is gone either way. A
-    /// transition that is being written goes on; if its write fails, its records are free then. The start offset moves
-    /// when the write has ended, either way.
+    /// The records are freed at once and for good, whether the write succeeds or not: the lock is gone either way. A
+    /// transition being written goes on; if its write fails, its records are free then. The start offset moves when the
+    /// write has ended, either way.
     pub fn advance(&mut self, now_ms: i64) -> Option<Write<'_>> {
         let start = self.start;
         let mark = self.expire_locks(now_ms);
         self.begin_write(mark, start, true)
     }
 
-    /// Ends the locks that have run out; their records are among the changes since the mark.
+    /// Ends the expired locks; their records are among the changes since the mark.
     pub(super) fn expire_locks(&mut self, now_ms: i64) -> Mark {
         let mark = self.writes.mark();
         while let Some(lease) = self.leases.pop_expired(now_ms) {

@@ -1,4 +1,4 @@
-//! Acquire: offsets that were not in flight come into the window.
+//! Acquire: offsets that enter the window.
 
 use super::Partition;
 use super::acquire::{Acquired, Request};
@@ -7,7 +7,7 @@ use crate::offset::{Offset, OffsetRange};
 use crate::record_state::RecordState;
 
 impl Partition {
-    /// Acquires offsets that were not in flight, up to the edge of a record batch.
+    /// Acquires offsets not yet in flight, up to a record-batch boundary.
     pub(super) fn acquire_new(&mut self, request: &mut Request<'_>, range: OffsetRange) {
         debug_assert!(
             !range.is_empty() && request.budget > 0,
@@ -44,10 +44,10 @@ impl Partition {
             from = to + 1;
         }
         if self.map.first_offset() == Some(first) {
-            // it never falls, whatever offsets a log makes up
+            // the start never moves back, whatever offsets a log returns
             self.start = self.start.max(first);
         }
-        // what a record batch holds below the start offset is gone from the log
+        // offsets of a record batch below the start offset are gone from the log
         let below = OffsetRange::new(taken + 1, last.min(self.start - 1));
         if !below.is_empty() {
             self.archive_available(below);
@@ -65,9 +65,9 @@ impl Partition {
         request.budget -= taken - first + 1;
     }
 
-    /// Puts a new batch in flight: leased up to `taken`, available after it.
+    /// Adds a new batch: acquired up to `taken`, available after it.
     fn insert_new(&mut self, request: &mut Request<'_>, batch: OffsetRange, taken: Offset) {
-        debug_assert!(!batch.is_empty(), "a batch of nothing");
+        debug_assert!(!batch.is_empty(), "an empty batch");
         debug_assert!(
             self.map.at(batch.first).is_none() && self.map.at(batch.last).is_none(),
             "it is in flight already"
@@ -93,7 +93,7 @@ impl Partition {
     }
 }
 
-/// The last offset of the record batch that holds `offset`; `offset` itself if none does.
+/// The last offset of the record batch that holds `offset`, or else `offset`.
 fn aligned(batches: &[OffsetRange], offset: Offset) -> Offset {
     match batches.partition_point(|batch| batch.first <= offset) {
         0 => offset,

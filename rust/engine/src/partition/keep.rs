@@ -1,9 +1,9 @@
-//! Locks that go on while their member is connected (`share.record.lock.keep`).
+//! Locks that last while their member is connected (`share.record.lock.keep`).
 
 use super::Partition;
 
 impl Partition {
-    /// The members whose locks have run out at `now_ms`, each once.
+    /// The members whose locks have expired at `now_ms`, each once.
     pub fn running_out(&self, now_ms: i64) -> Vec<&str> {
         let found = self.leases.running_out(now_ms);
         let mut names: Vec<_> = found.map(|id| self.leases.owner_name(id)).collect();
@@ -12,10 +12,10 @@ impl Partition {
         names
     }
 
-    /// Starts the locks of `members` anew that have run out at `now_ms`, so that [`advance`](Self::advance) leaves them.
+    /// Restarts the expired locks of `members`, so that [`advance`](Self::advance) skips them.
     ///
-    /// A lock goes on until `max_ms` after its records were delivered, or after their member has renewed them last; the
-    /// delivery count stays. Nothing is persisted.
+    /// A lock is extended up to `max_ms` after its records were delivered or last renewed by their member; the delivery
+    /// count stays. Nothing is persisted.
     pub fn keep_locks<S: AsRef<str>>(&mut self, now_ms: i64, members: &[S], max_ms: i64) {
         let found: Vec<_> = self.leases.running_out(now_ms).collect();
         for id in found {
@@ -26,7 +26,7 @@ impl Partition {
         }
     }
 
-    /// How many offsets members hold longer than a lock lasts, as they are connected.
+    /// How many offsets members hold beyond the lock duration, because they are connected.
     pub fn kept(&self) -> i64 {
         self.leases.kept()
     }

@@ -1,8 +1,7 @@
-//! Leases: who holds which offsets until when.
+//! Leases: which member holds which offsets, and until when.
 //!
-//! A lease covers what one acquire (or renewal) gave a member in one stretch. Runs name their lease instead of
-//! repeating owner and deadline, so splitting a run costs nothing here; a lease ends when no offset belongs to it any
-//! more.
+//! A lease covers the consecutive offsets of one acquire or renewal. Runs refer to their lease instead of repeating
+//! owner and deadline, so splitting a run needs no copies; a lease ends with its last offset.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,12 +11,12 @@ use crate::offset::{Offset, OffsetRange, before};
 use crate::timer::Timers;
 use crate::unaligned::Unaligned;
 
-/// A lease, in 36 bytes with its timer: there is one for each batch in flight.
+/// A lease, in 36 bytes with its timer: there is one per batch in flight.
 #[derive(Clone, Copy, Debug, Default)]
 struct Lease {
-    /// No offset before this one belongs to the lease.
+    /// A lower bound of the lease's offsets.
     first: Unaligned,
-    /// How many offsets belong to the lease.
+    /// The number of the lease's offsets.
     live: Unaligned,
     member: MemberId,
 }
@@ -27,19 +26,18 @@ const _: () = assert!(
     "what a batch in flight costs"
 );
 
-/// All leases of a partition, each with the timer of its lock. Once a lock has run out, the offsets that still belong to
-/// its lease have an open write.
+/// All leases of a partition, each with the timer of its lock. Offsets still belonging to a lease whose lock has
+/// expired have an open write.
 #[derive(Debug, Default)]
 pub(crate) struct Leases {
     timers: Timers<Lease>,
     members: Members,
-    /// When locks began that were started anew as their members are connected, by lease. A lease has no room for this: few
-    /// groups have such locks.
+    /// The original start of extended locks, by lease. Kept beside the leases because few groups extend locks.
     kept: BTreeMap<u32, i64>,
 }
 
 impl Leases {
-    /// The member of this name, if it may hold anything.
+    /// The member of this name, if it may hold leases.
     pub(crate) fn member(&self, name: &str) -> Option<MemberId> {
         self.members.find(name)
     }
@@ -48,7 +46,7 @@ impl Leases {
         self.members.intern(name)
     }
 
-    /// Opens a lease over `range`, all of which will belong to it.
+    /// Opens a lease over all of `range`.
     #[inline(never)]
     pub(crate) fn open(
         &mut self,
@@ -57,10 +55,10 @@ impl Leases {
         now_ms: i64,
         deadline_ms: i64,
     ) -> LeaseId {
-        debug_assert!(!range.is_empty(), "a lease of nothing");
+        debug_assert!(!range.is_empty(), "an empty lease");
         debug_assert!(
             now_ms <= deadline_ms,
-            "a lock that has run out before it begins"
+            "a lock that has expired before it begins"
         );
         let lease = Lease {
             first: range.first.into(),
@@ -69,7 +67,7 @@ impl Leases {
         };
         self.members.lease_begins(member);
         let id = LeaseId(self.timers.insert(tick(now_ms), tick(deadline_ms), lease));
-        debug_assert_ne!(id, LeaseId::NONE, "this number stands for no lease");
+        debug_assert_ne!(id, LeaseId::NONE, "this number means no lease");
         debug_assert_eq!(self.first(id), range.first);
         id
     }
@@ -83,24 +81,24 @@ impl Leases {
         self.members.get(self.owner(id)).name()
     }
 
-    /// When the lock runs out; none where it has.
+    /// When the lock expires; `None` if it has.
     pub(crate) fn deadline_ms(&self, id: LeaseId) -> Option<i64> {
         let deadline = self.timers.deadline(id.0);
         deadline.map(|deadline| deadline as i64)
     }
 
-    /// Whether the lock has run out, at `now_ms` or before.
+    /// Whether the lock has expired by `now_ms`.
     pub(crate) fn has_expired(&self, id: LeaseId, now_ms: i64) -> bool {
         let deadline = self.timers.deadline(id.0);
         deadline.is_none_or(|deadline| now_ms >= 0 && deadline <= now_ms as u64)
     }
 
-    /// An offset before which none belongs to the lease.
+    /// A lower bound of the lease's offsets.
     pub(crate) fn first(&self, id: LeaseId) -> Offset {
         self.timers[id.0].first.into()
     }
 
-    /// The offsets of `map` from the first to the last one that belong to the lease, and the run that they begin in.
+    /// The span of the lease's offsets in `map`, and the run that it begins in.
     pub(crate) fn extent(&self, id: LeaseId, map: &RunMap) -> (Cursor, OffsetRange) {
         let first = self.first(id);
         let mut rest = i64::from(self.timers[id.0].live);
@@ -120,18 +118,18 @@ impl Leases {
             }
             rest > 0
         });
-        debug_assert_eq!(rest, 0, "runs lean on a lease that does not count them");
+        debug_assert_eq!(rest, 0, "runs refer to a lease that does not count them");
         (at, OffsetRange::new(first, last))
     }
 
-    /// `count` offsets no longer belong to the lease.
+    /// Removes `count` offsets from the lease.
     #[inline(never)]
     pub(crate) fn settle(&mut self, id: LeaseId, count: i64) {
         let lease = &mut self.timers[id.0];
         let live = i64::from(lease.live);
         debug_assert!(
             (0..=live).contains(&count),
-            "more is given back than was leased"
+            "more offsets are returned than acquired"
         );
         lease.live = (live - count).into();
         if live == count {
@@ -142,7 +140,7 @@ impl Leases {
         }
     }
 
-    /// Starts the lock of `piece` of a lease anew. Returns the lease that the piece belongs to from then on.
+    /// Restarts the lock of `piece` of a lease. Returns the lease of the piece from then on.
     pub(crate) fn renew(
         &mut self,
         id: LeaseId,
@@ -154,7 +152,7 @@ impl Leases {
         debug_assert!(self.first(id) <= piece.first && now_ms <= deadline_ms);
         debug_assert!(
             piece.length() <= i64::from(lease.live),
-            "more is renewed than was leased"
+            "more offsets are renewed than acquired"
         );
         if i64::from(lease.live) == piece.length() {
             self.timers.restart(id.0, tick(now_ms), tick(deadline_ms));
@@ -167,12 +165,12 @@ impl Leases {
         renewed
     }
 
-    /// The leases whose locks have run out at `now_ms` and were not taken by [`pop_expired`](Self::pop_expired).
+    /// The leases whose locks have expired at `now_ms` and were not taken by [`pop_expired`](Self::pop_expired).
     pub(super) fn running_out(&self, now_ms: i64) -> impl Iterator<Item = LeaseId> + '_ {
         self.timers.due(tick(now_ms)).map(LeaseId)
     }
 
-    /// Starts the lock of a lease anew, which has run out: for `lock_ms`, up to `max_ms` since the lock began first.
+    /// Restarts the expired lock of a lease: for `lock_ms`, up to `max_ms` since the lock first began.
     pub(super) fn keep(&mut self, id: LeaseId, now_ms: i64, lock_ms: i64, max_ms: i64) {
         let Some(deadline_ms) = self.deadline_ms(id) else {
             return;
@@ -195,35 +193,35 @@ impl Leases {
         }
     }
 
-    /// How many offsets belong to leases whose locks were started anew.
+    /// How many offsets belong to leases with extended locks.
     pub(super) fn kept(&self) -> i64 {
         let kept = self.kept.keys();
         kept.map(|&id| i64::from(self.timers[id].live)).sum()
     }
 
-    /// The leases of a member, in no order. Looks at those of others too: a session ends seldom, and to keep lists for that
-    /// costs every lease memory and time.
+    /// The leases of a member, unordered. Scans all leases: sessions end rarely, and a list per member would cost every
+    /// lease memory and time.
     pub(crate) fn held_by(&self, member: MemberId) -> impl Iterator<Item = LeaseId> + '_ {
         let count = self.members.get(member).leases as usize;
         let held = self.timers.find_all(move |lease| lease.member == member);
         held.map(LeaseId).take(count)
     }
 
-    /// How many offsets belong to the leases of a member.
+    /// The number of offsets of a member's leases.
     pub(crate) fn count_of(&self, name: &str) -> i64 {
         let held = self.member(name).map(|member| self.held_by(member));
         let counts = held.into_iter().flatten();
         counts.map(|id| i64::from(self.timers[id.0].live)).sum()
     }
 
-    /// How many offsets belong to leases.
+    /// The number of offsets of all leases.
     pub(crate) fn count(&self) -> i64 {
-        // a place that is free counts none
+        // a free place has zero
         let all = self.timers.find_all(|_| true);
         all.map(|id| i64::from(self.timers[id].live)).sum()
     }
 
-    /// Takes a lease whose lock has run out at `now_ms`.
+    /// Takes a lease whose lock has expired at `now_ms`.
     pub(crate) fn pop_expired(&mut self, now_ms: i64) -> Option<LeaseId> {
         self.timers.pop(tick(now_ms)).map(LeaseId)
     }
@@ -237,19 +235,19 @@ impl Leases {
         self.timers.memory_bytes() + self.members.memory_bytes() + kept
     }
 
-    /// Checks the leases against the number of offsets that belong to each.
+    /// Checks the leases against the number of offsets of each.
     pub(crate) fn check(&self, leaning: &HashMap<u32, i64>) -> Result<(), String> {
         for (&id, &counted) in leaning {
             let live = self.timers.get(id).map_or(0, |lease| lease.live.into());
             if live != counted {
                 return Err(format!(
-                    "lease {id} counts {live} offsets, {counted} lean on it"
+                    "lease {id} counts {live} offsets, {counted} refer to it"
                 ));
             }
         }
         if let Some(id) = self.kept.keys().find(|id| !leaning.contains_key(id)) {
             return Err(format!(
-                "the lock of lease {id} is kept, and nothing leans on it"
+                "lease {id} has an extended lock, and no offset refers to it"
             ));
         }
         let held: u64 = self
@@ -259,7 +257,7 @@ impl Leases {
             .sum();
         if held != leaning.len() as u64 || self.timers.len() > leaning.len() {
             return Err(format!(
-                "{} leases are leant on, members hold {held}",
+                "{} leases are referred to, members hold {held}",
                 leaning.len()
             ));
         }

@@ -11,10 +11,10 @@ use crate::record_state::RecordState;
 use crate::state_batch::is_range;
 
 impl Partition {
-    /// A partition as it was persisted: nothing is leased, and offsets that no state batch covers are fetched again.
+    /// Loads a persisted partition: nothing is acquired, and offsets that no state batch covers are fetched again.
     ///
-    /// Refuses state batches that overlap, lie before the start offset, are acquired, or were delivered more often than the
-    /// protocol can count.
+    /// Refuses state batches that overlap, lie before the start offset, are acquired, or exceed the protocol's delivery
+    /// count.
     pub fn new(
         config: Config,
         start_offset: Offset,

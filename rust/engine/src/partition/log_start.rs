@@ -1,4 +1,4 @@
-//! Offsets that the log lost: its start moved, compaction passed, a transaction was aborted.
+//! Offsets that the log lost: its start moved, compaction removed them, or a transaction was aborted.
 
 use std::convert::Infallible;
 
@@ -8,10 +8,10 @@ use crate::offset::{OFFSET_MAX, Offset, OffsetRange};
 use crate::record_state::RecordState;
 
 impl Partition {
-    /// The log now starts at `offset`: what lies before it can't be delivered any more.
+    /// The log now starts at `offset`: earlier records can no longer be delivered.
     ///
-    /// What is leased there stays so until its lock ends, and is archived then. Nothing is written now: the next write
-    /// carries the start offset.
+    /// Acquired records before it stay so until their lock ends, and are archived then. Nothing is written now: the
+    /// next write carries the start offset.
     pub fn move_log_start(&mut self, offset: Offset) {
         if offset <= self.start {
             return;
@@ -45,7 +45,7 @@ impl Partition {
         count
     }
 
-    /// Settles offsets that hold no record for this group: aborted transactions, control records.
+    /// Archives offsets without a record for this group: aborted transactions, control records.
     pub fn archive(&mut self, first: Offset, last: Offset) {
         self.archive_where(OffsetRange::new(first, last), |cell| {
             use RecordState::{Acquired, Available};
@@ -55,10 +55,10 @@ impl Partition {
         self.assert_window();
     }
 
-    /// The log holds nothing from `first` to `last`, as a fetch from `first` has shown: compaction has passed there.
+    /// The log has no records from `first` to `last`, as a fetch from `first` has shown: they were compacted.
     ///
-    /// The start offset moves over the hole: nothing else would ever settle it, and the window would fill behind it.
-    /// What is leased in it stays so until its lock ends. Nothing is written now.
+    /// The start offset moves past the hole: nothing else would ever finish these offsets, and the window would fill.
+    /// Acquired records in it stay so until their lock ends. Nothing is written now.
     pub fn pass_hole(&mut self, first: Offset, last: Offset) {
         if last < first || last > OFFSET_MAX {
             return;
@@ -81,7 +81,7 @@ impl Partition {
         self.assert_window();
     }
 
-    /// Archives what is available in `range`, even where that is still being written.
+    /// Archives the available records in `range`, even if a state change is still being written.
     pub(super) fn archive_available(&mut self, range: OffsetRange) {
         self.archive_where(range, |cell| cell.state() == RecordState::Available);
     }
@@ -94,7 +94,7 @@ impl Partition {
             complete,
             ..
         } = self;
-        // a caller may ask for any numbers; no record has a negative offset
+        // the caller's numbers are unchecked; no record has a negative offset
         let range = OffsetRange::new(range.first.max(0), range.last);
         let Ok(()) = map.rewrite(range, |piece, cell| {
             if !condition(cell) {

@@ -1,8 +1,8 @@
-//! Members of the group, interned: a lease names its owner with four bytes.
+//! Members of the group, interned: a lease refers to its owner with four bytes.
 
 use crate::slab::Slab;
 
-/// A member of the group; by default none.
+/// A member of the group; none by default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MemberId(u32);
 
@@ -12,10 +12,10 @@ impl Default for MemberId {
     }
 }
 
-/// Up to this many members that hold nothing are kept, so that one that soon comes back keeps its number.
+/// Up to this many members without leases are kept, so that one that soon returns keeps its number.
 const IDLE_MAX: usize = 64;
 
-/// Members are kept by so many.
+/// Members per chunk of memory.
 const CHUNK: usize = 8;
 
 #[derive(Clone, Debug, Default)]
@@ -30,7 +30,7 @@ impl Member {
     }
 }
 
-/// A place in the table of members; by default a free one.
+/// A slot in the table of members; free by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Place {
     hash: u32,
@@ -40,7 +40,7 @@ struct Place {
 /// Members by name and number.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Members {
-    /// A hash table, at most half full: who is not where the hash says comes soon after.
+    /// An open-addressing hash table, at most half full: a displaced member is in one of the next slots.
     places: Vec<Place>,
     slots: Slab<Member, CHUNK>,
     known: usize,
@@ -58,7 +58,7 @@ impl Members {
         self.find_displaced(name)
     }
 
-    /// The member of this name, which may have found another one in its place.
+    /// The member of this name, if its slot was taken.
     #[inline(never)]
     fn find_displaced(&self, name: &str) -> Option<MemberId> {
         let hash = hash(name);
@@ -78,7 +78,7 @@ impl Members {
         member != MemberId::default() && *self.slots[member.0].name == *name
     }
 
-    /// The member of this name, which is known from now on.
+    /// Returns the member of this name, adding it if need be.
     pub(crate) fn intern(&mut self, name: &str) -> MemberId {
         let member = self.find(name).unwrap_or_else(|| self.add(name));
         debug_assert!(self.is_called(member, name), "somebody else has its number");
@@ -113,7 +113,7 @@ impl Members {
         member
     }
 
-    /// Where a member with this hash is, or after it.
+    /// The slot of a member with this hash, or a slot before it.
     fn place(&self, hash: u32) -> usize {
         hash as usize & self.places.len().wrapping_sub(1)
     }
@@ -123,7 +123,7 @@ impl Members {
         (at + 1) & (self.places.len() - 1)
     }
 
-    /// Gives a member a free place.
+    /// Puts a member into a free slot.
     fn put(&mut self, place: Place) {
         assert!(self.known < self.places.len(), "no place is free");
         let mut at = self.place(place.hash);
@@ -134,7 +134,7 @@ impl Members {
         self.known += 1;
     }
 
-    /// Gives the members that stay places among `room`, which is a power of two.
+    /// Rehashes the members that stay into `room` slots, a power of two.
     fn arrange(&mut self, room: usize, stays: impl Fn(&Member) -> bool) {
         assert!(room.is_power_of_two(), "a hash is cut by a mask");
         let before = std::mem::replace(&mut self.places, vec![Place::default(); room]);
@@ -195,12 +195,12 @@ impl Members {
     }
 }
 
-/// A collision only costs one more comparison.
+/// A collision costs only one more comparison.
 fn hash(name: &str) -> u32 {
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
     let bytes = name.as_bytes();
     let (words, rest) = bytes.as_chunks();
-    // the last bytes, some of them for the second time; no loop over single ones
+    // the last bytes, some of them twice; no loop over single bytes
     let rest = match (bytes.last_chunk(), rest.first_chunk(), rest.last_chunk()) {
         (Some(&last), ..) => u64::from_le_bytes(last),
         (None, Some(&first), Some(&last)) => {

@@ -1,4 +1,4 @@
-//! A share partition: what its members hold, what they have settled, and what comes next.
+//! A share partition: acquired and finished records, and what is fetched next.
 
 mod acknowledge;
 mod acquire;
@@ -35,7 +35,7 @@ use crate::record_state::RecordState;
 /// The limits of a share partition; each may change at any time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// How often a record is delivered before it is given up (`share.delivery.count.limit`).
+    /// Deliveries before a record is archived (`share.delivery.count.limit`).
     pub max_delivery_count: u16,
     /// How many offsets may be in flight (`share.partition.max.record.locks`).
     pub max_inflight: i64,
@@ -43,7 +43,7 @@ pub struct Config {
     pub lock_ms: i64,
     /// Whether members may renew their locks (`share.renew.acknowledge.enable`).
     pub renew_enabled: bool,
-    /// Whether what is rejected or given up waits for a dead letter before it is archived
+    /// Whether rejected and undeliverable records wait for a dead-letter record before they are archived
     /// (`errors.deadletterqueue.topic.name` is set).
     pub dead_letters: bool,
 }
@@ -60,29 +60,29 @@ impl Default for Config {
     }
 }
 
-/// Neighbouring offsets with the same state and delivery count.
+/// Neighboring offsets with the same state and delivery count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InFlightRun {
     /// First offset.
     pub first: Offset,
     /// Last offset, included.
     pub last: Offset,
-    /// Their state; while a write is open, the state that it asks for.
+    /// Their state; while a write is open, the requested state.
     pub state: RecordState,
     /// How often they were delivered.
     pub delivery_count: u16,
 }
 
-/// Neighbouring offsets that a member holds under one lock.
+/// Neighboring offsets that a member holds under one lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeldRun<'a> {
     /// First offset.
     pub first: Offset,
     /// Last offset, included.
     pub last: Offset,
-    /// Who holds them.
+    /// The member.
     pub member: &'a str,
-    /// When the lock runs out; none where it has, and what was asked for before is being written.
+    /// When the lock expires; `None` if it has, while an earlier acknowledgement is still being written.
     pub deadline_ms: Option<i64>,
 }
 
@@ -93,37 +93,37 @@ pub struct HeldRun<'a> {
 #[derive(Debug)]
 pub struct Partition {
     config: Config,
-    /// The lowest offset that is not settled (SPSO).
+    /// The lowest unfinished offset (SPSO).
     start: Offset,
     /// The highest offset in flight; if nothing is in flight, the next one to fetch.
     end: Offset,
     map: RunMap,
     leases: Leases,
     read_gap: Option<ReadGap>,
-    /// Settled offsets from `start` on, including those whose write is open.
+    /// Finished offsets from `start`, including those with an open write.
     complete: i64,
-    /// Ranges before `start` to be searched for what is settled when `start` moves next.
+    /// Ranges before `start` from which finished offsets are dropped when `start` next moves.
     overtaken: Vec<OffsetRange>,
     writes: Writes,
     dead_letters: DeadLetters,
-    /// Offsets whose acquisition lock ran out, since the partition was loaded.
+    /// Offsets whose acquisition lock expired, since the partition was loaded.
     timed_out: u64,
-    /// Offsets that were given up because they expired, since the partition was loaded.
+    /// Offsets archived because they expired, since the partition was loaded.
     expired: u64,
 }
 
 impl Partition {
-    /// The limits in force.
+    /// The current limits.
     pub fn config(&self) -> Config {
         self.config
     }
 
-    /// Changes the limits; what is leased already keeps its deadline.
+    /// Changes the limits; acquired records keep their deadline.
     pub fn configure(&mut self, config: Config) {
         self.config = config;
     }
 
-    /// The lowest offset that is not settled (SPSO).
+    /// The lowest unfinished offset (SPSO).
     pub fn start_offset(&self) -> Offset {
         self.start
     }
@@ -133,32 +133,32 @@ impl Partition {
         self.end
     }
 
-    /// Settled records at or after the start offset (KIP-1226).
+    /// Acknowledged and archived records at or after the start offset (KIP-1226).
     pub fn delivery_complete_count(&self) -> i64 {
         self.complete
     }
 
-    /// When the next acquisition lock runs out.
+    /// When the next acquisition lock expires.
     pub fn next_deadline_ms(&self) -> Option<i64> {
         self.leases.next_deadline_ms()
     }
 
-    /// How many offsets lost their acquisition lock because it ran out, since the partition was loaded.
+    /// How many offsets had their acquisition lock expire, since the partition was loaded.
     pub fn timed_out(&self) -> u64 {
         self.timed_out
     }
 
-    /// How many offsets were given up because they had expired, since the partition was loaded.
+    /// How many offsets were archived because they expired, since the partition was loaded.
     pub fn expired(&self) -> u64 {
         self.expired
     }
 
-    /// The number of runs that the in-flight records make up.
+    /// The number of in-flight runs.
     pub fn runs(&self) -> usize {
         self.map.len()
     }
 
-    /// The in-flight records from the start offset on; neighbours with the same state and count are joined.
+    /// The in-flight records from the start offset; neighbors with the same state and count are merged.
     pub fn inflight(&self) -> Vec<InFlightRun> {
         let mut out: Vec<InFlightRun> = Vec::new();
         let mut at = self.map.seek(self.start);
@@ -187,7 +187,7 @@ impl Partition {
         out
     }
 
-    /// What members hold from the start offset on, in order; what is being written is still theirs.
+    /// The records that members hold from the start offset, in order; pending writes included.
     pub fn held(&self) -> Vec<HeldRun<'_>> {
         let mut out: Vec<HeldRun<'_>> = Vec::new();
         self.map.walk(self.map.seek(self.start), |run| {
@@ -216,7 +216,7 @@ impl Partition {
         out
     }
 
-    /// How many offsets a member holds, those whose settlement is being written included. Looks at all leases.
+    /// How many offsets a member holds, pending writes included. Scans all leases.
     pub fn held_by(&self, member: &str) -> i64 {
         self.leases.count_of(member)
     }
@@ -232,8 +232,7 @@ impl Partition {
     }
 }
 
-/// What decides the next state of a record that is given back: it is not delivered again at the limit, nor before the log's
-/// start.
+/// What decides the next state of a returned record: it is not redelivered at the limit, nor before the log's start.
 #[derive(Clone, Copy)]
 struct Side {
     start: Offset,
@@ -258,7 +257,7 @@ impl Side {
         select_unpredictable(at_limit, self.given_up(), RecordState::Available)
     }
 
-    /// The state of a record that is never delivered again, though no member accepted it.
+    /// The state of a record that is never redelivered though no member accepted it.
     fn given_up(self) -> RecordState {
         if self.dead_letters {
             RecordState::Archiving
@@ -279,7 +278,7 @@ impl Side {
         );
     }
 
-    /// How many offsets of `piece` lie at or after the start offset.
+    /// The number of offsets of `piece` at or after the start offset.
     fn counted(self, piece: OffsetRange) -> i64 {
         OffsetRange::new(piece.first.max(self.start), piece.last).count()
     }

@@ -1,24 +1,24 @@
-//! Slower delivery near the limit: a record that keeps failing is delivered together with fewer and fewer others, in
-//! the end alone, so that one bad record does not take its neighbours over the delivery limit with it.
+//! Slower delivery near the limit: a record that keeps failing is delivered with fewer and fewer others, finally alone,
+//! so that one bad record does not exhaust the deliveries of its neighbors.
 
-/// The delivery count from which on a record is delivered with fewer others.
+/// The delivery count from which a record is delivered with fewer others.
 pub(super) fn slow_from(max_delivery_count: u16) -> u16 {
     let from = max_delivery_count.div_ceil(2).max(2);
     debug_assert!(from > 1, "what comes for the first time comes with others");
     from
 }
 
-/// Whether a record is given up unless it is accepted this time; there is no such attempt where all are slow.
+/// Whether this is the last delivery before the record is archived; false if all deliveries are slow.
 pub(super) fn is_last_attempt(max_delivery_count: u16, delivery_count: u16) -> bool {
     max_delivery_count > 2 && delivery_count == max_delivery_count - 1
 }
 
-/// How many records come with one near its delivery limit that is the first of a batch of `batch_count` to be given: half of the
-/// batch, or a quarter, and so on.
+/// How many records are delivered with one near its delivery limit that comes first in a batch of `batch_count`: half
+/// of the batch, then a quarter, and so on.
 pub(super) fn share(max_delivery_count: u16, delivery_count: u16, batch_count: i64) -> i64 {
     let slow_from = slow_from(max_delivery_count);
     debug_assert!(delivery_count >= slow_from, "it is not near its limit");
-    debug_assert!(batch_count > 0, "a batch of nothing");
+    debug_assert!(batch_count > 0, "an empty batch");
     let share = batch_count
         .checked_shr(u32::from(delivery_count - slow_from) + 1)
         .unwrap_or(0)
@@ -30,7 +30,7 @@ pub(super) fn share(max_delivery_count: u16, delivery_count: u16, batch_count: i
 /// How many records of one batch a fetch gets if some are near their delivery limit.
 pub(super) struct Pace {
     max_delivery_count: u16,
-    /// Offsets of the batch as it was first acquired.
+    /// Offsets of the originally acquired batch.
     batch_count: i64,
     limit: Option<i64>,
 }
@@ -44,14 +44,14 @@ impl Pace {
         }
     }
 
-    /// How many records of the batch may be taken in all, at a record with `delivery_count`, `taken` of them
-    /// before it.
+    /// How many records of the batch may be acquired in total, given a record with `delivery_count` after `taken`
+    /// others.
     ///
-    /// The first record near its limit decides: half of the batch, or a quarter, and so on. If more than that has been
-    /// taken before it, the rest is delivered too, up to a record on its last attempt.
-    #[inline(never)] // else what is needed near the limit alone is computed for every batch
+    /// The first record near its limit decides: half of the batch, a quarter, and so on. If more have been acquired
+    /// before it, the rest follows, up to a record on its last delivery.
+    #[inline(never)] // keeps code needed only near the limit out of the path of every batch
     pub(super) fn limit(&mut self, delivery_count: u16, taken: i64) -> i64 {
-        debug_assert!(taken >= 0, "fewer than none were taken");
+        debug_assert!(taken >= 0, "a negative number of records was taken");
         if is_last_attempt(self.max_delivery_count, delivery_count) {
             return taken.max(1);
         }

@@ -1,4 +1,4 @@
-//! Release: a member's session has closed, and all its leases end with it.
+//! Release: a member's session has closed, which ends all its leases.
 
 use std::convert::Infallible;
 
@@ -7,7 +7,7 @@ use super::{Partition, Side};
 use crate::record_state::RecordState;
 
 impl Partition {
-    /// Releases all that a member holds; records at their delivery limit are archived. Delivery counts stay.
+    /// Releases all records that a member holds; those at their delivery limit are archived. Delivery counts stay.
     pub fn release(&mut self, member: &str) -> Option<Write<'_>> {
         let start = self.start;
         let side = Side::of(self);

@@ -1,4 +1,4 @@
-//! Records that are available and wait: what [`Managed`](crate::Managed) asks of a partition.
+//! Available records that wait: the partition's part of [`Managed`](crate::Managed).
 
 use std::convert::Infallible;
 
@@ -8,21 +8,20 @@ use crate::inflight::{Cell, LeaseId, Run};
 use crate::offset::{OFFSET_MAX, Offset, OffsetRange};
 use crate::record_state::RecordState;
 
-/// Offsets that are not settled and are alike.
+/// Unfinished offsets with the same state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Open {
     pub(crate) range: OffsetRange,
-    /// Whether they are leased, or what their member asks for is being written.
+    /// Whether they are acquired or have a pending write.
     pub(crate) is_held: bool,
-    /// Whether they wait for a time, or to be looked at.
+    /// Whether they wait for a time or to be examined.
     pub(crate) is_waiting: bool,
-    /// Whether they come after others.
+    /// Whether they wait for earlier records.
     pub(crate) is_behind: bool,
 }
 
 impl Partition {
-    /// Where in `range` records are available and do not wait, with how often they were delivered; neighbours that are
-    /// equal in that are joined.
+    /// The available, non-waiting records in `range` with their delivery counts; equal neighbors are merged.
     pub(crate) fn available_in(&self, range: OffsetRange) -> Vec<(OffsetRange, u16)> {
         let mut found: Vec<(OffsetRange, u16)> = Vec::new();
         self.map.walk(self.map.seek(range.first), |run| {
@@ -43,7 +42,7 @@ impl Partition {
         found
     }
 
-    /// What is available in `range` waits from now on.
+    /// Makes available records in `range` wait.
     pub(crate) fn wait(&mut self, range: OffsetRange) {
         let Ok(()) = self.map.rewrite(range, |_, cell| {
             let waits = cell.is_free();
@@ -51,28 +50,28 @@ impl Partition {
         });
     }
 
-    /// What waits in `range` can be acquired from now on.
+    /// Makes waiting records in `range` acquirable.
     pub(crate) fn ready(&mut self, range: OffsetRange) {
         let Ok(()) = self
             .map
             .rewrite(range, |_, cell| Ok::<_, Infallible>(cell.ready()));
     }
 
-    /// What is available in `range` comes after other records from now on.
+    /// Makes available records in `range` wait for earlier ones.
     pub(crate) fn put_behind(&mut self, range: OffsetRange) {
         let Ok(()) = self.map.rewrite(range, |_, cell| {
             Ok::<_, Infallible>(if cell.is_free() { cell.behind() } else { cell })
         });
     }
 
-    /// What is in `range` comes after no other records any more.
+    /// Ends the wait of records in `range` for earlier ones.
     pub(crate) fn put_in_front(&mut self, range: OffsetRange) {
         let Ok(()) = self
             .map
             .rewrite(range, |_, cell| Ok::<_, Infallible>(cell.in_front()));
     }
 
-    /// What is not settled in `range`, in order, until it is `wanted` offsets.
+    /// The unfinished offsets in `range`, in order, up to `wanted` offsets.
     pub(crate) fn open_in(&self, range: OffsetRange, wanted: i64) -> Vec<Open> {
         let (mut found, mut count) = (Vec::new(), 0);
         self.map.walk(self.map.seek(range.first), |run| {
@@ -96,7 +95,7 @@ impl Partition {
         found
     }
 
-    /// The last offset before the first record that waits; as far as `wanted` available ones, where so many come before it.
+    /// The last offset before the first record that waits, or after `wanted` available ones if that comes first.
     pub(crate) fn last_in_line(&self, wanted: i64) -> Offset {
         let (mut last, mut found) = (OFFSET_MAX, 0);
         self.map.walk(self.map.seek(self.start), |run| {
@@ -113,10 +112,10 @@ impl Partition {
         last
     }
 
-    /// Brings the offsets of record batches into the window: those that no run covers are available, and wait.
+    /// Adds the offsets of record batches to the window: those that no run covers become available, and wait.
     ///
-    /// `batches` ascend; offsets between them hold no record. A batch of the window ends at the edge of a record batch, with
-    /// at least `batch_size` offsets.
+    /// `batches` are ascending; offsets between them hold no record. A batch of the window ends at a record-batch
+    /// boundary, with at least `batch_size` offsets.
     pub(crate) fn admit(&mut self, batches: &[OffsetRange], batch_size: i64) {
         let (Some(head), Some(tail)) = (batches.first(), batches.last()) else {
             return;
@@ -172,7 +171,8 @@ impl Partition {
         holes
     }
 
-    /// As [`acquire`](Self::acquire), but only records in flight that do not wait, up to `last`, and never more than wanted.
+    /// As [`acquire`](Self::acquire), but only in-flight records that do not wait, up to `last`, and never more than
+    /// requested.
     pub(crate) fn acquire_ready(
         &mut self,
         now_ms: i64,
@@ -189,7 +189,7 @@ impl Partition {
             record_limit: true,
             ..options
         };
-        // behind the end lies nothing that has been admitted
+        // nothing after the end has been admitted
         let last = tail.last.min(self.end).min(last);
         let cap = (last, options.max_fetch_records);
         let taken = self.acquire_known_within(now_ms, member, batches, options, cap, out);
@@ -200,8 +200,8 @@ impl Partition {
         taken
     }
 
-    /// Gives up what is available in `ranges`, with dead letters if `letters`, and what [`advance`](Self::advance) does:
-    /// one write tells of both.
+    /// Expires the available records in `ranges`, with dead letters if `letters`, and does the work of
+    /// [`advance`](Self::advance), in one write.
     pub(crate) fn advance_and_expire(
         &mut self,
         now_ms: i64,
@@ -245,7 +245,8 @@ impl Partition {
         self.begin_write(mark, start, true)
     }
 
-    /// Where in `range` records are neither settled nor on their way to a dead letter, and whether a member holds them.
+    /// The records in `range` that are neither finished nor about to become dead letters, and whether a member holds
+    /// them.
     pub(crate) fn unsettled_in(&self, range: OffsetRange) -> Vec<(OffsetRange, bool)> {
         let mut found: Vec<(OffsetRange, bool)> = Vec::new();
         self.map.walk(self.map.seek(range.first), |run| {
@@ -269,7 +270,7 @@ impl Partition {
         found
     }
 
-    /// The first offset from `offset` on that is not settled.
+    /// The first unfinished offset from `offset`.
     pub(crate) fn unsettled_from(&self, mut offset: Offset) -> Offset {
         self.map.walk(self.map.seek(offset), |run| {
             let passes = run.first <= offset && run.cell().is_settled();
@@ -281,18 +282,18 @@ impl Partition {
         offset
     }
 
-    /// Whether all of `range` is settled, or lies before the start offset.
+    /// Whether all of `range` is finished or before the start offset.
     pub(crate) fn is_settled(&self, range: OffsetRange) -> bool {
         range.last < self.start || self.unsettled_from(range.first.max(self.start)) > range.last
     }
 
-    /// The first record that can be acquired.
+    /// The first acquirable record.
     pub(crate) fn first_ready(&self) -> Option<Offset> {
         let at = self.map.first_available()?;
         self.map.get(at).map(|run| run.first)
     }
 
-    /// The first record from `offset` on that can be acquired.
+    /// The first acquirable record from `offset`.
     pub(crate) fn first_ready_from(&self, offset: Offset) -> Option<Offset> {
         let at = self.map.next_available(self.map.seek(offset))?;
         self.map
@@ -300,24 +301,24 @@ impl Partition {
             .map(|run| run.last.min(run.first.max(offset)))
     }
 
-    /// How many offsets are leased, those whose settlement is being written included. Looks at all leases.
+    /// How many offsets are acquired, pending writes included. Scans all leases.
     pub fn leased(&self) -> i64 {
         self.leases.count()
     }
 
-    /// Records at or after the start offset that wait, from the first on.
+    /// The waiting records at or after the start offset.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = OffsetRange> + '_ {
         let start = self.start;
         let runs = self.map.iter().filter(|run| run.cell().is_waiting());
         runs.map(move |run| OffsetRange::new(run.first.max(start), run.last))
     }
 
-    /// Offsets of the window that are neither settled nor leased, those included that are not read yet.
+    /// Offsets of the window that are neither finished nor acquired, unread ones included.
     pub(crate) fn open_units(&self, leased: i64) -> i64 {
         self.in_flight() - self.complete - leased
     }
 
-    /// The offset that follows everything in flight.
+    /// The offset after everything in flight.
     pub(crate) fn past_end(&self) -> Offset {
         self.end + 1
     }

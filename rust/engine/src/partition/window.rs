@@ -1,4 +1,4 @@
-//! The window in flight: where it starts, where it ends, and what is fetched next.
+//! The in-flight window: its start, its end, and the next offset to fetch.
 
 use std::convert::Infallible;
 
@@ -7,17 +7,17 @@ use crate::inflight::{Cell, Cursor, Run};
 use crate::offset::{Offset, OffsetRange};
 use crate::record_state::RecordState;
 
-/// What is left of a settled run before the start offset while its batch is not finished.
+/// What remains of a finished run before the start offset while its batch is unfinished.
 const HUSK: RecordState = RecordState::Archived;
 
-/// Offsets that persisted state left out: they may hold records, so they are fetched again.
+/// Offsets missing from the persisted state: they may hold records, so they are fetched again.
 ///
-/// Open while `end` is the partition's end offset; everything before `start` has been looked at.
+/// Open while `end` is the partition's end offset; everything before `start` has been examined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ReadGap {
     pub(super) start: Offset,
     pub(super) end: Offset,
-    /// The first offset from `start` on that no run covers and that is followed by a run.
+    /// The first offset from `start` that no run covers and that is followed by a run.
     hole: Option<Offset>,
 }
 
@@ -29,7 +29,7 @@ impl Partition {
             .map(|gap| gap.start)
     }
 
-    /// The first offset that no run covers and that may hold records not fetched since the load, and where such end.
+    /// The first uncovered range that may hold records not fetched since the load.
     pub(super) fn unread_hole(&self) -> Option<(Offset, Offset)> {
         self.unread_from()?;
         self.read_gap.and_then(|gap| Some((gap.hole?, gap.end)))
@@ -58,7 +58,7 @@ impl Partition {
         self.read_gap = Some(ReadGap { start, end, hole });
     }
 
-    /// What must hold of the window whenever a call ends.
+    /// Asserts the window's invariants at the end of each call.
     #[inline]
     pub(super) fn assert_window(&self) {
         debug_assert!(self.start >= 0, "no record has a negative offset");
@@ -75,7 +75,7 @@ impl Partition {
         );
     }
 
-    /// The offset that the next fetch should read from: the first that is available, or that was never read.
+    /// The offset to fetch from next: the first one available or never read.
     pub fn next_fetch_offset(&self) -> Offset {
         if self.map.last_offset().is_none_or(|last| last < self.start) {
             return self.end;
@@ -95,9 +95,9 @@ impl Partition {
             .unwrap_or(self.end + 1)
     }
 
-    /// The last offset that was acquired together with `offset`; `offset` itself if it is not in flight.
+    /// The last offset acquired together with `offset`; `offset` itself if it is not in flight.
     ///
-    /// What was acquired together is delivered again together, so a fetch reads that far.
+    /// Records acquired together are redelivered together, so a fetch reads that far.
     pub fn batch_end(&self, offset: Offset) -> Offset {
         let at = self.map.seek(offset);
         match self.map.get(at) {
@@ -120,7 +120,7 @@ impl Partition {
         self.in_flight() < self.config.max_inflight || self.next_fetch_offset() != self.end + 1
     }
 
-    /// Moves the start offset over what is settled, and on to the next offset in flight.
+    /// Moves the start offset past finished records, to the next offset in flight.
     ///
     /// It stops before offsets that may hold records not read yet.
     pub(super) fn advance_start(&mut self) {
@@ -145,7 +145,7 @@ impl Partition {
                 return false;
             }
             *complete -= run.last - run.first.max(old) + 1;
-            debug_assert!(*complete >= 0, "more is done with than was settled");
+            debug_assert!(*complete >= 0, "more offsets were passed than finished");
             passed = Some(run.last);
             true
         });
@@ -171,7 +171,7 @@ impl Partition {
         }
     }
 
-    /// Where the batch that covers `offset` starts; `offset` itself if none does.
+    /// The start of the batch that covers `offset`, or else `offset`.
     fn batch_start(&self, offset: Offset) -> Offset {
         let at = self.map.seek(offset);
         match self.map.get(at) {
@@ -180,9 +180,9 @@ impl Partition {
         }
     }
 
-    /// Drops what is settled from the run at `at` on, up to `last`, which lies before the start offset.
+    /// Drops finished records from the run at `at`, up to `last`, which is before the start offset.
     ///
-    /// Of an unfinished batch a husk stays: slower delivery needs to know how large the batch was.
+    /// An unfinished batch leaves a husk: slower delivery needs the original batch size.
     fn bury(&mut self, mut at: Cursor, last: Offset) {
         debug_assert!(last < self.start, "what is in the window stays");
         if at == Cursor::START {

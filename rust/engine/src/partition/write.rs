@@ -1,4 +1,4 @@
-//! What a change asks the persister to make durable.
+//! State changes for the persister.
 
 use crate::offset::Offset;
 use crate::record_state::RecordState;
@@ -16,16 +16,16 @@ pub struct StateBatch {
     pub delivery_count: u16,
 }
 
-/// State that has begun to change and waits for the persister.
+/// A state change that has begun and waits for the persister.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Write<'a> {
-    /// Names the write in [`commit`](crate::Partition::commit), [`rollback`](crate::Partition::rollback) and
+    /// The ID for [`commit`](crate::Partition::commit), [`rollback`](crate::Partition::rollback) and
     /// [`write_batches`](crate::Partition::write_batches).
     pub id: u64,
     /// The start offset before the operation.
     pub start_offset: Offset,
-    /// Settled records at or after the start offset (KIP-1226).
+    /// Acknowledged and archived records at or after the start offset (KIP-1226).
     pub delivery_complete_count: i64,
-    /// The changed offsets in order, equal neighbours joined.
+    /// The changed offsets in order, equal neighbors merged.
     pub batches: &'a [StateBatch],
 }

@@ -1,4 +1,4 @@
-//! Open writes: how a change begins, and how it ends: committed when it is durable, rolled back when it could not be written.
+//! Open writes: how a change begins, and how it ends: committed once durable, rolled back if the write failed.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -11,23 +11,23 @@ use crate::inflight::Cell;
 use crate::offset::{Offset, OffsetRange, after};
 use crate::record_state::RecordState;
 
-/// Room for this many batches is made at first, and this many that are no longer needed may stay.
+/// The initial capacity for batches, and how many ended ones may stay.
 const SPARE: usize = 16;
-/// Room for at most this many batches is kept while no write is open.
+/// The capacity for batches kept while no write is open.
 const ROOM_MAX: usize = 256;
 
 #[derive(Debug)]
 struct OpenWrite {
     id: u64,
-    /// Where its batches lie.
+    /// The position of its batches.
     batches: Range<usize>,
-    /// The write reports locks that have run out: its end changes no record.
+    /// The write reports expired locks: its end changes no record.
     expiry: bool,
 }
 
-/// The open writes, in the order in which they were begun.
+/// The open writes, oldest first.
 ///
-/// Their batches lie side by side in one list, to which an operation appends as it goes:
+/// Their batches are in one list, to which an operation appends as it proceeds:
 ///
 /// ```text
 /// batches   [ended ][write 7     ][ended][write 9][under way
@@ -36,19 +36,19 @@ struct OpenWrite {
 pub(super) struct Writes {
     open: VecDeque<OpenWrite>,
     batches: Vec<StateBatch>,
-    /// How many of `batches` belong to writes that have ended.
+    /// How many of `batches` belong to ended writes.
     ended: usize,
     last_id: u64,
-    /// Whether the changes under way are in order.
+    /// Whether the current changes are in order.
     in_order: bool,
 }
 
-/// Where the changes of an operation under way begin.
+/// The start of the current operation's changes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mark(usize);
 
 impl Writes {
-    /// An operation begins to change something.
+    /// Marks the start of an operation.
     pub(super) fn mark(&mut self) -> Mark {
         self.in_order = true;
         if self.batches.capacity() == 0 {
@@ -57,7 +57,7 @@ impl Writes {
         Mark(self.batches.len())
     }
 
-    /// Adds a change to those of the operation under way, or joins it to the one before.
+    /// Adds a change to the current operation, or merges it with the previous one.
     #[inline]
     pub(super) fn push(
         &mut self,
@@ -67,8 +67,12 @@ impl Writes {
         delivery_count: u16,
     ) {
         let OffsetRange { first, last } = piece;
-        debug_assert!(!piece.is_empty(), "a change of nothing");
-        debug_assert_ne!(state, RecordState::Acquired, "leases are not written");
+        debug_assert!(!piece.is_empty(), "an empty change");
+        debug_assert_ne!(
+            state,
+            RecordState::Acquired,
+            "acquired records are not written"
+        );
         let next = StateBatch {
             first,
             last,
@@ -85,13 +89,13 @@ impl Writes {
         self.batches.push(next);
     }
 
-    /// The operation under way was refused.
+    /// The current operation was refused.
     pub(super) fn give_up(&mut self, mark: Mark) {
         debug_assert!(mark.0 <= self.batches.len(), "another write has ended");
         self.batches.truncate(mark.0);
     }
 
-    /// Puts the changes under way in order, equal neighbours joined.
+    /// Sorts the current changes, equal neighbors merged.
     fn sort(&mut self, mark: Mark) {
         let changes = &mut self.batches[mark.0..];
         changes.sort_unstable_by_key(|batch| batch.first);
@@ -108,7 +112,7 @@ impl Writes {
         self.batches.truncate(mark.0 + to + 1);
     }
 
-    /// Opens a write for what has changed since the mark, if anything has.
+    /// Opens a write for the changes since the mark, if any.
     fn begin(
         &mut self,
         mark: Mark,
@@ -147,7 +151,7 @@ impl Writes {
         })
     }
 
-    /// Where a write stands among the open ones.
+    /// The index of an open write.
     fn find(&self, id: u64) -> Option<usize> {
         // writes end in the order in which they began, or nearly so
         if self.open.front().is_some_and(|oldest| oldest.id == id) {
@@ -160,7 +164,7 @@ impl Writes {
         &self.batches[self.open[at].batches.clone()]
     }
 
-    /// The ranges whose transitions wait for the end of a write.
+    /// The ranges with transitions in a write.
     fn begun(&self, at: usize) -> impl Iterator<Item = OffsetRange> + '_ {
         let changed = !self.open[at].expiry;
         stretches(self.batches_of(at)).filter(move |_| changed)
@@ -174,7 +178,7 @@ impl Writes {
         };
         let Some(write) = write else { return };
         if self.open.is_empty() {
-            // room stays for writes of this size
+            // keep room for writes of this size
             let room = self.batches.len().clamp(SPARE, ROOM_MAX);
             self.batches.clear();
             if self.batches.capacity() > 4 * room {
@@ -193,7 +197,7 @@ impl Writes {
         }
     }
 
-    /// Closes the gaps between the batches that are still needed.
+    /// Closes the gaps between batches that are still needed.
     fn close_up(&mut self) {
         let mut to = 0;
         for write in &mut self.open {
@@ -215,7 +219,7 @@ impl Writes {
 
 #[allow(
     clippy::needless_bitwise_bool,
-    reason = "one branch, not three: none of them could be guessed"
+    reason = "one branch, not three unpredictable ones"
 )]
 fn joins(before: &StateBatch, next: &StateBatch) -> bool {
     (after(before.last) == next.first)
@@ -223,7 +227,7 @@ fn joins(before: &StateBatch, next: &StateBatch) -> bool {
         & (before.delivery_count == next.delivery_count)
 }
 
-/// The offsets of batches in order, neighbours joined whatever their state.
+/// The offsets of batches in order, neighbors merged whatever their state.
 fn stretches(batches: &[StateBatch]) -> impl Iterator<Item = OffsetRange> + '_ {
     batches
         .chunk_by(|a, b| after(a.last) == b.first)
@@ -231,7 +235,7 @@ fn stretches(batches: &[StateBatch]) -> impl Iterator<Item = OffsetRange> + '_ {
 }
 
 impl Partition {
-    /// Opens a write for what has begun or, with `expiry`, has already happened.
+    /// Opens a write for transitions that have begun or, with `expiry`, have already happened.
     #[inline]
     pub(super) fn begin_write(
         &mut self,
@@ -252,7 +256,7 @@ impl Partition {
         self.writes.find(id).ok_or(Refusal::UnknownWrite { id })
     }
 
-    /// The write is durable: what it changed may change again, and the start offset moves over what is settled.
+    /// The write is durable: its records may change again, and the start offset moves past finished ones.
     pub fn commit(&mut self, write_id: u64) -> Result<(), Refusal> {
         let at = self.open_write(write_id)?;
         let Self {
@@ -272,7 +276,7 @@ impl Partition {
                 debug_assert_ne!(
                     cell.state(),
                     RecordState::Acquired,
-                    "a write settles or frees"
+                    "a write finishes or frees records"
                 );
                 leases.settle(cell.lease(), piece.length());
                 if piece.first < *start {
@@ -289,7 +293,7 @@ impl Partition {
         Ok(())
     }
 
-    /// The write failed: its records are leased as before, or free where their lock has run out by `now_ms`.
+    /// The write failed: its records are acquired as before, or free if their lock has expired by `now_ms`.
     pub fn rollback(&mut self, write_id: u64, now_ms: i64) -> Result<(), Refusal> {
         let at = self.open_write(write_id)?;
         let expiry = self.writes.open[at].expiry;
@@ -303,7 +307,7 @@ impl Partition {
         Ok(())
     }
 
-    /// The write has ended, either way: letters for what was at its delivery limit when its lock ran out are due now.
+    /// The write has ended, either way: dead letters of records at their delivery limit are due now.
     fn end_write(&mut self, at: usize) {
         if self.writes.open[at].expiry {
             self.dead_letters.expired(self.writes.batches_of(at));
@@ -311,13 +315,13 @@ impl Partition {
         self.writes.end(at);
     }
 
-    /// Undoes what a refused operation has begun since the mark.
+    /// Undoes the changes of a refused operation since the mark.
     pub(super) fn give_up(&mut self, mark: Mark) {
         self.restore(|writes| stretches(&writes.batches[mark.0..]), i64::MIN);
         self.writes.give_up(mark);
     }
 
-    /// Undoes what has begun in `ranges`.
+    /// Undoes the transitions in `ranges`.
     fn restore<'a, I: Iterator<Item = OffsetRange>>(
         &'a mut self,
         ranges: impl FnOnce(&'a Writes) -> I,
