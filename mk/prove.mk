@@ -16,7 +16,7 @@ bucket: .venv-bucket/.installed build/go/versitygw ## buckets: a server that is 
 	VERSITYGW=$(CURDIR)/build/go/versitygw SHARECORE=$(CURDIR)/.venv-bucket/bin/sharecore \
 		.venv-bucket/bin/python -m pytest -s $(ARGS) tests/bucket
 
-verify: .venv/.installed .venv-test/.installed jars $(WIRE_JARS)/.done ## sharecore verify on our broker, Apache Kafka 4.3.1 and 4.4.0 and a tier node, broken meanwhile: MINUTES (30) in all, SEED=, ARGS="--setup tier --each 5"
+verify: .venv/.installed .venv-test/.installed jars $(WIRE_JARS)/.done ## sharecore verify on our broker, Apache Kafka 4.3.1 and 4.4.0, one and three tier nodes, a bucket with a standby, broken meanwhile: MINUTES (30) in all, SEED=, ARGS="--setup tier --each 5"
 	$(BIN)/python -m tests.verify --minutes $${MINUTES:-30} $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 night: ## the same for six hours, 15 minutes a run

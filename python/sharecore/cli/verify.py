@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
@@ -87,10 +88,28 @@ def verify(
         str,
         typer.Option(
             metavar="COMMAND",
-            help="Command that starts the broker for --nemesis; {port}, {advertised} and {data} are "
+            help="Command that starts the broker for --nemesis; {port}, {advertised}, {data} and {node} are "
             "replaced.",
         ),
     ] = "",
+    nodes: Annotated[
+        int, typer.Option(min=1, max=20, help="Brokers that --nemesis starts; each fault hits one of them.")
+    ] = 1,
+    standby: Annotated[
+        bool, typer.Option("--standby", help="One of --nodes serves at a time; the others wait to take over.")
+    ] = False,
+    step_clocks: Annotated[
+        bool,
+        typer.Option("--step-clocks", help="Step the wall clocks of the brokers too; takes libfaketime."),
+    ] = False,
+    link: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(
+            metavar="PORT:TARGET",
+            help="Relay local port PORT to TARGET, and break it too; for an upstream broker that advertises "
+            "PORT. May be repeated.",
+        ),
+    ] = None,
     output: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option(
@@ -133,8 +152,15 @@ def verify(
     with failures_in_one_line(), ctrl_c_ends(), _nothing_proved():
         if sum(map(bool, (history, bootstrap, nemesis))) != 1:
             raise UsageFailed("use exactly one of --bootstrap-server, --nemesis and --history")
-        if broker and not nemesis:
-            raise UsageFailed("--broker is for --nemesis, which starts it")
+        if (broker or nodes > 1 or standby or step_clocks or link) and not nemesis:
+            raise UsageFailed("--broker, --nodes, --standby, --step-clocks and --link are for --nemesis")
+        if nodes > 1 and not broker:
+            raise UsageFailed("--nodes needs --broker, the command that starts each of them")
+        if standby and nodes == 1:
+            raise UsageFailed("--standby needs --nodes 2 or more")
+        if step_clocks:
+            _check_clocks()
+        links = [_ports(each) for each in link or ()]
         if history:
             result = _checked(history)
             _show(result, report)
@@ -165,12 +191,44 @@ def verify(
                 rate,
                 bound * 1000,
             )
-            result = _run(plan, broker if nemesis else None, output, report)
+            broken = _Broken(broker, nodes, standby, links, step_clocks) if nemesis else None
+            result = _run(plan, broken, output, report)
     if result.counts:
         raise typer.Exit(EXIT_BREACH)
 
 
-def _run(plan: Plan, broker: str | None, output: Path | None, report: Path | None) -> Result:
+@dataclass(frozen=True)
+class _Broken:
+    """What the nemesis starts and breaks."""
+
+    command: str
+    nodes: int
+    standby: bool
+    links: list[tuple[int, int]]
+    step_clocks: bool
+
+
+def _check_clocks() -> None:
+    """Raise UsageFailed without libfaketime."""
+    from sharecore.verify.nemesis.clock import Clock
+
+    if not Clock.can_step:
+        raise UsageFailed("--step-clocks needs libfaketime. Run: apt-get install libfaketime")
+
+
+def _ports(link: str) -> tuple[int, int]:
+    """Return the two ports of --link."""
+    port, _, target = link.partition(":")
+    try:
+        ports = int(port), int(target)
+    except ValueError:
+        ports = 0, 0
+    if not all(0 < each < 1 << 16 for each in ports):
+        raise UsageFailed(f"--link {link}: must be two ports of this machine, PORT:TARGET")
+    return ports
+
+
+def _run(plan: Plan, broken: _Broken | None, output: Path | None, report: Path | None) -> Result:
     """Run the workload, check its history, and keep that where it is wanted."""
     from sharecore.errors import ConfigError, KafkaError
 
@@ -180,7 +238,7 @@ def _run(plan: Plan, broker: str | None, output: Path | None, report: Path | Non
         path = output or home / "history.jsonl"
         try:
             with confluent_failures():
-                troubles = asyncio.run(_load(plan, broker, home, path))
+                troubles = asyncio.run(_load(plan, broken, home, path))
         except typer.Exit:  # a RuntimeError too
             raise
         except asyncio.CancelledError:
@@ -201,16 +259,19 @@ def _run(plan: Plan, broker: str | None, output: Path | None, report: Path | Non
     return result
 
 
-async def _load(plan: Plan, broker: str | None, home: Path, path: Path) -> list[str]:
+async def _load(plan: Plan, broken: _Broken | None, home: Path, path: Path) -> list[str]:
     """Run the workload, on a broker that is started for it where there is a command."""
     from dataclasses import replace
     from importlib.metadata import version
 
-    from sharecore.verify.nemesis import OWN_BROKER, LocalBroker, Nemesis
+    from sharecore.verify.nemesis import OWN_BROKER, LocalCluster, Nemesis
     from sharecore.verify.workload import Workload
 
-    header = {"tool": f"sharecore {version('sharecore')}", "nemesis": broker is not None}
-    local = None if broker is None else LocalBroker(broker or OWN_BROKER, home)
+    header = {"tool": f"sharecore {version('sharecore')}", "nemesis": broken is not None}
+    local = None
+    if broken is not None:
+        command = broken.command or OWN_BROKER
+        local = LocalCluster(command, home, broken.nodes, broken.standby, broken.links, broken.step_clocks)
     try:
         breaking = None
         if local is not None:

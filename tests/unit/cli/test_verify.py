@@ -55,6 +55,31 @@ def test_what_proves_nothing_ends_with_2(tmp_path: Path) -> None:
     assert run()[0] == 2
 
 
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["-b", "x:1", "--nodes", "3"], "are for --nemesis"),
+        (["-b", "x:1", "--link", "1:2"], "are for --nemesis"),
+        (["-b", "x:1", "--step-clocks"], "are for --nemesis"),
+        (["--nemesis", "--nodes", "3"], "--nodes needs --broker"),
+        (["--nemesis", "--standby", "--broker", "x"], "--standby needs --nodes 2 or more"),
+        (["--nemesis", "--link", "9092"], "--link 9092: must be two ports of this machine, PORT:TARGET"),
+        (["--nemesis", "--link", "1:65536"], "--link 1:65536: must be two ports"),
+    ],
+)
+def test_faults_that_are_not_possible_are_refused(arguments: list[str], error: str) -> None:
+    status, output = run(*arguments)
+    assert status == 2
+    assert error in output
+
+
+def test_clocks_cannot_be_stepped_without_the_library() -> None:
+    with mock.patch("sharecore.verify.nemesis.clock.Clock.can_step", False):
+        status, output = run("--nemesis", "--step-clocks")
+    assert status == 2
+    assert output == "sharecore: --step-clocks needs libfaketime. Run: apt-get install libfaketime\n"
+
+
 def test_a_cluster_that_is_not_there_proves_nothing() -> None:
     with socket.socket() as taken:  # bound, and nobody listens
         taken.bind(("127.0.0.1", 0))

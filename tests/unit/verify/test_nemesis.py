@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import socket
+import subprocess
 import sys
+import time
 from collections.abc import Awaitable, Callable
 from itertools import islice
 from pathlib import Path
@@ -12,9 +16,10 @@ from pathlib import Path
 import pytest
 
 from sharecore.verify.history import Writer
-from sharecore.verify.nemesis import LocalBroker, Nemesis
+from sharecore.verify.nemesis import LocalBroker, LocalCluster, Nemesis
+from sharecore.verify.nemesis.clock import Clock
 from sharecore.verify.nemesis.proxy import Proxy
-from sharecore.verify.nemesis.run import KINDS, schedule
+from sharecore.verify.nemesis.run import KINDS, LINK_KINDS, schedule
 
 LISTENER = (
     f"{sys.executable} -c 'import socket, time; "
@@ -126,7 +131,9 @@ def test_only_a_process_that_runs_and_was_started_here_gets_signals(tmp_path: Pa
         try:
             broker.pause()
             broker.resume()
-            await broker.restart()
+            await broker.terminate()
+            assert not broker.is_running
+            await broker.start()
             broker.kill()
             with pytest.raises(RuntimeError, match="does not run"):
                 broker.resume()
@@ -137,23 +144,175 @@ def test_only_a_process_that_runs_and_was_started_here_gets_signals(tmp_path: Pa
     asyncio.run(act())
 
 
+WRITER = """
+import errno, socket, sys, time
+server = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+known = None
+while True:
+    try:
+        with open(sys.argv[2] + "/file", "w") as file:
+            file.write("x")
+        found = "written"
+    except OSError as error:
+        found = errno.errorcode[error.errno]
+    if found != known:
+        # a pipe has no limit
+        socket.create_connection(("127.0.0.1", int(sys.argv[3]))).sendall(found.encode())
+        known = found
+    time.sleep(0.005)
+"""
+
+
+def test_a_disk_is_full_for_one_process_and_free_again(tmp_path: Path) -> None:
+    (tmp_path / "writer.py").write_text(WRITER)
+
+    async def act() -> list[str]:
+        said: asyncio.Queue[str] = asyncio.Queue()
+
+        async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await said.put((await reader.read(100)).decode())
+            writer.close()
+
+        server = await asyncio.start_server(listen, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        broker = LocalBroker(f"{sys.executable} {tmp_path}/writer.py {{port}} {{data}} {port}", tmp_path)
+        await broker.start()
+        try:
+            async with asyncio.timeout(30):
+                first = await said.get()
+                broker.fill_disk()
+                second = await said.get()
+                (tmp_path / "of-this-process").write_text("x")
+                broker.free_disk()
+                return [first, second, await said.get()]
+        finally:
+            await broker.close()
+            server.close()
+
+    assert asyncio.run(act()) == ["written", "EFBIG", "written"]
+
+
+@pytest.mark.skipif(not Clock.can_step, reason="takes Debian's package libfaketime")
+def test_a_wall_clock_is_stepped_and_the_monotonic_clock_is_not(tmp_path: Path) -> None:
+    clock = Clock(tmp_path / "clock")
+    program = "import time; print(time.time(), time.monotonic())"
+
+    def ask() -> tuple[float, float]:
+        command = [sys.executable, "-c", program]
+        wall, monotonic = subprocess.run(
+            command, env=os.environ | environment, capture_output=True, check=True
+        ).stdout.split()
+        return float(wall) - time.time(), float(monotonic) - time.monotonic()
+
+    environment = clock.environment
+    wall, monotonic = ask()
+    assert (abs(wall), abs(monotonic)) < (600, 600)
+    clock.step(3600)
+    wall, monotonic = ask()
+    assert 3000 < wall < 4200
+    assert abs(monotonic) < 600
+    clock.step(-3600)
+    assert -4200 < ask()[0] < -3000
+
+
+HOME = """
+import socket, sys, time
+from pathlib import Path
+port, data, home = int(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])
+while True:
+    try:
+        (home / "leads").mkdir()
+        break
+    except FileExistsError:
+        time.sleep(0.005)
+server = socket.create_server(("127.0.0.1", port))
+while not (data / "fenced").exists():
+    time.sleep(0.005)
+sys.exit(int((data / "fenced").read_text()))
+"""
+
+
+def test_a_fenced_leader_becomes_the_standby_and_another_end_is_a_failure(tmp_path: Path) -> None:
+    (tmp_path / "home.py").write_text(HOME)
+
+    async def act() -> None:
+        command = f"{sys.executable} {tmp_path}/home.py {{port}} {{data}} {tmp_path}"
+        cluster = LocalCluster(command, tmp_path, nodes=2, standby=True)
+        first, second = cluster.nodes
+        assert cluster.bootstrap == "127.0.0.1:0,127.0.0.1:0"
+        await cluster.start()
+        try:
+            assert cluster.bootstrap == f"127.0.0.1:{first.proxy.port},127.0.0.1:{second.proxy.port}"
+            assert cluster.node(0.9) is first
+            assert not second.is_listening()
+            (first.data / "fenced").write_text("75")
+            await until(lambda: first.ended_with == 75)
+            (first.data / "fenced").unlink()
+            (tmp_path / "leads").rmdir()
+            await cluster.mend()
+            assert first.is_running
+            assert cluster.node(0.1) is second
+            (second.data / "fenced").write_text("3")
+            await until(lambda: second.ended_with == 3)
+            with pytest.raises(RuntimeError, match="ended with 3"):
+                await cluster.mend()
+            (second.data / "fenced").unlink()
+            (tmp_path / "leads").rmdir()
+            await cluster.mend(any_status=True)
+            assert second.is_running
+        finally:
+            await cluster.close()
+
+    asyncio.run(act())
+
+
+def test_nodes_have_numbers_and_directories_and_links_lead_upstream(tmp_path: Path) -> None:
+    async def act() -> None:
+        async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(b"upstream")
+            writer.close()
+
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            port = probe.getsockname()[1]
+        target = server.sockets[0].getsockname()[1]
+        listener = LISTENER.replace("time.sleep", 'open("{data}/{node}", "w"); time.sleep')
+        cluster = LocalCluster(listener, tmp_path, nodes=3, links=[(port, target)])
+        await cluster.start()
+        try:
+            assert [cluster.node(share).number for share in (0.0, 0.4, 0.99)] == [1, 2, 3]
+            for node in cluster.nodes:
+                await until((node.data / str(node.number)).exists)
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            assert await reader.read(100) == b"upstream"
+            writer.close()
+            assert set(Nemesis(cluster, 1).kinds) >= {*KINDS, *LINK_KINDS, "fill"}
+        finally:
+            await cluster.close()
+            server.close()
+
+    asyncio.run(act())
+
+
 def test_a_fault_that_is_interrupted_is_mended_and_written_down(tmp_path: Path) -> None:
     async def act() -> list[str]:
-        broker = LocalBroker(LISTENER, tmp_path)
-        await broker.start()
+        cluster = LocalCluster(LISTENER, tmp_path)
+        (broker,) = cluster.nodes
+        await cluster.start()
         clock = asyncio.get_running_loop().time
         with Writer(tmp_path / "history", {}, lambda: clock() * 1000) as writer:
             # the first fault of this seed is a broker that is killed
-            seed = next(seed for seed in range(100) if next(schedule(seed)).kind == "kill")
-            nemesis = Nemesis(broker, seed, hurry=100.0)
+            kinds = Nemesis(cluster, 0).kinds
+            seed = next(seed for seed in range(100) if next(schedule(seed, kinds)).kind == "kill")
+            nemesis = Nemesis(cluster, seed, hurry=100.0)
             running = asyncio.ensure_future(nemesis(writer))
             await until(lambda: not broker.is_running)
             running.cancel()
             await asyncio.wait([running])
             assert broker.is_running
-        await broker.close()
+        await cluster.close()
         return nemesis.done
 
     assert asyncio.run(act()) == ["kill"]
     lines = [json.loads(line) for line in (tmp_path / "history").read_text().splitlines()]
-    assert [line.get("kind") for line in lines] == [None, "kill"]
+    assert [(line.get("kind"), line.get("node")) for line in lines] == [(None, None), ("kill", 1)]

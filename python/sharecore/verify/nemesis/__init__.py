@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sharecore.verify.nemesis.broker import OWN_BROKER, LocalBroker
+from sharecore.verify.nemesis.cluster import LocalCluster
 from sharecore.verify.nemesis.run import Nemesis
 
-__all__ = ["OWN_BROKER", "LocalBroker", "Nemesis"]
+__all__ = ["OWN_BROKER", "LocalBroker", "LocalCluster", "Nemesis"]

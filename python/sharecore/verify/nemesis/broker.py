@@ -1,10 +1,11 @@
-"""A broker that this program starts, reaches through a proxy of its own, kills and stops."""
+"""A broker process started by this program behind its own proxy."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import os
+import resource
 import shlex
 import signal
 import socket
@@ -13,6 +14,7 @@ import sys
 import time
 from pathlib import Path
 
+from sharecore.verify.nemesis.clock import Clock
 from sharecore.verify.nemesis.proxy import Proxy
 
 OWN_BROKER = (
@@ -24,7 +26,7 @@ OWN_BROKER = (
     "--set group.share.heartbeat.interval.ms=1000"
 )
 """The command line of a broker whose locks and sessions may be short."""
-_START_SECONDS_MAX = 90.0
+START_SECONDS_MAX = 90.0
 _LOG_TAIL = 2000
 
 
@@ -35,12 +37,19 @@ class LocalBroker:
     its id cannot belong to anybody else.
 
     Args:
-        command: the command line; {port}, {advertised} and {data} stand for the port to listen on, the port
-            that clients are to be told, and a directory for its data.
+        command: the command line; {port}, {advertised}, {data} and {node} stand for the port to listen on,
+            the port to advertise to clients, a directory for its data, and its number.
         home: a directory of its own, for data and output.
+        number: of this broker, from 1.
+        with_clock: the process has a wall clock of its own.
     """
 
-    def __init__(self, command: str, home: Path) -> None:
+    can_fill_disk = hasattr(resource, "prlimit")
+    """Whether this system can limit the files of another process."""
+
+    def __init__(self, command: str, home: Path, number: int = 1, with_clock: bool = False) -> None:
+        self.number = number
+        self.clock = Clock(home / "clock") if with_clock else None
         self._port = _free_port()
         self.proxy = Proxy(self._port)
         self.data = home / "data"
@@ -53,40 +62,76 @@ class LocalBroker:
         """Where clients connect: the proxy."""
         return f"127.0.0.1:{self.proxy.port}"
 
+    async def launch(self) -> None:
+        """Start the proxy and the process.
+
+        Raises:
+            RuntimeError: the command cannot be run.
+        """
+        if not self.proxy.port:
+            await self.proxy.start()
+        self.data.mkdir(parents=True, exist_ok=True)
+        places = {
+            "{port}": str(self._port),
+            "{advertised}": str(self.proxy.port),
+            "{data}": str(self.data),
+            "{node}": str(self.number),
+        }
+        words = shlex.split(self._command)
+        for name, value in places.items():
+            words = [word.replace(name, value) for word in words]
+        self._forget()
+        self._process = self._spawn(words)
+
     async def start(self) -> None:
         """Start the process, and wait until it listens.
 
         Raises:
             RuntimeError: it ended, or did not listen in time; the message has the end of its output.
         """
-        if not self.proxy.port:
-            await self.proxy.start()
-        self.data.mkdir(parents=True, exist_ok=True)
-        places = {"{port}": str(self._port), "{advertised}": str(self.proxy.port), "{data}": str(self.data)}
-        words = shlex.split(self._command)
-        for name, value in places.items():
-            words = [word.replace(name, value) for word in words]
-        self._process = process = self._spawn(words)
-        until = time.monotonic() + _START_SECONDS_MAX
-        while not _listens(self._port):
-            if process.poll() is not None:
-                raise RuntimeError(f"the broker ended with {process.returncode}:\n{self._tail()}")
+        await self.launch()
+        until = time.monotonic() + START_SECONDS_MAX
+        while not self.is_listening():
+            self.raise_if_ended()
             if time.monotonic() > until:
                 self.kill()
                 raise RuntimeError(f"the broker does not listen on port {self._port}:\n{self._tail()}")
             await asyncio.sleep(0.05)
+
+    def raise_if_ended(self) -> None:
+        """Raise RuntimeError with the end of the output if the process has ended."""
+        if (status := self.ended_with) is not None:
+            raise RuntimeError(f"the broker ended with {status}:\n{self._tail()}")
 
     @property
     def is_running(self) -> bool:
         """Whether the process has not ended."""
         return self._process is not None and self._process.poll() is None
 
+    @property
+    def ended_with(self) -> int | None:
+        """The exit status of a process that has ended without a signal from here."""
+        return None if self._process is None else self._process.poll()
+
+    def is_listening(self) -> bool:
+        """Return whether something accepts connections on the broker's port."""
+        try:
+            socket.create_connection(("127.0.0.1", self._port), timeout=1).close()
+        except OSError:
+            return False
+        return True
+
     def _spawn(self, words: list[str]) -> subprocess.Popen[bytes]:
         with self.log.open("ab") as output:
             try:
                 # a pipe: with --stop-with-stdin a broker ends when this process does, however it ends
                 return subprocess.Popen(
-                    words, stdin=subprocess.PIPE, stdout=output, stderr=output, start_new_session=True
+                    words,
+                    stdin=subprocess.PIPE,
+                    stdout=output,
+                    stderr=output,
+                    start_new_session=True,
+                    env=os.environ | ({} if self.clock is None else self.clock.environment),
                 )
             except OSError as error:
                 raise RuntimeError(f"{words[0]} cannot be started: {error.strerror}") from None
@@ -122,8 +167,23 @@ class LocalBroker:
         """Let a stopped process go on."""
         self._signal(signal.SIGCONT)
 
-    async def restart(self) -> None:
-        """End the process as an administrator does (SIGTERM), and start it again."""
+    def fill_disk(self) -> None:
+        """Let each write of the process to a file fail, as on a full disk."""
+        self._limit_files(0)
+
+    def free_disk(self) -> None:
+        """Let writes succeed again, if the process has not ended."""
+        if self.is_running:
+            self._limit_files(None)
+
+    def _limit_files(self, size: int | None) -> None:
+        if self._process is None or not self.is_running:
+            raise RuntimeError("the broker does not run")
+        hard = resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE)[1]
+        resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE, (hard if size is None else size, hard))
+
+    async def terminate(self) -> None:
+        """End the process as an administrator does (SIGTERM)."""
         self._signal(signal.SIGTERM)
         assert self._process is not None
         try:
@@ -131,7 +191,6 @@ class LocalBroker:
         except subprocess.TimeoutExpired:
             self.kill()
         self._forget()
-        await self.start()
 
     async def close(self) -> None:
         """End the process and the proxy."""
@@ -144,11 +203,3 @@ def _free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
-
-
-def _listens(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port), timeout=1).close()
-    except OSError:
-        return False
-    return True

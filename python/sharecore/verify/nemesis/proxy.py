@@ -14,13 +14,17 @@ _NO_LINGER = struct.pack("ii", 1, 0)
 class Proxy:
     """Relays bytes to a port of this machine.
 
+    Args:
+        target: the port to connect to.
+        port: the port to listen on; 0 for a free one.
+
     Attributes:
-        port: where clients connect; 0 until it was started.
+        port: where clients connect; 0 until it was started on a free one.
         delay_s: how long each piece of data is held back.
     """
 
-    def __init__(self, target: int) -> None:
-        self.port = 0
+    def __init__(self, target: int, port: int = 0) -> None:
+        self.port = port
         self.delay_s = 0.0
         self._target = target
         self._flows = asyncio.Event()
@@ -30,7 +34,7 @@ class Proxy:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        """Listen on a free port."""
+        """Listen."""
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
         self.port = self._server.sockets[0].getsockname()[1]
 

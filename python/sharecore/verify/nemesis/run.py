@@ -9,92 +9,143 @@ from typing import NamedTuple
 
 from sharecore.verify.history import Writer
 from sharecore.verify.nemesis.broker import LocalBroker
+from sharecore.verify.nemesis.cluster import LocalCluster
+from sharecore.verify.nemesis.proxy import Proxy
 
 KINDS = ("kill", "stop", "restart", "cut", "delay", "half-close", "partition")
+"""On every machine."""
+LINK_KINDS = ("link-cut", "link-delay", "link-partition")
 _MEND_MS = 1000.0
 """How long after a fault leases may still end because of it."""
+_CLOCK_STEP_SECONDS_MAX = 60.0
 
 
 class Step(NamedTuple):
-    """A fault: after a pause, for a while."""
+    """A fault: after a pause, for a while, on the node drawn by `share`."""
 
     pause_s: float
     kind: str
     lasts_s: float
+    share: float = 0.0
 
 
-def schedule(seed: int) -> Iterator[Step]:
-    """Yield faults without end; the same ones for the same seed."""
-    rng = random.Random(f"{seed}-nemesis")
+def schedule(seed: int, kinds: tuple[str, ...] = KINDS) -> Iterator[Step]:
+    """Yield faults without end; the same ones for the same seed and kinds."""
+    rng, shares = random.Random(f"{seed}-nemesis"), random.Random(f"{seed}-nodes")
     while True:
-        kind = rng.choice(KINDS)
-        yield Step(rng.uniform(3, 12), kind, rng.uniform(0.2, 8) if kind != "cut" else 0.0)
+        kind = rng.choice(kinds)
+        pause_s, lasts_s = rng.uniform(3, 12), 0.0 if kind in ("cut", "link-cut") else rng.uniform(0.2, 8)
+        yield Step(pause_s, kind, lasts_s, shares.random())
 
 
 class Nemesis:
-    """Breaks a broker that this program started, until it is cancelled; then everything is mended.
+    """Breaks a cluster that this program started, until it is cancelled; then everything is mended.
 
     Args:
-        broker: runs.
+        cluster: runs.
         hurry: how many times faster than planned everything goes.
     """
 
-    def __init__(self, broker: LocalBroker, seed: int, hurry: float = 1.0) -> None:
-        self._broker, self._seed, self._hurry = broker, seed, hurry
+    def __init__(self, cluster: LocalCluster, seed: int, hurry: float = 1.0) -> None:
+        self._cluster, self._seed, self._hurry = cluster, seed, hurry
         self.done: list[str] = []
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The faults that this cluster and machine allow."""
+        node = self._cluster.nodes[0]
+        kinds = [*KINDS]
+        if node.can_fill_disk:
+            kinds.append("fill")
+        if node.clock is not None:
+            kinds.append("clock")
+        return (*kinds, *(LINK_KINDS if self._cluster.links else ()))
 
     async def __call__(self, writer: Writer) -> None:
         """Break and mend; each fault goes into the history."""
-        for planned in schedule(self._seed):
+        for planned in schedule(self._seed, self.kinds):
             step = planned._replace(
                 pause_s=planned.pause_s / self._hurry, lasts_s=planned.lasts_s / self._hurry
             )
             await asyncio.sleep(step.pause_s)
+            await _whatever_comes(self._cluster.mend())
+            links = self._cluster.links
+            on_link = step.kind in LINK_KINDS
+            node, link = self._cluster.node(step.share), int(step.share * len(links))
+            target = {"link": link + 1} if on_link else {"node": node.number}
             began = writer.now_ms()
             try:
-                await self._break(step)
+                if on_link:
+                    await _break_link(links[link], step.kind.removeprefix("link-"), step.lasts_s)
+                else:
+                    await self._break(node, step)
+                await _whatever_comes(self._cluster.settle())
             finally:
                 # a broker that is half way through its start is waited for, also when this is cancelled
-                await asyncio.shield(self._note(step, began, writer))
+                await asyncio.shield(self._note(step.kind, target, began, writer))
 
-    async def _note(self, step: Step, began: float, writer: Writer) -> None:
+    async def _note(self, kind: str, target: dict[str, int], began: float, writer: Writer) -> None:
         await asyncio.sleep(_MEND_MS / 1000 / self._hurry)
-        writer.write("fault", began, kind=step.kind)
-        self.done.append(step.kind)
+        writer.write("fault", began, kind=kind, **target)
+        self.done.append(kind)
 
-    async def _break(self, step: Step) -> None:
-        broker, proxy = self._broker, self._broker.proxy
-        if step.kind == "cut":
-            proxy.cut()
-        elif step.kind == "kill":
-            broker.kill()
-            await _whatever_comes(self._start_later(step.lasts_s / 4))
+    async def _break(self, node: LocalBroker, step: Step) -> None:
+        if step.kind == "kill":
+            node.kill()
+            # a standby takes over only from a leader that stays away
+            down_s = step.lasts_s * 1.5 if self._cluster.has_standby else step.lasts_s / 4
+            await _whatever_comes(self._start_later(node, down_s))
         elif step.kind == "restart":
-            await _whatever_comes(broker.restart())
+            await _whatever_comes(self._restart(node))
         elif step.kind == "stop":
-            broker.pause()
+            node.pause()
             try:
                 await asyncio.sleep(step.lasts_s)
             finally:
-                broker.resume()
-        elif step.kind == "delay":
-            proxy.delay_s = 0.05 + step.lasts_s / 20
+                node.resume()
+        elif step.kind == "fill":
+            node.fill_disk()
             try:
                 await asyncio.sleep(step.lasts_s)
             finally:
-                proxy.delay_s = 0.0
-        elif step.kind == "half-close":
-            proxy.half_close()
+                node.free_disk()
+                await _whatever_comes(self._cluster.mend(any_status=True))
+        elif step.kind == "clock":
+            assert node.clock is not None
+            node.clock.step((2 * step.share - 1) * _CLOCK_STEP_SECONDS_MAX)
+            try:
+                await asyncio.sleep(step.lasts_s)
+            finally:
+                node.clock.step(0)
         else:
-            proxy.hold()
-            try:
-                await asyncio.sleep(step.lasts_s)
-            finally:
-                proxy.release()
+            await _break_link(node.proxy, step.kind, step.lasts_s)
 
-    async def _start_later(self, seconds: float) -> None:
+    async def _start_later(self, node: LocalBroker, seconds: float) -> None:
         await asyncio.sleep(seconds)
-        await self._broker.start()
+        await self._cluster.start_node(node)
+
+    async def _restart(self, node: LocalBroker) -> None:
+        await node.terminate()
+        await self._cluster.start_node(node)
+
+
+async def _break_link(proxy: Proxy, kind: str, seconds: float) -> None:
+    if kind == "cut":
+        proxy.cut()
+    elif kind == "half-close":
+        proxy.half_close()
+    elif kind == "delay":
+        proxy.delay_s = 0.05 + seconds / 20
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            proxy.delay_s = 0.0
+    else:
+        proxy.hold()
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            proxy.release()
 
 
 async def _whatever_comes(work: Coroutine[None, None, None]) -> None:
