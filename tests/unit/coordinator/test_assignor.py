@@ -43,9 +43,10 @@ def test_the_assignment_is_the_one_that_kafka_makes(case: dict[str, Any]) -> Non
 @given(
     counts=st.lists(st.integers(0, 12), min_size=1, max_size=4),
     wants=st.lists(st.sets(st.integers(0, 3), min_size=1), max_size=12),
+    each_topic=st.booleans(),
 )
 def test_every_wanted_partition_has_a_member_and_nobody_has_what_it_does_not_want(
-    counts: list[int], wants: list[set[int]]
+    counts: list[int], wants: list[set[int]], each_topic: bool
 ) -> None:
     assignable = {topic(number): range(count) for number, count in enumerate(counts)}
     members = [
@@ -53,7 +54,7 @@ def test_every_wanted_partition_has_a_member_and_nobody_has_what_it_does_not_wan
         for number, want in enumerate(wants)
     ]
     for _ in range(2):
-        result = assign(members, assignable)
+        result = assign(members, assignable, each_topic=each_topic)
         assert set(result) == {member.member_id for member in members}
         given_out = {
             (each, index) for topics in result.values() for each, some in topics.items() for index in some
@@ -63,8 +64,13 @@ def test_every_wanted_partition_has_a_member_and_nobody_has_what_it_does_not_wan
         for member in members:
             assert result[member.member_id].keys() <= set(member.topics)
             assert all(len(set(some)) == len(some) for some in result[member.member_id].values())
+            if each_topic:
+                assert result[member.member_id].keys() == {
+                    each for each in member.topics if assignable.get(each)
+                }
         members = [member._replace(current=result[member.member_id]) for member in members]
-        assert assign(members, assignable) == {m.member_id: m.current for m in members}, "it settles"
+        again = assign(members, assignable, each_topic=each_topic)
+        assert again == {m.member_id: m.current for m in members}, "it settles"
 
 
 def test_a_large_group_is_assigned_in_a_moment() -> None:

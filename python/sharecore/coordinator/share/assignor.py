@@ -32,13 +32,15 @@ class AssignorMember(NamedTuple):
 
 
 def assign(
-    members: Sequence[AssignorMember], assignable: Mapping[UUID, Sequence[int]]
+    members: Sequence[AssignorMember], assignable: Mapping[UUID, Sequence[int]], *, each_topic: bool = False
 ) -> dict[str, dict[UUID, tuple[int, ...]]]:
     """Return the target assignment.
 
     Args:
         members: the members in numbering order.
         assignable: partitions that may be assigned, by topic.
+        each_topic: whether every member gets partitions of each of its topics. Apache does so only where
+            subscriptions differ.
 
     Returns:
         ascending partitions by topic and member id; every member has an entry.
@@ -59,7 +61,7 @@ def assign(
         [(number, index) for index in assignable.get(topic, ())] for topic, number in numbers.items()
     ]
     result: list[list[TopicPartition]] = [[] for _ in members]
-    if len({frozenset(some) for some in wants}) == 1:
+    if not each_topic and len({frozenset(some) for some in wants}) == 1:
         hashes = [_folded(topic) for topic in topics]
         wanted = [each for number in wants[0] for each in partitions[number]]
         everybody = range(len(members))
@@ -69,7 +71,7 @@ def assign(
             _Balance(current, wanted, lambda each: _spread(hashes[each[0]] + each[1])).solve(),
         )
     else:
-        # with different subscriptions, each topic is shared among its subscribers
+        # each topic is shared among its subscribers
         wanting: dict[int, list[int]] = {}
         for member, some in enumerate(wants):
             for number in some:

@@ -15,6 +15,7 @@ from sharecore.coordinator.share.assignor import AssignorMember, assign
 from sharecore.coordinator.share.group import SHARE_PARTITION_BYTES, Assignment, Member, ShareGroup
 from sharecore.coordinator.share.records import RECORDS, ShareRecord
 from sharecore.coordinator.share.topic_state import ShareTopicStates
+from sharecore.coordinator.share.weights import weights_changed
 from sharecore.coordinator.topics import TopicView, existing
 from sharecore.coordinator_log.runtime import CoordinatorRuntime
 from sharecore.coordinator_log.topic_log import Record
@@ -243,6 +244,7 @@ class ShareGroupCoordinator:
             bump = True
         if bump or group.topics_seen != self._topics.version:
             bump = self._look_at_topics(group) or bump
+        bump = weights_changed(group, self._topics, is_weighted=self._is_weighted(group)) or bump
         if bump:
             group.epoch += 1
             self.rebalances += 1
@@ -259,6 +261,10 @@ class ShareGroupCoordinator:
         changed = seen != group.metadata_hash
         group.metadata_hash = seen
         return changed
+
+    def _is_weighted(self, group: ShareGroup) -> bool:
+        """Return whether topics have weights: then members get partitions of each."""
+        return bool(self._config(group.group_id).share_topic_weights)
 
     def _assignment_pending(self, group: ShareGroup) -> bool:
         """Return whether the assignment lacks partitions whose state now exists."""
@@ -323,7 +329,7 @@ class ShareGroupCoordinator:
             )
             for member in group.members.values()
         ]
-        return assign(members, assignable)
+        return assign(members, assignable, each_topic=self._is_weighted(group))
 
     def _reconcile(self, group: ShareGroup, member: Member, *, bumped: bool) -> bool:
         """Move the member to the target assignment; return whether its answer changes."""

@@ -69,6 +69,7 @@ class ShareGroup:
         topics_seen: the topics version of `metadata_hash`.
         complete_at: the topics version at which all subscribed partitions had state.
         pending: whether partitions with state are missing in the target assignment; None if to be checked.
+        is_weighted: whether topics had weights when a member was last heard; None after a start.
         left_out: whether the target assignment lacks partitions that had no state yet.
         making_since_ms: monotonic start time of the pending state creation.
         deletions: topics with a pending state deletion.
@@ -94,6 +95,7 @@ class ShareGroup:
         self.topics_seen = -1
         self.complete_at = -1
         self.pending: bool | None = None
+        self.is_weighted: bool | None = None
         self.left_out = False
         self.making_since_ms: int | None = None
         self.deletions: set[UUID] = set()
