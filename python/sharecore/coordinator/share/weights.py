@@ -1,4 +1,4 @@
-"""Weights of topics divide a share fetch, so members of a group with weights need partitions of each topic."""
+"""Weights divide share fetches among topics, so members need partitions of each topic."""
 
 from __future__ import annotations
 
