@@ -805,7 +805,7 @@ class ShareFetching:
 class ShareFetch:
     """Handles ShareFetch requests: `Dispatch` reads them for it.
 
-    A subclass has `_open`, `_refuse` and `_sift` (see `sharecore.broker.handlers.share_fetch`).
+    A subclass has `_open`, `_refuse` and `_sift` (see `sharecore.broker.handlers.share.records`).
 
     Args:
         check: raises `KafkaError` unless the client of a context may be a member of a group.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from sharecore._core import Dispatch
@@ -41,8 +40,8 @@ class Dispatcher(Dispatch):
 
     def __init__(self, broker: Services, *, check_names: bool = False) -> None:
         self._broker = broker
-        self._made: dict[str, Any] = {}
-        """Handlers by module name."""
+        self._made: dict[tuple[str, str], Any] = {}
+        """Handlers by module and function."""
         self._handle_apart = broker.large_requests.handle
 
     @property
@@ -74,11 +73,11 @@ class Dispatcher(Dispatch):
     def _handler(self, served: Served) -> Any:
         if served.handler is not None:
             return served.handler
-        module = import_module(f"sharecore.broker.handlers.{served.module}")
-        if served.module not in self._made:
-            begin = getattr(module, "begin", None)
-            self._made[served.module] = module.handle if begin is None else begin(self._broker)
-        return self._made[served.module]
+        place = served.module, served.function
+        if place not in self._made:
+            function = served.load()
+            self._made[place] = function(self._broker) if served.is_factory else function
+        return self._made[place]
 
     def _unsupported_api_versions(self, correlation_id: int) -> list[bytes]:
         """Answer a newer client in version 0 with the served versions (KIP-511)."""

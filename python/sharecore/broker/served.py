@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 from sharecore.protocol import ApiKey
@@ -14,21 +15,32 @@ Handler = Callable[[Any, Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """An API on offer: its versions, and its handler module in `broker.handlers`.
+    """An API on offer: its versions, and its handler in `broker.handlers`.
 
     Args:
         min_version: lowest version served.
         max_version: highest version served.
         module: name of the module under `sharecore.broker.handlers`, imported when a client first needs it.
+        function: name of the handler in the module.
         offered_min_version: lowest version in ApiVersions, if different.
-        handler: replaces the module.
+        is_factory: the function takes the broker's services and returns the handler, once per broker.
+        handler: replaces the module and its function.
     """
 
     min_version: int
     max_version: int
     module: str
+    function: str
     offered_min_version: int | None = None
+    is_factory: bool = False
     handler: Handler | None = None
+
+    def load(self) -> Callable[..., Any]:
+        """Return the function, whose module is imported at the first call."""
+        function: Callable[..., Any] = getattr(
+            import_module(f"sharecore.broker.handlers.{self.module}"), self.function
+        )
+        return function
 
 
 PIPELINED = frozenset(

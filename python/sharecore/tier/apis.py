@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sharecore.broker.handlers import SERVED
+from sharecore.broker.served import Served
 from sharecore.protocol import ApiKey
 
 _OFFERED = (
@@ -49,7 +50,12 @@ _OFFERED = (
     ApiKey.DELETE_SHARE_GROUP_OFFSETS,
 )
 
+
+def _refused(api: ApiKey, function: str) -> Served:
+    return replace(SERVED[api], module="elsewhere", function=function, is_factory=False)
+
+
 OFFERED = {key: SERVED[key] for key in _OFFERED} | {
-    ApiKey.PRODUCE: replace(SERVED[ApiKey.PRODUCE], module="produce_elsewhere"),
-    ApiKey.FETCH: replace(SERVED[ApiKey.FETCH], module="fetch_elsewhere"),
+    ApiKey.PRODUCE: _refused(ApiKey.PRODUCE, "refuse_produce"),
+    ApiKey.FETCH: _refused(ApiKey.FETCH, "refuse_fetch"),
 }

@@ -1,4 +1,4 @@
-//! `ShareFetch`: handles requests of that name; `sharecore.broker.handlers.share_fetch` has one.
+//! `ShareFetch`: handles requests of that name; `sharecore.broker.handlers.share.records` has one.
 //!
 //! Python decides who may do what, and who leads a partition that the session does not know yet. No borrow of an object is
 //! held while Python runs, which may come back to the same object.

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.harness.running import Client, RunningBroker
 
-from sharecore.broker.handlers import create_acls as create_acls_module
+from sharecore.broker.handlers.access import acls
 from sharecore.config.security import STANDARD_AUTHORIZER
 from sharecore.errors import ErrorCode
 from sharecore.protocol import ApiKey
@@ -116,8 +116,8 @@ def test_a_request_that_creates_too_many_entries_creates_none(
     broker: RunningBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on Apache Kafka, whose bound is 10,000."""
-    assert create_acls_module.CREATED_MAX == 10_000
-    monkeypatch.setattr(create_acls_module, "CREATED_MAX", 700)
+    assert acls.CREATED_MAX == 10_000
+    monkeypatch.setattr(acls, "CREATED_MAX", 700)
     many = [CREATION | {"resource_name": f"many-{number}"} for number in range(701)]
     senseless = CREATION | {"resource_name": ""}
 

@@ -43,8 +43,8 @@ def serve(test: Callable[[Call], Awaitable[None]], handler: Any = None) -> None:
     sys.modules[module.__name__] = module
     served = {
         **SERVED,
-        ApiKey.INIT_PRODUCER_ID: Served(0, 5, "under_test"),
-        ApiKey.DELETE_TOPICS: Served(1, 6, "under_test"),
+        ApiKey.INIT_PRODUCER_ID: Served(0, 5, "under_test", "handle"),
+        ApiKey.DELETE_TOPICS: Served(1, 6, "under_test", "handle"),
     }
 
     async def run() -> None:

@@ -9,7 +9,7 @@ from tests.harness.running import RunningBroker
 from tests.unit.broker.share_member import ACCEPT, Member, acquired, errors, produce
 
 from sharecore.broker.context import RequestContext
-from sharecore.broker.handlers.share_fetch import ShareFetchHandler
+from sharecore.broker.handlers.share.records import ShareFetchHandler
 from sharecore.errors import ErrorCode
 from sharecore.protocol import ApiKey
 

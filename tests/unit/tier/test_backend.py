@@ -174,7 +174,7 @@ def test_settings_of_the_connection_lose_their_prefix() -> None:
 
 
 def test_records_are_produced_and_fetched_elsewhere() -> None:
-    assert OFFERED[ApiKey.PRODUCE].module == "produce_elsewhere"
-    assert OFFERED[ApiKey.FETCH].module == "fetch_elsewhere"
+    assert OFFERED[ApiKey.PRODUCE].function == "refuse_produce"
+    assert OFFERED[ApiKey.FETCH].function == "refuse_fetch"
     for api in (ApiKey.JOIN_GROUP, ApiKey.OFFSET_COMMIT, ApiKey.CREATE_TOPICS, ApiKey.END_TXN):
         assert api not in OFFERED

@@ -40,7 +40,7 @@ _EPOCH = 0
 """Epoch of the only leader of each partition."""
 
 
-def begin(broker: Services) -> Handler:
+def make_fetch(broker: Services) -> Handler:
     """Return the handler of one broker, with its fetch sessions."""
     slots = broker.config.max_incremental_fetch_session_cache_slots
     bytes_max = broker.config.sharecore_fetch_sessions_bytes_max

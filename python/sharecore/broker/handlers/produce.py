@@ -22,14 +22,13 @@ from sharecore.waiting import Steps, exhaust
 if TYPE_CHECKING:
     from sharecore.broker.services import Services
 
-
 _Place = tuple[Sequence[Log], KafkaError | None]
 """The logs of a topic, and the error if nothing may be appended to them."""
 _Placed = tuple[Callable[[Any], _Place], bool]
 """Finds the logs of a topic for a request, and whether the result holds for all clients."""
 
 
-def begin(broker: Services) -> Produce:
+def make_produce(broker: Services) -> Produce:
     """Return the handler of one broker."""
     produce = Produce(broker.clock.now_ms, _places, _in_turns, _admit, may_begin)
     broker.topics.on_change(lambda change, topic: produce.forget())

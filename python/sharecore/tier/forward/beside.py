@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
-from importlib import import_module
 from typing import Any
 
 from sharecore._core import WrittenAnswer
@@ -22,8 +21,7 @@ Handle = Callable[[RequestForwarder, RequestContext, Any], Awaitable[dict[str, A
 
 async def own_answer(context: RequestContext, request: Any) -> dict[str, Any]:
     """Return what the node itself answers, as if there was no cluster behind it."""
-    module = import_module(f"sharecore.broker.handlers.{SERVED[ApiKey(context.api_key)].module}")
-    result = module.handle(context, request)
+    result = SERVED[ApiKey(context.api_key)].load()(context, request)
     if isinstance(result, Awaitable):
         result = await result
     answer: dict[str, Any] = result.message if isinstance(result, WrittenAnswer) else result

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from sharecore.broker.context import RequestContext
-from sharecore.broker.handlers import (
-    alter_partition_reassignments,
-    describe_quorum,
-    elect_leaders,
-    list_partition_reassignments,
+from sharecore.broker.handlers.cluster.nodes import names_quorum, unknown_quorum
+from sharecore.broker.handlers.cluster.replicas import (
+    election_refusal,
+    refuse_reassignment_list,
+    settled_reassignments,
 )
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
@@ -41,7 +41,7 @@ class _Named(NamedTuple):
 
 async def elect(forwarder: RequestForwarder, context: RequestContext, request: Any) -> dict[str, Any]:
     """Elects leaders, of all topics that clients reach where none is named."""
-    refused = elect_leaders.refusal(context, request)
+    refused = election_refusal(context, request)
     if refused is not None:
         return await context.finish(refused)
     everything = request.topic_partitions is None
@@ -65,7 +65,7 @@ async def elect(forwarder: RequestForwarder, context: RequestContext, request: A
 
 async def reassign(forwarder: RequestForwarder, context: RequestContext, request: Any) -> dict[str, Any]:
     """Move replicas between brokers of the cluster."""
-    settled = alter_partition_reassignments.settled(context, request)
+    settled = settled_reassignments(context, request)
     if settled is not None:
         return settled
     answer = await _change(forwarder, context, request, _MOVED, "Unable to find a topic named {}.")
@@ -80,7 +80,7 @@ async def list_reassignments(
 ) -> dict[str, Any]:
     """Tells which replicas move."""
     if not context.may(Operation.DESCRIBE, ResourceType.CLUSTER):
-        return await context.finish(list_partition_reassignments.refuse(request))
+        return await context.finish(refuse_reassignment_list(request))
     if request.topics is not None:
         request = request._replace(topics=[each for each in request.topics if _is_open(forwarder, each.name)])
         if not request.topics:
@@ -101,8 +101,8 @@ async def list_reassignments(
 async def tell_quorum(forwarder: RequestForwarder, context: RequestContext, request: Any) -> dict[str, Any]:
     """Tells who votes for the controller of the cluster."""
     context.require(Operation.DESCRIBE, ResourceType.CLUSTER, said=True)
-    if not describe_quorum.names_quorum(request):
-        return await context.finish(describe_quorum.unknown(request))
+    if not names_quorum(request):
+        return await context.finish(unknown_quorum(request))
     try:
         response = await forwarder.send(context, forwarder.controller(context), request)
     except KafkaError as error:

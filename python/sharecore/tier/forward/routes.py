@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from sharecore.broker.context import RequestContext
-from sharecore.broker.handlers.init_producer_id import refusal as producer_refusal
+from sharecore.broker.handlers.transactions import producer_refusal
 from sharecore.broker.topic_rules import check_name
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey

@@ -11,9 +11,9 @@ from sharecore.protocol import ApiKey
 from sharecore.tier.forward.versions import Offer, in_common, levels_in_common
 
 KNOWN = {
-    ApiKey.PRODUCE: Served(3, 13, "produce", offered_min_version=0),
-    ApiKey.FETCH: Served(4, 18, "fetch"),
-    ApiKey.CONSUMER_GROUP_HEARTBEAT: Served(0, 1, "consumer_group_heartbeat"),
+    ApiKey.PRODUCE: Served(3, 13, "produce", "make_produce", offered_min_version=0),
+    ApiKey.FETCH: Served(4, 18, "fetch", "make_fetch"),
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: Served(0, 1, "consumer_groups", "consumer_group_heartbeat"),
 }
 
 

@@ -1,0 +1,1 @@
+"""Access: who a client is, and what it may do."""

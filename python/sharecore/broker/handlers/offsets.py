@@ -1,0 +1,313 @@
+"""Committed offsets of groups.
+
+OffsetCommit: commits consumer offsets.
+TxnOffsetCommit: offsets that take effect when the producer's transaction commits.
+OffsetFetch: committed offsets of groups.
+OffsetDelete: deletes offsets that no member uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import Any
+
+from sharecore.broker.context import RequestContext, Result
+from sharecore.broker.offsets import answer_commit, read_commits, refuse_all
+from sharecore.coordinator.commits import CommitRequest
+from sharecore.coordinator.offset_records import NO_TIME, Commits, CommittedOffset, TopicPartition
+from sharecore.coordinator.transactions import ProducerState
+from sharecore.coordinator_log.topic_log import Producer
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.security.acl import Operation, ResourceType
+from sharecore.waiting import Gather, Steps, promise
+
+_IDS_SINCE = 10
+_IMPLICIT_SINCE = 5
+_GROUP_METADATA_SINCE = 3
+_ABORTABLE_SINCE = 4
+_TXN_IDS_SINCE = 6
+_GROUPS_SINCE = 8
+_GROUP_ERROR_SINCE = 2
+_NO_OFFSET = -1
+
+
+def offset_commit(context: RequestContext, request: Any) -> Result:
+    by_id = context.api_version >= _IDS_SINCE
+    retention_ms = getattr(request, "retention_time_ms", NO_TIME)
+    expire_ms = NO_TIME if retention_ms == NO_TIME else context.broker.clock.now_ms() + retention_ms
+    if not context.may(Operation.READ, ResourceType.GROUP, request.group_id):
+        code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+        return context.run(refuse_all(request.topics, code, by_id=by_id))
+    return context.run(_commit(context, request, expire_ms, by_id=by_id))
+
+
+def _commit(context: RequestContext, request: Any, expire_ms: int, *, by_id: bool) -> Steps[Result]:
+    commits = yield from read_commits(context, request.topics, by_id=by_id, expire_ms=expire_ms)
+
+    def answer(error: KafkaError | None) -> Steps[dict[str, Any]]:
+        return answer_commit(request.topics, commits, error.code if error else None, by_id=by_id)
+
+    if commits.is_empty:
+        # the coordinator has nothing to commit
+        return (yield from answer(None))
+    wanted = CommitRequest(
+        request.group_id,
+        request.member_id,
+        request.group_instance_id,
+        request.generation_id_or_member_epoch,
+        context.api_version,
+        commits.taken,
+    )
+    gather: Gather[None] = Gather()
+    gather.run(None, context.broker.groups.commits.commit, wanted)
+    return context.broker.turns.after(gather, lambda: answer(gather.outcomes[None]))
+
+
+def txn_offset_commit(context: RequestContext, request: Any) -> Result:
+    by_id = context.api_version >= _TXN_IDS_SINCE
+    if not context.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
+        code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        return context.run(refuse_all(request.topics, code, by_id=by_id))
+    if not context.may(Operation.READ, ResourceType.GROUP, request.group_id):
+        code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+        return context.run(refuse_all(request.topics, code, by_id=by_id))
+    return context.run(_commit_in_transaction(context, request))
+
+
+def _commit_in_transaction(context: RequestContext, request: Any) -> Steps[Result]:
+    groups = context.broker.groups
+    version = context.api_version
+    by_id = version >= _TXN_IDS_SINCE
+    commits = yield from read_commits(context, request.topics, by_id=by_id)
+
+    def answer(error: KafkaError | None) -> Steps[dict[str, Any]]:
+        return answer_commit(request.topics, commits, _code(error, version), by_id=by_id)
+
+    if commits.is_empty:
+        # the coordinators have nothing to commit
+        return (yield from answer(None))
+    wanted = CommitRequest(
+        request.group_id,
+        request.member_id,
+        request.group_instance_id,
+        request.generation_id,
+        # the answer of a non-transactional commit of that version to an unknown group
+        9 if version >= _GROUP_METADATA_SINCE else 0,
+        # Kafka writes topic ids into transactional records if the request has them
+        commits.taken if by_id else _without_ids(commits.taken),
+        Producer(request.producer_id, request.producer_epoch),
+    )
+
+    def start(done: Any) -> None:
+        groups.transactions.admit(
+            request.transactional_id,
+            ProducerState(request.producer_id, request.producer_epoch),
+            [groups.offsets_partition(request.group_id)],
+            implicit=version >= _IMPLICIT_SINCE,
+        )
+        groups.commits.commit(wanted, done)
+
+    gather: Gather[None] = Gather()
+    gather.run(None, start)
+    return context.broker.turns.after(gather, lambda: answer(gather.outcomes[None]))
+
+
+def _without_ids(taken: dict[TopicPartition, CommittedOffset]) -> dict[TopicPartition, CommittedOffset]:
+    return {partition: value._replace(topic_id=None) for partition, value in taken.items()}
+
+
+def _code(error: KafkaError | None, version: int) -> ErrorCode | None:
+    """Return Kafka's error code for clients of a version."""
+    if error is None:
+        return None
+    unknown = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.STALE_MEMBER_EPOCH)
+    if error.code in unknown and version < _TXN_IDS_SINCE:
+        return ErrorCode.ILLEGAL_GENERATION
+    if error.code is ErrorCode.INVALID_TXN_STATE and version >= _ABORTABLE_SINCE:
+        return ErrorCode.TRANSACTION_ABORTABLE
+    return error.code
+
+
+def offset_fetch(context: RequestContext, request: Any) -> Result:
+    return context.run(_fetch_all(context, request))
+
+
+def _fetch_all(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:
+    stable = request.require_stable
+    asks = request.groups if context.api_version >= _GROUPS_SINCE else [request]
+    names = (asked.group_id for asked in asks)
+    seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.GROUP, names)
+    if context.api_version < _GROUPS_SINCE:
+        answer = yield from _fetch(context, request, None, -1, seen, stable=stable)
+        code = answer.get("error_code", ErrorCode.NONE)
+        if code and context.api_version < _GROUP_ERROR_SINCE:
+            return {"topics": _all_absent(request.topics, code)}
+        return {"topics": answer["topics"], "error_code": code}
+    groups = []
+    whole: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for group in asks:
+        member = group.member_id, group.member_epoch
+        # a repeated group takes no more memory
+        known = whole.get((group.group_id, *member)) if group.topics is None else None
+        if known is None:
+            known = yield from _fetch(context, group, *member, seen, stable=stable)
+            if group.topics is None:
+                whole[(group.group_id, *member)] = known
+        groups.append(known)
+        yield
+    return {"groups": groups}
+
+
+def _fetch(
+    context: RequestContext,
+    asked: Any,
+    member_id: str | None,
+    member_epoch: int,
+    groups_seen: Container[str],
+    *,
+    stable: bool,
+) -> Steps[dict[str, Any]]:
+    group_id = asked.group_id
+    try:
+        if group_id not in groups_seen:
+            raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        commits = context.broker.groups.commits.fetch(group_id, member_id, member_epoch)
+    except KafkaError as error:
+        return {"group_id": group_id, "topics": [], "error_code": error.code}
+    by_id = context.api_version >= _IDS_SINCE
+    topics = []
+    wanted = yield from _wanted(context, asked.topics, commits, by_id=by_id)
+    names = (name for _, name, _ in wanted if name is not None)
+    seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.TOPIC, names)
+    for key, name, partitions in wanted:
+        refusal = ErrorCode.UNKNOWN_TOPIC_ID
+        if name is not None and name not in seen:
+            if asked.topics is None:
+                continue
+            name, refusal = None, ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        answers = []
+        for index in partitions:
+            if name is None:
+                answers.append(_absent(index, refusal))
+            else:
+                partition = TopicPartition(name, index)
+                answers.append(_partition(context, group_id, partition, commits, stable=stable))
+            yield
+        topics.append({"topic_id" if by_id else "name": key, "partitions": answers})
+    return {"group_id": group_id, "topics": topics}
+
+
+def _wanted(
+    context: RequestContext, topics: Any, commits: Commits, *, by_id: bool
+) -> Steps[list[tuple[Any, str | None, list[int]]]]:
+    """Return the requested partitions, or all: id or name as in the answer, topic name, indexes."""
+    catalogue = context.broker.topics
+    if topics is not None:
+        found = []
+        for asked in topics:
+            key = asked.topic_id if by_id else asked.name
+            topic = catalogue.by_id(key) if by_id else None
+            name = (topic.name if topic is not None else None) if by_id else key
+            found.append((key, name, asked.partition_indexes))
+            yield
+        return found
+    by_name: dict[str, list[int]] = {}
+    for partition in sorted(commits):
+        by_name.setdefault(partition.topic, []).append(partition.partition)
+        yield
+    everything: list[tuple[Any, str | None, list[int]]] = []
+    for name, partitions in by_name.items():
+        topic = catalogue.get(name)
+        if not by_id:
+            everything.append((name, name, partitions))
+        elif topic is not None:
+            everything.append((topic.topic_id, name, partitions))
+    return everything
+
+
+def _partition(
+    context: RequestContext, group_id: str, partition: TopicPartition, commits: Commits, *, stable: bool
+) -> dict[str, Any]:
+    if stable and context.broker.groups.commits.is_unstable(group_id, partition):
+        return _absent(partition.partition, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+    value = commits.get(partition)
+    if value is None:
+        return _absent(partition.partition, ErrorCode.NONE)
+    return {
+        "partition_index": partition.partition,
+        "committed_offset": value.offset,
+        "committed_leader_epoch": value.leader_epoch,
+        "metadata": value.metadata,
+    }
+
+
+def _all_absent(topics: Any, code: ErrorCode) -> list[dict[str, Any]]:
+    """Return a refusal per partition, as the answer has no field for one of the whole group."""
+    return [
+        {"name": topic.name, "partitions": [_absent(index, code) for index in topic.partition_indexes]}
+        for topic in topics
+    ]
+
+
+def _absent(index: int, code: ErrorCode) -> dict[str, Any]:
+    return {
+        "partition_index": index,
+        "committed_offset": _NO_OFFSET,
+        "committed_leader_epoch": -1,
+        "metadata": "",
+        "error_code": code,
+    }
+
+
+def offset_delete(context: RequestContext, request: Any) -> Result:
+    context.require(Operation.DELETE, ResourceType.GROUP, request.group_id)
+    return context.run(_delete(context, request))
+
+
+def _delete(context: RequestContext, request: Any) -> Steps[Result]:
+    broker = context.broker
+    names = (topic.name for topic in request.topics if topic.partitions)
+    readable = yield from context.may_each(Operation.READ, ResourceType.TOPIC, names)
+    answers: dict[str, list[tuple[TopicPartition, ErrorCode]]] = {}
+    known: list[TopicPartition] = []
+    for topic in request.topics:
+        found = broker.topics.get(topic.name)
+        if topic.partitions or found is None:
+            # as in Apache Kafka, an existing topic appears only with its partitions
+            answers.setdefault(topic.name, [])
+        for part in topic.partitions:
+            partition, code = TopicPartition(topic.name, part.partition_index), ErrorCode.NONE
+            if topic.name not in readable:
+                code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            elif found is None or not 0 <= partition.partition < len(found.partitions):
+                code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            else:
+                known.append(partition)
+            answers[topic.name].append((partition, code))
+            yield
+
+    commits = broker.groups.commits
+    in_use = commits.in_use(request.group_id, known)
+    used = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+    free = [partition for partition in known if partition not in in_use]
+
+    def answer(error: KafkaError | None) -> dict[str, Any]:
+        if error is not None:
+            return {"error_code": error.code}
+        return {
+            "topics": [
+                {
+                    "name": name,
+                    "partitions": [
+                        {
+                            "partition_index": partition.partition,
+                            "error_code": used if partition in in_use else code,
+                        }
+                        for partition, code in partitions
+                    ],
+                }
+                for name, partitions in answers.items()
+            ]
+        }
+
+    return promise(lambda done: commits.delete(request.group_id, free, done), answer)

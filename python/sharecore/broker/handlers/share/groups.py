@@ -1,0 +1,148 @@
+"""Members of share groups, and descriptions of the groups (KIP-932).
+
+ShareGroupHeartbeat: joins, heartbeats and assignments of share-group members (KIP-932).
+ShareGroupDescribe: state, epochs and members of share groups (KIP-932).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import Any
+
+from sharecore.broker.context import NOT_REQUESTED, RequestContext, Result
+from sharecore.broker.group_topics import HIDDEN_TOPICS, sees_topics
+from sharecore.coordinator.share.coordinator import Heartbeat, HeartbeatAnswer
+from sharecore.coordinator.share.group import Assignment, Member, ShareGroup
+from sharecore.coordinator.topics import TopicView
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.security.acl import Operation, ResourceType
+from sharecore.waiting import Gather, Steps, reply
+
+_ASSIGNOR = "simple"
+
+
+def share_group_heartbeat(context: RequestContext, request: Any) -> Result:
+    context.broker.features.check_share_groups()
+    context.require(Operation.READ, ResourceType.GROUP, request.group_id)
+    if request.subscribed_topic_names:
+        return context.run(_subscribe(context, request))
+    return _heartbeat(context, request)
+
+
+def _subscribe(context: RequestContext, request: Any) -> Steps[Result]:
+    names = request.subscribed_topic_names
+    seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.TOPIC, names)
+    if not all(name in seen for name in names):
+        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    return _heartbeat(context, request)
+
+
+def _heartbeat(context: RequestContext, request: Any) -> Result:
+    heartbeat = Heartbeat(
+        request.group_id,
+        request.member_id,
+        request.member_epoch,
+        request.rack_id,
+        request.subscribed_topic_names,
+        context.client_id or "",
+        f"/{context.connection.peer_host}",
+    )
+    gather: Gather[None] = Gather()
+    gather.run(None, context.broker.share.groups.heartbeat, heartbeat)
+    return reply(gather, lambda: _answer(gather.outcomes[None]))
+
+
+def _answer(answer: HeartbeatAnswer | KafkaError) -> dict[str, Any]:
+    if isinstance(answer, KafkaError):
+        raise answer
+    assignment = answer.assignment
+    return {
+        "member_id": answer.member_id,
+        "member_epoch": answer.member_epoch,
+        "heartbeat_interval_ms": answer.heartbeat_ms,
+        "assignment": None
+        if assignment is None
+        else {
+            "topic_partitions": [
+                {"topic_id": topic_id, "partitions": partitions}
+                for topic_id, partitions in assignment.items()
+            ]
+        },
+    }
+
+
+def share_group_describe(context: RequestContext, request: Any) -> Result:
+    return context.run(_describe_all(context, request))
+
+
+def _describe_all(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:
+    seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.GROUP, request.group_ids)
+    described: dict[str, dict[str, Any]] = {}
+    for group_id in request.group_ids:
+        # a repeated group takes no more memory
+        if group_id not in described:
+            described[group_id] = _describe(context, request, group_id, seen)
+        yield
+    return {"groups": [described[group_id] for group_id in request.group_ids]}
+
+
+def _describe(context: RequestContext, request: Any, group_id: str, seen: Container[str]) -> dict[str, Any]:
+    share = context.broker.share
+    if group_id not in seen:
+        return {"group_id": group_id, "error_code": ErrorCode.GROUP_AUTHORIZATION_FAILED}
+    if not context.broker.features.has_share_groups:
+        return {"group_id": group_id, "error_code": ErrorCode.UNSUPPORTED_VERSION}
+    if not group_id:
+        return {"group_id": group_id, "error_code": ErrorCode.INVALID_GROUP_ID}
+    try:
+        group = share.groups.find(group_id)
+    except KafkaError as error:
+        return {"group_id": group_id, "error_code": error.code, "error_message": error.message}
+    if group is None:
+        return {
+            "group_id": group_id,
+            "error_code": ErrorCode.GROUP_ID_NOT_FOUND,
+            "error_message": f"Group {group_id} not found.",
+        }
+    answer = _group(group, share.topics)
+    if not sees_topics(context, answer["members"]):
+        return {
+            "group_id": group_id,
+            "error_code": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            "error_message": HIDDEN_TOPICS,
+        }
+    asked = request.include_authorized_operations
+    allowed = context.operations(ResourceType.GROUP, group_id) if asked else NOT_REQUESTED
+    return answer | {"authorized_operations": allowed}
+
+
+def _group(group: ShareGroup, topics: TopicView) -> dict[str, Any]:
+    return {
+        "group_id": group.group_id,
+        "group_state": group.state_name,
+        "group_epoch": group.epoch,
+        "assignment_epoch": group.assignment_epoch,
+        "assignor_name": _ASSIGNOR,
+        "members": [_member(member, topics) for member in group.members.values()],
+    }
+
+
+def _member(member: Member, topics: TopicView) -> dict[str, Any]:
+    return {
+        "member_id": member.member_id,
+        "rack_id": member.rack_id,
+        "member_epoch": member.epoch,
+        "client_id": member.client_id,
+        "client_host": member.client_host,
+        "subscribed_topic_names": member.subscribed,
+        "assignment": {"topic_partitions": _assignment(member.assigned, topics)},
+    }
+
+
+def _assignment(assigned: Assignment, topics: TopicView) -> list[dict[str, Any]]:
+    found = ((topics.find_id(topic_id), partitions) for topic_id, partitions in assigned.items())
+    return [
+        {"topic_id": topic.topic_id, "topic_name": topic.name, "partitions": partitions}
+        for topic, partitions in found
+        if topic is not None
+    ]

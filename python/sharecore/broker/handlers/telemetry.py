@@ -1,0 +1,34 @@
+"""Client metrics (KIP-714).
+
+GetTelemetrySubscriptions: the metrics that a client pushes, and the interval (KIP-714).
+PushTelemetry: metrics of a client (KIP-714).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sharecore.broker.context import RequestContext
+from sharecore.metrics.telemetry.instances import COMPRESSIONS
+
+
+def get_telemetry_subscriptions(context: RequestContext, request: Any) -> dict[str, Any]:
+    telemetry = context.broker.telemetry
+    assert telemetry is not None, "it is offered"
+    asked = telemetry.ask(context.connection, context.client_id, request)
+    return {
+        "client_instance_id": asked.instance_id,
+        "subscription_id": asked.subscription_id,
+        "accepted_compression_types": bytes(COMPRESSIONS),
+        "push_interval_ms": asked.interval_ms,
+        "telemetry_max_bytes": telemetry.bytes_max,
+        "delta_temporality": True,
+        "requested_metrics": asked.metrics,
+    }
+
+
+def push_telemetry(context: RequestContext, request: Any) -> dict[str, Any]:
+    telemetry = context.broker.telemetry
+    assert telemetry is not None, "it is offered"
+    telemetry.push(context.connection, context.client_id, request)
+    return {}
