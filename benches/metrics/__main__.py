@@ -20,7 +20,7 @@ from benches.metrics.exporter import measure
 from benches.metrics.page import measure_page
 
 from sharecore.broker.broker import Broker
-from sharecore.broker.metrics import BrokerMetrics
+from sharecore.broker.metrics.listener import BrokerMetrics
 from sharecore.config import BrokerConfig
 from sharecore.metrics.requests import RequestTimes
 from sharecore.network import Answer, Connection

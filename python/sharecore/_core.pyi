@@ -168,7 +168,9 @@ class Checks:
 
 @disjoint_base
 class Dispatch:
-    """Reads requests, has them handled and writes their answers; see `sharecore.broker.dispatch.Dispatcher`.
+    """Reads requests, has them handled and writes their answers.
+
+    Its subclass is `sharecore.broker.requests.dispatch.Dispatcher`.
 
     A subclass has `_learn`, `_unsupported_api_versions`, `_note`, `_meter`, `_check`, `_unwritable`,
     `_refusal` and `_handle_apart`, which handles requests with many entries.

@@ -14,7 +14,7 @@ from tests.harness.batches import batch, values_of
 from tests.harness.running import RunningBroker
 from tests.unit.broker.share_member import ACCEPT, Member, acquired
 
-from sharecore.broker import store_backend
+from sharecore.broker.store import backend as store_backend
 from sharecore.config import BrokerConfig
 from sharecore.protocol import ApiKey
 from sharecore.storage import StorageOptions

@@ -77,7 +77,7 @@ _ALLOWED = (
     # before it lets clients in, and when it has let them go
     ("sharecore/broker/broker.py", "Broker.start"),
     ("sharecore/broker/broker.py", "Broker.stop"),
-    ("sharecore/broker/run.py", "_serve"),
+    ("sharecore/broker/process/run.py", "_serve"),
     ("asyncio/runners.py", "Runner.close"),
     # a module or a schema that is needed for the first time is read once in the life of a process
     ("<frozen importlib._bootstrap>", "_find_and_load"),

@@ -12,11 +12,11 @@ from typing import Any
 from unittest import mock
 
 from sharecore._core import Partition, StoredLog, Tickets, Timeouts, call_by_name
-from sharecore.broker import share as share_module
-from sharecore.broker import store_backend as ground_module
+from sharecore.broker.coordinators import share as share_module
+from sharecore.broker.coordinators.share import ShareServices
 from sharecore.broker.handlers import produce as produce_module
-from sharecore.broker.retention import Retention
-from sharecore.broker.share import ShareServices
+from sharecore.broker.store import backend as ground_module
+from sharecore.broker.store.retention import Retention
 from sharecore.coordinator.share import topic_state
 from sharecore.coordinator.share.coordinator import ShareGroupCoordinator
 from sharecore.coordinator.transactions.coordinator import TransactionCoordinator

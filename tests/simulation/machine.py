@@ -19,7 +19,7 @@ from tests.simulation.network import Listening, Network
 
 from sharecore import _core
 from sharecore.broker.broker import Broker
-from sharecore.broker.store_backend import StoreBackend
+from sharecore.broker.store.backend import StoreBackend
 from sharecore.config import BrokerConfig
 from sharecore.errors import KafkaError
 from sharecore.storage import Storage, StorageOptions
@@ -273,7 +273,7 @@ def in_simulation(machine: Machine, network: Network) -> Iterator[None]:
     sockets = SimpleNamespace(**{**vars(socket), "socket": partial(Listening, network)})
     time = SimpleNamespace(sleep=machine.nap)
     accepts = mock.patch("sharecore.network.acceptor.socket", sockets)
-    with accepts, mock.patch("sharecore.broker.cleaner.time", time):
+    with accepts, mock.patch("sharecore.broker.store.cleaner.time", time):
         yield
 
 

@@ -48,7 +48,7 @@ def write(archive: Path) -> None:
 async def serve(data: Path, port: int) -> None:
     """Serves with small segments until it is killed."""
     from sharecore.broker.broker import Broker
-    from sharecore.broker.store_backend import StoreBackend
+    from sharecore.broker.store.backend import StoreBackend
     from sharecore.config import BrokerConfig
     from sharecore.storage import Storage
 

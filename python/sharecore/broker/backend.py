@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from sharecore.broker.cluster import Cluster
-from sharecore.broker.coordinators import Coordinators
+from sharecore.broker.configs.topics import TopicConfigs
+from sharecore.broker.coordinators.groups import Coordinators
+from sharecore.broker.coordinators.share import ShareServices
+from sharecore.broker.coordinators.state_logs import StateLogs
 from sharecore.broker.served import Served
-from sharecore.broker.share import ShareServices
-from sharecore.broker.state_logs import StateLogs
-from sharecore.broker.topic_configs import TopicConfigs
 from sharecore.clock import Clock
 from sharecore.config import BrokerConfig, Listener
 from sharecore.protocol import ApiKey

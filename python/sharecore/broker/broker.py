@@ -10,24 +10,24 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sharecore._core import Checks
-from sharecore.broker.authentication import Authentication
 from sharecore.broker.backend import Backend
-from sharecore.broker.config_report import CLUSTER_WIDE
-from sharecore.broker.connection_limits import check_hosts, connection_limits
-from sharecore.broker.coordinators import Coordinators
-from sharecore.broker.dead_letters import dead_letter_office
-from sharecore.broker.dispatch import Dispatcher
+from sharecore.broker.configs.groups import GroupConfigs
+from sharecore.broker.configs.topics import TopicConfigs
+from sharecore.broker.connections.authentication import Authentication
+from sharecore.broker.connections.limits import check_hosts, connection_limits
+from sharecore.broker.connections.mechanisms import Mechanisms
+from sharecore.broker.connections.transport import Transport
+from sharecore.broker.coordinators.dead_letters import dead_letter_office
+from sharecore.broker.coordinators.groups import Coordinators
+from sharecore.broker.coordinators.producer_ids import ProducerIds
+from sharecore.broker.coordinators.share import ShareServices
 from sharecore.broker.features import WITHOUT_SHARE_GROUPS, Features
-from sharecore.broker.group_configs import GroupConfigs
 from sharecore.broker.handlers import TELEMETRY
-from sharecore.broker.large_requests import LargeRequests
-from sharecore.broker.mechanisms import Mechanisms
-from sharecore.broker.producer_ids import ProducerIds
-from sharecore.broker.services import Services
-from sharecore.broker.share import ShareServices
-from sharecore.broker.store_backend import StoreBackend
-from sharecore.broker.topic_configs import TopicConfigs
-from sharecore.broker.transport import Transport
+from sharecore.broker.handlers.configs.report import CLUSTER_WIDE
+from sharecore.broker.requests.dispatch import Dispatcher
+from sharecore.broker.requests.large import LargeRequests
+from sharecore.broker.requests.services import Services
+from sharecore.broker.store.backend import StoreBackend
 from sharecore.clock import Clock, SystemClock
 from sharecore.config import BrokerConfig, Listener, listeners_of, per_ip_overrides
 from sharecore.deadletters import DeadLetterOffice
@@ -46,7 +46,7 @@ from sharecore.waiting import FairThread, HostAddresses, MovableTime, Turns
 
 if TYPE_CHECKING:
     from sharecore.broker.client_telemetry import ClientTelemetry
-    from sharecore.broker.metrics import BrokerMetrics
+    from sharecore.broker.metrics.listener import BrokerMetrics
     from sharecore.broker.page import BrokerPage
     from sharecore.metrics.requests import OnFrame
 
@@ -374,7 +374,7 @@ def _watched(broker: Broker, dispatch: OnFrame) -> tuple[BrokerMetrics, OnFrame]
     """
     # imported on demand: a start without metrics does not pay for them
     with _installed("sharecore.metrics.listener"):
-        from sharecore.broker.metrics import BrokerMetrics
+        from sharecore.broker.metrics.listener import BrokerMetrics
         from sharecore.metrics.requests import RequestTimes
     requests = RequestTimes(dispatch)
     return BrokerMetrics(broker, requests), requests.on_frame

@@ -25,7 +25,7 @@ from sharecore.storage.identity import (
     write_identity,
 )
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("sharecore.broker")
 
 _NUMBER = re.compile(r"[+-]?\d+")
 _INT_MIN, _INT_MAX = -(2**31), 2**31 - 1

@@ -29,7 +29,7 @@ from sharecore.page.window import Window, of_leader
 from sharecore.security.tls import server_context
 
 if TYPE_CHECKING:
-    from sharecore.broker.services import Services
+    from sharecore.broker.requests.services import Services
 
 log = logging.getLogger("sharecore.page")
 

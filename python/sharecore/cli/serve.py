@@ -162,7 +162,7 @@ def serve(
             properties["advertised.listeners"] = advertised(advertise, properties)
         properties |= behind(upstream, upstream_settings or [])
         broker_config = read_config(properties)
-        from sharecore.broker.run import Announce, Manner, run
+        from sharecore.broker.process.run import Announce, Manner, run
         from sharecore.security.first_users import parse_add_scram
 
         first_users = [parse_add_scram(each) for each in add_scram or ()]
@@ -193,7 +193,7 @@ def _ephemeral(properties: dict[str, str], keeps_data: bool) -> Iterator[dict[st
     Raises:
         ConfigError: the data are to be kept, or to be kept elsewhere.
     """
-    from sharecore.broker.ephemeral import SETTINGS, ephemeral_directory
+    from sharecore.broker.process.ephemeral import SETTINGS, ephemeral_directory
     from sharecore.config.tier import UPSTREAM_PREFIX
 
     if keeps_data:

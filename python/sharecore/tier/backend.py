@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID, uuid5
 
 from sharecore.broker.cluster import Cluster
-from sharecore.broker.coordinators import OFFSETS_TOPIC
+from sharecore.broker.coordinators.groups import OFFSETS_TOPIC
 from sharecore.broker.served import Served
 from sharecore.client.settings import read_connection_settings
 from sharecore.config import BrokerConfig

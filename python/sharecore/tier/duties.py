@@ -8,8 +8,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from uuid import UUID
 
-from sharecore.broker.coordinators import Coordinators
-from sharecore.broker.share import ShareServices
+from sharecore.broker.coordinators.groups import Coordinators
+from sharecore.broker.coordinators.share import ShareServices
 from sharecore.clock import Clock
 from sharecore.errors import KafkaError
 from sharecore.sharestate.keys import SharePartitionKey

@@ -1,4 +1,4 @@
-//! `Dispatch`: a request frame to its handler, and what that answers to a frame. `sharecore.broker.dispatch` has one.
+//! `Dispatch`: a request frame to its handler, and what that answers to a frame. `sharecore.broker.requests.dispatch` has one.
 //!
 //! No borrow of an object is held while Python runs, which may come back to the same object.
 

@@ -1,4 +1,4 @@
-//! Requests with many entries, which `sharecore.broker.large_requests` has read and answered in a thread.
+//! Requests with many entries, which `sharecore.broker.requests.large` has read and answered in a thread.
 
 use pyo3::prelude::*;
 use pyo3::types::PyList;

@@ -14,7 +14,7 @@ use crate::waits::PyTimeouts;
 
 /// The share services of a broker.
 pub(crate) struct ShareServices {
-    /// `sharecore.broker.share.ShareServices`.
+    /// `sharecore.broker.coordinators.share.ShareServices`.
     pub(crate) share: Py<PyAny>,
     pub(crate) leaders: Py<PyLeaders>,
     pub(crate) sessions: Py<PySessions>,

@@ -13,7 +13,7 @@ from tests.unit.broker.share_member import produce
 from tests.unit.broker.test_metrics import get, of, scrape
 from typer.testing import CliRunner
 
-from sharecore.broker.store_backend import StoreBackend, copy_options
+from sharecore.broker.store.backend import StoreBackend, copy_options
 from sharecore.cli.app import app
 from sharecore.config import BrokerConfig
 from sharecore.errors import ConfigError

@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from sharecore._core import BucketStatus
-from sharecore.broker.bucket_watch import BucketWatch
+from sharecore.broker.store.bucket_watch import BucketWatch
 
 URL = "s3://backups/queue"
 

@@ -12,8 +12,8 @@ from typing import Any, cast
 
 import pytest
 
-from sharecore.broker.cleaner import Cleaner
-from sharecore.broker.topic_configs import TopicConfigs
+from sharecore.broker.configs.topics import TopicConfigs
+from sharecore.broker.store.cleaner import Cleaner
 from sharecore.config import BrokerConfig
 from sharecore.config.keys import LONG_MAX
 from sharecore.errors import ErrorCode, KafkaError

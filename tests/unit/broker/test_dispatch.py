@@ -11,9 +11,9 @@ import pytest
 
 from sharecore._core import Produce, ShareAcknowledge, ShareFetch
 from sharecore.broker.broker import Broker
-from sharecore.broker.dispatch import Dispatcher
 from sharecore.broker.features import Features
 from sharecore.broker.handlers import SERVED
+from sharecore.broker.requests.dispatch import Dispatcher
 from sharecore.broker.served import Served
 from sharecore.config import BrokerConfig
 from sharecore.errors import ErrorCode, KafkaError

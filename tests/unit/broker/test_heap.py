@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sharecore.broker.heap import Trimmer
+from sharecore.broker.process.heap import Trimmer
 
 PROGRAM = """
 import ctypes, sys, threading

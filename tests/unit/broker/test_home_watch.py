@@ -9,7 +9,7 @@ import pytest
 from tests.unit.broker.test_bucket_watch import URL, Copy
 
 from sharecore._core import BucketStatus
-from sharecore.broker.home_watch import EXIT_STOPPED, LEASE_MS, HomeWatch, Lease
+from sharecore.broker.store.home_watch import EXIT_STOPPED, LEASE_MS, HomeWatch, Lease
 from sharecore.partition import SharePartitions
 from sharecore.partition.leaders import Which
 

@@ -13,9 +13,9 @@ import pytest
 from tests.harness.batches import batch
 from tests.harness.running import TIMEOUT_SECONDS, Client, RunningBroker
 
-from sharecore.broker import config_change
 from sharecore.broker.broker import Broker
-from sharecore.broker.large_requests import Lane
+from sharecore.broker.handlers.configs import change as config_change
+from sharecore.broker.requests.large import Lane
 from sharecore.errors import ErrorCode
 from sharecore.protocol import ApiKey, codec
 from sharecore.waiting.turns import _STEPS_A_TURN, Turns

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 
-from sharecore.broker.last_leases import LastLeases
+from sharecore.broker.store.last_leases import LastLeases
 from sharecore.clock import SystemClock
 from sharecore.partition.predecessors import Predecessors
 from sharecore.persister import SharePartitionKey

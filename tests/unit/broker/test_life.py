@@ -13,7 +13,7 @@ from tests.harness.running import Client, RunningBroker
 from sharecore.broker.backend import Host
 from sharecore.broker.broker import Broker
 from sharecore.broker.page import BrokerPage
-from sharecore.broker.store_backend import StoreBackend
+from sharecore.broker.store.backend import StoreBackend
 from sharecore.config import BrokerConfig
 from sharecore.errors import ConfigError
 from sharecore.protocol import ApiKey

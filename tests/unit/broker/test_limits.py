@@ -6,8 +6,8 @@ from dataclasses import fields
 
 import pytest
 
-from sharecore.broker.connection_limits import connection_limits
-from sharecore.broker.store_backend import _storage_options
+from sharecore.broker.connections.limits import connection_limits
+from sharecore.broker.store.backend import _storage_options
 from sharecore.config import BrokerConfig, broker_keys
 from sharecore.network import Limits
 

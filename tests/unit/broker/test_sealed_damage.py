@@ -18,7 +18,7 @@ from tests.harness.running import RunningBroker
 from tests.unit.broker.share_member import ACCEPT, Member, acquired
 
 from sharecore.admin.doctor import cluster, data_directory
-from sharecore.broker import store_backend
+from sharecore.broker.store import backend as store_backend
 from sharecore.config import BrokerConfig
 from sharecore.errors import ErrorCode
 from sharecore.protocol import ApiKey

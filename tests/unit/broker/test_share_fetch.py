@@ -25,7 +25,7 @@ from tests.unit.broker.share_member import (
 
 from sharecore.broker.broker import Broker
 from sharecore.broker.cluster import SingleBroker
-from sharecore.broker.store_backend import StoreBackend
+from sharecore.broker.store.backend import StoreBackend
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 
@@ -359,7 +359,7 @@ def test_a_fetch_that_waits_is_answered_when_its_member_leaves(
 def test_what_a_member_holds_that_has_left_is_free_in_the_end(
     broker: RunningBroker, topic: str, member: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sharecore.broker.share._LEAVING_SECONDS", 0.3)
+    monkeypatch.setattr("sharecore.broker.coordinators.share._LEAVING_SECONDS", 0.3)
     produce(broker, topic, 10)
     member.fetch(0)
     leave(member)

@@ -8,8 +8,8 @@ import pytest
 from tests.harness.running import RunningBroker
 from tests.unit.broker.share_member import ACCEPT, Member, acquired, errors, produce
 
-from sharecore.broker.context import RequestContext
 from sharecore.broker.handlers.share.records import ShareFetchHandler
+from sharecore.broker.requests.context import RequestContext
 from sharecore.errors import ErrorCode
 from sharecore.protocol import ApiKey
 

@@ -11,7 +11,7 @@ import pytest
 from tests.unit.coordinator.consumer_cluster import Topics
 from tests.unit.coordinator_log.world import GIVEN_UP_MS, MemoryLog, World
 
-from sharecore.broker.coordinators import Coordinators
+from sharecore.broker.coordinators.groups import Coordinators
 from sharecore.config import BrokerConfig, GroupConfig
 from sharecore.coordinator.classic import (
     ClassicGroup,

@@ -256,7 +256,7 @@ def test_a_page_with_tls_asks_browsers_for_no_certificate(tmp_path: Path) -> Non
 
 def test_nothing_of_it_is_loaded_unasked() -> None:
     code = (
-        "import sys, sharecore.broker.run, sharecore.cli.app\n"
+        "import sys, sharecore.broker.process.run, sharecore.cli.app\n"
         "print([name for name in sys.modules if name.startswith(('starlette', 'uvicorn', 'sharecore.page'))])"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

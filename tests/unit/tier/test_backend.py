@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 
-from sharecore.broker.coordinators import OFFSETS_TOPIC
+from sharecore.broker.coordinators.groups import OFFSETS_TOPIC
 from sharecore.clock import SystemClock
 from sharecore.config import BrokerConfig
 from sharecore.partition.predecessors import Predecessors

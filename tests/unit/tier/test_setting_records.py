@@ -8,8 +8,8 @@ import pytest
 from tests.unit.coordinator_log.world import World
 from tests.unit.tier.test_settings import Cluster, run, told
 
+from sharecore.broker.coordinators.producer_ids import ProducerIds
 from sharecore.broker.features import Features
-from sharecore.broker.producer_ids import ProducerIds
 from sharecore.quotas import ClientQuotas
 from sharecore.security.acl import AclFilter
 from sharecore.security.acls import Acls

@@ -10,8 +10,8 @@ from collections.abc import Container, Iterable
 from functools import partial
 from typing import Any
 
-from sharecore.broker.context import NOT_REQUESTED, RequestContext, Result
-from sharecore.broker.group_topics import HIDDEN_TOPICS, sees_topics
+from sharecore.broker.handlers.group_topics import HIDDEN_TOPICS, sees_topics
+from sharecore.broker.requests.context import NOT_REQUESTED, RequestContext, Result
 from sharecore.coordinator.consumer import ConsumerGroup, ConsumerMember, Heartbeat, HeartbeatAnswer, by_topic
 from sharecore.coordinator.expressions import fault_of, is_quick
 from sharecore.errors import ErrorCode, KafkaError

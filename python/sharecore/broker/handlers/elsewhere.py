@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sharecore.broker.context import RequestContext
+from sharecore.broker.requests.context import RequestContext
 from sharecore.errors import ErrorCode
 from sharecore.network import Disconnect
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from sharecore.broker.context import RequestContext, Result
+from sharecore.broker.requests.context import RequestContext, Result
 from sharecore.broker.served import Handler
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
@@ -26,7 +26,7 @@ from sharecore.storage import Log, Reader
 from sharecore.waiting import DelayedFetch, Gather, Steps, exhaust, reply
 
 if TYPE_CHECKING:
-    from sharecore.broker.services import Services
+    from sharecore.broker.requests.services import Services
 
 _IDS_SINCE = 13
 _READ_COMMITTED = 1

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import Any
 
-from sharecore.broker.context import NOT_REQUESTED, RequestContext, Result
+from sharecore.broker.requests.context import NOT_REQUESTED, RequestContext, Result
 from sharecore.coordinator.classic import (
     ClassicGroup,
     ClassicState,

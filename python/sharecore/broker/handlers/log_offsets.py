@@ -11,7 +11,7 @@ from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 from sharecore.broker.cluster import NO_EPOCH
-from sharecore.broker.context import RequestContext, Result
+from sharecore.broker.requests.context import RequestContext, Result
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.storage import Found, Log

@@ -7,20 +7,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Sequence
 from functools import partial
+from struct import Struct
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from sharecore._core import Produce, ProduceWork
-from sharecore.broker.context import EVERY_NAME, RequestContext
+from sharecore.broker.coordinators.groups import Coordinators
+from sharecore.broker.requests.context import EVERY_NAME, RequestContext
 from sharecore.broker.topic_rules import INTERNAL_TOPICS
-from sharecore.broker.transactional import admit
+from sharecore.coordinator.offset_records import TopicPartition
+from sharecore.coordinator.transactions import ProducerState
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
-from sharecore.storage import Log, Topics
+from sharecore.storage import FirstBatch, Log, Topics
 from sharecore.waiting import Steps, exhaust
 
 if TYPE_CHECKING:
-    from sharecore.broker.services import Services
+    from sharecore.broker.requests.services import Services
+
+_PRODUCER = Struct(">qhi")
+_PRODUCER_AT = 43
+
+_ABORTABLE_SINCE = 11
+_IMPLICIT_SINCE = 12
+_FOR_NOW = (ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.INVALID_TXN_STATE)
+"""Refusals of the current producer."""
 
 _Place = tuple[Sequence[Log], KafkaError | None]
 """The logs of a topic, and the error if nothing may be appended to them."""
@@ -101,3 +112,38 @@ def may_begin(context: RequestContext, transactional_id: str | None) -> bool:
     return transactional_id is not None and context.may(
         Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
     )
+
+
+def admit(
+    groups: Coordinators, log: Log, records: bytes, transactional_id: str, version: int, now_ms: int
+) -> None:
+    """Add a batch to its producer's open transaction; the caller appends it at once.
+
+    Args:
+        records: a transactional batch with its complete header.
+        version: version of Produce; from 12, writing to a partition adds it (KIP-890).
+
+    Raises:
+        KafkaError: the producer is fenced, or its transaction is not open or lacks the partition.
+    """
+    first = FirstBatch(*_PRODUCER.unpack_from(records, _PRODUCER_AT))
+    producer = ProducerState(first.producer_id, first.epoch)
+    partition = TopicPartition(log.topic, log.index)
+    implicit = version >= _IMPLICIT_SINCE
+    try:
+        groups.transactions.admit(transactional_id, producer, [partition], implicit=implicit)
+    except KafkaError as error:
+        if error.code in _FOR_NOW:
+            log.announce(first, from_zero=implicit, now_ms=now_ms)
+        raise _translated(error, version) from None
+    log.announce(first, from_zero=implicit, now_ms=now_ms)
+
+
+def _translated(error: KafkaError, version: int) -> KafkaError:
+    """Return a refusal in a form that producers of a version understand."""
+    if error.code is ErrorCode.CONCURRENT_TRANSACTIONS:
+        # this code makes producers of any version resend the batch without refreshing metadata
+        return KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, error.message)
+    if error.code is ErrorCode.INVALID_TXN_STATE and version >= _ABORTABLE_SINCE:
+        return KafkaError(ErrorCode.TRANSACTION_ABORTABLE, error.message)
+    return error

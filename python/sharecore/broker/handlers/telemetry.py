@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sharecore.broker.context import RequestContext
+from sharecore.broker.requests.context import RequestContext
 from sharecore.metrics.telemetry.instances import COMPRESSIONS
 
 

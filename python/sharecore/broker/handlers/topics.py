@@ -14,8 +14,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID, uuid4
 
-from sharecore.broker.config_report import topic_entries
-from sharecore.broker.context import EVERY_NAME, RequestContext
+from sharecore.broker.handlers.configs.report import topic_entries
+from sharecore.broker.requests.context import EVERY_NAME, RequestContext
 from sharecore.broker.topic_rules import (
     INTERNAL_TOPICS,
     PARTITIONS_PER_REQUEST_MAX,
@@ -35,7 +35,7 @@ from sharecore.storage import Log, Topic
 from sharecore.waiting import Steps
 
 if TYPE_CHECKING:
-    from sharecore.broker.services import Services
+    from sharecore.broker.requests.services import Services
 
 _TOPICS_SINCE = 6
 _DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED

@@ -15,9 +15,8 @@ from collections.abc import Collection, Container
 from functools import partial
 from typing import Any
 
-from sharecore.broker.context import RequestContext, Result
+from sharecore.broker.requests.context import RequestContext, Result
 from sharecore.broker.topic_rules import check_name, is_legal_name
-from sharecore.broker.transactional import fenced_as_known
 from sharecore.coordinator.expressions import is_quick, matches
 from sharecore.coordinator.offset_records import TopicPartition
 from sharecore.coordinator.transactions import ProducerState, Transaction, TransactionState
@@ -40,7 +39,7 @@ async def init_producer_id(context: RequestContext, request: Any) -> dict[str, A
     def answer(result: ProducerState | KafkaError) -> dict[str, Any]:
         if not isinstance(result, KafkaError):
             return {"producer_id": result.id, "producer_epoch": result.epoch}
-        code = fenced_as_known(result.code, version, _INIT_FENCED_SINCE)
+        code = _fenced_as_known(result.code, version, _INIT_FENCED_SINCE)
         return {"error_code": code, "producer_id": -1, "producer_epoch": -1}
 
     if (code := producer_refusal(context, request)) is not None:
@@ -104,7 +103,7 @@ def _add(context: RequestContext, request: Any) -> Steps[Result]:
 
     def answer(error: KafkaError | None) -> Steps[dict[str, Any]]:
         code = error.code if error else ErrorCode.NONE
-        code = fenced_as_known(code, context.api_version, _FENCED_SINCE)
+        code = _fenced_as_known(code, context.api_version, _FENCED_SINCE)
         codes = dict.fromkeys(partitions, code)
         codes |= dict.fromkeys(missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return _answer(codes | dict.fromkeys(denied, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
@@ -147,7 +146,7 @@ def add_offsets_to_txn(context: RequestContext, request: Any) -> Result:
 
     def answer(error: KafkaError | None) -> dict[str, Any]:
         code = error.code if error else ErrorCode.NONE
-        code = fenced_as_known(code, context.api_version, _FENCED_SINCE)
+        code = _fenced_as_known(code, context.api_version, _FENCED_SINCE)
         return {"error_code": code}
 
     if not context.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
@@ -175,7 +174,7 @@ async def end_txn(context: RequestContext, request: Any) -> dict[str, Any]:
     def answer(result: ProducerState | KafkaError) -> dict[str, Any]:
         if not isinstance(result, KafkaError):
             return {"producer_id": result.id, "producer_epoch": result.epoch}
-        code = fenced_as_known(result.code, version, _FENCED_SINCE)
+        code = _fenced_as_known(result.code, version, _FENCED_SINCE)
         return {"error_code": code}
 
     if not context.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
@@ -355,3 +354,10 @@ def _list(context: RequestContext, request: Any, found: Collection[Transaction])
             )
         yield
     return {"unknown_state_filters": unknown, "transaction_states": listed}
+
+
+def _fenced_as_known(code: ErrorCode, version: int, known_since: int) -> ErrorCode:
+    """Return an error known to a request version: older ones lack PRODUCER_FENCED (KIP-588)."""
+    if code is ErrorCode.PRODUCER_FENCED and version < known_since:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    return code

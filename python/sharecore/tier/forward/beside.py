@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from sharecore._core import WrittenAnswer
-from sharecore.broker.context import RequestContext
 from sharecore.broker.handlers import SERVED
+from sharecore.broker.requests.context import RequestContext
 from sharecore.coordinator.share.group import ShareGroup
 from sharecore.errors import ErrorCode
 from sharecore.protocol import ApiKey

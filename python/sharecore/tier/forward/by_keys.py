@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sharecore.broker.context import REFUSALS, RequestContext
+from sharecore.broker.requests.context import REFUSALS, RequestContext
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import ResourceType
 from sharecore.tier.forward.coordinators import MOVED

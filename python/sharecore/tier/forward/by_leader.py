@@ -8,7 +8,7 @@ from collections.abc import Callable, Container
 from dataclasses import dataclass
 from typing import Any
 
-from sharecore.broker.context import EVERY_NAME, RequestContext
+from sharecore.broker.requests.context import EVERY_NAME, RequestContext
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import ResourceType
 from sharecore.tier.forward.consumer_fields import as_consumer

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Container, Mapping
 from typing import Any
 
-from sharecore.broker.context import EVERY_NAME, RequestContext
 from sharecore.broker.handlers.topics import judge_deletions
+from sharecore.broker.requests.context import EVERY_NAME, RequestContext
 from sharecore.config import check_topic_config
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType

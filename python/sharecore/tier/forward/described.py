@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from sharecore.broker.context import NOT_REQUESTED, RequestContext
-from sharecore.broker.group_topics import HIDDEN_TOPICS
+from sharecore.broker.handlers.group_topics import HIDDEN_TOPICS
+from sharecore.broker.requests.context import NOT_REQUESTED, RequestContext
 from sharecore.errors import ErrorCode
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.tier.forward.forwarder import RequestForwarder

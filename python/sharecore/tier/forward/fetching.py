@@ -10,7 +10,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
-from sharecore.broker.context import RequestContext
+from sharecore.broker.requests.context import RequestContext
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.session import FINAL_EPOCH, INITIAL_EPOCH
 from sharecore.tier.forward.by_leader import ByLeader

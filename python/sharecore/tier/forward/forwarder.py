@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from sharecore.broker.context import RequestContext, refusal
+from sharecore.broker.requests.context import RequestContext, refusal
 from sharecore.errors import NO_SUCH_PARTITION, NO_SUCH_TOPIC_ID, ErrorCode, KafkaError
 from sharecore.network import Connection
 from sharecore.protocol import ApiKey

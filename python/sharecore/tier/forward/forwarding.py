@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from sharecore.broker.context import RequestContext, Result
 from sharecore.broker.features import GROUP, TRANSACTION
 from sharecore.broker.handlers import SERVED
+from sharecore.broker.requests.context import RequestContext, Result
 from sharecore.broker.served import Handler
 from sharecore.tier.forward.beside import Handle
 from sharecore.tier.forward.forwarder import Own, RequestForwarder

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from sharecore.broker.context import RequestContext
 from sharecore.broker.handlers.cluster.nodes import names_quorum, unknown_quorum
 from sharecore.broker.handlers.cluster.replicas import (
     election_refusal,
     refuse_reassignment_list,
     settled_reassignments,
 )
+from sharecore.broker.requests.context import RequestContext
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.tier.forward.forwarder import RequestForwarder

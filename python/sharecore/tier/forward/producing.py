@@ -6,8 +6,8 @@ import asyncio
 import contextlib
 from typing import Any
 
-from sharecore.broker.context import RequestContext
 from sharecore.broker.handlers.produce import may_begin
+from sharecore.broker.requests.context import RequestContext
 from sharecore.errors import ErrorCode
 from sharecore.network import Disconnect
 from sharecore.tier.forward.by_leader import ByLeader, Split

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from sharecore.broker.context import RequestContext
 from sharecore.broker.handlers.transactions import producer_refusal
+from sharecore.broker.requests.context import RequestContext
 from sharecore.broker.topic_rules import check_name
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from typing import Any
 
-from sharecore.broker.config_change import check_number
-from sharecore.broker.config_rights import config_rights
-from sharecore.broker.context import EVERY_NAME, RequestContext
+from sharecore.broker.handlers.configs.change import check_number
+from sharecore.broker.handlers.configs.rights import config_rights
+from sharecore.broker.requests.context import EVERY_NAME, RequestContext
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 from sharecore.security.acl import Operation

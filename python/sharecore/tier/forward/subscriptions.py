@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sharecore.broker.context import RequestContext
+from sharecore.broker.requests.context import RequestContext
 from sharecore.coordinator.consumer import Heartbeat
 from sharecore.coordinator.expressions import matches
 from sharecore.security.acl import Operation, ResourceType

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 from tests.unit.upstream.cluster import Cluster
 
-from sharecore.broker.context import RequestContext
 from sharecore.broker.handlers import SERVED
+from sharecore.broker.requests.context import RequestContext
 from sharecore.config import BrokerConfig
 from sharecore.coordinator.registry import GroupRegistry
 from sharecore.network import Connection

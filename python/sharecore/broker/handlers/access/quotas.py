@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sharecore.broker.context import RequestContext
+from sharecore.broker.requests.context import RequestContext
 from sharecore.errors import DENIED, ErrorCode, KafkaError
 from sharecore.quotas import Component, Entity, check_value, entity_of, select
 from sharecore.security.acl import Operation, ResourceType

@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from sharecore.broker.cluster import describe_partition
-from sharecore.broker.context import NOT_REQUESTED, RequestContext, Result
+from sharecore.broker.requests.context import NOT_REQUESTED, RequestContext, Result
 from sharecore.broker.topic_rules import INTERNAL_TOPICS, check_collision, check_name
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType

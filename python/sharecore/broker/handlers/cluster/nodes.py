@@ -21,8 +21,8 @@ from typing import Any
 from uuid import UUID
 
 from sharecore.broker.cluster import Cluster
-from sharecore.broker.context import EVERY_NAME, NOT_REQUESTED, REFUSALS, RequestContext, Result
 from sharecore.broker.features import SUPPORTED, FeatureUpdate
+from sharecore.broker.requests.context import EVERY_NAME, NOT_REQUESTED, REFUSALS, RequestContext, Result
 from sharecore.errors import DENIED, ErrorCode
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.waiting import Steps

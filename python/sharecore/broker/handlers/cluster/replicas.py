@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sharecore.broker.context import RequestContext, Result
+from sharecore.broker.requests.context import RequestContext, Result
 from sharecore.broker.topic_rules import TIME_IS_OVER, check_replicas
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType

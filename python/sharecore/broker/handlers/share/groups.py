@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import Any
 
-from sharecore.broker.context import NOT_REQUESTED, RequestContext, Result
-from sharecore.broker.group_topics import HIDDEN_TOPICS, sees_topics
+from sharecore.broker.handlers.group_topics import HIDDEN_TOPICS, sees_topics
+from sharecore.broker.requests.context import NOT_REQUESTED, RequestContext, Result
 from sharecore.coordinator.share.coordinator import Heartbeat, HeartbeatAnswer
 from sharecore.coordinator.share.group import Assignment, Member, ShareGroup
 from sharecore.coordinator.topics import TopicView

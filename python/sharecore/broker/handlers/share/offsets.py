@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Container, Mapping
 from typing import Any, NamedTuple
 
-from sharecore.broker.context import RequestContext, Result
 from sharecore.broker.features import NO_SHARE_GROUPS
+from sharecore.broker.requests.context import RequestContext, Result
 from sharecore.coordinator.share.group import ShareGroup
 from sharecore.coordinator.share.offsets import SharePartitionOffset
 from sharecore.coordinator.topics import TopicInfo

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from sharecore._core import ShareAcknowledge, ShareFetch
-from sharecore.broker.context import RequestContext, Result
-from sharecore.broker.share_rights import check_share_group, hidden, may_read
+from sharecore.broker.handlers.share.rights import check_share_group, hidden, may_read
+from sharecore.broker.requests.context import RequestContext, Result
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.partition import SharePartition
 from sharecore.session import SharePartitionId, ShareSession
 from sharecore.waiting import Steps
 
 if TYPE_CHECKING:
-    from sharecore.broker.services import Services
-    from sharecore.broker.share import ShareServices
+    from sharecore.broker.coordinators.share import ShareServices
+    from sharecore.broker.requests.services import Services
 
 _MISSING_MAX = 1000
 _MADE_AT_ONCE = 256

@@ -1,0 +1,1 @@
+"""Connections to the broker: encryption, authentication, and limits."""

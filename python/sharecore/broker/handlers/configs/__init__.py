@@ -1,0 +1,1 @@
+"""Configurations: described and changed."""

@@ -1,0 +1,1 @@
+"""A standalone broker's backend: its data directory and its bucket."""

@@ -1,0 +1,277 @@
+"""A standalone broker, which stores everything in a data directory and leads all partitions."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from sharecore._core import is_proven
+from sharecore.broker.cluster import Cluster, SingleBroker
+from sharecore.broker.handlers import SERVED
+from sharecore.broker.identity import identify, identify_home, repeat
+from sharecore.broker.served import Served
+from sharecore.broker.store.bucket_watch import BucketWatch
+from sharecore.broker.store.cleaner import Cleaner
+from sharecore.broker.store.home_watch import HomeWatch, Lease, until_free
+from sharecore.broker.store.internal_topics import ensure_internal_topics
+from sharecore.broker.store.last_leases import LastLeases
+from sharecore.broker.store.retention import Retention
+from sharecore.broker.topic_rules import INTERNAL_TOPICS
+from sharecore.config import BrokerConfig
+from sharecore.coordinator_log.topic_log import TopicLog
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.persister import Persister
+from sharecore.protocol import ApiKey
+from sharecore.sharestate.coordinator import kafkas_partition
+from sharecore.sharestate.keys import STATE_TOPIC, SharePartitionKey
+from sharecore.storage import Catalogue, Configs, DamagedBatch, Storage, StorageOptions, Topic, Topics
+from sharecore.storage.bucket import BucketPlace, CopyOptions, bucket_url
+from sharecore.storage.identity import Identity
+from sharecore.storage.topics import TopicChange
+
+if TYPE_CHECKING:
+    from sharecore._core import BucketStatus
+    from sharecore.broker.backend import Host
+    from sharecore.metrics.exposition import Sheet
+
+logger = logging.getLogger("sharecore.broker")
+
+_RETRY_S = 1.0
+_STATE_BYTES = 32 << 20
+"""Limit on unwritten internal data: state of groups, topics and configurations."""
+
+
+class StoreBackend:
+    """Backend with a data directory.
+
+    Args:
+        open_storage: opens the data directory.
+    """
+
+    served: Mapping[ApiKey, Served] = SERVED
+    feature_limits: Mapping[str, int] = MappingProxyType({})
+    self_compacting = False
+    identity: Identity
+    catalogue: Catalogue
+    configs: Configs
+    topics: Topics
+    cluster: Cluster
+
+    def __init__(self, open_storage: Callable[[Path, StorageOptions], Storage] = Storage) -> None:
+        self._open_storage = open_storage
+        self._retention: Retention | None = None
+        self._cleaner: Cleaner | None = None
+        self._copy: BucketWatch | None = None
+        self._lease: Lease | None = None
+        self._last_leases: LastLeases | None = None
+        self._restoring: asyncio.Task[None] | None = None
+        self._verifying: asyncio.Task[None] | None = None
+
+    async def open(self, broker: Host) -> None:
+        """Open the data directory.
+
+        Raises:
+            ConfigError: it belongs to another broker.
+            OSError: it is not available.
+            KafkaError: it cannot be written.
+        """
+        config = broker.config
+        self._data_dir = Path(config.data_dir)
+        self._durability = config.sharecore_durability
+        is_home = self._durability == "bucket"
+        place = _place(config)
+        if is_home:
+            assert place is not None, "the configuration was checked"
+            await until_free(place, config.node_id)
+            self.identity = await asyncio.to_thread(identify_home, self._data_dir, config.node_id, place)
+        else:
+            self.identity = identify(self._data_dir, config.node_id)
+        options = replace(_storage_options(config), copy=copy_options(config, self.identity))
+        self.storage = self._open_storage(self._data_dir, options)
+        self.storage.attach(asyncio.get_running_loop())
+        if place is not None:
+            url = bucket_url(place.url)
+            self._copy = HomeWatch(url, self._copy_status) if is_home else BucketWatch(url, self._copy_status)
+            self._copy.start()
+        self.catalogue, self.configs = self.storage.catalogue, self.storage.configs
+        self.topics = self.storage.topics
+        self.cluster = SingleBroker(self.identity, lambda: broker.listeners, config.broker_rack)
+        try:
+            await repeat(self._data_dir, self.identity, self.catalogue, of_cluster=is_home)
+            await ensure_internal_topics(self.topics, config)
+        except BaseException:
+            if self._copy is not None:
+                self._copy.stop()
+            self.storage.close()
+            raise
+
+    async def join(self, broker: Host) -> None:
+        """Learn which groups may still hold records acquired before this start."""
+        if isinstance(self._copy, HomeWatch):
+            self._lease = Lease(partial(is_proven, self.storage.store), broker.share.partitions)
+            self._lease.start()
+        self._last_leases = LastLeases(self.catalogue, broker.share.partitions, broker.clock)
+        has_topics = any(name not in INTERNAL_TOPICS for name in self.topics.names())
+        await self._last_leases.begin(has_topics=has_topics)
+
+    def _topic_changed(self, broker: Host, change: TopicChange, topic: Topic) -> None:
+        """Recreate a deleted internal topic, as Kafka does: its coordinators start empty."""
+        if change is TopicChange.DELETED and topic.name in INTERNAL_TOPICS:
+            logger.warning("recreating deleted topic %s: its contents are lost", topic.name)
+            if self._restoring is None or self._restoring.done():
+                self._restoring = asyncio.get_running_loop().create_task(self._restore_topics(broker))
+
+    async def _restore_topics(self, broker: Host) -> None:
+        while any(self.topics.get(name) is None for name in INTERNAL_TOPICS):
+            try:
+                await ensure_internal_topics(self.topics, broker.config)
+            except KafkaError as error:  # noqa: PERF203
+                logger.error("cannot recreate an internal topic: %s", error)
+                await asyncio.sleep(_RETRY_S)
+
+    async def begin(self, broker: Host) -> None:
+        """Start retention and compaction."""
+        self.topics.on_change(partial(self._topic_changed, broker))
+        chores = self.storage, broker.topic_configs, lambda: broker.config, broker.clock
+        self._retention, self._cleaner = Retention(*chores), Cleaner(*chores)
+        self._retention.start()
+        self._cleaner.start()
+        self._verifying = asyncio.get_running_loop().create_task(self._verify())
+
+    async def _verify(self) -> None:
+        """Verify the share state, which is otherwise read on demand, to detect damage early."""
+        try:
+            await self.storage.verify(STATE_TOPIC)
+        except KafkaError as error:
+            logger.error("cannot read %s: %s", STATE_TOPIC, error)
+
+    async def drain(self) -> None:
+        """Do nothing: there is no other broker to hand over to."""
+
+    def end(self) -> None:
+        """Stop retention and compaction."""
+        for task in (self._restoring, self._verifying):
+            if task is not None:
+                task.cancel()
+        if self._retention is not None:
+            self._retention.stop()
+        if self._cleaner is not None:
+            self._cleaner.stop()
+        if self._copy is not None:
+            self._copy.stop()
+        if self._lease is not None:
+            self._lease.stop()
+
+    async def settle(self) -> None:
+        """Wait for the disk; for a bucket no longer than it is worth."""
+        if isinstance(self._copy, HomeWatch):
+            await self._copy.settle(self.storage, self._last_leases)
+            return
+        if self._last_leases is not None:
+            await self._last_leases.end()
+        self.storage.sync()
+
+    async def close(self) -> None:
+        """Close the data directory."""
+        self.storage.close()
+
+    def trouble(self) -> str:
+        """Return why answers wait for the bucket; without one nothing but the disk can be wrong, and a write
+        finds that out.
+        """
+        return self._copy.outage() if isinstance(self._copy, HomeWatch) else ""
+
+    def describe(self) -> str:
+        """Where everything is kept, for a person."""
+        if isinstance(self._copy, HomeWatch):
+            return f"data in {self._copy.url}, cached in {self._data_dir}"
+        copied = f", copied to {self._copy.url}" if self._copy is not None else ""
+        return f"data in {self._data_dir}, durability {self._durability}{copied}"
+
+    def _copy_status(self) -> BucketStatus:
+        status = self.storage.store.bucket_status()
+        assert status is not None, "the store was opened with a bucket"
+        return status
+
+    def copy_trouble(self) -> str:
+        """Return the problem of the copy in a bucket; empty without a problem or a bucket."""
+        return "" if self._copy is None else self._copy.trouble()
+
+    def logs(self, topic: str) -> Sequence[TopicLog]:
+        """Return the partitions of a coordinator's topic; raise COORDINATOR_NOT_AVAILABLE without it."""
+        found = self.topics.get(topic)
+        if found is None:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"topic {topic} does not exist")
+        return list(found.partitions)
+
+    @property
+    def owner_check(self) -> None:
+        """None: this broker owns every partition."""
+
+    def persister(self, local: Persister) -> Persister:
+        return local
+
+    def route(self, key: SharePartitionKey, partitions: int) -> int:
+        """Return Kafka's state-topic partition of a share partition."""
+        return kafkas_partition(key, partitions)
+
+    def damage(self) -> Sequence[DamagedBatch]:
+        """Return the damaged record batches found by readers."""
+        return self.storage.damaged
+
+    async def report(self, sheet: Sheet) -> None:
+        """Add the metrics of the store."""
+        # loaded only if metrics are requested
+        from sharecore.broker.metrics.store import report
+
+        disk = await asyncio.to_thread(shutil.disk_usage, self._data_dir)
+        report(sheet, self.storage.store.figures(), disk.free, len(self.storage.damaged))
+        if self._copy is not None:
+            self._copy.report(sheet)
+
+
+def _storage_options(config: BrokerConfig) -> StorageOptions:
+    # all data admitted from the network must fit into memory before it is written
+    waiting = config.queued_max_request_bytes
+    staging = (waiting if waiting >= 0 else config.socket_request_max_bytes * 4) + _STATE_BYTES
+    return StorageOptions(
+        durability=config.sharecore_durability,
+        staging_bytes=staging,
+        producer_bytes=config.sharecore_producer_ids_bytes_max,
+    )
+
+
+def copy_options(config: BrokerConfig, identity: Identity) -> CopyOptions | None:
+    """Return what is asked of the copy in a bucket; None without one."""
+    place = _place(config)
+    if place is None:
+        return None
+    return CopyOptions(
+        place,
+        identity.cluster_id,
+        identity.node_id,
+        config.sharecore_bucket_interval_ms,
+        config.sharecore_bucket_history_ms,
+        config.sharecore_bucket_surplus_bytes,
+        config.sharecore_bucket_linger_ms,
+        config.sharecore_bucket_puts_per_second,
+        is_tried=config.sharecore_durability == "bucket",
+    )
+
+
+def _place(config: BrokerConfig) -> BucketPlace | None:
+    if config.sharecore_bucket_url is None:
+        return None
+    return BucketPlace(
+        config.sharecore_bucket_url,
+        config.sharecore_bucket_endpoint,
+        config.sharecore_bucket_region,
+        config.sharecore_bucket_allow_http,
+    )

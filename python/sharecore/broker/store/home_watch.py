@@ -1,0 +1,159 @@
+"""Reports on a home in a bucket, which answers wait for; ends the process when another broker leads."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from sharecore.broker.store.bucket_watch import BucketWatch
+from sharecore.storage.bucket import BucketPlace, standby
+from sharecore.waiting import Periodic
+
+if TYPE_CHECKING:
+    from sharecore._core import BucketStatus
+    from sharecore.broker.store.last_leases import LastLeases
+    from sharecore.partition import SharePartitions
+    from sharecore.storage import Storage
+
+logger = logging.getLogger("sharecore.broker")
+
+EXIT_STOPPED = 75
+"""Exit status of a broker that may not lead (EX_TEMPFAIL): whoever supervises it may start it again."""
+_LATE_MS = 2000
+_SETTLE_S = 5.0
+_STANDBY_S = 1.0
+LEASE_MS = 5000
+"""A standby waits for 6.5 s of silence; the look comes `_LEASE_LOOK_MS` later at most."""
+_LEASE_LOOK_MS = 250
+_PART = 1
+"""Of what rests; `LastLeases` has 0."""
+
+
+async def until_free(bucket: BucketPlace, node_id: int) -> None:
+    """Wait until no other broker leads a home.
+
+    Raises:
+        ConfigError: the bucket cannot be reached with these settings.
+        OSError: it could not be read at first.
+    """
+    watching, told = standby(bucket, node_id), ""
+    while True:
+        try:
+            led = await asyncio.to_thread(watching.look)
+        except OSError as error:
+            if not told:
+                raise
+            line = f"{error}. This broker waits"
+        else:
+            if led is None:
+                return
+            node, epoch = led
+            line = f"node {node} leads {bucket.url} (epoch {epoch}). This broker waits until that one stops"
+        if line != told:
+            logger.warning("%s", line)
+            told = line
+        await asyncio.sleep(_STANDBY_S)
+
+
+class Lease:
+    """Has nothing leased while another broker may lead.
+
+    Leases are written nowhere, so time alone keeps two brokers from leasing one record.
+
+    Args:
+        is_proven: whether nobody else can lead who waits longer than so many milliseconds before a claim.
+        partitions: what leases.
+    """
+
+    def __init__(self, is_proven: Callable[[int], bool], partitions: SharePartitions) -> None:
+        self._is_proven = is_proven
+        self._partitions = partitions
+        self._rests = False
+        self._rounds = Periodic(self._round, lambda: _LEASE_LOOK_MS, "the look at the lease of the home")
+
+    def start(self) -> None:
+        """Start to look."""
+        self.look()
+        self._rounds.start()
+
+    def stop(self) -> None:
+        """Stop looking."""
+        self._rounds.stop()
+
+    async def _round(self) -> None:
+        self.look()
+
+    def look(self) -> None:
+        """Stop leasing, or lease again."""
+        rests = not self._is_proven(LEASE_MS)
+        if rests and not self._rests:
+            logger.warning("the bucket has not been heard for %d s: no records are leased", LEASE_MS // 1000)
+            self._partitions.rest(_PART, lambda topic_id, partition: True)
+        elif self._rests and not rests:
+            self._partitions.resume(_PART)
+        self._rests = rests
+
+
+class HomeWatch(BucketWatch):
+    """Logs when the bucket takes no writes, and ends the process when another broker leads.
+
+    Args:
+        url: the bucket.
+        status: how the home stands.
+        leave: ends the process at once: whoever leads now knows nothing of what is answered here.
+    """
+
+    def __init__(
+        self, url: str, status: Callable[[], BucketStatus], leave: Callable[[int], object] = os._exit
+    ) -> None:
+        super().__init__(url, status)
+        self._leave = leave
+
+    def _log_failure(self, status: BucketStatus) -> None:
+        logger.error("%s takes no writes: %s. Answers wait for it", self.url, status.error)
+
+    def _log_recovery(self, status: BucketStatus) -> None:
+        logger.warning("%s takes writes again", self.url)
+
+    def _enter(self, status: BucketStatus) -> None:
+        """Log a new state; end the process if it may not lead."""
+        if status.state == "leading":
+            logger.info("this broker leads %s (epoch %d)", self.url, status.epoch)
+        elif status.state != "attaching":
+            logger.critical(
+                "%s: %s. This broker ends; nothing that waited was answered", self.url, status.stopped
+            )
+            logging.shutdown()
+            self._leave(EXIT_STOPPED)
+
+    async def settle(self, storage: Storage, last_leases: LastLeases | None) -> None:
+        """Note who holds leases, and wait until the bucket has what was written, but not for ever: it was not
+        answered.
+        """
+        with suppress(asyncio.TimeoutError):
+            async with asyncio.timeout(_SETTLE_S):
+                if last_leases is not None:
+                    await last_leases.end()
+                newest = storage.tickets.newest
+                if newest is not None:
+                    # closing the store ends a wait that takes longer
+                    await asyncio.to_thread(storage.store.wait, newest)
+        storage.drain()
+
+    def outage(self) -> str:
+        """Return why writes are not answered; empty if they are."""
+        status = self._status()
+        if status.stopped:
+            return f"{self.url}: {status.stopped}"
+        if status.state == "attaching" or status.behind_ms > _LATE_MS:
+            why = status.error or "no answer"
+            return f"{self.url} takes no writes for {status.behind_ms // 1000} s: {why}"
+        return ""
+
+    def trouble(self) -> str:
+        """Return why writes are not answered; empty if they are."""
+        return self.outage()
