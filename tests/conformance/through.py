@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.harness.broker import ROOT, Broker
 from tests.harness.tier import VERSIONS, Cluster
 
-from sharecore.tier.view import FIRST_NODE_ID
+from sharecore.tier.membership.view import FIRST_NODE_ID
 
 HERE = Path(__file__).parent
 _CLUSTER = {

@@ -20,7 +20,7 @@ from tests.harness.links import Links
 from tests.harness.tier import THREE_COPIES, Cluster, Nodes, wait_until
 from tests.harness.tier_ledger import Ledger
 
-from sharecore.tier.view import FIRST_NODE_ID
+from sharecore.tier.membership.view import FIRST_NODE_ID
 
 CRASH_S = float(os.environ.get("CRASH_S", "20"))
 """For so long nothing comes of the slots of a node that ended without a word: a session of ten seconds, and

@@ -20,10 +20,10 @@ from typer.testing import CliRunner
 from sharecore.cli.app import app
 from sharecore.config import BrokerConfig
 from sharecore.errors import KafkaError
-from sharecore.tier import repair as repairs
+from sharecore.tier.membership.view import FIRST_NODE_ID
 from sharecore.tier.names import settings_topic
-from sharecore.tier.operator import Operator
-from sharecore.tier.view import FIRST_NODE_ID
+from sharecore.tier.operation import repair as repairs
+from sharecore.tier.operation.operator import Operator
 
 
 @pytest.fixture(scope="module")

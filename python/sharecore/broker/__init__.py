@@ -1,1 +1,1 @@
-"""The broker: wires the packages together, with one thin handler per API."""
+"""The broker: wires the packages together, with thin handlers by domain."""

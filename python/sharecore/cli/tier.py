@@ -24,8 +24,8 @@ from sharecore.plural import counted
 
 if TYPE_CHECKING:
     from sharecore.admin.handing_over import HandedOver
-    from sharecore.tier.operator import Operator, Status
-    from sharecore.tier.repair import Finding
+    from sharecore.tier.operation.operator import Operator, Status
+    from sharecore.tier.operation.repair import Finding
 
 Answer = TypeVar("Answer")
 
@@ -151,7 +151,7 @@ def move(
             raise CommandFailed("either --to NODE or --undo")
 
     async def work(operator: Operator) -> str:
-        from sharecore.tier.placement_rules import Pin
+        from sharecore.tier.settings.placement_rules import Pin
 
         slots = await operator.find_slots(what)
         if to is not None:
@@ -242,8 +242,8 @@ def repair(
     """
 
     async def work(operator: Operator) -> bool:
-        from sharecore.tier import repair as repairs
-        from sharecore.tier.own_topics import find_wrong, set_right
+        from sharecore.tier.operation import repair as repairs
+        from sharecore.tier.settings.own_topics import find_wrong, set_right
 
         if await repairs.is_missing(operator):
             typer.echo(
@@ -373,7 +373,7 @@ def _run(
     Args:
         timeout: how long to wait for brokers, in seconds.
     """
-    from sharecore.tier.operator import Operator
+    from sharecore.tier.operation.operator import Operator
 
     async def main() -> Answer:
         properties = gather(config, settings or [], environment=os.environ)

@@ -12,7 +12,7 @@ from sharecore.cli.clients import CommandFailed
 
 if TYPE_CHECKING:
     from sharecore.admin.handing_over import HandedOver
-    from sharecore.tier.operator import Operator
+    from sharecore.tier.operation.operator import Operator
 
 _UPSTREAM, _TIER = "the upstream cluster", "the tier"
 

@@ -24,25 +24,25 @@ from sharecore.sharestate.keys import STATE_TOPIC, SharePartitionKey
 from sharecore.storage import Catalogue, Configs, DamagedBatch, Topic, Topics
 from sharecore.storage.identity import Identity
 from sharecore.tier.apis import OFFERED
-from sharecore.tier.claim_watcher import ClaimWatcher
-from sharecore.tier.duties import SlotDuties
 from sharecore.tier.forward import Forwarding, Own, ask_offers
-from sharecore.tier.leadership import Leadership, Slot
-from sharecore.tier.lease import Lease, LeaseEnd
+from sharecore.tier.membership.nodes import Nodes
+from sharecore.tier.membership.peers import Peers, inter_node_listener, inter_node_settings
+from sharecore.tier.membership.view import FIRST_NODE_ID, TierView
 from sharecore.tier.names import group_of, settings_topic, transactional_id
-from sharecore.tier.nodes import Nodes
-from sharecore.tier.own_topics import Wrong, find_wrong, oversized, set_right
-from sharecore.tier.peers import Peers, inter_node_listener, inter_node_settings
 from sharecore.tier.persister import TierPersister
-from sharecore.tier.placement_rules import PlacementRules
-from sharecore.tier.sending import Sending
-from sharecore.tier.settings import Send, SettingsCatalogue, TierConfigs, make_own_topic, topics_of
-from sharecore.tier.slot_log import SlotLog
+from sharecore.tier.settings.own_topics import Wrong, find_wrong, oversized, set_right
+from sharecore.tier.settings.placement_rules import PlacementRules
+from sharecore.tier.settings.topic import Send, SettingsCatalogue, TierConfigs, make_own_topic, topics_of
 from sharecore.tier.slots import slot_of_group, slot_of_partition
-from sharecore.tier.sources import Sources
-from sharecore.tier.topics import UpstreamTopics, id_under
-from sharecore.tier.view import FIRST_NODE_ID, TierView
-from sharecore.tier.window import Budget
+from sharecore.tier.slots.claim_watcher import ClaimWatcher
+from sharecore.tier.slots.duties import SlotDuties
+from sharecore.tier.slots.leadership import Leadership, Slot
+from sharecore.tier.slots.lease import Lease, LeaseEnd
+from sharecore.tier.slots.log import SlotLog
+from sharecore.tier.upstream.sending import Sending
+from sharecore.tier.upstream.sources import Sources
+from sharecore.tier.upstream.topics import UpstreamTopics, id_under
+from sharecore.tier.upstream.window import Budget
 from sharecore.upstream import LATEST, Administration, ExclusiveWriter, Fetcher, Membership, Outlet, Upstream
 from sharecore.upstream import Topic as UpstreamTopic
 from sharecore.upstream import TopicChange as UpstreamChange
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from sharecore.broker.backend import Host
     from sharecore.metrics.exposition import Sheet
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("sharecore.tier")
 
 _UPKEEP_MS = 60_000
 _TOPICS_MS = 3_600_000

@@ -22,7 +22,7 @@ from sharecore.persister import Done, LoadedState, Persister, SharePartitionKey,
 from sharecore.protocol import ApiKey
 from sharecore.waiting import Timer, Timers
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("sharecore.tier")
 
 _BACKOFF_MS, _BACKOFF_MAX_MS = 50, 1_000
 _PASSING = frozenset(

@@ -16,7 +16,7 @@ from tests.harness.tier import ONE_COPY, SMALL
 from tests.harness.wire import Peer
 
 from sharecore.protocol import ApiKey, codec
-from sharecore.tier.view import FIRST_NODE_ID
+from sharecore.tier.membership.view import FIRST_NODE_ID
 
 CLOSED = "the connection was closed"
 INSIDE = "inside"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from sharecore.protocol import ApiKey
-from sharecore.tier.view import FIRST_NODE_ID
+from sharecore.tier.membership.view import FIRST_NODE_ID
 
 if TYPE_CHECKING:
     from tests.differential.access.brokers import Guarded

@@ -20,7 +20,7 @@ from tests.differential.wire.player import Played, Player
 from tests.differential.wire.script import Stage, Step, to_line
 from tests.differential.wire.side import Side
 
-from sharecore.tier.view import FIRST_NODE_ID
+from sharecore.tier.membership.view import FIRST_NODE_ID
 
 
 @contextmanager

@@ -19,15 +19,17 @@ from tests.simulation.queues.settings import ORDER, WAITS
 from sharecore.errors import KafkaError
 from sharecore.partition.leader import SharePartition
 from sharecore.storage import Topics
-from sharecore.tier import claims, slot_log
-from sharecore.tier.claims import Batch, Scanned, SlotHistory, cut_batches
-from sharecore.tier.replay import Reading, replay
-from sharecore.tier.settings import SettingsCatalogue
-from sharecore.tier.slot_log import SlotLog
-from sharecore.tier.sources import Sources
-from sharecore.tier.topics import UpstreamTopics
-from sharecore.tier.upstream_log import UpstreamLog
-from sharecore.tier.window import Window
+from sharecore.tier.settings.topic import SettingsCatalogue
+from sharecore.tier.slots import claims
+from sharecore.tier.slots import log as slot_log
+from sharecore.tier.slots.claims import SlotHistory
+from sharecore.tier.slots.log import SlotLog
+from sharecore.tier.upstream.batches import Batch, Scanned, cut_batches
+from sharecore.tier.upstream.log import UpstreamLog
+from sharecore.tier.upstream.replay import Reading, replay
+from sharecore.tier.upstream.sources import Sources
+from sharecore.tier.upstream.topics import UpstreamTopics
+from sharecore.tier.upstream.window import Window
 from sharecore.upstream import Membership, Upstream
 from sharecore.upstream.writer import ExclusiveWriter, _Append
 

@@ -16,7 +16,7 @@ from tests.simulation.tier.nodes import SLOTS, STATE_TOPIC, Node
 
 from sharecore.errors import ErrorCode
 from sharecore.tier.names import settings_topic
-from sharecore.tier.placement_rules import Pin
+from sharecore.tier.settings.placement_rules import Pin
 
 if TYPE_CHECKING:
     from tests.simulation.tier.world import TierWorld

@@ -21,9 +21,9 @@ from sharecore.errors import KafkaError
 from sharecore.sharestate import shard
 from sharecore.tier import backend
 from sharecore.tier.backend import TierBackend
-from sharecore.tier.placement_rules import PlacementRules
-from sharecore.tier.upkeep import Upkeep
-from sharecore.tier.window import Budget
+from sharecore.tier.settings.placement_rules import PlacementRules
+from sharecore.tier.slots.upkeep import Upkeep
+from sharecore.tier.upstream.window import Budget
 
 if TYPE_CHECKING:
     from tests.simulation.tier.world import TierWorld

@@ -32,9 +32,9 @@ from tests.simulation.wire import Gone
 from sharecore.client.settings import read_connection_settings
 from sharecore.errors import KafkaError
 from sharecore.protocol import ApiKey
-from sharecore.tier.claims import SlotHistory
-from sharecore.tier.lease import Lease
-from sharecore.tier.slot_log import Read, SlotLog
+from sharecore.tier.slots.claims import SlotHistory
+from sharecore.tier.slots.lease import Lease
+from sharecore.tier.slots.log import Read, SlotLog
 from sharecore.upstream import Administration, ExclusiveWriter, Outlet, Upstream
 
 Outcome = TypeVar("Outcome")

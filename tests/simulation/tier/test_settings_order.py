@@ -9,8 +9,8 @@ from tests.simulation.tier.processes import Paced, PacedClock
 from tests.simulation.tier.test_layers import Bench, played
 
 from sharecore.client.settings import read_connection_settings
-from sharecore.tier.sending import Sending
-from sharecore.tier.settings import SettingsCatalogue
+from sharecore.tier.settings.topic import SettingsCatalogue
+from sharecore.tier.upstream.sending import Sending
 from sharecore.upstream import Administration, Outlet, Upstream
 
 TOPIC = "settings"

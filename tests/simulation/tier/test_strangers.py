@@ -14,8 +14,8 @@ from tests.simulation.tier.test_layers import STATE, Bench, Owner, played
 
 from sharecore._core import encode_batch
 from sharecore.errors import ErrorCode
-from sharecore.tier.claims import claim_record
-from sharecore.tier.slot_log import Read
+from sharecore.tier.slots.claims import claim_record
+from sharecore.tier.slots.log import Read
 
 _PRODUCER_AT = 43
 _PRODUCER = Struct(">qh")

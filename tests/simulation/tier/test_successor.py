@@ -8,8 +8,8 @@ from tests.simulation.machine import drawn_chance
 from tests.simulation.tier.cluster import Kind
 from tests.simulation.tier.test_layers import STATE, Bench, Owner
 
-from sharecore.tier.slot_log import Right
-from sharecore.tier.successor import Successor
+from sharecore.tier.slots.log import Right
+from sharecore.tier.slots.successor import Successor
 from sharecore.upstream import Fetcher
 
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from sharecore.cli.app import app
 from sharecore.cli.tier import API_TIMEOUT_MS
 from sharecore.cli.typers import CONTEXT
-from sharecore.tier.operator import _DEFAULTS
+from sharecore.tier.operation.operator import _DEFAULTS
 
 
 @pytest.mark.parametrize("name", ["acls", "config", "dlq", "spark", "state", "store", "users"])

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from sharecore._core import encode_batch
 from sharecore.coordinator_log.topic_log import Record
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.tier.sources import Sink
+from sharecore.tier.upstream.sources import Sink
 from sharecore.upstream import EARLIEST, Fenced, Fetched, ListedOffset, Producer
 
 TOPIC = "state"

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 from sharecore.broker.cluster import NOBODY
-from sharecore.tier.assignor import assign
-from sharecore.tier.ownership import (
+from sharecore.tier.membership.assignor import assign
+from sharecore.tier.slots.ownership import (
     UNKNOWN,
     Assignment,
     Ownership,

@@ -17,13 +17,13 @@ from sharecore.config import BrokerConfig
 from sharecore.partition.predecessors import Predecessors
 from sharecore.protocol import ApiKey
 from sharecore.sharestate.keys import SharePartitionKey
-from sharecore.tier import duties as duties_module
 from sharecore.tier.apis import OFFERED
 from sharecore.tier.backend import TierBackend
-from sharecore.tier.duties import SlotDuties
-from sharecore.tier.settings import Send, topics_of
+from sharecore.tier.settings.topic import Send, topics_of
+from sharecore.tier.slots import duties as duties_module
 from sharecore.tier.slots import slot_of_partition
-from sharecore.tier.topics import id_under
+from sharecore.tier.slots.duties import SlotDuties
+from sharecore.tier.upstream.topics import id_under
 from sharecore.upstream import Administration
 from sharecore.upstream import Topic as UpstreamTopic
 from sharecore.upstream import TopicChange as Change

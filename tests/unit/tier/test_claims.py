@@ -6,7 +6,7 @@ import pytest
 from tests.unit.tier.partition import Partition
 
 from sharecore.coordinator_log.topic_log import Record
-from sharecore.tier.claims import Claim, SlotHistory, claim_record
+from sharecore.tier.slots.claims import Claim, SlotHistory, claim_record
 from sharecore.upstream import Producer
 
 A, B = Producer(7, 0), Producer(7, 1)

@@ -10,11 +10,11 @@ from tests.unit.coordinator_log.world import World
 from tests.unit.tier.partition import TOPIC, Following, Partition, Writer
 
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.tier import leadership as module
-from sharecore.tier.leadership import Leadership, Role, Slot
-from sharecore.tier.lease import Lease
-from sharecore.tier.ownership import Ownership
-from sharecore.tier.slot_log import Right, SlotLog
+from sharecore.tier.slots import leadership as module
+from sharecore.tier.slots.leadership import Leadership, Role, Slot
+from sharecore.tier.slots.lease import Lease
+from sharecore.tier.slots.log import Right, SlotLog
+from sharecore.tier.slots.ownership import Ownership
 
 
 def theirs(*slots: int, epoch: int = 0) -> dict[int, Role]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.unit.coordinator_log.world import World
 
-from sharecore.tier.lease import LEASE_MS, Lease, LeaseEnd
+from sharecore.tier.slots.lease import LEASE_MS, Lease, LeaseEnd
 
 
 def test_the_end_of_a_lease_is_told_each_time_that_it_comes() -> None:

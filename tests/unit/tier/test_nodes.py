@@ -16,16 +16,16 @@ from tests.unit.tier.partition import TOPIC, Following, Partition, Writer
 
 from sharecore.broker.cluster import NOBODY, Node
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.tier import leadership as module
-from sharecore.tier import nodes as nodes_module
-from sharecore.tier.claim_watcher import ClaimWatcher
-from sharecore.tier.leadership import Leadership, Slot
-from sharecore.tier.lease import Lease
-from sharecore.tier.nodes import Nodes
-from sharecore.tier.ownership import Assignment, Ownership, unpack_assignments
-from sharecore.tier.slot_log import SlotLog
+from sharecore.tier.membership import nodes as nodes_module
+from sharecore.tier.membership.nodes import Nodes
+from sharecore.tier.membership.view import TierView
+from sharecore.tier.slots import leadership as module
 from sharecore.tier.slots import slot_of_group, slot_of_partition
-from sharecore.tier.view import TierView
+from sharecore.tier.slots.claim_watcher import ClaimWatcher
+from sharecore.tier.slots.leadership import Leadership, Slot
+from sharecore.tier.slots.lease import Lease
+from sharecore.tier.slots.log import SlotLog
+from sharecore.tier.slots.ownership import Assignment, Ownership, unpack_assignments
 from sharecore.upstream import GroupMember
 
 SLOTS = 6

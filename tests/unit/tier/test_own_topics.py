@@ -12,8 +12,8 @@ import pytest
 from sharecore.config import BrokerConfig
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
 from sharecore.tier.backend import TierBackend
-from sharecore.tier.own_topics import find_wrong, oversized
-from sharecore.tier.settings import topics_of
+from sharecore.tier.settings.own_topics import find_wrong, oversized
+from sharecore.tier.settings.topic import topics_of
 from sharecore.upstream import Administration
 
 CONFIG = BrokerConfig.from_properties({"sharecore.tier.state.topic": "state"})

@@ -15,7 +15,7 @@ from sharecore.config import BrokerConfig, Listener
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
 from sharecore.persister import MemoryPersister, SharePartitionKey, StateSummary
 from sharecore.protocol import ApiKey
-from sharecore.tier.peers import Peers, inter_node_listener, inter_node_settings
+from sharecore.tier.membership.peers import Peers, inter_node_listener, inter_node_settings
 from sharecore.tier.persister import TierPersister
 
 TOPIC = UUID(int=5)

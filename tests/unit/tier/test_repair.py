@@ -10,9 +10,9 @@ from typing import Any, cast
 from tests.unit.coordinator_log.world import World
 from tests.unit.tier.partition import Partition, Writer
 
-from sharecore.tier.operator import Operator
-from sharecore.tier.repair import Finding, look
-from sharecore.tier.slot_log import SlotLog
+from sharecore.tier.operation.operator import Operator
+from sharecore.tier.operation.repair import Finding, look
+from sharecore.tier.slots.log import SlotLog
 
 KEY = b"\0\0key"
 

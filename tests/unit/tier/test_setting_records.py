@@ -15,9 +15,9 @@ from sharecore.security.acl import AclFilter
 from sharecore.security.acls import Acls
 from sharecore.security.scram import Credentials
 from sharecore.storage import ResourceType
-from sharecore.tier.placement_rules import Pin, PlacementRules
-from sharecore.tier.setting_records import flaw
-from sharecore.tier.settings import SettingsCatalogue, TierConfigs
+from sharecore.tier.settings.placement_rules import Pin, PlacementRules
+from sharecore.tier.settings.records import flaw
+from sharecore.tier.settings.topic import SettingsCatalogue, TierConfigs
 
 STRANGERS: list[tuple[bytes, bytes | None]] = [
     (b"tier/slots", b"many"),

@@ -18,9 +18,9 @@ from sharecore.security.acl import Acl, AclFilter
 from sharecore.security.acls import Acls
 from sharecore.security.scram import Credential, Credentials
 from sharecore.storage import ResourceType
-from sharecore.tier import settings as settings_module
-from sharecore.tier.placement_rules import Pin, PlacementRules
-from sharecore.tier.settings import SettingsCatalogue, TierConfigs
+from sharecore.tier.settings import topic as settings_module
+from sharecore.tier.settings.placement_rules import Pin, PlacementRules
+from sharecore.tier.settings.topic import SettingsCatalogue, TierConfigs
 from sharecore.upstream import Fetched
 
 

@@ -11,9 +11,9 @@ from tests.unit.coordinator_log.world import World
 from tests.unit.tier.partition import TOPIC, Partition, Writer
 
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.tier.slot_log import SlotLog
-from sharecore.tier.slot_views import GroupView, StateView
-from sharecore.tier.upkeep import Upkeep
+from sharecore.tier.slots.log import SlotLog
+from sharecore.tier.slots.upkeep import Upkeep
+from sharecore.tier.slots.views import GroupView, StateView
 from sharecore.upstream import NotWritten, Producer
 
 STATE, GROUP = b"\0\0state", b"\0\x0agroup"

@@ -13,9 +13,9 @@ from tests.unit.tier.test_slot_log import GROUP, Node
 from sharecore.coordinator_log.topic_log import Record
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage import Appended, Ticket
-from sharecore.tier.slot_log import SlotLog
-from sharecore.tier.slot_views import GroupView, StateView
-from sharecore.tier.upkeep import Upkeep
+from sharecore.tier.slots.log import SlotLog
+from sharecore.tier.slots.upkeep import Upkeep
+from sharecore.tier.slots.views import GroupView, StateView
 from sharecore.upstream import NotWritten
 
 

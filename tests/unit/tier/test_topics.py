@@ -11,7 +11,7 @@ import pytest
 
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage import Configs
-from sharecore.tier.topics import UpstreamTopics
+from sharecore.tier.upstream.topics import UpstreamTopics
 from sharecore.upstream import Metadata
 
 LETTERS = {"errors.deadletterqueue.group.enable": "true"}

@@ -15,10 +15,10 @@ from sharecore.deadletters import source as source_module
 from sharecore.deadletters.source import Source
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage import Reader, Slice
-from sharecore.tier import upstream_log as module
-from sharecore.tier.sources import Sources
-from sharecore.tier.upstream_log import UpstreamLog
-from sharecore.tier.window import Budget
+from sharecore.tier.upstream import log as module
+from sharecore.tier.upstream.log import UpstreamLog
+from sharecore.tier.upstream.sources import Sources
+from sharecore.tier.upstream.window import Budget
 from sharecore.upstream import EARLIEST, Fetched, ListedOffset, Truncated
 
 LOTS = 1 << 30

@@ -11,7 +11,7 @@ from tests.harness.batches import keyed_batch
 from sharecore._core import encode_batch
 from sharecore.storage import Slice
 from sharecore.storage.log import ANY_RECORDS
-from sharecore.tier.window import Budget, Window
+from sharecore.tier.upstream.window import Budget, Window
 from sharecore.upstream import Fetched
 
 LOTS = 1 << 30

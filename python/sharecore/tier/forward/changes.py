@@ -15,7 +15,7 @@ from sharecore.security.acl import Operation, ResourceType
 from sharecore.storage import ResourceType as Resource
 from sharecore.tier.forward.forwarder import MOVED, RequestForwarder, throttle_of
 from sharecore.tier.forward.shapes import Keys
-from sharecore.tier.topics import INTERNAL_PREFIX, OWN_SETTINGS
+from sharecore.tier.upstream.topics import INTERNAL_PREFIX, OWN_SETTINGS
 
 _CREATED = Keys(
     "topics",

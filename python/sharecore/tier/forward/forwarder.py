@@ -14,7 +14,7 @@ from sharecore.security.acl import ResourceType
 from sharecore.tier.forward.coordinators import UpstreamCoordinators
 from sharecore.tier.forward.lines import Lines, Lost
 from sharecore.tier.forward.shapes import Key
-from sharecore.tier.topics import INTERNAL_PREFIX
+from sharecore.tier.upstream.topics import INTERNAL_PREFIX
 from sharecore.upstream import Upstream
 from sharecore.waiting import Steps
 

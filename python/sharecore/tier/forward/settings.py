@@ -14,7 +14,7 @@ from sharecore.security.acl import Operation
 from sharecore.storage import ResourceType
 from sharecore.tier.forward.beside import own_answer
 from sharecore.tier.forward.forwarder import RequestForwarder, code_of, throttle_of
-from sharecore.tier.topics import OWN_SETTINGS
+from sharecore.tier.upstream.topics import OWN_SETTINGS
 
 _Resource = tuple[int, str]
 _Told = dict[_Resource, deque[dict[str, Any]]]

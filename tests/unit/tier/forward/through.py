@@ -16,8 +16,8 @@ from sharecore.coordinator.registry import GroupRegistry
 from sharecore.network import Connection
 from sharecore.protocol import ApiKey, codec, read_header
 from sharecore.tier.forward import Forwarding, Own, ask_offers
-from sharecore.tier.sources import Sources
-from sharecore.tier.topics import UpstreamTopics
+from sharecore.tier.upstream.sources import Sources
+from sharecore.tier.upstream.topics import UpstreamTopics
 from sharecore.upstream import Administration
 from sharecore.upstream.apis import VERSIONS
 from sharecore.waiting import Steps, Turns

@@ -12,9 +12,10 @@ from uuid import uuid4
 from sharecore.broker.cluster import NOBODY, Node
 from sharecore.clock import Clock
 from sharecore.errors import KafkaError
-from sharecore.tier.assignor import assign
-from sharecore.tier.leadership import Leadership, Role
-from sharecore.tier.ownership import (
+from sharecore.tier.membership.assignor import assign
+from sharecore.tier.slots.leadership import Leadership, Role
+from sharecore.tier.slots.log import Right
+from sharecore.tier.slots.ownership import (
     UNKNOWN,
     Assignment,
     Ownership,
@@ -22,10 +23,9 @@ from sharecore.tier.ownership import (
     pack_assignments,
     unpack_assignments,
 )
-from sharecore.tier.slot_log import Right
 from sharecore.upstream import GroupMember
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("sharecore.tier")
 
 _GATHER_MS = 100
 """Delay that batches changes of several slots into one join."""

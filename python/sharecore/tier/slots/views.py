@@ -13,8 +13,8 @@ from sharecore.coordinator_log.topic_log import Record
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.sharestate.records import SNAPSHOT, UPDATE
 from sharecore.storage import Appended, ScannedBatch, Ticket
-from sharecore.tier.claims import Scanned
-from sharecore.tier.slot_log import SlotLog
+from sharecore.tier.slots.log import SlotLog
+from sharecore.tier.upstream.batches import Scanned
 
 STATE_KINDS = frozenset({SNAPSHOT, UPDATE})
 _NO_PRODUCER = -1

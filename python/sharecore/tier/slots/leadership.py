@@ -13,17 +13,17 @@ from typing import NamedTuple, Protocol
 from sharecore.broker.cluster import NOBODY
 from sharecore.clock import Clock
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.tier.lease import Lease
-from sharecore.tier.ownership import Ownership
-from sharecore.tier.slot_figures import SlotFigures
-from sharecore.tier.slot_log import Read, Right, SlotLog, Taken
-from sharecore.tier.slot_views import GroupView, StateView
-from sharecore.tier.sources import Fetching
-from sharecore.tier.successor import Successor
-from sharecore.tier.upkeep import Upkeep
+from sharecore.tier.slots.figures import SlotFigures
+from sharecore.tier.slots.lease import Lease
+from sharecore.tier.slots.log import Read, Right, SlotLog, Taken
+from sharecore.tier.slots.ownership import Ownership
+from sharecore.tier.slots.successor import Successor
+from sharecore.tier.slots.upkeep import Upkeep
+from sharecore.tier.slots.views import GroupView, StateView
+from sharecore.tier.upstream.sources import Fetching
 from sharecore.upstream import Trouble
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("sharecore.tier")
 
 _RETRY_S = 1.0
 _CLAIM_S = 3.0

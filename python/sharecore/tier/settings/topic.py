@@ -15,18 +15,18 @@ from sharecore.coordinator_log.topic_log import Record
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
 from sharecore.logs import shorten
 from sharecore.storage import Catalogue, Configs, Objects, ResourceType, Ticket, Value
-from sharecore.tier.claims import cut_batches, decode
 from sharecore.tier.names import settings_topic
-from sharecore.tier.own_topics import MESSAGE_BYTES_MIN, state_record_bytes
-from sharecore.tier.replay import Reading, bounds_of, replay
-from sharecore.tier.setting_records import SLOTS, flaw
-from sharecore.tier.single_values import SingleValues
-from sharecore.tier.sources import Fetching, Subscription
-from sharecore.tier.topics import OWN_SETTINGS, Making
+from sharecore.tier.settings.own_topics import MESSAGE_BYTES_MIN, state_record_bytes
+from sharecore.tier.settings.records import SLOTS, flaw
+from sharecore.tier.settings.single_values import SingleValues
+from sharecore.tier.upstream.batches import cut_batches, decode
+from sharecore.tier.upstream.replay import Reading, bounds_of, replay
+from sharecore.tier.upstream.sources import Fetching, Subscription
+from sharecore.tier.upstream.topics import OWN_SETTINGS, Making
 from sharecore.upstream import Fetched, Trouble
 from sharecore.waiting import Done, settle
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("sharecore.tier")
 
 _ROOM_BYTES = 1 << 20
 _RETRY_S = 1.0

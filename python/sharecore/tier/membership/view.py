@@ -7,9 +7,9 @@ from uuid import UUID
 
 from sharecore.broker.cluster import NOBODY, Leader, Node
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.tier.leadership import Leadership
-from sharecore.tier.nodes import Nodes
+from sharecore.tier.membership.nodes import Nodes
 from sharecore.tier.slots import slot_of_group
+from sharecore.tier.slots.leadership import Leadership
 
 FIRST_NODE_ID = 1_000_000
 """Offset of node ids for clients, so that none equals a broker id of the cluster."""

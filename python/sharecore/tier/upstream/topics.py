@@ -10,8 +10,8 @@ from uuid import UUID, uuid5
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage import Configs, ResourceType, Topic, Topics
 from sharecore.storage.topics import TopicChange
-from sharecore.tier.sources import Sources
-from sharecore.tier.upstream_log import UpstreamLog
+from sharecore.tier.upstream.log import UpstreamLog
+from sharecore.tier.upstream.sources import Sources
 from sharecore.upstream import Metadata
 from sharecore.upstream import Topic as UpstreamTopic
 from sharecore.upstream import TopicChange as Change

@@ -10,12 +10,12 @@ from uuid import UUID
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage import Appended, Found, Log, Slice, Ticket
 from sharecore.storage.log import ANY_RECORDS, ReadApart
-from sharecore.tier.sources import Sources, Subscription, passing
-from sharecore.tier.window import Window
+from sharecore.tier.upstream.sources import Sources, Subscription, passing
+from sharecore.tier.upstream.window import Window
 from sharecore.upstream import Fetched, ListedOffset, Trouble, Truncated
 from sharecore.waiting import Done, settle
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("sharecore.tier")
 
 _MAX_TIMESTAMP = -3
 _RETRY_S = 1.0

@@ -7,13 +7,13 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 
 from sharecore.errors import KafkaError
-from sharecore.tier.claims import SlotHistory
-from sharecore.tier.ownership import UNKNOWN, Ownership
-from sharecore.tier.slot_log import SlotLog
-from sharecore.tier.sources import Fetching, Subscription
+from sharecore.tier.slots.claims import SlotHistory
+from sharecore.tier.slots.log import SlotLog
+from sharecore.tier.slots.ownership import UNKNOWN, Ownership
+from sharecore.tier.upstream.sources import Fetching, Subscription
 from sharecore.upstream import NOT_ALLOWED, Fetched
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("sharecore.tier")
 
 _ROOM_BYTES = 1 << 18
 _BACK_RECORDS = 50

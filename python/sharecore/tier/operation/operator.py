@@ -18,14 +18,14 @@ from sharecore.clock import SystemClock
 from sharecore.config import BrokerConfig
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
+from sharecore.tier.membership.view import FIRST_NODE_ID
 from sharecore.tier.names import group_of, settings_topic
-from sharecore.tier.own_topics import Wrong, find_wrong
-from sharecore.tier.ownership import Assignment, Report, unpack_assignments
-from sharecore.tier.placement_rules import PlacementRules
-from sharecore.tier.sending import Sending
-from sharecore.tier.settings import SettingsCatalogue
+from sharecore.tier.settings.own_topics import Wrong, find_wrong
+from sharecore.tier.settings.placement_rules import PlacementRules
+from sharecore.tier.settings.topic import SettingsCatalogue
 from sharecore.tier.slots import slot_of_partition
-from sharecore.tier.view import FIRST_NODE_ID
+from sharecore.tier.slots.ownership import Assignment, Report, unpack_assignments
+from sharecore.tier.upstream.sending import Sending
 from sharecore.upstream import EARLIEST, LATEST, Administration, ListedOffset, Outlet, Topic, Upstream
 from sharecore.upstream.cluster import GROUP
 from sharecore.upstream.errors import refusal

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from typing import NamedTuple
 
 from sharecore.storage import Slice
-from sharecore.tier.claims import measure_batches, producer_at
+from sharecore.tier.upstream.batches import measure_batches, producer_at
 from sharecore.upstream import Fetched
 
 _ATTRIBUTES_AT = 22

@@ -15,7 +15,7 @@ from sharecore.errors import ErrorCode, KafkaError
 from sharecore.sharestate.records import state_bytes_max
 from sharecore.tier.names import settings_topic
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("sharecore.tier")
 
 _REQUEST_BYTES = 104_857_600
 """Kafka's default of socket.request.max.bytes."""

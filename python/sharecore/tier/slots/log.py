@@ -13,21 +13,14 @@ from sharecore.clock import Clock
 from sharecore.coordinator_log.topic_log import Record
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage import Appended, Ticket
-from sharecore.tier.claims import (
-    Batch,
-    Claim,
-    Scanned,
-    SlotHistory,
-    claim_record,
-    last_batch,
-    release_record,
-)
-from sharecore.tier.intrusion import OwnersView, read_between
-from sharecore.tier.replay import Reading, bounds_of, replay, start_of
+from sharecore.tier.slots.claims import Claim, SlotHistory, claim_record, release_record
+from sharecore.tier.slots.intrusion import OwnersView, read_between
+from sharecore.tier.upstream.batches import Batch, Scanned, last_batch
+from sharecore.tier.upstream.replay import Reading, bounds_of, replay, start_of
 from sharecore.upstream import Fenced, NotWritten, Producer
 from sharecore.waiting import Done
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("sharecore.tier")
 
 _CLAIM_ATTEMPTS = 5
 NOT_OURS = KafkaError(ErrorCode.NOT_COORDINATOR, "Another node has this slot.")

@@ -14,7 +14,7 @@ from sharecore.clock import Clock
 from sharecore.errors import KafkaError
 from sharecore.sharestate.keys import SharePartitionKey
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("sharecore.tier")
 
 _SETTLING_S = 0.01
 _CHECK_S = 5.0

@@ -16,11 +16,12 @@ from sharecore.clock import SystemClock
 from sharecore.coordinator_log.staged_log import cut
 from sharecore.coordinator_log.topic_log import Record
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.tier.claims import Batch, Scanned, SlotHistory, claim_record, cut_batches, decode, is_mark
 from sharecore.tier.names import transactional_id
-from sharecore.tier.operator import Operator
-from sharecore.tier.replay import bounds_of, replay
-from sharecore.tier.settings import make_own_topic, topics_of
+from sharecore.tier.operation.operator import Operator
+from sharecore.tier.settings.topic import make_own_topic, topics_of
+from sharecore.tier.slots.claims import SlotHistory, claim_record, is_mark
+from sharecore.tier.upstream.batches import Batch, Scanned, cut_batches, decode
+from sharecore.tier.upstream.replay import bounds_of, replay
 from sharecore.upstream import ExclusiveWriter
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from sharecore.broker.cluster import NOBODY
-from sharecore.tier.ownership import Assignment, Ownership, Report, merge
+from sharecore.tier.slots.ownership import Assignment, Ownership, Report, merge
 
 
 def assign(reports: Sequence[Report], slots: int, pins: Mapping[int, int]) -> list[Assignment]:

@@ -8,11 +8,11 @@ import logging
 from collections.abc import Callable
 
 from sharecore.errors import KafkaError
-from sharecore.tier.slot_log import Read, SlotLog
-from sharecore.tier.sources import Fetching
+from sharecore.tier.slots.log import Read, SlotLog
+from sharecore.tier.upstream.sources import Fetching
 from sharecore.upstream import NOT_ALLOWED, Fetched, Trouble
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("sharecore.tier")
 
 _ROOM_BYTES = 1 << 20
 _RETRY_S = 1.0

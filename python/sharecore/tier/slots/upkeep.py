@@ -7,10 +7,10 @@ import logging
 from sharecore.clock import Clock
 from sharecore.coordinator_log.staged_log import cut
 from sharecore.errors import KafkaError
-from sharecore.tier.slot_log import SlotLog
-from sharecore.tier.slot_views import GroupView, StateView
+from sharecore.tier.slots.log import SlotLog
+from sharecore.tier.slots.views import GroupView, StateView
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("sharecore.tier")
 
 LEAST_RECORDS = 20_000
 """Number of records before a slot is checked for obsolete ones."""

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections import Counter
 
     from sharecore.metrics.exposition import Sheet
-    from sharecore.tier.lease import Lease
-    from sharecore.tier.window import Budget
+    from sharecore.tier.slots.lease import Lease
+    from sharecore.tier.upstream.window import Budget
 
 STATES = ("owned", "claiming", "awaited", "given_up")
 

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.tier.window import Budget
+from sharecore.tier.upstream.window import Budget
 from sharecore.upstream import EARLIEST, LATEST, Fetched, ListedOffset
 from sharecore.waiting import Done, settle
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("sharecore.tier")
 
 AHEAD_BYTES = 4 << 20
 """Maximum read-ahead of a partition."""

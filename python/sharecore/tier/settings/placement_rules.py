@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from sharecore.storage import Catalogue
-from sharecore.tier.setting_records import DRAINED, PINS
+from sharecore.tier.settings.records import DRAINED, PINS
 
 
 class Pin(NamedTuple):

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sharecore.tier.claims import Batch, Claim, SlotHistory, cut_batches
-from sharecore.tier.replay import Reading, replay
+from sharecore.tier.slots.claims import Claim, SlotHistory
+from sharecore.tier.upstream.batches import Batch, cut_batches
+from sharecore.tier.upstream.replay import Reading, replay
 
 
 async def read_between(

@@ -1,0 +1,1 @@
+"""A tier as its operators see, control and repair it."""

@@ -1,0 +1,1 @@
+"""The tier's settings and topics, stored in the cluster."""
