@@ -94,7 +94,10 @@ def run(setup: str, seed: int, minutes: float, workers: int, rate: float, result
         command = [SHARECORE, "verify", "--nemesis", "--seed", str(seed), "--minutes", str(minutes)]
         command += ["--workers", str(workers), "--output", str(results / f"{name}.jsonl")]
         command += ["--report", str(results / f"{name}.html")]
-        command += ["--rate", str(rate), *(["--step-clocks"] if Clock.can_step else []), *arguments]
+        # Apache Kafka does not start with libfaketime: a thread of the JVM waits forever
+        if Clock.can_step and not setup.startswith("apache"):
+            command.append("--step-clocks")
+        command += ["--rate", str(rate), *arguments]
         with (results / f"{name}.log").open("w") as log:
             # a broker on the environment's address is not what is to be tried
             environment = os.environ | {"SHARECORE_BOOTSTRAP_SERVER": ""}

@@ -69,14 +69,17 @@ class Sender:
         topic, partition = self._random.choice(self._journal.plan.places)
         ident = self._journal.new_id()
         began = self._journal.now_ms()
-        fields = {"client": client, "id": ident, "topic": topic, "partition": partition}
+        fields: dict[str, Any] = {"client": client, "id": ident, "topic": topic, "partition": partition}
         if txn is not None:
             fields["txn"] = txn
 
         def answered(error: KafkaError | None, message: Message) -> None:
             if error is None:
                 self._journal.sent += 1
-                self._journal.write("send", began, **fields, offset=message.offset())
+                # a record confirmed as a duplicate of one that the log has already has no known offset
+                if (offset := message.offset()) is not None:
+                    fields["offset"] = offset
+                self._journal.write("send", began, **fields)
             else:
                 outcome = "failed" if error.code() in _CERTAIN else "unknown"
                 self._journal.write("send", began, outcome, **fields)
