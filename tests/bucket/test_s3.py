@@ -126,7 +126,7 @@ def test_names_that_fill_more_than_one_page(s3: S3Server) -> None:
     ("endpoint", "says"),
     [
         ("http://192.0.2.1:9000", "without TLS"),
-        ("s3.example", "no URL"),
+        ("s3.example", "not a URL"),
         ("https://user:hidden@s3.example", "credentials come from the environment"),
     ],
 )

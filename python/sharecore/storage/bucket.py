@@ -1,4 +1,4 @@
-"""Buckets: their URLs, how they are reached, and whether one can be relied on."""
+"""Buckets: their URLs, their settings, and whether one is reliable."""
 
 from __future__ import annotations
 
@@ -45,13 +45,14 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class BucketPlace:
-    """Where a bucket is. Credentials are no part of it: they come from the environment or the machine's role.
+    """The location of a bucket. Credentials are not part of it: they come from the environment or the
+    machine's role.
 
     Args:
         url: s3://BUCKET/PREFIX or file:///DIRECTORY.
-        endpoint: URL of a server that speaks S3's protocol; None: as the environment says, or Amazon's.
-        region: None: as the environment says, or us-east-1.
-        allow_http: whether an endpoint that is not on this machine may be reached without TLS.
+        endpoint: URL of an S3-compatible server; None: from the environment, or Amazon's.
+        region: None: from the environment, or us-east-1.
+        allow_http: whether a remote endpoint may be reached without TLS.
     """
 
     url: str
@@ -62,18 +63,18 @@ class BucketPlace:
 
 @dataclass(frozen=True, slots=True)
 class CopyOptions:
-    """What is asked of the copy of a data directory in a bucket.
+    """Options of the copy of a data directory in a bucket.
 
     Args:
         place: the bucket.
-        cluster_id: whose data it is; a bucket that holds another cluster's is refused.
-        node_id: for people who look at the bucket.
-        interval_ms: how long what was committed waits at most for more to be copied with it.
-        history_ms: how far back a restore to a time reaches at least.
-        surplus_bytes: disk space for files that are kept only until the bucket has them.
-        linger_ms: how long a write waits at most for others, where answers wait for the bucket.
-        puts_per_second: how many small objects are created a second, where answers wait for the bucket.
-        is_tried: the bucket is known to be one that can be relied on.
+        cluster_id: the cluster; a bucket that holds another cluster's data is refused.
+        node_id: for humans who look at the bucket.
+        interval_ms: how long a commit waits at most for others to be copied with it.
+        history_ms: how far back restoring to a time must reach.
+        surplus_bytes: disk space for files that are kept only until they are uploaded.
+        linger_ms: how long a write waits at most for others, with durability `bucket`.
+        puts_per_second: how many small objects are created per second, with durability `bucket`.
+        is_tried: whether the bucket has passed the probe.
     """
 
     place: BucketPlace
@@ -87,10 +88,10 @@ class CopyOptions:
     is_tried: bool = False
 
     def begin(self) -> BucketCopy:
-        """Return the copy for a store to take, with the threads that reach the bucket.
+        """Return the copy for a store, and start the threads that send requests.
 
         Raises:
-            ConfigError: the settings cannot be right, or this build cannot reach the bucket.
+            ConfigError: the settings are invalid, or this build cannot reach the bucket.
         """
         place = self.place
         with _settings_checked():
@@ -113,7 +114,7 @@ class CopyOptions:
 
 @contextmanager
 def _settings_checked() -> Iterator[None]:
-    """Raise ConfigError for what Rust refuses of the settings of a bucket."""
+    """Raise ConfigError if Rust refuses the settings of a bucket."""
     try:
         yield
     except ValueError as error:
@@ -122,12 +123,13 @@ def _settings_checked() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was tried of a bucket.
+    """A check of a bucket.
 
     Args:
-        name: what was tried.
-        outcome: `wrong`: the bucket answered, and must not be used; `unanswered`: no definite answer came.
-        why: empty when it passed.
+        name: what was checked.
+        outcome: `wrong`: the bucket answered wrongly and must not be used; `unanswered`: no definite answer
+            came.
+        why: empty if it passed.
     """
 
     name: str
@@ -137,12 +139,12 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What was tried of a bucket, and what follows.
+    """The checks of a bucket, and the verdict.
 
     Args:
         checks: in the order they were made.
         verdict: `grows`: it can be used, but nothing can be deleted from it.
-        why: empty for a bucket that is fit.
+        why: empty for a fit bucket.
     """
 
     checks: list[Check]
@@ -151,10 +153,10 @@ class Probe:
 
 
 def probe(place: BucketPlace) -> Probe:
-    """Try whether a bucket does what a copy in it relies on. What it creates there it deletes again.
+    """Check whether a bucket meets the requirements of a copy. Objects that this creates are deleted again.
 
     Raises:
-        ConfigError: the settings cannot be right, or this build cannot reach the bucket.
+        ConfigError: the settings are invalid, or this build cannot reach the bucket.
     """
     with _settings_checked():
         checks, verdict, why = probe_bucket(
@@ -169,14 +171,14 @@ def _random() -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What a home begins with.
+    """How a home starts.
 
     Args:
-        how: `empty`: neither the directory nor the bucket holds anything; `local`: the directory was no home
-            so far, and is copied first; `bucket`: the directory was brought in line with the bucket.
-        cluster_id: whose home the bucket is; None if that is not known.
-        at_ms: when the newest object was made.
-        bytes: that were read from the bucket.
+        how: `empty`: both the directory and the bucket are empty; `local`: the directory was not a home so
+            far, and is copied first; `bucket`: the directory was synchronized with the bucket.
+        cluster_id: the bucket's cluster; None if unknown.
+        at_ms: when the newest object was created.
+        bytes: read from the bucket.
     """
 
     how: Literal["empty", "local", "bucket"]
@@ -186,10 +188,10 @@ class Prepared:
 
 
 def standby(bucket: BucketPlace, node_id: int) -> Standby:
-    """Return what watches a home until a broker may claim it.
+    """Return an object that watches a home until a broker may claim it.
 
     Raises:
-        ConfigError: the settings cannot be right, or this build cannot reach the bucket.
+        ConfigError: the settings are invalid, or this build cannot reach the bucket.
     """
     with _settings_checked():
         return Standby(
@@ -202,14 +204,14 @@ def standby(bucket: BucketPlace, node_id: int) -> Standby:
 
 
 def prepare(bucket: BucketPlace, directory: Path, own: Identity | None) -> Prepared:
-    """Bring a data directory in line with its home in a bucket, before it is opened.
+    """Synchronize a data directory with its home in a bucket, before it is opened.
 
     Args:
-        own: whose directory it is, if that is known.
+        own: the directory's cluster, if known.
 
     Raises:
-        ConfigError: the settings cannot be right, or this build cannot reach the bucket.
-        OSError: the bucket cannot be relied on or read, or is another cluster's; nothing was changed.
+        ConfigError: the settings are invalid, or this build cannot reach the bucket.
+        OSError: the bucket is unreliable or unreadable, or belongs to another cluster; nothing was changed.
     """
     with _settings_checked():
         how, cluster_id, _, at_ms, read = prepare_home(
@@ -245,16 +247,16 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a bucket holds; times in milliseconds since 1970.
+    """The contents of a bucket; times in milliseconds since 1970.
 
     Args:
-        cluster_id: whose copy it is.
-        epoch: of the newest object of the journal; None where the journal is empty.
-        place: the newest object's.
-        newest_ms: when it was made.
-        oldest_ms: the oldest moment that can be restored by its time; None where the journal is empty.
+        cluster_id: the cluster.
+        epoch: of the newest object of the journal; None if the journal is empty.
+        place: of the newest object.
+        newest_ms: when it was created.
+        oldest_ms: the oldest time that can be restored; None if the journal is empty.
         amounts: by kind.
-        copied_last_hour: objects of the journal that were made within an hour.
+        copied_last_hour: journal objects created within an hour.
     """
 
     cluster_id: str
@@ -267,27 +269,27 @@ class Contents:
 
     @property
     def objects(self) -> int:
-        """All objects."""
+        """The number of all objects."""
         return sum(each.objects for each in self.amounts)
 
     @property
     def bytes(self) -> int:
-        """Their bytes."""
+        """The bytes of all objects."""
         return sum(each.bytes for each in self.amounts)
 
     @property
     def dollars_an_hour(self) -> float:
-        """What it costs on S3 Standard in us-east-1: the creates of the last hour, and an hour of storage."""
+        """The cost on S3 Standard in us-east-1: the creates of the last hour, and an hour of storage."""
         stored = self.bytes / 1e9 * _GB_MONTH_DOLLARS / _HOURS_A_MONTH
         return self.copied_last_hour * _CREATE_DOLLARS + stored
 
 
 def inspect(place: BucketPlace, now_ms: int) -> Contents:
-    """Return what a bucket holds, also while a broker copies to it.
+    """Return the contents of a bucket; safe while a broker copies to it.
 
     Raises:
-        ConfigError: the settings cannot be right, or this build cannot reach the bucket.
-        OSError: it cannot be read, or holds no copy.
+        ConfigError: the settings are invalid, or this build cannot reach the bucket.
+        OSError: the bucket is unreadable, or holds no copy.
     """
     with _settings_checked():
         cluster_id, newest, oldest_ms, amounts, recent = inspect_bucket(
@@ -298,18 +300,18 @@ def inspect(place: BucketPlace, now_ms: int) -> Contents:
 
 
 class DamagedBucketError(Exception):
-    """The copy in a bucket lacks something, or does not reach back to the moment that was asked for."""
+    """The copy in a bucket is incomplete, or does not reach back to the requested time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """A data directory that was made from a bucket.
+    """A data directory restored from a bucket.
 
     Args:
-        cluster_id: whose data it is.
-        place: the place of the newest object in it.
-        at_ms: when that object was made.
-        bytes: that were read from the bucket.
+        cluster_id: the cluster of the data.
+        place: the place of its newest object.
+        at_ms: when that object was created.
+        bytes: read from the bucket.
     """
 
     cluster_id: str
@@ -326,16 +328,16 @@ def restore(
     at_ms: int | None = None,
     place: int | None = None,
 ) -> Restored:
-    """Make a data directory from the copy in a bucket, also while a broker copies to it.
+    """Restore a data directory from the copy in a bucket; safe while a broker copies to it.
 
     Args:
-        directory: not there yet, or empty; if nothing is made it stays as it was.
-        progress: called with the bytes that were read, and 0: how many there are is not known before.
-        at_ms: the state at this time; None: the newest.
-        place: the state at this place of the journal.
+        directory: missing or empty; unchanged after a failure.
+        progress: called with the bytes read, and 0, as the total is unknown.
+        at_ms: restore the state at this time; None: the newest.
+        place: restore the state at this place of the journal.
 
     Raises:
-        ConfigError: the settings cannot be right, or this build cannot reach the bucket.
+        ConfigError: the settings are invalid, or this build cannot reach the bucket.
         DamagedBucketError: see there.
         OSError: the bucket cannot be read, or the directory cannot be written.
     """

@@ -1,4 +1,4 @@
-"""Passes of log compaction, as the broker asks for them."""
+"""Log compaction passes, as the broker requests them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from sharecore.storage.store_log import StoreLog
 
 
 class Dirt(NamedTuple):
-    """What there is to compact in a log.
+    """How much of a log can be compacted.
 
     Args:
         clean_bytes: bytes that have been compacted.
-        dirty_bytes: bytes that have not, and may be now.
+        dirty_bytes: bytes not compacted yet that can be now.
         dirty_since_ms: time of the first of them.
-        active_bytes: bytes in the journal segment that is being written; they wait until it is given up.
+        active_bytes: bytes in the active journal segment, which wait until it is rolled.
         active_since_ms: time of the first of them.
     """
 
@@ -28,15 +28,14 @@ class Dirt(NamedTuple):
 
 
 class Cleaned(NamedTuple):
-    """What a pass did.
+    """The result of a pass.
 
     Args:
-        end_offset: first offset that it did not see.
-        keys: different keys since the pass before.
-        keys_bytes: memory that they took.
-        is_partial: whether there were more keys than memory for them, so that another pass goes on.
-        first_unreadable: first offset of the first batch whose records nobody can read; such batches stay as
-            they are.
+        end_offset: first offset not covered.
+        keys: distinct keys since the previous pass.
+        keys_bytes: memory for these keys.
+        is_partial: whether the keys exceeded the memory, so that another pass is needed.
+        first_unreadable: first offset of the first unreadable batch; such batches stay as they are.
     """
 
     end_offset: int
@@ -51,11 +50,11 @@ class Cleaned(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """What a pass may use.
+    """Resources of a pass.
 
     Args:
         keys_bytes: memory for keys, 24 bytes each.
-        keys_load: the share of it that is filled.
+        keys_load: the fraction of it to fill.
         read_bytes: read at a time.
         bytes_per_second: read and written.
     """
@@ -67,31 +66,31 @@ class Limits(NamedTuple):
 
 
 class LogCleaner:
-    """Compacts logs of a storage. `dirt` and `clean` read files: calls for a thread that may wait."""
+    """Compacts logs of a storage. `dirt` and `clean` read files: call them in a thread that may block."""
 
     def __init__(self, storage: Storage) -> None:
         self._core = _core.LogCleaner(storage.store)
 
     def dirt(self, log: StoreLog, newest_ms: int) -> Dirt:
-        """Return what there is to compact, segments with records newer than `newest_ms` left out.
+        """Return how much can be compacted, excluding segments with records newer than `newest_ms`.
 
         Raises:
-            KafkaError: UNKNOWN_TOPIC_OR_PARTITION, or KAFKA_STORAGE_ERROR when the disk cannot be read.
+            KafkaError: UNKNOWN_TOPIC_OR_PARTITION, or KAFKA_STORAGE_ERROR if the disk cannot be read.
         """
         return Dirt(*self._core.dirt(log.log_id, newest_ms))
 
     def clean(
         self, log: StoreLog, *, now_ms: int, newest_ms: int, delete_retention_ms: int, limits: Limits
     ) -> Cleaned | None:
-        """One pass; None when there was nothing to do.
+        """Compact a log once; return None if there was nothing to do.
 
         Raises:
-            KafkaError: as `dirt`, and CORRUPT_MESSAGE when a batch cannot be read. The log is as it was.
+            KafkaError: as `dirt`, and CORRUPT_MESSAGE if a batch cannot be read. The log is unchanged.
         """
         times_ms = now_ms, newest_ms, delete_retention_ms
         cleaned = self._core.clean(log.log_id, times_ms=times_ms, limits=limits)
         return None if cleaned is None else Cleaned(*cleaned)
 
     def roll(self) -> None:
-        """Give up the journal segment that is being written, so that its records may be compacted."""
+        """Roll the active journal segment, so that its records can be compacted."""
         self._core.roll()

@@ -12,7 +12,7 @@ _PREFIX = b"config/"
 
 
 class ResourceType(IntEnum):
-    """What a configuration belongs to, numbered as on the wire."""
+    """The resource type of a configuration, numbered as on the wire."""
 
     TOPIC = 2
     BROKER = 4
@@ -25,7 +25,7 @@ Listener = Callable[[ResourceType, str], object]
 
 
 class Configs:
-    """Settings that were altered at run time, by resource; names and values as Kafka has them."""
+    """Dynamic settings by resource, with Kafka's names and values."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
@@ -34,11 +34,11 @@ class Configs:
         self._objects.watch(self._told)
 
     def get(self, resource_type: int, name: str) -> Mapping[str, str]:
-        """Return the settings of a resource; empty when it has none of its own."""
+        """Return the settings of a resource; empty if it has none."""
         return self._objects.get(_written(resource_type, name))
 
     def when_current(self, done: Done) -> None:
-        """Call back once all that any broker had set by now shows here, or with why that cannot be known."""
+        """Call back once all settings that any broker made before are visible here, or with an error."""
         self._catalogue.when_current(done)
 
     def names(self, resource_type: int) -> list[str]:
@@ -47,10 +47,10 @@ class Configs:
         return [each.removeprefix(prefix) for each in self._objects if each.startswith(prefix)]
 
     async def alter(self, resource_type: int, name: str, settings: Callable[[], Mapping[str, str]]) -> None:
-        """Set all settings of a resource to what is made of those that count; one change after the other.
+        """Replace all settings of a resource with a function of the current ones; changes are serialized.
 
         Args:
-            settings: called once all shows that was set before; what it raises ends the change.
+            settings: called once all earlier settings are visible; an exception cancels the change.
 
         Raises:
             KafkaError: KAFKA_STORAGE_ERROR.
@@ -65,7 +65,7 @@ class Configs:
         self._told(written)
 
     def changed(self, resource_type: int, name: str, settings: Mapping[str, str]) -> None:
-        """Note settings that have been written; for the storage alone."""
+        """Record settings that have been written; for the storage only."""
         written = _written(resource_type, name)
         self._objects.written(written, settings)
         self._told(written)
@@ -75,12 +75,12 @@ class Configs:
         settle(tuple(self._listeners), ResourceType(int(kind)), name)
 
     def on_change(self, listener: Listener) -> None:
-        """Call back with type and name after the settings of a resource have changed."""
+        """Call back with type and name after a resource's settings change."""
         self._listeners.append(listener)
 
 
 def config_key(resource_type: int, name: str) -> bytes:
-    """Where the settings of a resource lie in the catalogue."""
+    """The catalog key of a resource's settings."""
     return _PREFIX + _written(resource_type, name).encode()
 
 

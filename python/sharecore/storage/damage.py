@@ -1,4 +1,4 @@
-"""What of a damaged data directory is whole, and a new directory made of it."""
+"""Surveys the intact parts of a damaged data directory, and builds a new directory from them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sharecore.storage.identity import (
 from sharecore.storage.store_topics import stored_topics, topic_entry
 
 Progress = Callable[[int, int], object]
-"""Called with the bytes that are done and how many there are."""
+"""Called with the bytes done and the total."""
 
 _RECOVERED = "recovered-{}"
 _IDS_SKIPPED = 1 << 40
@@ -28,7 +28,7 @@ _IDS_SKIPPED = 1 << 40
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A place that is not as it was written."""
+    """A damaged place."""
 
     file: str
     at: int
@@ -37,7 +37,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Torn:
-    """Bytes of a write that was cut short, at the end of the journal: no answer was given for it."""
+    """A torn write at the end of the journal, which was never confirmed."""
 
     file: str
     at: int
@@ -55,8 +55,8 @@ class Part:
     """A partition of a topic.
 
     Args:
-        topic: its name; None when nothing tells whose records they are.
-        partition: its index; the number of the log when there is no topic.
+        topic: its name; None if the topic is unknown.
+        partition: its index; the log's number if the topic is unknown.
     """
 
     topic: str | None
@@ -72,7 +72,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What of a partition is whole: offsets from `start` to before `end`, but for what is lost."""
+    """The intact part of a partition: offsets from `start` to before `end`, except lost ones."""
 
     part: Part
     start: int
@@ -83,7 +83,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Offsets `first` to `last` of a partition, whose records are gone."""
+    """Offsets `first` to `last` of a partition, whose records are lost."""
 
     part: Part
     first: int
@@ -92,15 +92,15 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """What was found.
+    """The result of a survey.
 
     Args:
-        problems: what is damaged; nothing when all is whole.
+        problems: damage; empty if everything is intact.
         kept: every partition.
-        lost: in the order of partitions and offsets.
-        history_lost: more may be missing of which nothing tells: the newest records of any partition, and
-            changes of topics and configurations.
-        torn: what a crash left of a write, which is no damage.
+        lost: in partition and offset order.
+        history_lost: more may be missing without a trace: the newest records of any partition, and changes of
+            topics and configurations.
+        torn: a torn write left by a crash, which is not damage.
     """
 
     problems: list[Problem]
@@ -116,23 +116,23 @@ class Damage:
 
 
 def survey(path: Path, progress: Progress) -> Damage:
-    """Read all of a data directory and change nothing.
+    """Read all of a data directory, without changing it.
 
     Raises:
-        OSError: it holds no data of a broker, a broker has it, or it cannot be read.
+        OSError: the directory holds no data of a broker, a broker is using it, or it cannot be read.
     """
     return _damage(path, *survey_store(path, progress))
 
 
 def salvage(path: Path, to: Path, progress: Progress) -> Damage:
-    """Make a data directory at `to`, new or empty, of all that is whole at `path`, which stays as it is.
+    """Build a data directory at `to`, new or empty, from the intact parts of `path`, which is not changed.
 
-    A partition of which nothing is left is there, empty; records of which nothing tells whose they are become
-    a topic named `recovered-` and the number of their log. Where changes of the catalogue may be lost,
-    producer ids go on far behind those that it and the logs know: nobody is given another's.
+    A partition without intact batches stays, empty; records of an unknown topic become a topic named
+    `recovered-` and their log's number. If catalog changes may be lost, producer IDs continue far above all
+    known ones, so that none is assigned twice.
 
     Raises:
-        OSError: as `survey`; or `to` is not empty or cannot be written. Nothing is there then.
+        OSError: as `survey`; or `to` is not empty or cannot be written, and is left unchanged.
     """
     damage = _damage(path, *survey_store(path, progress, to))
     repeated = _mend(to, skip_ids=damage.history_lost)
@@ -141,7 +141,7 @@ def salvage(path: Path, to: Path, progress: Progress) -> Damage:
 
 
 def _carry_identity(path: Path, to: Path, repeated: Repeated) -> None:
-    """Tells the new directory who it belongs to, where anything whole does."""
+    """Write the identity of the new directory, if an intact copy of it was found."""
     try:
         identity = read_identity(path) or repeated.identity
     except DamagedIdentity:
@@ -183,7 +183,7 @@ def _parts(catalogue: Iterable[tuple[bytes, bytes]]) -> Mapping[int, Part]:
 
 
 def _mend(path: Path, *, skip_ids: bool) -> Repeated:
-    """Make catalogue and log agree again; return what the store knows of who it belongs to."""
+    """Make catalog and logs consistent again; return the identity known to the store."""
     store = Store(path)
     try:
         logs = set(store.logs())
@@ -191,7 +191,7 @@ def _mend(path: Path, *, skip_ids: bool) -> Repeated:
         parts = _parts(entries)
         puts = [topic_entry(_RECOVERED.format(log), [log]) for log in sorted(logs - parts.keys())]
         if skip_ids:
-            # the number that is kept may be old: the logs know of whoever has written
+            # the stored number may be outdated: the logs know all producers that have written
             written = (producer_id for log in logs for producer_id, *_ in store.active_producers(log))
             known = max(int(dict(entries).get(PRODUCER_IDS, b"0")), max(written, default=-1) + 1)
             puts.append((PRODUCER_IDS, str(known + _IDS_SKIPPED).encode()))

@@ -1,4 +1,4 @@
-"""Reads that the event loop does not wait for: in a few threads, so that it goes on meanwhile."""
+"""Disk reads in a few threads, which do not block the event loop."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 THREADS = 4
-"""So many reads at once; what comes beyond waits for its turn."""
+"""Concurrent reads; further ones wait."""
 
 
 class DiskReads:
-    """Threads that look things up on the disk, and who waits for the threads of the store that read records.
+    """Threads that read from disk, and callers waiting for the store's own read threads.
 
     Args:
-        threads: how many look things up at a time; none runs before there is something.
+        threads: the most concurrent reads; threads start on demand.
     """
 
     def __init__(self, threads: int = THREADS) -> None:
@@ -32,24 +32,24 @@ class DiskReads:
         self._waiting: dict[int, tuple[Reading | None, Callable[[ReadApart], object]]] = {}
 
     def run(self, read: Callable[[], T]) -> asyncio.Future[T]:
-        """Call `read` in a thread; the future has what it returns or raise.
+        """Call `read` in a thread; the future has its result or exception.
 
-        `read` leaves everything alone that belongs to the event loop: it calls the store, nothing else.
+        `read` must not use objects of the event loop; it may only call the store.
         """
         return asyncio.get_running_loop().run_in_executor(self._threads, read)
 
     def begun(self, number: int, reading: Reading | None, ended: Callable[[ReadApart], object]) -> None:
-        """A thread of the store reads.
+        """Register a read by a thread of the store.
 
         Args:
-            number: what the store calls it.
-            reading: has what it finds; None where it only learns where that lies.
-            ended: called with that.
+            number: the store's number for it.
+            reading: where the result is stored; None for reads that only locate records.
+            ended: called with the result.
         """
         self._waiting[number] = reading, ended
 
     def ended(self, numbers: Sequence[int]) -> None:
-        """Read of the store have ended."""
+        """Complete reads that have ended in the store."""
         for number in numbers:
             if number not in self._waiting:
                 continue
@@ -63,6 +63,6 @@ class DiskReads:
             settle((ended,), found)
 
     def close(self) -> None:
-        """Wait for what is being looked up, and forget what is not and who waits for a read."""
+        """Wait for running reads; drop waiting ones and their callers."""
         self._threads.shutdown(cancel_futures=True)
         self._waiting.clear()

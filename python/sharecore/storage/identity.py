@@ -1,4 +1,4 @@
-"""Who a data directory belongs to: a file of its own, which the store repeats."""
+"""The identity of a data directory: a file, with a copy in the store."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sharecore._core import Store, crc32c
 
 FILE_NAME = "meta.properties"
 IDENTITY = b"identity"
-"""The key in the catalogue under which the store repeats the file."""
+"""The catalog key of the copy."""
 _CHECKSUM = "checksum="
 _INTERNAL_TOPICS = b"topic/__"
 _SEGMENTS = ("*.journal", "*.compact", "*.checkpoint")
@@ -20,11 +20,11 @@ _SEGMENTS = ("*.journal", "*.compact", "*.checkpoint")
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What never changes for a data directory.
+    """The permanent identity of a data directory.
 
     Args:
-        cluster_id: 22 characters, as Kafka makes them.
-        node_id: number of the broker.
+        cluster_id: 22 characters, in Kafka's format.
+        node_id: ID of the broker.
     """
 
     cluster_id: str
@@ -35,15 +35,15 @@ class Identity:
 
 
 class DamagedIdentity(ValueError):
-    """The file is not as it was written."""
+    """The identity file is damaged."""
 
 
 def read_identity(directory: Path) -> Identity | None:
-    """Return what the file says; None where there is no file.
+    """Return the identity in the file; None without a file.
 
     Raises:
-        DamagedIdentity: it is not as it was written. A file of the first builds has no checksum, and is
-            damaged only where it does not say who the directory belongs to.
+        DamagedIdentity: the file is damaged. A file from the first builds has no checksum, and is damaged
+            only if values are missing.
         OSError: it cannot be read.
     """
     try:
@@ -65,7 +65,7 @@ def read_identity(directory: Path) -> Identity | None:
 
 
 def write_identity(directory: Path, identity: Identity) -> None:
-    """Write the file, in one step or not at all.
+    """Write the file atomically.
 
     Raises:
         OSError: it cannot be written.
@@ -78,7 +78,7 @@ def write_identity(directory: Path, identity: Identity) -> None:
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
-        # a write that finds no room does not say where
+        # an error for lack of space does not name the file
         scratch.unlink(missing_ok=True)
         raise OSError(error.errno, error.strerror, str(path)) from None
     scratch.rename(path)
@@ -90,7 +90,7 @@ def write_identity(directory: Path, identity: Identity) -> None:
 
 
 def is_current(directory: Path, identity: Identity) -> bool:
-    """Return whether the file is as `write_identity` writes it."""
+    """Return whether the file is in the current format."""
     try:
         return (directory / FILE_NAME).read_bytes() == _content(identity)
     except FileNotFoundError:
@@ -107,21 +107,21 @@ def _checksum(lines: str) -> str:
 
 
 def encode_identity(identity: Identity) -> bytes:
-    """Return the entry of the catalogue that repeats the file."""
+    """Return the catalog entry with the copy of the identity."""
     return json.dumps(asdict(identity), sort_keys=True).encode()
 
 
 def decode_identity(entry: bytes | None) -> Identity | None:
-    """Return what an entry of the catalogue says; None where there is none."""
+    """Decode the catalog entry; return None without one."""
     return None if entry is None else Identity(**json.loads(entry))
 
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """What the store of a directory knows.
+    """The store's knowledge of its identity.
 
     Args:
-        identity: what it repeats; None where a release wrote it that did not.
+        identity: the copy; None if a release without copies wrote it.
         is_used: whether a broker has ever served the directory.
     """
 
@@ -130,14 +130,14 @@ class Repeated:
 
 
 def repeated_by(entries: Iterable[tuple[bytes, bytes]]) -> Repeated:
-    """Return what the entries of a catalogue say."""
+    """Return the identity in catalog entries."""
     known = dict(entries)
     is_used = any(key.startswith(_INTERNAL_TOPICS) for key in known)
     return Repeated(decode_identity(known.get(IDENTITY)), is_used)
 
 
 def look_up(directory: Path) -> Repeated:
-    """Return what the store of a directory knows, and change nothing.
+    """Return the identity known to a directory's store, without changing it.
 
     Raises:
         OSError: the store cannot be read.
@@ -152,7 +152,7 @@ def look_up(directory: Path) -> Repeated:
 
 
 def judge(directory: Path, repeated: Repeated) -> str | None:
-    """Return what is wrong with the file of a directory, and what a start makes of it; None where nothing is.
+    """Return the problem with a directory's identity file and how a start handles it; None if it is fine.
 
     Raises:
         OSError: the file cannot be read.

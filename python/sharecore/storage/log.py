@@ -1,4 +1,4 @@
-"""One partition of one topic, as the rest of the broker uses it."""
+"""One partition of a topic."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from sharecore._core import StoredLog
 
 ANY_RECORDS = (1 << 63) - 1
-"""As many records as there are."""
+"""No record limit."""
 
 
 class DamagedLog(ValueError):
-    """A batch of a log is not as it was written."""
+    """A batch of a log is damaged."""
 
 
 LocalRecord = tuple[bytes | None, bytes | None]
-"""Key and value of a record that the broker writes itself."""
+"""Key and value of a record written by the broker."""
 
 
 class Appended(NamedTuple):
-    """Where an append went; `append_time_ms` is -1 unless the topic uses the broker's time."""
+    """The result of an append; `append_time_ms` is -1 unless the topic uses the broker's time."""
 
     base_offset: int
     last_offset: int
@@ -49,8 +49,8 @@ class ScannedBatch(NamedTuple):
     """A batch with its records decoded.
 
     Args:
-        producer_id: whose transaction it is part of; -1 outside of transactions.
-        is_control: whether it ends that transaction instead of adding to it.
+        producer_id: its producer if it is transactional; -1 otherwise.
+        is_control: whether it ends the transaction rather than adding to it.
         records: offset, timestamp, key and value of each.
     """
 
@@ -60,28 +60,26 @@ class ScannedBatch(NamedTuple):
 
     @property
     def is_commit(self) -> bool:
-        """Of a control batch: whether the transaction was committed (KIP-98: version and type make the
-        key).
-        """
+        """For a control batch: whether it commits the transaction (KIP-98: the key is version and type)."""
         key = self.records[0][2] or b""
         return key[2:4] == b"\x00\x01"
 
 
 ReadApart = Slice | KafkaError | None
-"""How a read apart from the event loop has ended."""
+"""The result of a read in a thread."""
 
 Found = tuple[int, int, int]
 """Offset, its timestamp and leader epoch."""
 
 
 class ActiveProducer(NamedTuple):
-    """What a log knows of a producer that has written to it; -1 stands for what there is not.
+    """A log's state of a producer; -1 means unknown.
 
     Args:
         last_sequence: of its last batch with this epoch.
-        last_timestamp_ms: of its last batch, or of the marker that came after it.
+        last_timestamp_ms: of its last batch or marker.
         coordinator_epoch: of the coordinator that ended its last transaction.
-        transaction_start: first offset of the transaction that it has open.
+        transaction_start: first offset of its open transaction.
     """
 
     producer_id: int
@@ -93,7 +91,7 @@ class ActiveProducer(NamedTuple):
 
 
 class FirstBatch(NamedTuple):
-    """A producer's batch: its id and epoch, and the sequence number of the first record."""
+    """A producer's batch: producer ID, epoch, and sequence number of the first record."""
 
     producer_id: int
     epoch: int
@@ -104,10 +102,10 @@ class Log(LogOffsets, ABC):
     """A log of record batches.
 
     Attributes:
-        start_offset: first offset that may be read.
-        high_watermark: end of what is durable, and so of what may be read.
-        last_stable_offset: end of what is durable and belongs to no open transaction.
-        end_offset: offset of the next record, writes under way counted.
+        start_offset: first readable offset.
+        high_watermark: end of the durable, readable records.
+        last_stable_offset: end of the durable records without open transactions.
+        end_offset: offset of the next record, after pending writes.
     """
 
     __slots__ = (
@@ -128,7 +126,7 @@ class Log(LogOffsets, ABC):
     def append(self, records: bytes, *, now_ms: int) -> Appended:
         """Append a client's record batch.
 
-        A batch that an idempotent producer has sent before is answered with its old offsets.
+        A duplicate from an idempotent producer returns the offsets of the original.
 
         Args:
             records: one record batch of format v2; its base offset is assigned here.
@@ -137,18 +135,18 @@ class Log(LogOffsets, ABC):
         Raises:
             KafkaError: CORRUPT_MESSAGE, INVALID_RECORD, MESSAGE_TOO_LARGE, INVALID_TIMESTAMP,
                 UNSUPPORTED_FOR_MESSAGE_FORMAT, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH,
-                INVALID_TXN_STATE where the producer has a transaction open that the batch is no part of, or
-                KAFKA_STORAGE_ERROR when too much waits for the disk. Nothing is appended then.
+                INVALID_TXN_STATE for a non-transactional batch during the producer's open transaction, or
+                KAFKA_STORAGE_ERROR if too many writes are pending. Nothing is appended then.
         """
 
     def announce(self, producer: FirstBatch, *, from_zero: bool, now_ms: int) -> None:
-        """A producer's batch is about to be appended to its transaction, or has been refused for now.
+        """Announce a transactional batch that is about to be appended or was refused for now.
 
         Until the transaction has begun here, `append` refuses batches with a higher sequence
-        (OUT_OF_ORDER_SEQUENCE_NUMBER): what was refused could never come behind them.
+        (OUT_OF_ORDER_SEQUENCE_NUMBER): the refused batch could never follow them.
 
         Args:
-            from_zero: a producer that the log has no sequence of begins with 0 (KIP-890).
+            from_zero: a producer unknown to the log must begin with sequence 0 (KIP-890).
         """
         raise _not_here()
 
@@ -160,16 +158,16 @@ class Log(LogOffsets, ABC):
         producer: tuple[int, int] | None = None,
         lingers: bool = False,
     ) -> Appended:
-        """Append a batch of the broker's own records, for internal topics; no value is a tombstone.
+        """Append a batch of the broker's own records, for internal topics; a missing value is a tombstone.
 
         Args:
-            producer: id and epoch of the producer whose transaction the records are part of.
-            lingers: nobody waits for it yet: the next commit that something else needs takes it along, and
-                without one it is durable some milliseconds later.
+            producer: ID and epoch of the producer whose transaction the records belong to.
+            lingers: nobody waits for it yet: it shares the next commit, or becomes durable some milliseconds
+                later.
 
         Raises:
-            KafkaError: INVALID_PRODUCER_EPOCH when the producer has been fenced, MESSAGE_TOO_LARGE, or
-                KAFKA_STORAGE_ERROR when too much waits for the disk.
+            KafkaError: INVALID_PRODUCER_EPOCH if the producer was fenced, MESSAGE_TOO_LARGE, or
+                KAFKA_STORAGE_ERROR if too many writes are pending.
         """
         raise _not_here()
 
@@ -199,10 +197,10 @@ class Log(LogOffsets, ABC):
             max_bytes: approximate limit.
             limit: exclusive end offset; the high watermark by default.
             at_least_one: whether to return the first batch even if it is too large.
-            max_records: end with the batch that reaches this many offsets from `offset` on.
+            max_records: end with the batch that reaches this many offsets.
 
         Raises:
-            KafkaError: OFFSET_OUT_OF_RANGE, or KAFKA_STORAGE_ERROR when the disk cannot be read.
+            KafkaError: OFFSET_OUT_OF_RANGE, or KAFKA_STORAGE_ERROR if the disk cannot be read.
         """
 
     @abstractmethod
@@ -246,8 +244,7 @@ class Log(LogOffsets, ABC):
         """
 
     def scan(self, offset: int) -> Iterator[tuple[int, int, bytes | None, bytes | None]]:
-        """Yield offset, timestamp, key and value of durable records from `offset` on, without control
-        records.
+        """Yield offset, timestamp, key and value of durable records from `offset`, without control records.
 
         Raises:
             DamagedLog: a batch cannot be decoded; says where.
@@ -297,8 +294,8 @@ class Log(LogOffsets, ABC):
 
         Args:
             needs_keys: whether records without a key are refused, as in compacted topics.
-            compression: the number of a compression, as in the attributes of batches, and its level, None for
-                the usual one; None: batches stay as they come.
+            compression: ID and level of a compression, as in batch attributes; level None: the default; None:
+                keep the producer's.
         """
 
     @property

@@ -1,1 +1,1 @@
-"""Proof that a cluster keeps its promises: a workload, faults, the history of every call, and a checker."""
+"""Verify that a cluster keeps its guarantees: a workload, faults, a history of all calls, and a checker."""

@@ -1,4 +1,4 @@
-"""The history of a run: one JSON object a line, in the order in which calls ended (docs/verify.md)."""
+"""The history of a run: one JSON object per line, ordered by the ends of calls (docs/verify.md)."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ _TELL_BYTES = 1 << 22
 
 
 class HistoryError(ValueError):
-    """A file is no history, or a line of it cannot be understood."""
+    """A file is not a history, or has an invalid line."""
 
 
 class Line(NamedTuple):
-    """A line of a history: its number, counted through all files from 1 on, and what it says."""
+    """A line of a history: its number across all files, from 1, and its content."""
 
     number: int
     op: dict[str, Any]
 
 
 class Writer:
-    """Writes a history; safe to call from any thread.
+    """Writes a history; thread-safe.
 
     Args:
         path: the file, which is replaced.
-        header: what the first line says besides the format.
-        now_ms: the one clock of the run.
+        header: the content of the first line, besides the format.
+        now_ms: the clock of the run.
     """
 
     def __init__(self, path: Path, header: Mapping[str, Any], now_ms: Callable[[], float]) -> None:
@@ -46,7 +46,7 @@ class Writer:
         """Add a call that ends now."""
         with self._lock:
             if not self._file.closed:
-                # inside the lock: lines must ascend by their ends
+                # inside the lock: lines must be ordered by their ends
                 ended = self.now_ms()
                 self._put({"op": op, "start": start, "end": ended, "outcome": outcome, **fields})
 
@@ -55,7 +55,7 @@ class Writer:
         self.written += 1
 
     def flush(self) -> None:
-        """Hand what is buffered to the operating system."""
+        """Flush the buffer to the operating system."""
         with self._lock:
             self._file.flush()
 
@@ -74,10 +74,10 @@ class Writer:
 
 
 class Progress:
-    """Counts the bytes that were read.
+    """Counts the bytes read.
 
     Args:
-        tell: called from time to time with the number so far.
+        tell: called now and then with the number so far.
     """
 
     def __init__(self, tell: Callable[[int], None] = lambda _: None) -> None:
@@ -95,7 +95,7 @@ def read(paths: Sequence[Path], progress: Progress | None = None) -> Iterator[Li
     """Yield the lines of histories; several files are merged by the ends of calls.
 
     Raises:
-        HistoryError: a file is no history, or lines are not in order.
+        HistoryError: a file is not a history, or lines are out of order.
         OSError: a file cannot be read.
     """
     counted = progress or Progress()
@@ -128,8 +128,8 @@ def _operations(path: Path, progress: Progress) -> Iterator[dict[str, Any]]:
                 op = json.loads(text)
             except (ValueError, RecursionError) as error:
                 if not text.endswith(b"\n"):
-                    return  # its writer was killed in the middle of a line
-                raise HistoryError(f"{path}: line {number} is no JSON: {error}") from None
+                    return  # the writer was killed in the middle of a line
+                raise HistoryError(f"{path}: line {number} is not JSON: {error}") from None
             _check_times(path, number, op)
             if number == 1:
                 _check_header(path, op)
@@ -155,7 +155,7 @@ def _check_times(path: Path, number: int, op: Any) -> None:
 
 
 def pick(paths: Sequence[Path], numbers: frozenset[int]) -> dict[int, str]:
-    """Return the lines of these numbers as text."""
+    """Return the text of the lines with these numbers."""
     found: dict[int, str] = {}
     if numbers:
         last = max(numbers)

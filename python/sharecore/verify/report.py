@@ -1,4 +1,4 @@
-"""The result of a check: a page without outside assets, and lines for a terminal."""
+"""The result of a check: a self-contained HTML page, and lines for a terminal."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from sharecore.verify.check import Result
 from sharecore.verify.timeline import Timeline
 
 PROMISES = {
-    "lost": "A confirmed write is in the log, and readers see it",
+    "lost": "A confirmed write is in the log and visible to readers",
     "failed": "A write that failed is not read",
-    "foreign": "Every record that is read was sent, unchanged",
-    "duplicate": "A record is in the log no more often than it was sent",
+    "foreign": "Every record read was sent, unchanged",
+    "duplicate": "No record is in the log more often than it was sent",
     "changed": "An offset keeps its record",
-    "order": "Records of a producer keep their order within a partition",
-    "aborted": "Readers of committed records see no other ones (G1a), and none before its commit",
-    "torn": "A transaction is seen as a whole",
-    "circle": "Transactions do not read one another's records in a circle (G1c)",
-    "position": "Positions of readers and ends of logs do not go back",
-    "committed": "Committed offsets are the ones that were confirmed",
-    "start": "Start offsets of share groups only grow",
-    "again": "A record whose accept or reject was confirmed is not delivered again",
+    "order": "The records of a producer keep their order within a partition",
+    "aborted": "Readers of committed records see only those (G1a), and none before its commit",
+    "torn": "Transactions are atomic",
+    "circle": "Transactions do not read one another's records in a cycle (G1c)",
+    "position": "Reader positions and log ends do not go back",
+    "committed": "Committed offsets are those last confirmed",
+    "start": "Start offsets of share groups only increase",
+    "again": "A record with a confirmed accept or reject is not delivered again",
     "overlap": "One member at a time holds a record",
-    "count": "Delivery counts grow, up to the limit",
-    "given up": "A record is given up only at the delivery limit",
-    "stuck": "An unsettled record is delivered again",
-    "lag": "Lag is the number of unsettled records",
+    "count": "Delivery counts increase, up to the limit",
+    "given up": "A record is archived only at the delivery limit",
+    "stuck": "An unacknowledged record is redelivered",
+    "lag": "Lag is the number of unacknowledged records",
 }
-"""What each kind of breach breaks."""
+"""The guarantee that each kind of breach breaks."""
 
 _STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;margin:2em auto;max-width:60em;
@@ -46,7 +46,7 @@ _WIDTH, _HEIGHT = 900, 200
 
 
 def summary(result: Result) -> Iterator[str]:
-    """Yield the result as lines for a terminal."""
+    """Yield the result as terminal lines."""
     lines = sum(result.operations.values())
     seconds = (result.timeline.end_ms - result.timeline.start_ms) / 1000
     yield f"{lines:,} operations with {result.records:,} records in {seconds:,.1f} s, by the history's clock"
@@ -158,7 +158,7 @@ def _cut(text: str) -> str:
 
 
 def _chart(timeline: Timeline, breaches: list[float]) -> str:
-    """Return rates by outcome over time, with faults as bands and breaches as marks."""
+    """Return a chart of rates by outcome over time, with faults as bands and breaches as marks."""
     length = max(1.0, timeline.end_ms - timeline.start_ms)
     rates = {outcome: timeline.rates(outcome) for outcome in _COLORS}
     top = max((max(values, default=0.0) for values in rates.values()), default=0.0) or 1.0

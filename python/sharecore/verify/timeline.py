@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 _BUCKETS_MAX = 600
 _FAULTS_MAX = 10_000
 _STEPS = 8
-"""Steps of latency for each doubling."""
+"""Latency steps per doubling."""
 
 
 class Fault(NamedTuple):
-    """A fault as the report shows it; times are milliseconds since the start of the history."""
+    """A fault in the report; times are milliseconds since the start of the history."""
 
     kind: str
     start_ms: float
@@ -21,11 +21,11 @@ class Fault(NamedTuple):
 
 
 class Timeline:
-    """Takes in every line of a history.
+    """Aggregates all lines of a history.
 
     Attributes:
-        start_ms: when the history began, by its own clock.
-        width_ms: the time that a bucket stands for; it doubles when there would be too many.
+        start_ms: the start of the history, by its own clock.
+        width_ms: the time per bucket, which doubles when there are too many.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class Timeline:
         self._latencies: dict[str, Counter[int]] = {}
 
     def add(self, op: dict[str, Any]) -> None:
-        """Take in a line."""
+        """Add a line."""
         name, start, end = op["op"], op["start"], op["end"]
         if name == "history":
             self.start_ms = self.end_ms = start
@@ -68,7 +68,7 @@ class Timeline:
         self.width_ms *= 2
 
     def rates(self, outcome: str) -> list[float]:
-        """Return the calls a second with an outcome, bucket by bucket."""
+        """Return calls per second with an outcome, by bucket."""
         seconds = self.width_ms / 1000
         return [
             sum(count for (_, how), count in bucket.items() if how == outcome) / seconds
@@ -76,7 +76,7 @@ class Timeline:
         ]
 
     def latency_ms(self, op: str, quantile: float) -> float:
-        """Return the time within which this share of the calls ended, to about a tenth."""
+        """Return the time within which this fraction of the calls ended, to about 10 %."""
         latencies = self._latencies.get(op, Counter())
         left = quantile * sum(latencies.values())
         for step in sorted(latencies):

@@ -1,25 +1,25 @@
-//! A circuit breaker: a group whose members give up most of what they get is paused for a while.
+//! A circuit breaker: pauses a group whose members fail most of their records.
 
-/// The window is counted in so many buckets.
+/// Buckets of the counting window.
 const BUCKETS: usize = 10;
 
-/// So many records are out at a time, and have to end, before a pause is over for good.
+/// How many records are acquired at a time, and must end, before a pause is over.
 const TRIAL: i64 = 10;
 
 /// When a breaker opens, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BreakerRules {
-    /// It opens when at least so many percent of the records that ended were given up (`share.breaker.percent`).
+    /// Opens when at least this percentage of the records that ended failed (`share.breaker.percent`).
     pub percent: i64,
-    /// Over how long records are counted (`share.breaker.window.ms`).
+    /// The counting window (`share.breaker.window.ms`).
     pub window_ms: i64,
-    /// So many have to end within that, at least (`share.breaker.min.records`).
+    /// The fewest records that must end within the window (`share.breaker.min.records`).
     pub min_records: i64,
-    /// How long no records are delivered (`share.breaker.pause.ms`).
+    /// How long delivery is paused (`share.breaker.pause.ms`).
     pub pause_ms: i64,
 }
 
-/// Records that came to their end.
+/// Counts of finished records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ended {
     /// Accepted by a member.
@@ -34,7 +34,7 @@ impl Ended {
         self.given_up = self.given_up.saturating_add(other.given_up);
     }
 
-    /// All of them.
+    /// The sum of all counts.
     pub fn all(self) -> i64 {
         self.accepted.saturating_add(self.given_up)
     }
@@ -43,17 +43,17 @@ impl Ended {
 /// Whether a group gets records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BreakerState {
-    /// It does.
+    /// Yes.
     Closed,
-    /// It gets some, to see whether they are given up, too.
+    /// A few, as a trial.
     HalfOpen,
-    /// It does not.
+    /// No.
     Open,
 }
 
 #[derive(Debug)]
 enum Phase {
-    /// Counts by bucket, of the time since bucket number `at - BUCKETS`.
+    /// Counts per bucket, of the time since bucket number `at - BUCKETS`.
     Closed {
         buckets: [Ended; BUCKETS],
         at: i64,
@@ -62,7 +62,7 @@ enum Phase {
         until_ms: i64,
     },
     HalfOpen {
-        /// Records that were given to members and have not come back.
+        /// Records acquired during the trial and not returned yet.
         out: i64,
         ended: Ended,
     },
@@ -86,7 +86,7 @@ pub struct Breaker {
 }
 
 impl Breaker {
-    /// A closed breaker.
+    /// Creates a closed breaker.
     pub fn new(rules: BreakerRules) -> Self {
         Self {
             rules,
@@ -95,7 +95,7 @@ impl Breaker {
         }
     }
 
-    /// Changes the rules; a pause that runs goes on as it began. Counts over another window begin anew.
+    /// Changes the rules; a running pause goes on unchanged. Another window restarts the counts.
     pub fn set(&mut self, rules: BreakerRules) {
         if rules.window_ms != self.rules.window_ms && matches!(self.phase, Phase::Closed { .. }) {
             self.phase = Phase::closed();
@@ -112,12 +112,12 @@ impl Breaker {
         }
     }
 
-    /// How often it has opened.
+    /// How often the breaker has opened.
     pub fn opened(&self) -> u64 {
         self.opened
     }
 
-    /// How many records a fetch may take whose group's members hold `leased`; none where the breaker bounds nothing.
+    /// How many records a fetch may acquire while the group's members hold `leased`; `None` without a limit.
     pub fn ready(&mut self, now_ms: i64, leased: i64) -> Option<i64> {
         if let Phase::Open { until_ms } = self.phase {
             if now_ms < until_ms {
@@ -130,7 +130,7 @@ impl Breaker {
         }
         match &mut self.phase {
             Phase::HalfOpen { out, .. } => {
-                // records that are gone with their log or their leader are not counted as back
+                // records lost with their log or their leader are not counted as returned
                 *out = (*out).min(leased);
                 Some((TRIAL - *out).max(0))
             }
@@ -138,14 +138,14 @@ impl Breaker {
         }
     }
 
-    /// Members were given records.
+    /// Members acquired records.
     pub fn took(&mut self, records: i64) {
         if let Phase::HalfOpen { out, .. } = &mut self.phase {
             *out += records;
         }
     }
 
-    /// When fetches that wait may take records.
+    /// When waiting fetches may acquire records.
     pub fn due_ms(&self, now_ms: i64) -> Option<i64> {
         match self.phase {
             Phase::Open { until_ms } => (now_ms < until_ms).then_some(until_ms),
@@ -153,8 +153,7 @@ impl Breaker {
         }
     }
 
-    /// Records have ended, durably, and others have come back to be delivered again. Returns what was counted if the
-    /// breaker opens for that.
+    /// Records have ended durably, or are available again. Returns the counts if the breaker opens because of them.
     pub fn ended(&mut self, now_ms: i64, ended: Ended, returned: i64) -> Option<Ended> {
         let counted = match &mut self.phase {
             Phase::Open { .. } => return None,
@@ -194,7 +193,7 @@ impl Breaker {
     }
 }
 
-/// Counts records in the bucket `now`, and empties those that the window has passed.
+/// Counts records in bucket `now`, and clears those that left the window.
 fn count(buckets: &mut [Ended; BUCKETS], at: &mut i64, now: i64, ended: Ended) {
     let passed = now.saturating_sub(*at).clamp(0, BUCKETS as i64);
     *at = now.max(*at);
@@ -258,7 +257,7 @@ mod tests {
         breaker.took(5);
         assert_eq!(breaker.ended(5002, ended(1, 4), 0), None);
         assert_eq!(breaker.state(5002), BreakerState::Closed);
-        // what was counted before the pause is gone
+        // counts from before the pause are gone
         assert_eq!(breaker.ended(5002, ended(0, 19), 0), None);
         assert!(breaker.ended(5002, ended(0, 1), 0).is_some());
     }

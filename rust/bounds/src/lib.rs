@@ -1,7 +1,7 @@
-//! How many records a share group and its members may be given: a rate for the group, a bound for each member, weights
-//! for its topics, and a breaker that pauses it.
+//! Limits on the records that a share group and its members acquire: a rate for the group, a limit per member, weights
+//! for its topics, and a circuit breaker.
 //!
-//! All of it is about one broker: the nodes of a tier count each for itself.
+//! Limits apply to one broker: each node of a tier counts for itself.
 #![forbid(unsafe_code)]
 
 mod breaker;
@@ -11,34 +11,34 @@ mod weights;
 pub use crate::breaker::{Breaker, BreakerRules, BreakerState, Ended};
 pub use crate::{rate::Rate, weights::Weights};
 
-/// The bounds of one share group.
+/// The limits of one share group.
 #[derive(Debug, Default)]
 pub struct Bounds {
-    /// Records a second (`share.records.per.second`).
+    /// Records per second (`share.records.per.second`).
     pub rate: Option<Rate>,
-    /// Records that one member may hold (`share.member.max.record.locks`).
+    /// The most records that one member may hold (`share.member.max.record.locks`).
     pub member_max: Option<i64>,
-    /// Parts of a fetch by topic (`share.topic.weights`).
+    /// Each topic's part of a fetch (`share.topic.weights`).
     pub weights: Option<Weights>,
-    /// Pauses the group when too much of what ends is given up (`share.breaker.percent`).
+    /// Pauses the group when too many records fail (`share.breaker.percent`).
     pub breaker: Option<Breaker>,
 }
 
-/// What a fetch may take.
+/// What a fetch may acquire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Allowance {
-    /// So many records; with 0 it has to wait.
+    /// The number of records; with 0 it must wait.
     pub records: i64,
-    /// Not one more, even to complete a record batch.
+    /// Whether the number is strict, rather than rounded up to a record batch.
     pub exact: bool,
 }
 
 impl Bounds {
-    /// How many of `wanted` records a fetch may take at `now_ms` whose member holds `held` records; all members together
-    /// hold `leased`.
+    /// How many of `wanted` records a fetch may acquire at `now_ms`; its member holds `held` records, all members
+    /// together `leased`.
     ///
-    /// The rate may be overdrawn by a record batch, and is paid back by waiting; the bounds of a member and of a breaker that
-    /// is half open are exact.
+    /// The rate may be exceeded by a record batch, which delays the next fetch; the limits of a member and of a
+    /// half-open breaker are strict.
     pub fn allow(&mut self, now_ms: i64, wanted: i64, held: i64, leased: i64) -> Allowance {
         let mut records = wanted;
         let breaker = self.breaker.as_mut();
@@ -58,7 +58,7 @@ impl Bounds {
         }
     }
 
-    /// A fetch has taken records.
+    /// A fetch has acquired records.
     pub fn took(&mut self, records: i64) {
         if let Some(rate) = &mut self.rate {
             rate.take(records);
@@ -68,14 +68,14 @@ impl Bounds {
         }
     }
 
-    /// When a fetch that the rate or an open breaker keeps waiting may take records; none where neither does.
+    /// When a fetch delayed by the rate or an open breaker may acquire records; `None` if neither delays it.
     pub fn due_ms(&mut self, now_ms: i64) -> Option<i64> {
         let breaker = self.breaker.as_ref();
         let pause = breaker.and_then(|breaker| breaker.due_ms(now_ms));
         pause.max(self.rate.as_mut().and_then(|rate| rate.due_ms(now_ms)))
     }
 
-    /// Whether a breaker holds records back at `now_ms`.
+    /// Whether the breaker pauses delivery at `now_ms`.
     pub fn is_broken(&self, now_ms: i64) -> bool {
         let breaker = self.breaker.as_ref();
         breaker.is_some_and(|breaker| breaker.state(now_ms) != BreakerState::Closed)

@@ -1,22 +1,22 @@
 //! A token bucket, one second deep.
 
-/// Thousandths of a token, so that a rate of one a second counts milliseconds exactly.
+/// Thousandths of a token, so that a rate of one per second counts milliseconds exactly.
 const TOKEN: i64 = 1000;
 
-/// Fetches wait until this part of a second's records has come together: one record at a time would cost a request each.
+/// A fetch waits for this fraction of a second's records: one record at a time would cost a request each.
 const PARTS: i64 = 20;
 
-/// Records a second.
+/// A rate of records per second.
 #[derive(Debug)]
 pub struct Rate {
     per_second: i64,
-    /// Negative where more was taken than had come together.
+    /// Negative if a fetch took more than had accumulated.
     tokens: i64,
     at_ms: i64,
 }
 
 impl Rate {
-    /// A rate of at least one record a second, with a second's records at hand.
+    /// A rate of at least one record per second, starting with one second's records.
     pub fn new(per_second: i64, now_ms: i64) -> Self {
         let per_second = per_second.max(1);
         Self {
@@ -26,7 +26,7 @@ impl Rate {
         }
     }
 
-    /// Changes the rate; what has come together stays, up to a second's records.
+    /// Changes the rate; accumulated tokens stay, up to one second's.
     pub fn set(&mut self, per_second: i64, now_ms: i64) {
         self.fill(now_ms);
         self.per_second = per_second.max(1);
@@ -36,7 +36,7 @@ impl Rate {
     fn fill(&mut self, now_ms: i64) {
         let passed = (now_ms - self.at_ms).max(0);
         let full = self.per_second * TOKEN;
-        // a token a second is a thousandth a millisecond
+        // one token per second is a thousandth per millisecond
         self.tokens = self
             .tokens
             .saturating_add(passed.saturating_mul(self.per_second))
@@ -44,12 +44,12 @@ impl Rate {
         self.at_ms = self.at_ms.max(now_ms);
     }
 
-    /// From how many tokens on a fetch is served.
+    /// The fewest tokens that serve a fetch.
     fn least(&self) -> i64 {
         (self.per_second / PARTS).max(1) * TOKEN
     }
 
-    /// How many records may be taken; 0 until enough for a request have come together.
+    /// How many records may be acquired; 0 until enough tokens for a request have accumulated.
     pub fn ready(&mut self, now_ms: i64) -> i64 {
         self.fill(now_ms);
         if self.tokens < self.least() {
@@ -59,12 +59,12 @@ impl Rate {
         }
     }
 
-    /// Records were taken, perhaps more than were ready.
+    /// Records were acquired, possibly more than were ready.
     pub fn take(&mut self, records: i64) {
         self.tokens = self.tokens.saturating_sub(records.saturating_mul(TOKEN));
     }
 
-    /// When records may be taken; none where they may now.
+    /// When records may be acquired; `None` if they may now.
     pub fn due_ms(&mut self, now_ms: i64) -> Option<i64> {
         self.fill(now_ms);
         let missing = self.least() - self.tokens;

@@ -1,23 +1,23 @@
-//! Weighted round robin over topics, smooth: what a topic did not get of its part it gets later.
+//! Smooth weighted round robin over topics: a topic that gets less than its part gets more later.
 
 use std::collections::HashMap;
 
-/// A topic is owed, or owes, at most so many records.
+/// The largest credit or debt of a topic, in records.
 const OWED_MAX: i64 = 100_000;
 
-/// Credits are counted in these parts of a record.
+/// Fractions of a record in credits.
 const RECORD: i128 = 1_000_000_000;
 
-/// Parts of a fetch by topic; a topic that is not named has weight 1.
+/// Parts of a fetch by topic; a topic not listed has weight 1.
 #[derive(Debug, Default)]
 pub struct Weights {
     weights: HashMap<String, i64>,
-    /// What each topic is owed, in parts of a record.
+    /// The credit of each topic, in fractions of a record.
     credits: HashMap<String, i128>,
 }
 
 impl Weights {
-    /// Weights by the names of topics.
+    /// Creates weights by topic name.
     pub fn new(weights: impl IntoIterator<Item = (String, i64)>) -> Self {
         let weights = weights.into_iter();
         Self {
@@ -28,7 +28,7 @@ impl Weights {
         }
     }
 
-    /// The part of a topic of `records` that topics of this weight together share, in parts of a record.
+    /// The topic's part of `records` among topics whose weights add up to `sum`, in fractions of a record.
     fn part(&self, topic: &str, records: i64, sum: i64) -> i128 {
         let weight = self.weights.get(topic).copied().unwrap_or(1);
         i128::from(records) * i128::from(weight) * RECORD / i128::from(sum.max(1))
@@ -43,7 +43,7 @@ impl Weights {
         topics.map(weight).sum()
     }
 
-    /// How many of `records` each of the topics gets that have something.
+    /// Splits `records` among topics that have records.
     pub fn quotas<T: AsRef<str>>(&self, topics: &[T], records: i64) -> Vec<i64> {
         let sum = self.sum(topics.iter().map(AsRef::as_ref));
         let due = |topic: &T| self.part(topic.as_ref(), records, sum) + self.credit(topic.as_ref());
@@ -55,7 +55,7 @@ impl Weights {
             quotas.push(whole as i64);
         }
         let mut order: Vec<usize> = (0..topics.len()).collect();
-        // what is left over goes to those that lack most of a record
+        // the remainder goes to the topics with the largest fractions
         order.sort_by_key(|&at| i128::from(quotas[at]) * RECORD - due(&topics[at]));
         let each = left.checked_div(topics.len() as i64).unwrap_or(0);
         let odd = left.checked_rem(topics.len() as i64).unwrap_or(0) as usize;
@@ -65,9 +65,9 @@ impl Weights {
         quotas
     }
 
-    /// A fetch has taken records of topics that all had something.
+    /// A fetch has acquired records of topics that all had some.
     ///
-    /// A topic that had less than its part is dry: it forgoes the rest, and the others owe it nothing for that.
+    /// A topic with fewer records than its part forgoes the rest and gets no credit for it.
     pub fn took<T: AsRef<str>>(&mut self, taken: &[(T, i64, bool)]) {
         let shared = || taken.iter().filter(|(_, _, is_dry)| !is_dry);
         let sum = self.sum(shared().map(|(topic, ..)| topic.as_ref()));
@@ -99,7 +99,7 @@ mod tests {
         Weights::new([("urgent".to_owned(), 8), ("bulk".to_owned(), 1)])
     }
 
-    /// Records of each topic after fetches of so many, where both have enough.
+    /// Records of each topic after this many fetches, both topics having enough.
     fn run(weights: &mut Weights, fetches: usize, records: i64, batch: i64) -> (i64, i64) {
         let (mut urgent, mut bulk) = (0, 0);
         for _ in 0..fetches {

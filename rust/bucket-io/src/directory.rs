@@ -1,6 +1,6 @@
-//! A directory as a bucket: a mounted disk, or a file server that is mounted.
+//! A directory as a bucket: a mounted disk or file server.
 //!
-//! A name is created by linking a file that is complete and synced: `link` fails where the name exists, on file servers, too.
+//! An object is created by linking a complete, synced file: `link` fails if the name exists, on file servers too.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -18,10 +18,10 @@ use sharecore_bucket::{Answer, What};
 
 use crate::transport::Request;
 
-/// So many requests are carried out at once.
+/// How many requests run at once.
 const THREADS: usize = 4;
 const PAGE: usize = 1000;
-/// Names of files that are not complete.
+/// Name prefix of incomplete files.
 const PART: &str = ".part-";
 
 /// The threads that read and write a directory.
@@ -54,7 +54,7 @@ impl Directory {
         })
     }
 
-    /// Hand over a request, or get it back when the threads have ended.
+    /// Queue a request; return it if the threads have ended.
     pub(crate) fn send(&self, request: Request) -> Result<(), Request> {
         match &self.requests {
             Some(requests) => requests.send(request).map_err(|refused| refused.0),
@@ -67,7 +67,7 @@ impl Drop for Directory {
     fn drop(&mut self) {
         self.requests = None;
         for thread in self.threads.drain(..) {
-            // one that panicked has printed why
+            // a panic has already been printed
             let _ = thread.join();
         }
     }
@@ -85,9 +85,9 @@ fn serve(queue: &Mutex<Receiver<Request>>, objects: &Objects) {
 
 struct Objects {
     root: PathBuf,
-    /// Random: two machines may write one directory.
+    /// Random, as two machines may write to one directory.
     life: u64,
-    /// How many files were begun, so that each has a name of its own.
+    /// A counter that makes the names of partial files unique.
     parts: AtomicU64,
 }
 
@@ -96,7 +96,7 @@ impl Objects {
         let action = format!("{} {}", what.kind(), self.root.join(what.name()).display());
         if !self.root.is_dir() {
             return Answer::Unknown(format!(
-                "{action}: {} is no directory. Mount it, or create it",
+                "{action}: {} is not a directory. Mount it, or create it",
                 self.root.display()
             ));
         }
@@ -196,7 +196,7 @@ impl Objects {
         if !name.split('/').all(is_part) {
             return Err(io::Error::new(
                 ErrorKind::InvalidInput,
-                "no name of an object",
+                "not a valid object name",
             ));
         }
         Ok(self.root.join(name))
@@ -217,7 +217,7 @@ fn read(path: &Path, range: Option<Range<u64>>) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Make a name last: the folder that has it is synced.
+/// Make a name durable: sync its folder.
 fn sync_folder(path: &Path) -> io::Result<()> {
     match path.parent() {
         Some(folder) => File::open(folder)?.sync_all(),

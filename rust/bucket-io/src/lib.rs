@@ -1,7 +1,7 @@
-//! Requests to a bucket: threads that send them, and nothing that decides.
+//! Requests to a bucket: threads that send them, without any decisions.
 //!
-//! A request is sent once. Whatever is no definite answer is `Unknown`: the code in `sharecore-bucket` decides what is sent
-//! again, so that a simulation sees each attempt. No error, log line or `Debug` output contains a credential.
+//! A request is sent once. Anything but a definite answer is `Unknown`: the code in `sharecore-bucket` decides what is
+//! sent again, so that a simulation sees each attempt. No error, log line or `Debug` output contains a credential.
 #![forbid(unsafe_code)]
 
 mod directory;
@@ -13,5 +13,5 @@ mod transport;
 pub use place::{Place, Settings};
 pub use transport::Transport;
 
-/// Whether this build reaches S3, and not only directories.
+/// Whether this build supports S3, and not only directories.
 pub const HAS_S3: bool = cfg!(feature = "s3");

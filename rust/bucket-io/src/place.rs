@@ -3,30 +3,30 @@
 use std::fmt;
 use std::path::PathBuf;
 
-/// Where the objects are.
+/// The location of the objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// A directory of this machine, such as a mounted disk or file server.
     Directory(PathBuf),
-    /// A bucket of S3, or of a server that speaks its protocol.
+    /// A bucket of S3, or of an S3-compatible server.
     S3 {
         /// The bucket's name.
         bucket: String,
-        /// What all names of objects begin with, without a slash at either end; may be empty.
+        /// The prefix of all object names, without a slash at either end; may be empty.
         prefix: String,
     },
 }
 
-/// Where a bucket is. Credentials are no part of it: they come from the environment, or from the machine's role.
+/// Settings of a bucket. Credentials are not part of them: they come from the environment, or from the machine's role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Where the objects are.
+    /// The location of the objects.
     pub place: Place,
     /// URL of the server; None: `AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`, or Amazon's.
     pub endpoint: Option<String>,
     /// None: `AWS_REGION`, `AWS_DEFAULT_REGION`, or us-east-1.
     pub region: Option<String>,
-    /// Whether an endpoint that is not on this machine may be reached without TLS.
+    /// Whether a remote endpoint may be reached without TLS.
     pub allow_http: bool,
 }
 
@@ -44,7 +44,7 @@ impl From<Place> for Settings {
 const SCHEMES: &str = "allowed: s3://BUCKET/PREFIX or file:///DIRECTORY";
 
 impl Place {
-    /// Read a URL; an error says what is wrong, without what may be a password in it.
+    /// Parse a URL; errors never repeat anything that may be a password.
     pub fn parse(url: &str) -> Result<Self, String> {
         let Some((scheme, rest)) = url.split_once("://") else {
             return Err(format!("the bucket's URL has no scheme; {SCHEMES}"));
@@ -53,10 +53,10 @@ impl Place {
             "s3" => Self::parse_s3(rest),
             "file" => Self::parse_directory(rest),
             "gs" | "az" | "abfs" | "abfss" => Err(format!(
-                "{scheme}:// is not supported, only S3 and what speaks its protocol; {SCHEMES}"
+                "{scheme}:// is not supported, only S3 and S3-compatible servers; {SCHEMES}"
             )),
             "http" | "https" => Err(format!(
-                "a server is not named in the bucket's URL but as its endpoint; {SCHEMES}"
+                "the bucket's URL contains a server name, which belongs in the endpoint; {SCHEMES}"
             )),
             _ => Err(format!("the bucket's URL has an unknown scheme; {SCHEMES}")),
         }
@@ -86,7 +86,7 @@ impl Place {
         }
         if bucket.ends_with("--x-s3") {
             return Err(format!(
-                "{bucket} is a directory bucket (S3 Express), whose lists have no order; use a general purpose bucket"
+                "{bucket} is a directory bucket (S3 Express), whose lists are unordered; use a general purpose bucket"
             ));
         }
         let prefix = prefix.strip_suffix('/').unwrap_or(prefix);
@@ -100,8 +100,7 @@ impl Place {
         };
         if !prefix.is_empty() && !prefix.split('/').all(is_part) {
             return Err(
-                "the prefix in the bucket's URL has other characters than letters, digits, - _ . = \
-                 and single slashes between them"
+                "the prefix in the bucket's URL may only contain letters, digits, - _ . = and single slashes between them"
                     .into(),
             );
         }
@@ -114,7 +113,7 @@ impl Place {
     fn parse_directory(rest: &str) -> Result<Self, String> {
         if !rest.starts_with('/') {
             return Err(
-                "the bucket's URL names no absolute path: file:///DIRECTORY has three slashes"
+                "the bucket's URL is not an absolute path: file:///DIRECTORY has three slashes"
                     .into(),
             );
         }

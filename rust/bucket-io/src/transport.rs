@@ -1,4 +1,4 @@
-//! What sends requests to a bucket, whatever kind it is of.
+//! Sends requests to a bucket of any kind.
 
 use std::fmt;
 use std::sync::mpsc;
@@ -10,16 +10,16 @@ use crate::place::{Place, Settings};
 #[cfg(feature = "s3")]
 use crate::s3::S3;
 
-/// What gets the answer to a call.
+/// A callback for the answer to a call.
 pub(crate) type Done = Box<dyn FnOnce(u64, Answer) + Send>;
 
-/// A call and what gets its answer.
+/// A call and its callback.
 pub(crate) struct Request {
     pub(crate) call: Call,
     pub(crate) done: Done,
 }
 
-/// Threads that send requests to one bucket. They end when this is dropped; what is under way then gets no answer.
+/// Threads that send requests to one bucket. Dropping it ends them; requests in progress then get no answer.
 pub struct Transport {
     kind: Kind,
     url: String,
@@ -38,7 +38,7 @@ impl fmt::Debug for Transport {
 }
 
 impl Transport {
-    /// Start the threads. Nothing is sent before the first call; an error tells what is wrong with the settings.
+    /// Start the threads. No request is sent before the first call; invalid settings are an error.
     pub fn start(settings: &Settings) -> Result<Self, String> {
         let kind = match &settings.place {
             Place::Directory(root) => Kind::Directory(Directory::start(root)?),
@@ -58,7 +58,7 @@ impl Transport {
         &self.url
     }
 
-    /// Send a request. `done` gets the call's id and the answer, on a thread of the transport, which it must not block.
+    /// Send a request. `done` gets the call's ID and the answer on a transport thread, which it must not block.
     pub fn send(&self, call: Call, done: impl FnOnce(u64, Answer) + Send + 'static) {
         let request = Request {
             call,
@@ -78,7 +78,7 @@ impl Transport {
     pub fn wait(&self, what: What) -> Answer {
         let (sender, answer) = mpsc::sync_channel(1);
         self.send(Call { id: 0, what }, move |_, answer| {
-            // nobody waits any more
+            // the caller is gone
             let _ = sender.send(answer);
         });
         answer.recv().unwrap_or_else(|_| ended())
@@ -95,7 +95,7 @@ impl Bucket for Transport {
         let (sender, answered) = mpsc::channel();
         for (at, what) in whats.into_iter().enumerate() {
             let sender = sender.clone();
-            // nobody waits any more
+            // the caller is gone
             let done = move |at, answer| drop(sender.send((at, answer)));
             self.send(
                 Call {

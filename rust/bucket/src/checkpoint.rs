@@ -1,6 +1,6 @@
-//! Checkpoints, the manifests of sealed segments, and the object that names the home.
+//! Checkpoints, manifests of sealed segments, and the object that identifies the home.
 //!
-//! A checkpoint tells the state before a place of the journal, so that the journal is read from there.
+//! A checkpoint holds the state before a place of the journal, so that the journal is read from there.
 
 use std::collections::BTreeSet;
 
@@ -18,9 +18,9 @@ const MANIFEST_MAGIC: [u8; 8] = *b"SCman-1\n";
 pub struct Segment {
     /// Its number in the store.
     pub id: u64,
-    /// The epoch of who uploaded it.
+    /// The epoch of its uploader.
     pub epoch: u32,
-    /// It was rewritten: its batches lie in no frames.
+    /// Rewritten by compaction: its batches are not in frames.
     pub is_compact: bool,
 }
 
@@ -44,7 +44,7 @@ impl Segment {
     }
 }
 
-/// A journal object before a checkpoint, which may be deleted: its frames lie in sealed segments.
+/// A journal object before a checkpoint. It may be deleted: its frames are in sealed segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Folded {
     /// Its place.
@@ -55,13 +55,13 @@ pub struct Folded {
     pub ms: i64,
 }
 
-/// The state before a place of the journal. Its name tells the place, and the epoch of who wrote it, which may be later
+/// The state before a place of the journal. Its name contains the place and the epoch of its writer, which may be later
 /// than that of the place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkpoint {
     /// The place.
     pub place: u64,
-    /// The epoch there, who writes in it, and its window.
+    /// The epoch there, its writer, and its window.
     pub epoch: u32,
     /// See `epoch`.
     pub writer: Writer,
@@ -69,30 +69,30 @@ pub struct Checkpoint {
     pub window: u32,
     /// The number of the next frame.
     pub frame: u64,
-    /// Header checksum of the valid object before the place.
+    /// Header checksum of the last valid object before the place.
     pub before: u32,
     /// When the newest object before it was made, in milliseconds since 1970.
     pub ms: i64,
-    /// The first place whose state can be restored with it, and when that object was made. A segment's index is written
-    /// some time after its last frame, and lists only what was still needed by then: states between are restored with the
-    /// checkpoint before.
+    /// The first place whose state can be restored with it, and the time of that object. A segment's index is written
+    /// some time after its last frame, and lists only what was still needed by then: earlier states are restored with
+    /// the previous checkpoint.
     pub usable_from: u64,
     /// See `usable_from`.
     pub usable_ms: i64,
-    /// Places of all claims so far: they are never deleted.
+    /// Places of all claims so far; claims are never deleted.
     pub claims: Vec<u64>,
-    /// The sealed segments that the state consists of.
+    /// The sealed segments of the state.
     pub segments: Vec<Segment>,
-    /// Sealed segments that journal objects since the checkpoint before need besides, to restore what lies between.
+    /// Further sealed segments, needed to restore states between the previous checkpoint and this one.
     pub between: Vec<Segment>,
-    /// Journal objects since the checkpoint before.
+    /// Journal objects since the previous checkpoint.
     pub folded: Vec<Folded>,
     /// The store's own checkpoint.
     pub store: Vec<u8>,
 }
 
 impl Checkpoint {
-    /// Return the checkpoint as bytes.
+    /// Encode the checkpoint.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Out(MAGIC.to_vec());
         out.u64(self.place);
@@ -122,7 +122,7 @@ impl Checkpoint {
         out.finish()
     }
 
-    /// Read a checkpoint; None where it does not match its checksum.
+    /// Decode a checkpoint; None if it does not match its checksum.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let mut fields = Fields::checked(bytes, MAGIC)?;
         let checkpoint = Self {
@@ -150,27 +150,27 @@ impl Checkpoint {
         fields.end(checkpoint)
     }
 
-    /// Return all segments that it names.
+    /// Return all segments it refers to.
     pub fn named(&self) -> impl Iterator<Item = Segment> + '_ {
         self.segments.iter().chain(&self.between).copied()
     }
 }
 
-/// What a sealed segment consists of: written behind its parts, so that a segment with a manifest is complete.
+/// The parts of a sealed segment. Written after them, so that a segment with a manifest is complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
     /// The segment's number in the store.
     pub id: u64,
     /// Bytes of the file.
     pub size: u64,
-    /// Bytes of each part but the last.
+    /// Size of each part except the last.
     pub part_bytes: u64,
     /// CRC-32C of each part.
     pub parts: Vec<u32>,
 }
 
 impl Manifest {
-    /// Return the manifest as bytes.
+    /// Encode the manifest.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Out(MANIFEST_MAGIC.to_vec());
         out.u64(self.id);
@@ -181,7 +181,7 @@ impl Manifest {
         out.finish()
     }
 
-    /// Read a manifest; None where it does not match its checksum, or its fields contradict each other.
+    /// Decode a manifest; None if it does not match its checksum, or its fields contradict each other.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let mut fields = Fields::checked(bytes, MANIFEST_MAGIC)?;
         let manifest = Self {
@@ -200,21 +200,22 @@ impl Manifest {
 
 const HOME: &str = "sharecore-bucket=1\ncluster.id=";
 
-/// Return the content of the object `format`: whose home the bucket is.
+/// Return the content of the object `format`, which identifies the home's cluster.
 pub fn home(cluster_id: &str) -> Vec<u8> {
     assert!(!cluster_id.contains('\n'), "a cluster id is one line");
     format!("{HOME}{cluster_id}\n").into_bytes()
 }
 
-/// Return the cluster id in the object `format`; None where it is no object of ours, or of a later release.
+/// Return the cluster ID in the object `format`; None if it is invalid or from a later release.
 pub fn read_home(bytes: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(bytes).ok()?;
     let id = text.strip_prefix(HOME)?.strip_suffix('\n')?;
     (!id.is_empty() && !id.contains('\n')).then(|| id.into())
 }
 
-/// Checkpoints that count, of all that are there, as places and epochs in ascending order of places. One that a former writer
-/// wrote late, behind one of a later epoch, does not: the later writer has deleted what no checkpoint named by then.
+/// The valid checkpoints of those listed, as places and epochs in ascending order of places. A checkpoint that a fenced
+/// writer uploaded late, at a place after one of a later epoch, is invalid: the later writer has deleted what no
+/// checkpoint named by then.
 pub fn counted(mut checkpoints: Vec<(u64, u32)>) -> Vec<(u64, u32)> {
     checkpoints.sort_unstable();
     let mut highest = 0;
@@ -225,10 +226,10 @@ pub fn counted(mut checkpoints: Vec<(u64, u32)>) -> Vec<(u64, u32)> {
     checkpoints
 }
 
-/// Checkpoints that stay: the newest two, and those that are younger than `history_ms` together with the newest one
-/// that is older, from which a restore to the begin of that time starts.
+/// Checkpoints to keep: the newest two, those younger than `history_ms`, and the newest older one, from which a restore
+/// to the start of that time begins.
 ///
-/// `checkpoints` are place, epoch and the time from which they can be used, in any order; returns the places and epochs that stay.
+/// `checkpoints`: place, epoch and the time from which each can be used, in any order. Returns places and epochs.
 pub fn kept(checkpoints: &[(u64, u32, i64)], now_ms: i64, history_ms: i64) -> BTreeSet<(u64, u32)> {
     let mut newest_first = checkpoints.to_vec();
     newest_first.sort_unstable_by_key(|(place, epoch, _)| std::cmp::Reverse((*place, *epoch)));
@@ -243,8 +244,8 @@ pub fn kept(checkpoints: &[(u64, u32, i64)], now_ms: i64, history_ms: i64) -> BT
     stays
 }
 
-/// Whether a journal object may be deleted once the state before `place` is in the oldest checkpoint that stays. Claims
-/// stay for ever: a claim that is gone frees its place for a writer that it stopped.
+/// Whether a journal object may be deleted once the state before `place` is in the oldest kept checkpoint. Claims stay
+/// forever: deleting one would free its place for a writer that it fenced.
 pub fn may_be_swept(object: u64, place: u64, claims: &[u64]) -> bool {
     object < place && (!claims.contains(&object) || planted(Mistake::ClaimsSwept))
 }

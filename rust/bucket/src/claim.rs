@@ -1,8 +1,8 @@
-//! Claiming: how a process becomes the one that writes.
+//! Claiming: how a process becomes the writer.
 //!
-//! A place that is free may be one that was swept: who walks from an old checkpoint, while the writer makes newer ones,
-//! takes it for the end. So a claim counts only after a list has shown that no checkpoint lies beyond it. A checkpoint is
-//! there before the places that it covers are swept, and where the claim is at the end, none can be beyond it.
+//! A free place may have been swept: a process that walks from an old checkpoint, while the writer makes newer ones,
+//! takes it for the end. So a claim counts only after a list has shown no checkpoint beyond it. A checkpoint exists
+//! before the places that it covers are swept; at the real end, none can be beyond.
 
 use crate::{
     call::{Answer, Body, What},
@@ -12,28 +12,28 @@ use crate::{
     walk::Walk,
 };
 
-/// The process that claims, and where its frames continue.
+/// The claiming process, and the position of its next frame.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Claimant {
-    /// This life of this process.
+    /// This run of this process.
     pub writer: Writer,
-    /// Its node id.
+    /// Its node ID.
     pub node: i32,
-    /// How many places it will have under way at most.
+    /// The most places it will write at once.
     pub window: u32,
-    /// Where its frames go on: segment, position in it, number of the next frame.
+    /// The position of its next frame: segment, position in it, frame number.
     pub next: Frames,
     /// See [`Claim::is_base`].
     pub is_base: bool,
     /// The format of the store's files.
     pub format: u32,
-    /// Release and listeners, for people.
+    /// Release and listeners, for humans.
     pub about: Vec<u8>,
     /// The time, in milliseconds since 1970.
     pub ms: i64,
 }
 
-/// A claim on its way.
+/// A claim in progress.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Claiming {
     walk: Walk,
@@ -48,25 +48,25 @@ enum Doing {
     Creating,
     /// Reading the place, to learn whose it is.
     Reading,
-    /// Asking for checkpoints beyond the claim.
+    /// Checking for checkpoints beyond the claim.
     Confirming,
 }
 
-/// What came of a claim.
+/// The state of a claim.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Claimed {
-    /// Not known yet: make the next call.
+    /// Undecided: make the next call.
     Unknown,
-    /// The process leads: the walk is behind its claim.
+    /// The process leads; the walk is past its claim.
     Ours(Walk),
-    /// Another object has the place: walk on from there.
+    /// Another object took the place: continue the walk from there.
     Taken(Walk),
-    /// The place was not the end: walk anew, from the newest checkpoint. What was created has no effect.
+    /// The place was not the end: restart the walk from the newest checkpoint. The created object has no effect.
     Stale,
 }
 
 impl Claiming {
-    /// Claim at the end of the journal that a walk has found.
+    /// Start a claim at the end of the journal that a walk has found.
     pub fn new(walk: Walk, claimant: &Claimant) -> Self {
         let mut resume = walk.place + u64::from(walk.window);
         if planted(Mistake::ResumeAtOnce) {
@@ -121,14 +121,14 @@ impl Claiming {
         }
     }
 
-    /// Take the answer to the call.
+    /// Handle the answer to the call.
     pub fn answer(&mut self, answer: &Answer) -> Claimed {
         match (self.doing, answer) {
             (Doing::Creating, Answer::Done) => self.doing = Doing::Confirming,
             (Doing::Creating, Answer::Exists) if planted(Mistake::ExistsIsOurs) => {
                 self.doing = Doing::Confirming;
             }
-            // whatever it is, the place tells
+            // in any case, reading the place settles it
             (Doing::Creating, _) => self.doing = Doing::Reading,
             (Doing::Reading, Answer::Bytes(bytes)) => {
                 let found = object::read(bytes);
@@ -138,7 +138,7 @@ impl Claiming {
                     return Claimed::Taken(self.walk.clone());
                 }
             }
-            // nothing is there: the same bytes again
+            // the place is free: create with the same bytes again
             (Doing::Reading, Answer::Absent) => self.doing = Doing::Creating,
             (Doing::Confirming, Answer::Names(names)) => {
                 return if names.is_empty() {

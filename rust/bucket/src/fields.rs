@@ -1,6 +1,6 @@
-//! Little-endian fields, written and read one after the other.
+//! Little-endian fields, written and read in order.
 
-/// Fields on their way into bytes.
+/// Fields being written.
 #[derive(Default)]
 pub(crate) struct Out(pub(crate) Vec<u8>);
 
@@ -14,7 +14,7 @@ impl Out {
     }
 
     pub(crate) fn count(&mut self, value: usize) {
-        // a count that is cut would make all that follows unreadable
+        // a truncated count would make the rest unreadable
         self.u32(u32::try_from(value).expect("a list of fewer than 2^32 entries"));
     }
 
@@ -31,7 +31,7 @@ impl Out {
     }
 }
 
-/// Fields of bytes; each returns None when the bytes run out.
+/// Fields being read; each returns None when the bytes run out.
 pub(crate) struct Fields<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -65,7 +65,7 @@ impl<'a> Fields<'a> {
         self.take(len)
     }
 
-    /// Return a list that begins with its length. The length is not trusted: memory grows with the entries that are there.
+    /// Return a list that begins with its length. The length is not trusted: memory grows only with actual entries.
     pub(crate) fn list<T>(
         &mut self,
         mut read: impl FnMut(&mut Self) -> Option<T>,
@@ -78,7 +78,7 @@ impl<'a> Fields<'a> {
         Some(list)
     }
 
-    /// Return a value if nothing follows it.
+    /// Return a value if no bytes remain.
     pub(crate) fn end<T>(&self, value: T) -> Option<T> {
         self.0.is_empty().then_some(value)
     }

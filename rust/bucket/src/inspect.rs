@@ -1,4 +1,4 @@
-//! What a bucket holds, for people: found by one list and a few small reads, also while a broker writes it.
+//! Summarizes a bucket from one list and a few small reads; safe while a broker writes it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,8 +7,8 @@ use crate::checkpoint::{Checkpoint, read_home};
 use crate::names;
 use crate::object::{HEADER, Header, read_header};
 
-/// So many of the last journal objects are looked at for the newest that counts: a fenced writer may have left some
-/// behind the claim that fenced it.
+/// How many of the last journal objects to search for the newest valid one: a fenced writer may have left some after
+/// the claim that fenced it.
 const LAST: usize = 64;
 const ATTEMPTS: usize = 3;
 
@@ -21,24 +21,23 @@ pub struct Amount {
     pub bytes: u64,
 }
 
-/// What a bucket holds.
+/// The summary of a bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inspection {
-    /// Whose copy it is.
+    /// The cluster of the home.
     pub cluster_id: String,
     /// The newest object of the journal: epoch of its writer, place, and ms since 1970; None for an empty journal.
     pub newest: Option<(u32, u64, i64)>,
-    /// When the oldest state was made that a restore to a time can give, in ms since 1970; None for an empty
-    /// journal.
+    /// The oldest time that can be restored, in ms since 1970; None for an empty journal.
     pub oldest_ms: Option<i64>,
-    /// By the first part of the names, such as `journal`, what there is.
+    /// Amounts by the first part of the names, such as `journal`.
     pub amounts: BTreeMap<String, Amount>,
-    /// Journal objects that were made since `since_ms`.
+    /// Journal objects created since `since_ms`.
     pub recent: u64,
 }
 
 impl Inspection {
-    /// All objects together.
+    /// The total of all objects.
     pub fn total(&self) -> Amount {
         let add = |sum: Amount, each: &Amount| Amount {
             objects: sum.objects + each.objects,
@@ -48,11 +47,12 @@ impl Inspection {
     }
 }
 
-/// Find out what a bucket holds, and how many objects of its journal were made since a time. An error is a sentence.
+/// Summarize a bucket, and count the journal objects created since a time. The error is a sentence.
 pub fn inspect(bucket: &mut impl Bucket, since_ms: i64) -> Result<Inspection, String> {
-    let home = get(bucket, names::FORMAT, None)?.ok_or("there is no copy: no object `format`")?;
-    let cluster_id =
-        read_home(&home).ok_or("the object `format` is of a newer release, or not sharecore's")?;
+    let home =
+        get(bucket, names::FORMAT, None)?.ok_or("not a copy: the object `format` is missing")?;
+    let cluster_id = read_home(&home)
+        .ok_or("the object `format` is from a newer release, or not sharecore's")?;
     let mut amounts: BTreeMap<String, Amount> = BTreeMap::new();
     let (mut places, mut checkpoints) = (Vec::new(), Vec::new());
     for (name, bytes) in list_all("", |list| page(bucket, &list))? {
@@ -71,7 +71,7 @@ pub fn inspect(bucket: &mut impl Bucket, since_ms: i64) -> Result<Inspection, St
         }
     }
     let mut recent = made_since(bucket, &places, since_ms)?;
-    // those that were folded into checkpoints are deleted, but listed there
+    // those folded into checkpoints are deleted, but listed there
     for (place, epoch) in checkpoints.iter().rev().take(LAST) {
         let bytes = get(bucket, &names::checkpoint(*place, *epoch), None)?;
         let Some(checkpoint) = bytes.and_then(|bytes| Checkpoint::decode(&bytes)) else {
@@ -85,7 +85,7 @@ pub fn inspect(bucket: &mut impl Bucket, since_ms: i64) -> Result<Inspection, St
         }
     }
     let oldest_ms = match checkpoints.first() {
-        // all is in the journal
+        // everything is in the journal
         None => match places.first() {
             None => None,
             Some(first) => header(bucket, *first)?.map(|header| header.ms),
@@ -103,7 +103,7 @@ pub fn inspect(bucket: &mut impl Bucket, since_ms: i64) -> Result<Inspection, St
     })
 }
 
-/// Return the places since a time: their times grow with their places, but for claims that stay, so halves are taken.
+/// Count the objects created since a time, by binary search: times ascend with places, except for kept claims.
 fn made_since(
     bucket: &mut impl Bucket,
     places: &[u64],
@@ -112,7 +112,7 @@ fn made_since(
     let (mut from, mut to) = (0, places.len());
     while from < to {
         let middle = from.midpoint(to);
-        // one that was deleted meanwhile is an old one
+        // an object deleted meanwhile is an old one
         let is_old = header(bucket, places[middle])?.is_none_or(|header| header.ms < since_ms);
         if is_old {
             from = middle + 1;
@@ -133,7 +133,7 @@ fn header(bucket: &mut impl Bucket, place: u64) -> Result<Option<Header>, String
 fn page(bucket: &mut impl Bucket, list: &What) -> Result<Vec<(String, u64)>, String> {
     match ask(bucket, list)? {
         Answer::Names(page) => Ok(page),
-        _ => Err("a list was answered with something else than names".into()),
+        _ => Err("a list was not answered with names".into()),
     }
 }
 

@@ -1,11 +1,11 @@
-//! What sharecore keeps in a bucket, and the protocol by which one broker at a time writes it.
+//! The objects that sharecore keeps in a bucket, and the protocol by which one broker at a time writes them.
 //!
-//! Everything here is sans-I/O: it takes answers and the time, and returns calls for a transport to carry out. The one
-//! operation that safety rests on is creating an object whose name is free ([`What::Create`]). Nothing here reads a
-//! clock, opens a connection or starts a thread.
+//! Everything here is sans-I/O: input is answers and the time, output is calls for a transport. Safety rests on one
+//! operation: creating an object unless its name exists ([`What::Create`]). Nothing here reads a clock, opens a
+//! connection or starts a thread.
 //!
-//! The journal is a sequence of places. A place is created once, by one writer: [`Walk`] tells how they follow each
-//! other, [`Claiming`] how a process becomes the writer, [`Shipper`] how the writer writes.
+//! The journal is a sequence of places. A place is created once, by one writer: [`Walk`] defines their order,
+//! [`Claiming`] is how a process becomes the writer, [`Shipper`] how it writes.
 #![forbid(unsafe_code)]
 
 mod call;

@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 
 use crate::call::{Answer, Body, Bucket, What};
 
-/// Names of one page of a list; small, so that tests go through several.
+/// Names per page of a list; small, so that tests need several pages.
 const PAGE: usize = 100;
 
-/// A bucket in memory. It answers at once and right; whoever simulates a network loses, delays and repeats the calls and
-/// answers outside of it.
+/// A bucket in memory that answers at once and correctly; network simulations lose, delay and repeat calls and answers
+/// outside of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MemoryBucket {
     objects: BTreeMap<String, Body>,
 }
 
 impl MemoryBucket {
-    /// Return all objects with their content, in the order of their names.
+    /// Return all objects with their content, in name order.
     pub fn objects(&self) -> impl Iterator<Item = (&str, &Body)> {
         self.objects
             .iter()
@@ -27,7 +27,7 @@ impl MemoryBucket {
         self.objects.get(name)
     }
 
-    /// Set the content of an object, or remove it, as a fault of the bucket would.
+    /// Set the content of an object, or remove it, to simulate a fault of the bucket.
     pub fn set(&mut self, name: &str, body: Option<Vec<u8>>) {
         match body {
             Some(body) => drop(self.objects.insert(name.into(), body.into())),

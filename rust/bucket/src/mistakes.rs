@@ -1,35 +1,35 @@
-//! Mistakes that tests plant, to prove that they would find them. Without the feature `mistakes` none can be planted.
+//! Mistakes that tests plant to prove that they would be found. None can be planted without the feature `mistakes`.
 
 /// A mistake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mistake {
-    /// Claims are swept as other objects are.
+    /// Claims are swept like other objects.
     ClaimsSwept,
-    /// A place is answered although one below is not known to be its own.
+    /// A place is acknowledged before all places below it are known to be ours.
     AnsweredOutOfOrder,
-    /// A name that is taken is taken by us.
+    /// A name that exists is assumed to be ours.
     ExistsIsOurs,
-    /// A place whose outcome is unknown is given up, and the next one used.
+    /// A place with an unknown outcome is skipped for the next one.
     UnknownSkipped,
-    /// An object that is tried again has other bytes.
+    /// A retry has other bytes.
     OtherBytes,
-    /// A claim resumes right behind itself.
+    /// A claim resumes at the place right after it.
     ResumeAtOnce,
-    /// More places than the window are under way.
+    /// More places than the window are in progress.
     WindowIgnored,
-    /// Who claims does not ask whether a checkpoint lies beyond its claim.
+    /// A claim is not checked for checkpoints beyond it.
     ClaimUnconfirmed,
     /// A segment is deleted before the checkpoint that names it is written.
     SegmentSwept,
-    /// A frame that puts a segment in place is shipped before the segment is uploaded.
+    /// A frame that adds a segment is shipped before the segment is uploaded.
     FrameBeforeUpload,
-    /// The end of the local journal is taken for what the bucket has.
+    /// The end of the local journal is assumed to be in the bucket.
     TailTrusted,
-    /// A checkpoint holds what was not shipped.
+    /// A checkpoint contains state that was not shipped.
     CheckpointUnshipped,
 }
 
-/// Whether a mistake is planted; never, outside of tests.
+/// Whether a mistake is planted: always false.
 #[cfg(not(feature = "mistakes"))]
 pub const fn planted(_: Mistake) -> bool {
     false

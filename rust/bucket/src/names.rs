@@ -1,25 +1,25 @@
-//! Names of objects, relative to the prefix of the bucket's URL.
+//! Object names, relative to the prefix of the bucket's URL.
 //!
-//! Numbers are 16 hexadecimal digits and epochs 8, so that the order of names is the order of numbers.
+//! Numbers have 16 hexadecimal digits and epochs 8, so that names sort like numbers.
 
 use crate::checkpoint::Segment;
 
 const COMPACT: &str = "compact";
 const WRITTEN: &str = "journal";
 
-/// Says whose home the bucket is: format and cluster id. Created once, never changed.
+/// Identifies the home: format and cluster ID. Created once, never changed.
 pub const FORMAT: &str = "format";
-/// Names of journal objects begin with this.
+/// Prefix of journal objects.
 pub const JOURNAL: &str = "journal/";
-/// Names of parts of sealed segments begin with this.
+/// Prefix of the parts of sealed segments.
 pub const SEGMENTS: &str = "segments/";
-/// Names of checkpoints begin with this.
+/// Prefix of checkpoints.
 pub const CHECKPOINTS: &str = "checkpoints/";
-/// Names of the objects in which brokers describe themselves begin with this; the only ones that are overwritten.
+/// Prefix of the objects in which brokers describe themselves, the only ones that are overwritten.
 pub const NODES: &str = "nodes/";
-/// Names of checkpoints that an operator keeps begin with this.
+/// Prefix of checkpoints that an operator keeps.
 pub const PINS: &str = "pins/";
-/// Names of objects that a probe makes, and deletes, begin with this.
+/// Prefix of objects that a probe creates and deletes.
 pub const PROBE: &str = "probe/";
 
 /// Return the name of the journal object at a place.
@@ -64,12 +64,12 @@ pub fn parse_segment(name: &str) -> Option<(Segment, Option<u32>)> {
     Some((segment, part))
 }
 
-/// Return the name in which a broker describes itself.
+/// Return the name of the object in which a broker describes itself.
 pub fn node(id: i32) -> String {
     format!("{NODES}{id}")
 }
 
-/// Return the name of a checkpoint that is kept under a name of an operator's choice.
+/// Return the name of a checkpoint kept under a name of the operator's choice.
 pub fn pin(name: &str) -> String {
     format!("{PINS}{name}")
 }
@@ -90,7 +90,7 @@ pub fn parse_checkpoint(name: &str) -> Option<(u64, u32)> {
     Some((number(place, 16)?, number(epoch, 8)? as u32))
 }
 
-/// Hexadecimal digits as this module writes them: lower case, and exactly so many.
+/// Parse hexadecimal digits in this module's format: lower case, and exactly `count`.
 pub(crate) fn number(digits: &str, count: usize) -> Option<u64> {
     let well_formed = digits.len() == count
         && digits

@@ -10,19 +10,19 @@ use crate::fields::{Fields, Out};
 pub const HEADER: usize = 112;
 const MAGIC: [u8; 8] = *b"SCobj-1\n";
 
-/// One life of one process: random, never used twice.
+/// One run of one process: random, never reused.
 pub type Writer = [u8; 16];
 
-/// What a journal object is.
+/// The kind of a journal object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Whole frames of the store's journal.
     Frames,
-    /// Who writes from a place on.
+    /// The start of a writer's epoch.
     Claim,
-    /// A sign of life.
+    /// A heartbeat.
     Beat,
-    /// The writer has ended: the next may claim at once.
+    /// The writer has ended: the next one may claim at once.
     Release,
 }
 
@@ -40,50 +40,50 @@ impl Kind {
 /// Frames of one journal segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Frames {
-    /// The segment that they lie in, and where the first begins.
+    /// The segment that they are in, and the position of the first.
     pub segment: u64,
     /// See `segment`.
     pub at: u64,
     /// Number of the first frame, or of the next frame if the object has none.
     pub first: u64,
-    /// How many.
+    /// The number of frames.
     pub count: u32,
 }
 
-/// What a journal object says of itself.
+/// The header of a journal object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Header {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
-    /// The epoch of its writer; of a claim: the epoch that begins.
+    /// The epoch of its writer; for a claim, the epoch that begins.
     pub epoch: u32,
-    /// Who wrote it.
+    /// Its writer.
     pub writer: Writer,
-    /// Its place in the journal; agrees with its name.
+    /// Its place in the journal; must match its name.
     pub place: u64,
-    /// All places below were known to be its writer's own when this was made.
+    /// All places below were known to be its writer's own when this was created.
     pub answered: u64,
-    /// When it was made, in milliseconds since 1970. For people and for restoring to a time; decides nothing.
+    /// Creation time in milliseconds since 1970. For humans and for restores to a time; decides nothing.
     pub ms: i64,
     /// The frames of the body.
     pub frames: Frames,
-    /// Header checksum of the valid object before it; 0 for the first.
+    /// Header checksum of the previous valid object; 0 for the first.
     pub before: u32,
 }
 
-/// A journal object, read.
+/// A decoded journal object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Object<'a> {
     /// Its header.
     pub header: Header,
-    /// The checksum of the header: it stands for the whole object, as the header holds the checksum of the body.
+    /// The checksum of the header. It identifies the whole object, as the header holds the checksum of the body.
     pub crc: u32,
     /// Its body.
     pub body: &'a [u8],
 }
 
 impl Header {
-    /// Write the header in front of its body: `object` has [`HEADER`] bytes of room and then the body. Return the
+    /// Write the header before its body: `object` has [`HEADER`] bytes of room followed by the body. Return the
     /// header's checksum.
     pub fn write(&self, object: &mut [u8]) -> u32 {
         let (room, body) = object.split_at_mut(HEADER);
@@ -116,7 +116,7 @@ impl Header {
     }
 }
 
-/// Read a journal object; the error says what is wrong with it.
+/// Decode a journal object.
 pub fn read(bytes: &[u8]) -> Result<Object<'_>, &'static str> {
     let (head, body) = bytes
         .split_at_checked(HEADER)
@@ -138,7 +138,7 @@ pub fn read(bytes: &[u8]) -> Result<Object<'_>, &'static str> {
     })
 }
 
-/// Read the header of a journal object, without its body; the error says what is wrong with it.
+/// Decode the header of a journal object, without its body.
 pub fn read_header(head: &[u8]) -> Result<Header, &'static str> {
     let mut fields =
         Fields::checked(head, MAGIC).ok_or("has a header that does not match its checksum")?;
@@ -176,24 +176,24 @@ fn header(fields: &mut Fields<'_>) -> Option<(Header, u64, u32)> {
 pub struct Claim {
     /// The first place that its writer writes.
     pub resume: u64,
-    /// How many places its writer has under way at most.
+    /// The most places its writer writes at once.
     pub window: u32,
-    /// The node id of its writer.
+    /// Its writer's node ID.
     pub node: i32,
-    /// The place of the claim before; 0 for the first.
+    /// The place of the previous claim; 0 for the first.
     pub previous: u64,
-    /// The segment of the first frame behind it.
+    /// The segment of the next frame.
     pub segment: u64,
     /// The format of the store's files.
     pub format: u32,
-    /// The journal does not go on with the frames before it: state begins anew with the checkpoint at `resume` of this
-    /// epoch, and until that is there nothing behind the claim can be restored.
+    /// The journal does not continue the frames before the claim: state restarts with the checkpoint at `resume` of
+    /// this epoch, and until that exists nothing after the claim can be restored.
     pub is_base: bool,
-    /// Release and listeners of the writer, for people.
+    /// Release and listeners of the writer, for humans.
     pub about: Vec<u8>,
 }
 
-/// Return the claim in an object of the journal; None where it is none.
+/// Return the claim in a journal object; None if it is not a claim.
 pub fn object_claim(bytes: &[u8]) -> Option<Claim> {
     let object = read(bytes).ok()?;
     (object.header.kind == Kind::Claim)
@@ -202,7 +202,7 @@ pub fn object_claim(bytes: &[u8]) -> Option<Claim> {
 }
 
 impl Claim {
-    /// Return the claim as the body of an object.
+    /// Encode the claim as an object body.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Out::default();
         out.u64(self.resume);
@@ -216,7 +216,7 @@ impl Claim {
         out.0
     }
 
-    /// Read the body of a claim.
+    /// Decode the body of a claim.
     pub fn decode(body: &[u8]) -> Option<Self> {
         let mut fields = Fields(body);
         let claim = Self {

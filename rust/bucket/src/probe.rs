@@ -1,50 +1,50 @@
-//! Tries whether a bucket can be relied on, before anything is kept in it.
+//! Probes whether a bucket is reliable, before anything is stored in it.
 //!
-//! A bucket that answers single requests correctly may still let two of several simultaneous creates succeed. So the probe
-//! races creates. A pass is evidence, no proof.
+//! A bucket that answers single requests correctly may still let two of several simultaneous creates succeed. So the
+//! probe races creates. A pass is evidence, not proof.
 
 use std::mem;
 
 use crate::call::{Answer, Body, Call, What};
 use crate::names::{self, PROBE};
 
-/// Rounds of creates at once, and creates of one name in each.
+/// Rounds of simultaneous creates.
 pub const ROUNDS: usize = 16;
-/// Creates of one name at once.
+/// Simultaneous creates of one name.
 pub const CREATES: usize = 8;
 const BODY_BYTES: usize = 1024;
 const RANGE: std::ops::Range<u64> = 100..200;
 
-/// One thing that was tried, and its result.
+/// A check and its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
-    /// What was tried, such as "create again".
+    /// What was checked, such as "create again".
     pub name: &'static str,
-    /// What came of it.
+    /// The result.
     pub outcome: Outcome,
 }
 
 /// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// As it has to be.
+    /// As required.
     Passed,
-    /// The bucket answered, and wrong: it cannot be used. The text says why.
+    /// The bucket answered wrongly and cannot be used. With the reason.
     Wrong(String),
-    /// No definite answer. The text says why, and which right the request takes.
+    /// No definite answer. With the reason and the permission that the request needs.
     Unanswered(String),
 }
 
-/// What all checks say together.
+/// The verdict of all checks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// The bucket did all that is relied on.
+    /// The bucket meets all requirements.
     Fit,
     /// It can be used, but nothing can be deleted: the copy only grows.
     FitButGrows(String),
     /// It must not be used.
     Unfit(String),
-    /// Not known, because some requests got no definite answer.
+    /// Unknown, because some requests got no definite answer.
     Unknown(String),
 }
 
@@ -65,7 +65,7 @@ enum Stage {
     Ended,
 }
 
-/// The probe of one bucket: send `calls`, hand in each `answer`, until `is_ended`.
+/// The probe of one bucket: send `calls` and pass in each `answer`, until `is_ended`.
 pub struct Probe {
     random: u128,
     stage: Stage,
@@ -74,12 +74,12 @@ pub struct Probe {
     is_sent: bool,
     first_id: u64,
     checks: Vec<Check>,
-    /// By the number of the create, what came of it in the round that is being read.
+    /// By number of the create, its answer in the round being read.
     race: Vec<Answer>,
 }
 
 impl Probe {
-    /// A probe whose objects have names from `random`, so that two at once do not meet.
+    /// Start a probe. Its object names come from `random`, so that two concurrent probes do not collide.
     pub fn new(random: u128) -> Self {
         Self {
             random,
@@ -92,7 +92,7 @@ impl Probe {
         }
     }
 
-    /// Whether all is tried.
+    /// Whether all checks are done.
     pub fn is_ended(&self) -> bool {
         self.stage == Stage::Ended
     }
@@ -102,7 +102,7 @@ impl Probe {
         &self.checks
     }
 
-    /// What is to be sent now, all at once; empty while answers are awaited, and at the end.
+    /// Return the calls to send now, all at once; empty while answers are pending, and at the end.
     pub fn calls(&mut self) -> Vec<Call> {
         if self.is_sent || self.is_ended() {
             return Vec::new();
@@ -115,7 +115,7 @@ impl Probe {
         ids.zip(whats).map(|(id, what)| Call { id, what }).collect()
     }
 
-    /// Take the answer to a call; one that is not awaited is passed over.
+    /// Handle the answer to a call; an unexpected one is ignored.
     pub fn answer(&mut self, id: u64, answer: Answer) {
         let place = id.checked_sub(self.first_id).map(|place| place as usize);
         let Some(slot) = place.and_then(|place| self.answers.get_mut(place)) else {
@@ -131,7 +131,7 @@ impl Probe {
         }
     }
 
-    /// What the checks say together; only the end says that the bucket is fit.
+    /// The verdict so far; only a complete probe finds a bucket fit.
     pub fn verdict(&self) -> Verdict {
         let mut unknown = None;
         let mut grows = None;
@@ -184,7 +184,7 @@ impl Probe {
         format!("{}-{round:02}", names::probe(self.random))
     }
 
-    /// Take down what the answers of a stage say, and return the next stage.
+    /// Record the results of a stage, and return the next stage.
     fn judge(&mut self, answers: Vec<Answer>) -> Stage {
         if let Stage::Race(round) = self.stage {
             self.race = answers;
@@ -197,15 +197,15 @@ impl Probe {
             Stage::List => {
                 self.note(LIST, first, "s3:ListBucket", |answer| match answer {
                     Answer::Names(_) => None,
-                    _ => Some("a list does not answer with names".into()),
+                    _ => Some("a list does not return names".into()),
                 });
                 Stage::Absent
             }
             Stage::Absent => {
-                let right = "s3:GetObject; without s3:ListBucket S3 answers 403 for what is absent";
+                let right = "s3:GetObject; without s3:ListBucket S3 answers 403 for absent objects";
                 self.note(ABSENT, first, right, |answer| match answer {
                     Answer::Absent => None,
-                    _ => Some("a name that nobody has created exists".into()),
+                    _ => Some("a name that was never created exists".into()),
                 });
                 Stage::Create
             }
@@ -213,9 +213,9 @@ impl Probe {
                 let is_created = first == Answer::Done;
                 self.note(CREATE, first, "s3:PutObject", |answer| match answer {
                     Answer::Done => None,
-                    _ => Some("a name that nobody has created cannot be created".into()),
+                    _ => Some("a name that was never created cannot be created".into()),
                 });
-                // without an object there is nothing more to try
+                // without an object no further check is possible
                 if is_created {
                     Stage::Read
                 } else {
@@ -224,7 +224,7 @@ impl Probe {
             }
             Stage::Read => {
                 let wrong =
-                    "what was created is not read back at once: a broker would not see who leads";
+                    "a created object is not readable at once: a broker would not see who leads";
                 self.note_bytes(READ, first, &body(0, 0), wrong);
                 Stage::CreateAgain
             }
@@ -237,13 +237,13 @@ impl Probe {
                 Stage::ReadAgain
             }
             Stage::ReadAgain => {
-                let wrong = "a create that was refused has changed the object";
+                let wrong = "a refused create has changed the object";
                 self.note_bytes(KEPT, first, &body(0, 0), wrong);
                 Stage::Range
             }
             Stage::Range => {
                 let (from, to) = (RANGE.start as usize, RANGE.end as usize);
-                let wrong = "a range of an object is not the bytes that were asked for";
+                let wrong = "a range read returns other bytes than requested";
                 self.note_bytes(RANGE_READ, first, &body(0, 0)[from..to], wrong);
                 Stage::Race(1)
             }
@@ -260,7 +260,7 @@ impl Probe {
                 let name = self.name(0);
                 self.note(LIST_AGAIN, first, "s3:ListBucket", |answer| match answer {
                     Answer::Names(names) if names.contains(&(name, BODY_BYTES as u64)) => None,
-                    _ => Some("what was created is not in a list that was made after it".into()),
+                    _ => Some("a created object is missing from a later list".into()),
                 });
                 Stage::Delete
             }
@@ -268,7 +268,7 @@ impl Probe {
             Stage::Gone => {
                 self.note(GONE, first, "s3:GetObject", |answer| match answer {
                     Answer::Absent => None,
-                    _ => Some("what was deleted is still read".into()),
+                    _ => Some("a deleted object is still readable".into()),
                 });
                 Stage::Ended
             }
@@ -289,7 +289,7 @@ impl Probe {
         let answer = refused.unwrap_or(Answer::Done);
         self.note(DELETE, answer, "s3:DeleteObject", |answer| match answer {
             Answer::Done => None,
-            _ => Some("a delete does not answer that it is done".into()),
+            _ => Some("a delete does not return success".into()),
         });
         next
     }
@@ -345,14 +345,14 @@ fn needs(why: &str, right: &str) -> String {
     }
 }
 
-/// The content of one create, different from that of any other.
+/// The content of one create, different from any other.
 fn body(round: usize, number: usize) -> Body {
     let mut bytes: Vec<u8> = (0..BODY_BYTES).map(|at| (at * 7 + round) as u8).collect();
     bytes[0] = number as u8;
     bytes.into()
 }
 
-/// Judge one round: exactly one create won, and its bytes are there.
+/// Judge one round: exactly one create won, and its bytes are stored.
 fn judge_race(round: usize, race: &[Answer], read: &Answer) -> Outcome {
     let winners: Vec<usize> = (0..race.len())
         .filter(|&number| race[number] == Answer::Done)
@@ -377,9 +377,9 @@ fn judge_race(round: usize, race: &[Answer], read: &Answer) -> Outcome {
             return Outcome::Unanswered(needs(unknown[0].1, "s3:PutObject"));
         }
         Answer::Unknown(why) => return Outcome::Unanswered(needs(why, "s3:GetObject")),
-        _ => return Outcome::Wrong("what was created at once is not there afterwards".into()),
+        _ => return Outcome::Wrong("objects created at once are missing afterwards".into()),
     };
-    // a create without an answer may be the one that won
+    // a create without an answer may have won
     let may_have_won = |number: &usize| match winners.first() {
         Some(winner) => winner == number,
         None => unknown.iter().any(|(other, _)| other == number),
@@ -388,8 +388,7 @@ fn judge_race(round: usize, race: &[Answer], read: &Answer) -> Outcome {
         return Outcome::Passed;
     }
     Outcome::Wrong(
-        "creates are not atomic: after several creates of one name at once the object is not that of the one that \
-         succeeded, so two brokers could both lead"
+        "creates are not atomic: after several creates of one name at once the object has other content than the one that succeeded, so two brokers could both lead"
             .into(),
     )
 }

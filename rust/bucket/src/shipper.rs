@@ -1,8 +1,8 @@
-//! The leader's objects on their way into the journal.
+//! The leader's objects being written to the journal.
 //!
-//! Places are numbered on; at most a window of them is under way; a place whose outcome is unknown is read before
-//! anything else is said of it, and is given the same bytes again or is another's. What is answered is answered in the
-//! order of places.
+//! Places are consecutive; at most a window of them is in progress. A place whose outcome is unknown is read before
+//! anything else: it is then ours, another's, or free, and gets the same bytes again. Objects are acknowledged in place
+//! order.
 
 use std::collections::VecDeque;
 
@@ -17,14 +17,14 @@ use crate::{
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Progress {
-    /// To be created once the time has come.
+    /// To be created when due.
     Create(u64),
-    /// Being created by the call with this id.
+    /// Being created by the call with this ID.
     Creating(u64),
     /// To be read, to learn whose it is.
     Read(u64),
     Reading(u64),
-    /// Known to be our own.
+    /// Known to be ours.
     Own,
 }
 
@@ -35,31 +35,31 @@ struct Sent {
     progress: Progress,
     tries: u32,
     since_ms: u64,
-    /// When it was first sent: it was not there before.
+    /// When it was first sent: it did not exist before.
     begun_ms: Option<u64>,
 }
 
-/// An object that is known to be in the journal, and everything before it.
+/// An object known to be in the journal, as is everything before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Shipped {
     /// Its header.
     pub header: Header,
     /// Its size.
     pub bytes: u64,
-    /// When it was sent, the first time: whoever saw the place free did so later, or lost the race for it.
+    /// When it was first sent: whoever saw the place free did so later, or lost the race for it.
     pub sent_ms: u64,
 }
 
-/// Another process has claimed the journal: nothing that is under way counts, and nothing more may be written.
+/// Another process has claimed the journal: objects in progress do not count, and nothing more may be written.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Fenced {
-    /// The place that was ours to write and is another's.
+    /// The place that another process took.
     pub place: u64,
-    /// Its epoch, where that can be read.
+    /// Its epoch, if known.
     pub epoch: Option<u32>,
 }
 
-/// Writes a journal.
+/// Writes the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Shipper {
     epoch: u32,
@@ -67,7 +67,7 @@ pub struct Shipper {
     window: u64,
     /// The next place.
     next: u64,
-    /// All places below are known to be our own.
+    /// All places below are known to be ours.
     answered: u64,
     before: u32,
     ms: i64,
@@ -77,7 +77,7 @@ pub struct Shipper {
 }
 
 impl Shipper {
-    /// Write on behind a claim that was created; `walk` is behind it.
+    /// Start writing after a created claim, which `walk` has just passed.
     pub fn new(walk: &Walk) -> Self {
         Self {
             epoch: walk.epoch,
@@ -93,7 +93,7 @@ impl Shipper {
         }
     }
 
-    /// Return the epoch in which it writes.
+    /// Return the writer's epoch.
     pub fn epoch(&self) -> u32 {
         self.epoch
     }
@@ -108,44 +108,44 @@ impl Shipper {
         self.answered
     }
 
-    /// Return the header checksum of the newest object that was cut.
+    /// Return the header checksum of the last object cut.
     pub fn before(&self) -> u32 {
         self.before
     }
 
-    /// Return the time of the newest object that was cut.
+    /// Return the time of the last object cut.
     pub fn ms(&self) -> i64 {
         self.ms
     }
 
-    /// Return who has claimed the journal, if another has.
+    /// Return who has claimed the journal, if anyone else has.
     pub fn fenced(&self) -> Option<&Fenced> {
         self.fenced.as_ref()
     }
 
-    /// Return why the newest attempt failed; None once one has succeeded.
+    /// Return why the last attempt failed; None after a success.
     pub fn error(&self) -> Option<&str> {
         self.error.as_deref()
     }
 
-    /// Return how many objects are under way.
+    /// Return the number of objects in progress.
     pub fn under_way(&self) -> usize {
         self.under_way.len()
     }
 
-    /// Return since when the oldest object under way has waited, as `cut` was told.
+    /// Return since when the oldest object in progress has waited, as passed to `cut`.
     pub fn since_ms(&self) -> Option<u64> {
         self.under_way.front().map(|sent| sent.since_ms)
     }
 
-    /// Whether another object may be cut.
+    /// Whether the window has room for another object.
     pub fn has_room(&self) -> bool {
         let room = self.next < self.answered + self.window || planted(Mistake::WindowIgnored);
         room && self.fenced.is_none()
     }
 
-    /// Take an object: `object` has [`HEADER`] bytes of room and then the body. `ms` is the time for people; `since_ms`
-    /// since when its oldest frame has waited. Return its place.
+    /// Queue an object: `object` has [`HEADER`] bytes of room followed by the body. `ms`: the time for humans;
+    /// `since_ms`: since when its oldest frame has waited. Return its place.
     pub fn cut(
         &mut self,
         kind: Kind,
@@ -183,7 +183,7 @@ impl Shipper {
         header.place
     }
 
-    /// Append the calls that are due. `id` is the last one that was given to a call.
+    /// Append the calls that are due. `id`: the last call ID used.
     pub fn calls(&mut self, now_ms: u64, id: &mut u64, calls: &mut Vec<Call>) {
         if self.fenced.is_some() {
             return;
@@ -214,7 +214,7 @@ impl Shipper {
         }
     }
 
-    /// Return when the next call is due; None where all wait for answers.
+    /// Return when the next call is due; None if all wait for answers.
     pub fn due_ms(&self) -> Option<u64> {
         let dues = self
             .under_way
@@ -226,8 +226,8 @@ impl Shipper {
         dues.min().filter(|_| self.fenced.is_none())
     }
 
-    /// Take the answer to a call; false where the call is not its own. What is known to be in the journal by it is
-    /// appended to `shipped`, in the order of places.
+    /// Handle the answer to a call; return false if the call is not ours. Objects now known to be in the journal are
+    /// appended to `shipped`, in place order.
     pub fn answer(
         &mut self,
         id: u64,
@@ -266,7 +266,7 @@ impl Shipper {
                     });
                 }
             },
-            // nothing is there: the same bytes again
+            // the place is free: create with the same bytes again
             Answer::Absent if !creating => sent.progress = Progress::Create(again(sent)),
             other => {
                 self.error = Some(match other {

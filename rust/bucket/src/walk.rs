@@ -1,4 +1,4 @@
-//! The walk: how the objects of a journal follow each other. Who starts, follows or restores reads it this way.
+//! The walk: how the objects of a journal follow each other. Starting, following and restoring all read it this way.
 
 use crate::{
     call::What,
@@ -7,38 +7,38 @@ use crate::{
     object::{self, Claim, Header, Kind, Object, Writer},
 };
 
-/// Window of the epoch before the first claim, in which nobody writes.
+/// Window of the epoch before the first claim, which has no writer.
 const FIRST_WINDOW: u32 = 1;
 
-/// A place of the journal, and what is known of everything before it.
+/// A place of the journal, and the state before it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Walk {
     /// The next place.
     pub place: u64,
     /// The epoch there; 0 before the first claim.
     pub epoch: u32,
-    /// Who writes in it.
+    /// Its writer.
     pub writer: Writer,
-    /// How many places its writer has under way at most.
+    /// The most places its writer writes at once.
     pub window: u32,
     /// The number of the next frame.
     pub frame: u64,
-    /// Header checksum of the newest valid object; 0 for none.
+    /// Header checksum of the last valid object; 0 for none.
     pub before: u32,
-    /// When that was made.
+    /// The time of that object.
     pub ms: i64,
     /// Places of all claims.
     pub claims: Vec<u64>,
 }
 
-/// An object of the journal that counts.
+/// A valid object of the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step<'a> {
-    /// Another epoch has begun.
+    /// The start of an epoch.
     Claim(Header, Claim),
     /// Frames of the store.
     Frames(Header, &'a [u8]),
-    /// A beat or a release.
+    /// A heartbeat or a release.
     Mark(Header),
 }
 
@@ -78,7 +78,7 @@ impl Walk {
         names::journal(self.place)
     }
 
-    /// Pass the object at the next place. The error says what is wrong with it: the walk ends there.
+    /// Read the object at the next place. The error says what is wrong with it: the walk ends there.
     pub fn take<'a>(&mut self, bytes: &'a [u8]) -> Result<Step<'a>, String> {
         let what = |error: &str| format!("{} {error}", self.name());
         let Object { header, crc, body } = object::read(bytes).map_err(what)?;
@@ -133,12 +133,12 @@ impl Walk {
         Ok(())
     }
 
-    /// Return the names of the objects that may prove that the absent object at this place is lost.
+    /// Return the names of objects that could prove the absent object at this place lost.
     pub fn beyond(&self) -> impl Iterator<Item = String> {
         (self.place + 1..self.place + u64::from(self.window)).map(names::journal)
     }
 
-    /// The list whose first page tells whether objects lie where no writer that knows this end can have written.
+    /// The list whose first page shows whether objects exist where no writer that knows this end can have written.
     pub fn list_beyond(&self) -> What {
         What::List {
             prefix: names::JOURNAL.into(),
@@ -146,8 +146,8 @@ impl Walk {
         }
     }
 
-    /// Say what is wrong where the object at this place is absent and the list shows objects: None if nothing is. The
-    /// checkpoint that covers the absent one is lost, or it is.
+    /// Return an error if the object at this place is absent although the list shows later objects: it is lost, or the
+    /// checkpoint that covers it.
     pub fn proves_gap(&self, listed: &[(String, u64)]) -> Option<String> {
         let (name, _) = listed.first()?;
         Some(format!(
@@ -156,8 +156,8 @@ impl Walk {
         ))
     }
 
-    /// Say what is wrong where the object at this place is absent and one of [`Walk::beyond`] is there: None if nothing
-    /// is. Its writer may have had both under way; if it knew that the absent one was written, that is lost.
+    /// Return an error if the object at this place is absent although one of [`Walk::beyond`] proves that it was
+    /// written. Without proof its writer may have had both in progress.
     pub fn proves_loss(&self, bytes: &[u8]) -> Option<String> {
         let later = object::read(bytes).ok()?.header;
         let is_own = later.epoch == self.epoch && later.writer == self.writer;

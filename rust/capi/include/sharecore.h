@@ -8,27 +8,27 @@
 /* libsharecore: the in-flight state of Kafka share partitions (KIP-932). docs/c-abi.md tells how to use it.
    Made from rust/capi by `make capi-header`; do not edit. */
 
-// How a call ended. What is positive has Kafka's error codes; what is negative means a defect of the caller or of the
-// library. After anything but OK and TOO_SMALL the partition is as it was before the call, save that
-// renewals in front of what an acknowledgement was refused for stand.
+// The result of a call. Positive codes are Kafka's error codes; negative ones mean a bug in the caller or the library.
+// After anything but OK and TOO_SMALL the partition is unchanged, except that renewals before a refused
+// acknowledgement are kept.
 enum SharecoreStatus
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
   : int32_t
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
-  // Done.
+  // Success.
   SHARECORE_STATUS_OK = 0,
-  // Refused: the request makes no sense (Kafka's INVALID_REQUEST).
+  // Refused: the request is invalid (Kafka's INVALID_REQUEST).
   SHARECORE_STATUS_INVALID_REQUEST = 42,
-  // Refused: the records are not in a state that allows it (Kafka's INVALID_RECORD_STATE).
+  // Refused: the records' state does not allow it (Kafka's INVALID_RECORD_STATE).
   SHARECORE_STATUS_INVALID_RECORD_STATE = 121,
-  // A pointer is null that must not be, or points where its type cannot lie.
+  // A required pointer is null, or misaligned.
   SHARECORE_STATUS_BAD_POINTER = -1,
-  // The partition was freed or never made.
+  // The partition was freed or never created.
   SHARECORE_STATUS_BAD_PARTITION = -2,
-  // An argument that no request can hold: a name that is not UTF-8, a limit of zero, ranges out of order.
+  // An invalid argument: a name that is not UTF-8, a limit of zero, ranges out of order.
   SHARECORE_STATUS_BAD_ARGUMENT = -3,
-  // Done, but the array is too small: its first elements are there, the count tells how many there are.
+  // Success, but the array is too small: it has the first elements, the count is the total.
   SHARECORE_STATUS_TOO_SMALL = -4,
   // The engine failed in this call or an earlier one; the partition can only be freed.
   SHARECORE_STATUS_POISONED = -5,
@@ -45,11 +45,11 @@ typedef int32_t SharecoreStatus;
 
 // The limits of a share partition.
 typedef struct {
-  // How often a record is delivered before it is given up; positive.
+  // Deliveries before a record is archived; positive.
   uint16_t max_delivery_count;
   // Whether members may renew their locks.
   bool renew_enabled;
-  // Whether what is rejected or given up waits for a dead letter before it is archived (KIP-1191).
+  // Whether rejected and undeliverable records wait for a dead-letter record before they are archived (KIP-1191).
   bool dead_letters;
   // How many offsets may be in flight; positive.
   int64_t max_inflight;
@@ -57,10 +57,10 @@ typedef struct {
   int64_t lock_ms;
 } SharecoreConfig;
 
-// A partition: a number, not an address. 0 is none. Any thread may use it; calls on one partition wait for each other.
+// A partition: a number, not an address; 0 is null. Thread-safe: calls on one partition are serialized.
 typedef uint64_t SharecorePartition;
 
-// Offsets of one state and delivery count.
+// Offsets with the same state and delivery count.
 typedef struct {
   // First offset.
   int64_t first;
@@ -72,7 +72,7 @@ typedef struct {
   uint16_t delivery_count;
 } SharecoreStateBatch;
 
-// The offsets first to last, both included: a record batch of the log.
+// The offsets of a record batch, first to last, both included.
 typedef struct {
   // First offset.
   int64_t first;
@@ -80,29 +80,29 @@ typedef struct {
   int64_t last;
 } SharecoreRange;
 
-// What a fetch asks for.
+// Limits of a fetch.
 typedef struct {
-  // The offset that was read from.
+  // The offset of the read.
   int64_t fetch_offset;
-  // How many records the member wants; it gets whole record batches, so it may get more unless `record_limit`.
+  // How many records the member wants; whole record batches are returned, so it may get more unless `record_limit`.
   int64_t max_fetch_records;
-  // After how many offsets newly acquired records start another batch, at the next edge of a record batch.
+  // Newly acquired records start another batch after this many offsets, at the next record-batch boundary.
   int64_t batch_size;
-  // Never more than `max_fetch_records`.
+  // Whether `max_fetch_records` is strict.
   bool record_limit;
 } SharecoreFetch;
 
-// Offsets that a member has been given.
+// Offsets acquired by a member.
 typedef struct {
   // First offset.
   int64_t first;
   // Last offset.
   int64_t last;
-  // How often they have been delivered, this time included.
+  // How often they have been delivered, including this time.
   uint16_t delivery_count;
 } SharecoreAcquired;
 
-// What a member says of the records first to last.
+// A member's acknowledgement of the records first to last.
 typedef struct {
   // First offset.
   int64_t first;
@@ -110,23 +110,23 @@ typedef struct {
   int64_t last;
   // 0 gap, 1 accept, 2 release, 3 reject, 4 renew.
   const uint8_t *types;
-  // 1, or one type an offset.
+  // 1, or the number of offsets.
   size_t type_count;
 } SharecoreAcknowledgement;
 
-// State that has begun to change and waits for the persister, until it is committed or rolled back.
+// A state change that has begun and waits for the persister, until it is committed or rolled back.
 typedef struct {
-  // Names the write; 0 when there is nothing to persist.
+  // The ID of the write; 0 if there is nothing to persist.
   uint64_t id;
-  // The start offset from before the operation.
+  // The start offset before the operation.
   int64_t start_offset;
-  // Settled records at or behind the start offset (KIP-1226).
+  // Acknowledged and archived records at or after the start offset (KIP-1226).
   int64_t delivery_complete_count;
-  // How many state batches `sharecore_write_batches` gives.
+  // The number of state batches in `sharecore_write_batches`.
   size_t batch_count;
 } SharecoreWrite;
 
-// Neighbouring records that wait for a dead letter each.
+// Neighboring records that each wait for a dead-letter record.
 typedef struct {
   // First offset.
   int64_t first;
@@ -134,93 +134,93 @@ typedef struct {
   int64_t last;
   // How often the records were delivered.
   uint16_t delivery_count;
-  // A member rejected them; else they came to their delivery limit. Guessed by the delivery count in loaded state.
+  // Whether a member rejected them, rather than the delivery limit. Guessed from the delivery count in loaded state.
   bool rejected;
 } SharecoreDeadLetter;
 
-// Where a partition stands.
+// The state of a partition.
 typedef struct {
-  // The lowest offset that is not settled (SPSO).
+  // The lowest unfinished offset (SPSO).
   int64_t start_offset;
-  // The highest offset in flight; while nothing is, the next one to fetch.
+  // The highest offset in flight; if nothing is in flight, the next one to fetch.
   int64_t end_offset;
-  // Where the next fetch should read.
+  // The offset to fetch from next.
   int64_t next_fetch_offset;
-  // Settled records at or behind the start offset (KIP-1226).
+  // Acknowledged and archived records at or after the start offset (KIP-1226).
   int64_t delivery_complete_count;
-  // When the next acquisition lock runs out; INT64_MAX when none is held.
+  // When the next acquisition lock expires; INT64_MAX if none is held.
   int64_t next_deadline_ms;
-  // How many runs the in-flight records make.
+  // The number of in-flight runs.
   size_t runs;
   // Bytes held, indexes included.
   size_t memory_bytes;
-  // Whether the in-flight limit lets anything be acquired.
+  // Whether the in-flight limit allows an acquire.
   bool can_acquire;
 } SharecoreState;
 
-// Which records come only after others, and when they come and come again.
+// Rules for order, delivery times and retries.
 typedef struct {
-  // 0 none; 1 by key, as the entries of `sharecore_admit` say; 2 all records of the partition, one after the other.
+  // 0 none; 1 by key, from the entries of `sharecore_admit`; 2 all records of the partition, one after the other.
   uint8_t ordering;
-  // Whether records wait that a member releases.
+  // Whether released records back off.
   bool on_release;
-  // Whether records wait whose lock ran out.
+  // Whether records whose lock expired back off.
   bool on_timeout;
-  // Whether expired records wait for a dead letter.
+  // Whether expired records wait for a dead-letter record.
   bool expired_letters;
-  // How many records of one order may be leased together, to one member; positive.
+  // How many consecutive records of an order one member may acquire together; positive.
   int64_t run_max;
-  // The wait before the second delivery, in milliseconds; 0: none.
+  // The back-off before the second delivery, in milliseconds; 0 for none.
   int64_t backoff_ms;
-  // The longest wait.
+  // The longest back-off.
   int64_t backoff_max_ms;
-  // How much longer each wait is than the one before; 1 and up.
+  // Growth of each back-off over the previous one; 1 or more.
   double multiplier;
-  // A wait is longer by up to this part of it; 0 to 1.
+  // A back-off grows by up to this fraction; 0 to 1.
   double jitter;
-  // How many records may be in the window that are neither leased nor settled; positive.
+  // How many records of the window may be neither acquired nor finished; positive.
   int64_t max_waiting;
-  // 0: records have no entries. Else any number; with another one the window is admitted anew, with other entries.
+  // 0: records have no entries. Else any number; a new one restarts the admission of the window.
   uint64_t looks_for;
 } SharecoreRules;
 
-// What of the log is to be read next.
+// The next read of the log.
 typedef struct {
-  // Where to read; -1: nothing can be acquired now.
+  // The offset to read from; -1 if nothing can be acquired now.
   int64_t offset;
-  // How many records at most, where they have to be admitted.
+  // The most records, if they must be admitted.
   int64_t max_records;
-  // Whether they go to `sharecore_admit` before they can be acquired.
+  // Whether to pass them to `sharecore_admit` before acquiring.
   bool admits;
 } SharecoreWanted;
 
-// What a record says. It counts for the offsets up to the next entry, too.
+// Delivery times and key of a record. Applies to the offsets up to the next entry too.
 typedef struct {
   // The record's offset.
   int64_t offset;
-  // Not delivered before this time, in milliseconds since the epoch; INT64_MIN: at once.
+  // Earliest delivery, in milliseconds since the epoch; INT64_MIN for none.
   int64_t not_before_ms;
-  // Given up at this time, in milliseconds since the epoch; INT64_MAX: never.
+  // Expiry, in milliseconds since the epoch; INT64_MAX for never.
   int64_t expires_ms;
-  // Stands for its key, a hash that strangers cannot aim at; 0: it has none, and no order.
+  // A hash of its key that strangers cannot predict; 0 without a key, and so without an order.
   uint64_t digest;
 } SharecoreEntry;
 
-// Why records of a share partition do not come.
+// Why records of a share partition are not delivered.
 typedef struct {
-  // Records that wait for the end of their back-off.
+  // Records waiting for their back-off.
   int64_t backoff;
-  // Records whose delivery time has not come.
+  // Records waiting for their delivery time.
   int64_t delivery;
-  // Records that come after others of their key.
+  // Records waiting for earlier ones of their key.
   int64_t behind;
-  // Records that members hold.
+  // Acquired records.
   int64_t leased;
-  // Whether no new records come into the window.
+  // Whether the window is full.
   bool is_full;
-  // When `sharecore_advance_at` has something to do by the monotonic clock; INT64_MAX: never.
+  // When `sharecore_advance_at` is due next by the monotonic clock; INT64_MAX for never.
   int64_t next_time_ms;
-  // The same in milliseconds since the epoch.
+  // When it is due next, in milliseconds since the epoch.
   int64_t next_wall_ms;
 } SharecoreWaiting;
 
@@ -228,23 +228,22 @@ typedef struct {
 extern "C" {
 #endif // __cplusplus
 
-// The message of this thread's last call that did not end with OK: copied, as much of it as fits, with a zero behind it.
+// The message of this thread's last failed call, truncated to fit and zero-terminated.
 //
-// Returns the bytes that the whole message takes, the zero included; 1 when nothing has failed yet. `out` may be null
-// when `capacity` is 0.
+// Returns the size of the whole message with its zero; 1 if no call has failed. `out` may be null for `capacity` 0.
 //
 // # Safety
 // `out` must point to `capacity` writable bytes.
 size_t sharecore_last_error(char *out,
                             size_t capacity);
 
-// Fills in the limits that Kafka has unless told otherwise.
+// Fills in Kafka's default limits.
 //
 // # Safety
 // `config` must be null or writable.
 SharecoreStatus sharecore_config_default(SharecoreConfig *config);
 
-// A new partition that begins at `start_offset`, with nothing in flight.
+// Creates a partition that begins at `start_offset`, with nothing in flight.
 //
 // # Safety
 // `config` must be null or readable, `partition` null or writable.
@@ -252,7 +251,7 @@ SharecoreStatus sharecore_create(const SharecoreConfig *config,
                                  int64_t start_offset,
                                  SharecorePartition *partition);
 
-// A partition as it was persisted: nothing is leased, and offsets that no state batch covers are fetched again.
+// Loads a persisted partition: nothing is acquired, and offsets that no state batch covers are fetched again.
 //
 // INVALID_REQUEST: state batches that overlap, lie before the start offset, or are acquired.
 //
@@ -264,18 +263,18 @@ SharecoreStatus sharecore_load(const SharecoreConfig *config,
                                size_t batch_count,
                                SharecorePartition *partition);
 
-// Changes the limits; what is leased already keeps its deadline.
+// Changes the limits; acquired records keep their deadline.
 //
 // # Safety
 // `config` must be null or readable.
 SharecoreStatus sharecore_configure(SharecorePartition partition, const SharecoreConfig *config);
 
-// Ends a partition. What other threads have begun with it ends first; whoever uses it later is told BAD_PARTITION.
+// Frees a partition, after calls in progress in other threads. Later calls return BAD_PARTITION.
 SharecoreStatus sharecore_free(SharecorePartition partition);
 
-// Leases to a member what is available of the record batches that the log returned, which ascend and do not overlap.
+// Acquires for a member the available records of batches read from the log (ascending, without overlaps).
 //
-// TOO_SMALL: all is leased; `sharecore_acquired` gives it again to a larger array.
+// TOO_SMALL: the records are acquired; `sharecore_acquired` returns them in a larger array.
 //
 // # Safety
 // Each pointer must be null or point to as many elements as its count or capacity says.
@@ -290,14 +289,14 @@ SharecoreStatus sharecore_acquire(SharecorePartition partition,
                                   size_t capacity,
                                   size_t *count);
 
-// What this thread's last `sharecore_acquire` leased, once more.
+// Returns the records of this thread's last `sharecore_acquire` again.
 //
 // # Safety
 // `out` must point to `capacity` writable elements, `count` be null or writable.
 SharecoreStatus sharecore_acquired(SharecoreAcquired *out, size_t capacity, size_t *count);
 
-// Settles, releases or renews records that a member holds: all of the request or, when it is refused, nothing but
-// the renewals in front of what it was refused for. What lies before the start offset is passed over.
+// Accepts, releases, rejects or renews records that a member holds: the whole request or, if it is refused, only the
+// renewals before the refused batch. Offsets before the start offset are skipped.
 //
 // # Safety
 // Each pointer, those within `batches` included, must be null or point to as many elements as its count says; `write`
@@ -310,7 +309,7 @@ SharecoreStatus sharecore_acknowledge(SharecorePartition partition,
                                       size_t batch_count,
                                       SharecoreWrite *write);
 
-// Gives back all that a member holds: its session has closed.
+// Releases all records that a member holds: its session has closed.
 //
 // # Safety
 // `member` must point to `member_length` bytes; `write` must be null or writable.
@@ -319,9 +318,9 @@ SharecoreStatus sharecore_release(SharecorePartition partition,
                                   size_t member_length,
                                   SharecoreWrite *write);
 
-// The state batches of an open write, in order of their offsets, equal neighbours joined.
+// The state batches of an open write, in offset order, equal neighbors merged.
 //
-// INVALID_REQUEST: the write has ended, or never was. TOO_SMALL: ask again with a larger array.
+// INVALID_REQUEST: the write has ended, or never existed. TOO_SMALL: call again with a larger array.
 //
 // # Safety
 // `out` must point to `capacity` writable elements, `count` be null or writable.
@@ -331,18 +330,18 @@ SharecoreStatus sharecore_write_batches(SharecorePartition partition,
                                         size_t capacity,
                                         size_t *count);
 
-// The write is durable: what it changed may change again, and the start offset moves over what is settled.
+// The write is durable: its records may change again, and the start offset moves past finished ones.
 //
-// INVALID_REQUEST: the write has ended, or never was. BAD_ARGUMENT: the partition has rules.
+// INVALID_REQUEST: the write has ended, or never existed. BAD_ARGUMENT: the partition has rules.
 SharecoreStatus sharecore_commit(SharecorePartition partition,
                                  uint64_t write_id);
 
-// The write failed: what it changed is as before, save for locks that have run out meanwhile.
+// The write failed: its records are as before, except that locks may have expired.
 //
-// INVALID_REQUEST: the write has ended, or never was.
+// INVALID_REQUEST: the write has ended, or never existed.
 SharecoreStatus sharecore_rollback(SharecorePartition partition, uint64_t write_id, int64_t now_ms);
 
-// Ends the acquisition locks that have run out. BAD_ARGUMENT: the partition has rules.
+// Frees the records whose acquisition lock has expired. BAD_ARGUMENT: the partition has rules.
 //
 // # Safety
 // `write` must be null or writable.
@@ -350,21 +349,21 @@ SharecoreStatus sharecore_advance(SharecorePartition partition,
                                   int64_t now_ms,
                                   SharecoreWrite *write);
 
-// Retention or DeleteRecords moved the log's start. Nothing is to be persisted: the start offset goes with the next write.
+// Retention or DeleteRecords moved the log's start. Nothing to persist now: the next write carries the start offset.
 SharecoreStatus sharecore_move_log_start(SharecorePartition partition,
                                          int64_t offset);
 
-// Offsets that hold no record for this group: aborted transactions, control records.
+// Archives offsets without a record for this group: aborted transactions, control records.
 SharecoreStatus sharecore_archive(SharecorePartition partition, int64_t first, int64_t last);
 
-// The log holds nothing from `first` to `last`, as a fetch from `first` has shown. Nothing is to be persisted.
+// The log has no records from `first` to `last`, as a fetch from `first` has shown. Nothing to persist.
 SharecoreStatus sharecore_pass_hole(SharecorePartition partition,
                                     int64_t first,
                                     int64_t last);
 
-// Joins new state batches with those persisted before, and drops what lies before `start_offset` (-1: nothing).
+// Merges new state batches with persisted ones, and drops those before `start_offset` (-1: none).
 //
-// The result ascends and does not overlap; at most twice as many batches go out as came in.
+// The result is ascending without overlaps, and at most twice as long as the inputs together.
 //
 // # Safety
 // `existing`, `new` and `out` must point to as many elements as their counts and capacity say; `out` must not overlap
@@ -378,9 +377,9 @@ SharecoreStatus sharecore_combine(const SharecoreStateBatch *existing,
                                   size_t capacity,
                                   size_t *count);
 
-// The dead letters that have become due since the last call, in the order in which they did.
+// The dead letters that became due since the last call, oldest first.
 //
-// TOO_SMALL: nothing is taken; ask again with a larger array.
+// TOO_SMALL: none is taken; call again with a larger array.
 //
 // # Safety
 // `out` must point to `capacity` writable elements, `count` be null or writable.
@@ -389,8 +388,8 @@ SharecoreStatus sharecore_take_dead_letters(SharecorePartition partition,
                                             size_t capacity,
                                             size_t *count);
 
-// The letters of `first` to `last` are written, or never will be: what waited for them is archived, and stays so whether
-// the write succeeds or not.
+// The dead letters of `first` to `last` are written, or never will be: the records that waited for them are archived,
+// for good, whether the write succeeds or not.
 //
 // # Safety
 // `write` must be null or writable.
@@ -399,13 +398,13 @@ SharecoreStatus sharecore_finish_archiving(SharecorePartition partition,
                                            int64_t last,
                                            SharecoreWrite *write);
 
-// Where the partition stands: offsets, counts, the next deadline.
+// Offsets, counts and the next deadline of a partition.
 //
 // # Safety
 // `state` must be null or writable.
 SharecoreStatus sharecore_inspect(SharecorePartition partition, SharecoreState *state);
 
-// The in-flight records from the start offset on; neighbours of one state and count are joined.
+// The in-flight records from the start offset; neighbors with the same state and count are merged.
 //
 // TOO_SMALL: ask again with a larger array.
 //
@@ -416,16 +415,16 @@ SharecoreStatus sharecore_inflight(SharecorePartition partition,
                                    size_t capacity,
                                    size_t *count);
 
-// Checks every invariant of the engine, for tests and simulation; BROKEN and the message tell which does not hold.
+// Checks every invariant of the engine, for tests and simulation; on BROKEN the message names the broken one.
 SharecoreStatus sharecore_check(SharecorePartition partition);
 
-// Fills in rules that change nothing, with sharecore's defaults for the rest.
+// Fills in rules without effect, with sharecore's defaults for the other fields.
 //
 // # Safety
 // `rules` must be null or writable.
 SharecoreStatus sharecore_rules_default(SharecoreRules *rules);
 
-// As `sharecore_load`, with rules. Records that were delivered before wait as if they had been released now.
+// As `sharecore_load`, with rules. Records delivered before back off as if released now.
 //
 // # Safety
 // `config` and `rules` must be null or readable, `partition` null or writable, and `batches` point to `batch_count`
@@ -438,14 +437,14 @@ SharecoreStatus sharecore_load_managed(const SharecoreConfig *config,
                                        size_t batch_count,
                                        SharecorePartition *partition);
 
-// Gives a partition rules, other rules, or with null none. Times that run are kept; without rules nothing waits.
+// Sets a partition's rules, or removes them with null. Running waits are kept; without rules all waits end.
 //
 // # Safety
 // `rules` must be null or readable.
 SharecoreStatus sharecore_set_rules(SharecorePartition partition,
                                     const SharecoreRules *rules);
 
-// Where to read for a member that wants records. Times that have come count from this call on.
+// Where to read for a member's fetch. Applies delivery times that are due.
 //
 // # Safety
 // `wanted` must be null or writable.
@@ -454,8 +453,8 @@ SharecoreStatus sharecore_wanted(SharecorePartition partition,
                                  int64_t wall_ms,
                                  SharecoreWanted *wanted);
 
-// Takes in record batches that the log returned for a read from `fetch_offset` on, before they can be acquired.
-// `admitted`: they follow what was taken in before; if not, nothing has changed. BAD_ARGUMENT: `looks_for` is 0.
+// Admits record batches read from the log from `fetch_offset`, before they can be acquired. `admitted` is false, and
+// nothing changes, if they do not continue what was admitted before. BAD_ARGUMENT: `looks_for` is 0.
 //
 // # Safety
 // Each pointer must be null or point to as many elements as its count says; `admitted` must be null or writable.
@@ -470,7 +469,8 @@ SharecoreStatus sharecore_admit(SharecorePartition partition,
                                 int64_t batch_size,
                                 bool *admitted);
 
-// As `sharecore_advance`; times come by `now_ms` and `wall_ms`, milliseconds since the epoch, and records expire.
+// As `sharecore_advance`; also applies delivery times and expiry by `now_ms` and `wall_ms`, milliseconds since the
+// epoch.
 //
 // # Safety
 // `write` must be null or writable.
@@ -479,14 +479,14 @@ SharecoreStatus sharecore_advance_at(SharecorePartition partition,
                                      int64_t wall_ms,
                                      SharecoreWrite *write);
 
-// As `sharecore_commit`; what members have released waits from `now_ms` on.
+// As `sharecore_commit`; released records back off from `now_ms`.
 //
-// INVALID_REQUEST: the write has ended, or never was.
+// INVALID_REQUEST: the write has ended, or never existed.
 SharecoreStatus sharecore_commit_at(SharecorePartition partition,
                                     uint64_t write_id,
                                     int64_t now_ms);
 
-// Why records do not come, and when that changes by itself.
+// Why records are not delivered, and when that changes by itself.
 //
 // # Safety
 // `waiting` must be null or writable.

@@ -1,4 +1,4 @@
-//! Dead letters: which are due, and what happens once they are written (KIP-1191).
+//! Dead letters: which are due, and archiving them once written (KIP-1191).
 
 use sharecore_engine::DeadLetterCause;
 
@@ -9,9 +9,9 @@ use crate::status::SharecoreStatus;
 use crate::types::{SharecoreDeadLetter, SharecoreWrite};
 use crate::write::told;
 
-/// The dead letters that have become due since the last call, in the order in which they did.
+/// The dead letters that became due since the last call, oldest first.
 ///
-/// TOO_SMALL: nothing is taken; ask again with a larger array.
+/// TOO_SMALL: none is taken; call again with a larger array.
 ///
 /// # Safety
 /// `out` must point to `capacity` writable elements, `count` be null or writable.
@@ -37,8 +37,8 @@ pub unsafe extern "C" fn sharecore_take_dead_letters(
     })
 }
 
-/// The letters of `first` to `last` are written, or never will be: what waited for them is archived, and stays so whether
-/// the write succeeds or not.
+/// The dead letters of `first` to `last` are written, or never will be: the records that waited for them are archived,
+/// for good, whether the write succeeds or not.
 ///
 /// # Safety
 /// `write` must be null or writable.

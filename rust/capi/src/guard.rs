@@ -1,4 +1,4 @@
-//! Nothing that goes wrong inside gets out as a panic.
+//! Keeps panics from crossing the boundary.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -8,14 +8,14 @@ use sharecore_guard::{Failed, said};
 use crate::handle::{self, SharecorePartition};
 use crate::status::{Failure, SharecoreStatus, ended};
 
-/// Runs a call that touches no partition.
+/// Runs a call that uses no partition.
 pub(crate) fn guarded(work: impl FnOnce() -> Result<(), Failure>) -> SharecoreStatus {
-    // what the closure may leave half done is the caller's own
+    // state left half done by the closure belongs to the caller
     let answer = catch_unwind(AssertUnwindSafe(work));
     ended(answer.unwrap_or_else(|panic| Err(Failed::Now(said(&*panic).into()).into())))
 }
 
-/// Runs a call with its partition locked; a panic in it ends the partition, and every later call is told so.
+/// Runs a call with its partition locked; a panic disables the partition, and every later call fails with POISONED.
 pub(crate) fn with(
     partition: SharecorePartition,
     work: impl FnOnce(&mut Engine) -> Result<(), Failure>,

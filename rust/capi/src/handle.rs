@@ -1,4 +1,4 @@
-//! Partitions by number: a place in a table and the generation of what lies there.
+//! Partitions by number: a slot in a table and its generation.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -7,12 +7,12 @@ use sharecore_guard::Guarded;
 
 use crate::status::{Failure, SharecoreStatus};
 
-/// A partition: a number, not an address. 0 is none. Any thread may use it; calls on one partition wait for each other.
+/// A partition: a number, not an address; 0 is null. Thread-safe: calls on one partition are serialized.
 pub type SharecorePartition = u64;
 
 #[derive(Debug)]
 struct Place {
-    /// Counts what has lain here; never 0, so that no partition is number 0.
+    /// Counts the partitions in this slot; never 0, so that no partition has number 0.
     generation: u32,
     held: Option<Arc<Guarded>>,
 }
@@ -38,11 +38,11 @@ fn unknown(number: SharecorePartition) -> Failure {
     }
     Failure::new(
         SharecoreStatus::BadPartition,
-        format_args!("partition {number:#x} was freed or never made"),
+        format_args!("partition {number:#x} was freed or never created"),
     )
 }
 
-/// Gives a partition its number.
+/// Assigns a partition its number.
 pub(crate) fn insert(partition: impl Into<Engine>) -> Result<SharecorePartition, Failure> {
     let held = Some(Arc::new(Guarded::new(partition)));
     let mut table = TABLE.write().unwrap_or_else(PoisonError::into_inner);
@@ -77,7 +77,7 @@ pub(crate) fn find(number: SharecorePartition) -> Result<Arc<Guarded>, Failure> 
         .ok_or_else(|| unknown(number))
 }
 
-/// Takes a partition out of the table; calls that are under way end first.
+/// Removes a partition from the table, after calls in progress end.
 pub(crate) fn remove(number: SharecorePartition) -> Result<(), Failure> {
     let (index, generation) = split(number);
     let mut table = TABLE.write().unwrap_or_else(PoisonError::into_inner);
@@ -87,7 +87,7 @@ pub(crate) fn remove(number: SharecorePartition) -> Result<(), Failure> {
         .filter(|place| place.generation == generation)
         .and_then(|place| place.held.take())
         .ok_or_else(|| unknown(number))?;
-    // a place whose generations are used up stays empty: an old number must never mean something new
+    // a slot whose generations are used up stays empty: a number must never be reused
     if let Some(next) = generation.checked_add(1) {
         table.places[index].generation = next;
         table.free.push(index as u32);

@@ -1,4 +1,4 @@
-//! What can be seen from outside.
+//! Reading the state of a partition.
 
 use crate::guard::with;
 use crate::handle::SharecorePartition;
@@ -6,7 +6,7 @@ use crate::memory::{List, Place};
 use crate::status::{Failure, SharecoreStatus};
 use crate::types::{SharecoreState, SharecoreStateBatch};
 
-/// Where the partition stands: offsets, counts, the next deadline.
+/// Offsets, counts and the next deadline of a partition.
 ///
 /// # Safety
 /// `state` must be null or writable.
@@ -32,7 +32,7 @@ pub unsafe extern "C" fn sharecore_inspect(
     })
 }
 
-/// The in-flight records from the start offset on; neighbours of one state and count are joined.
+/// The in-flight records from the start offset; neighbors with the same state and count are merged.
 ///
 /// TOO_SMALL: ask again with a larger array.
 ///
@@ -52,7 +52,7 @@ pub unsafe extern "C" fn sharecore_inflight(
     })
 }
 
-/// Checks every invariant of the engine, for tests and simulation; BROKEN and the message tell which does not hold.
+/// Checks every invariant of the engine, for tests and simulation; on BROKEN the message names the broken one.
 #[unsafe(no_mangle)]
 pub extern "C" fn sharecore_check(partition: SharecorePartition) -> SharecoreStatus {
     with(partition, |partition| {

@@ -1,4 +1,4 @@
-//! What members do: acquire, acknowledge, leave.
+//! Operations of members: acquire, acknowledge, release.
 
 use std::cell::RefCell;
 use std::ffi::c_char;
@@ -15,13 +15,13 @@ use crate::types::{
 use crate::write::told;
 
 thread_local! {
-    /// What this thread acquired last: a caller whose array was too small must not lose what it was leased.
+    /// This thread's last acquired records, kept so that a caller whose array was too small does not lose them.
     static ACQUIRED: RefCell<Vec<Acquired>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Leases to a member what is available of the record batches that the log returned, which ascend and do not overlap.
+/// Acquires for a member the available records of batches read from the log (ascending, without overlaps).
 ///
-/// TOO_SMALL: all is leased; `sharecore_acquired` gives it again to a larger array.
+/// TOO_SMALL: the records are acquired; `sharecore_acquired` returns them in a larger array.
 ///
 /// # Safety
 /// Each pointer must be null or point to as many elements as its count or capacity says.
@@ -63,7 +63,7 @@ pub unsafe extern "C" fn sharecore_acquire(
     })
 }
 
-/// What this thread's last `sharecore_acquire` leased, once more.
+/// Returns the records of this thread's last `sharecore_acquire` again.
 ///
 /// # Safety
 /// `out` must point to `capacity` writable elements, `count` be null or writable.
@@ -80,8 +80,8 @@ pub unsafe extern "C" fn sharecore_acquired(
     })
 }
 
-/// Settles, releases or renews records that a member holds: all of the request or, when it is refused, nothing but
-/// the renewals in front of what it was refused for. What lies before the start offset is passed over.
+/// Accepts, releases, rejects or renews records that a member holds: the whole request or, if it is refused, only the
+/// renewals before the refused batch. Offsets before the start offset are skipped.
 ///
 /// # Safety
 /// Each pointer, those within `batches` included, must be null or point to as many elements as its count says; `write`
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn sharecore_acknowledge(
     })
 }
 
-/// Gives back all that a member holds: its session has closed.
+/// Releases all records that a member holds: its session has closed.
 ///
 /// # Safety
 /// `member` must point to `member_length` bytes; `write` must be null or writable.
@@ -143,13 +143,14 @@ pub unsafe extern "C" fn sharecore_release(
     })
 }
 
-/// Record batches as the engine takes them.
+/// Converts record batches for the engine.
 pub(crate) fn ranges(batches: &[SharecoreRange]) -> Result<Vec<OffsetRange>, Failure> {
     let mut after = 0;
     batches
         .iter()
         .map(|&SharecoreRange { first, last }| {
-            // a record batch counts its offsets in 32 bits: a longer one is no batch, and would be split into many leases
+            // a record batch counts its offsets in 32 bits: a longer one is invalid, and would be split into many
+            // leases
             if first < after
                 || last < first
                 || last - first > i64::from(i32::MAX)
@@ -158,7 +159,7 @@ pub(crate) fn ranges(batches: &[SharecoreRange]) -> Result<Vec<OffsetRange>, Fai
                 return Err(Failure::new(
                     SharecoreStatus::BadArgument,
                     format_args!(
-                        "record batch {first}-{last} is too long, or cannot follow offset {}",
+                        "record batch {first}-{last} is too long, or overlaps the batches before it, up to offset {}",
                         after - 1
                     ),
                 ));

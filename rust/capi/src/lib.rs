@@ -1,11 +1,11 @@
 //! The engine behind a C ABI.
 //!
-//! A partition is a number that stands for a place in a table, never an address: one that is null, was freed or was never
-//! given out is refused and not followed. No panic crosses the boundary; where one happens the partition answers no more.
-//! Memory stays with the caller: results go to arrays that it brings.
+//! A partition is a number that refers to a slot in a table, never an address: a null, freed or unknown one is refused
+//! safely. No panic crosses the boundary; after one, the partition only returns errors. The caller owns all memory:
+//! results are written to its arrays.
 #![allow(
     clippy::doc_markdown,
-    reason = "the documentation goes into a C header, where names stand bare"
+    reason = "this text becomes a C header, where names have no backquotes"
 )]
 
 mod dead_letter;

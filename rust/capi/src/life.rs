@@ -1,4 +1,4 @@
-//! Partitions begin, change their limits and end.
+//! Creating, configuring and freeing partitions.
 
 use sharecore_engine::{Config, Partition};
 
@@ -8,7 +8,7 @@ use crate::memory::{Place, array, one};
 use crate::status::SharecoreStatus;
 use crate::types::{SharecoreConfig, SharecoreStateBatch, state_batches};
 
-/// Fills in the limits that Kafka has unless told otherwise.
+/// Fills in Kafka's default limits.
 ///
 /// # Safety
 /// `config` must be null or writable.
@@ -21,7 +21,7 @@ pub unsafe extern "C" fn sharecore_config_default(config: *mut SharecoreConfig) 
     })
 }
 
-/// A new partition that begins at `start_offset`, with nothing in flight.
+/// Creates a partition that begins at `start_offset`, with nothing in flight.
 ///
 /// # Safety
 /// `config` must be null or readable, `partition` null or writable.
@@ -35,7 +35,7 @@ pub unsafe extern "C" fn sharecore_create(
     unsafe { sharecore_load(config, start_offset, std::ptr::null(), 0, partition) }
 }
 
-/// A partition as it was persisted: nothing is leased, and offsets that no state batch covers are fetched again.
+/// Loads a persisted partition: nothing is acquired, and offsets that no state batch covers are fetched again.
 ///
 /// INVALID_REQUEST: state batches that overlap, lie before the start offset, or are acquired.
 ///
@@ -66,7 +66,7 @@ pub unsafe extern "C" fn sharecore_load(
     })
 }
 
-/// Changes the limits; what is leased already keeps its deadline.
+/// Changes the limits; acquired records keep their deadline.
 ///
 /// # Safety
 /// `config` must be null or readable.
@@ -83,7 +83,7 @@ pub unsafe extern "C" fn sharecore_configure(
     })
 }
 
-/// Ends a partition. What other threads have begun with it ends first; whoever uses it later is told BAD_PARTITION.
+/// Frees a partition, after calls in progress in other threads. Later calls return BAD_PARTITION.
 #[unsafe(no_mangle)]
 pub extern "C" fn sharecore_free(partition: SharecorePartition) -> SharecoreStatus {
     guarded(|| handle::remove(partition))

@@ -18,77 +18,77 @@ const NO_ORDER: u8 = 0;
 const BY_KEY: u8 = 1;
 const WHOLE: u8 = 2;
 
-/// Which records come only after others, and when they come and come again.
+/// Rules for order, delivery times and retries.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct SharecoreRules {
-    /// 0 none; 1 by key, as the entries of `sharecore_admit` say; 2 all records of the partition, one after the other.
+    /// 0 none; 1 by key, from the entries of `sharecore_admit`; 2 all records of the partition, one after the other.
     pub ordering: u8,
-    /// Whether records wait that a member releases.
+    /// Whether released records back off.
     pub on_release: bool,
-    /// Whether records wait whose lock ran out.
+    /// Whether records whose lock expired back off.
     pub on_timeout: bool,
-    /// Whether expired records wait for a dead letter.
+    /// Whether expired records wait for a dead-letter record.
     pub expired_letters: bool,
-    /// How many records of one order may be leased together, to one member; positive.
+    /// How many consecutive records of an order one member may acquire together; positive.
     pub run_max: i64,
-    /// The wait before the second delivery, in milliseconds; 0: none.
+    /// The back-off before the second delivery, in milliseconds; 0 for none.
     pub backoff_ms: i64,
-    /// The longest wait.
+    /// The longest back-off.
     pub backoff_max_ms: i64,
-    /// How much longer each wait is than the one before; 1 and up.
+    /// Growth of each back-off over the previous one; 1 or more.
     pub multiplier: f64,
-    /// A wait is longer by up to this part of it; 0 to 1.
+    /// A back-off grows by up to this fraction; 0 to 1.
     pub jitter: f64,
-    /// How many records may be in the window that are neither leased nor settled; positive.
+    /// How many records of the window may be neither acquired nor finished; positive.
     pub max_waiting: i64,
-    /// 0: records have no entries. Else any number; with another one the window is admitted anew, with other entries.
+    /// 0: records have no entries. Else any number; a new one restarts the admission of the window.
     pub looks_for: u64,
 }
 
-/// What a record says. It counts for the offsets up to the next entry, too.
+/// Delivery times and key of a record. Applies to the offsets up to the next entry too.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct SharecoreEntry {
     /// The record's offset.
     pub offset: i64,
-    /// Not delivered before this time, in milliseconds since the epoch; INT64_MIN: at once.
+    /// Earliest delivery, in milliseconds since the epoch; INT64_MIN for none.
     pub not_before_ms: i64,
-    /// Given up at this time, in milliseconds since the epoch; INT64_MAX: never.
+    /// Expiry, in milliseconds since the epoch; INT64_MAX for never.
     pub expires_ms: i64,
-    /// Stands for its key, a hash that strangers cannot aim at; 0: it has none, and no order.
+    /// A hash of its key that strangers cannot predict; 0 without a key, and so without an order.
     pub digest: u64,
 }
 
-/// What of the log is to be read next.
+/// The next read of the log.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharecoreWanted {
-    /// Where to read; -1: nothing can be acquired now.
+    /// The offset to read from; -1 if nothing can be acquired now.
     pub offset: i64,
-    /// How many records at most, where they have to be admitted.
+    /// The most records, if they must be admitted.
     pub max_records: i64,
-    /// Whether they go to `sharecore_admit` before they can be acquired.
+    /// Whether to pass them to `sharecore_admit` before acquiring.
     pub admits: bool,
 }
 
-/// Why records of a share partition do not come.
+/// Why records of a share partition are not delivered.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharecoreWaiting {
-    /// Records that wait for the end of their back-off.
+    /// Records waiting for their back-off.
     pub backoff: i64,
-    /// Records whose delivery time has not come.
+    /// Records waiting for their delivery time.
     pub delivery: i64,
-    /// Records that come after others of their key.
+    /// Records waiting for earlier ones of their key.
     pub behind: i64,
-    /// Records that members hold.
+    /// Acquired records.
     pub leased: i64,
-    /// Whether no new records come into the window.
+    /// Whether the window is full.
     pub is_full: bool,
-    /// When `sharecore_advance_at` has something to do by the monotonic clock; INT64_MAX: never.
+    /// When `sharecore_advance_at` is due next by the monotonic clock; INT64_MAX for never.
     pub next_time_ms: i64,
-    /// The same in milliseconds since the epoch.
+    /// When it is due next, in milliseconds since the epoch.
     pub next_wall_ms: i64,
 }
 
@@ -120,7 +120,7 @@ impl SharecoreRules {
         }
         let by_key = self.ordering == BY_KEY;
         if by_key && self.looks_for == 0 {
-            return Err(refused("an order by key takes a looks_for other than 0"));
+            return Err(refused("an order by key needs a looks_for other than 0"));
         }
         // callers read headers and keys themselves
         let spec = (self.looks_for != 0).then(|| {
@@ -148,7 +148,7 @@ impl SharecoreRules {
     }
 }
 
-/// Fills in rules that change nothing, with sharecore's defaults for the rest.
+/// Fills in rules without effect, with sharecore's defaults for the other fields.
 ///
 /// # Safety
 /// `rules` must be null or writable.
@@ -173,7 +173,7 @@ pub unsafe extern "C" fn sharecore_rules_default(rules: *mut SharecoreRules) -> 
     })
 }
 
-/// As `sharecore_load`, with rules. Records that were delivered before wait as if they had been released now.
+/// As `sharecore_load`, with rules. Records delivered before back off as if released now.
 ///
 /// # Safety
 /// `config` and `rules` must be null or readable, `partition` null or writable, and `batches` point to `batch_count`
@@ -207,7 +207,7 @@ pub unsafe extern "C" fn sharecore_load_managed(
     })
 }
 
-/// Gives a partition rules, other rules, or with null none. Times that run are kept; without rules nothing waits.
+/// Sets a partition's rules, or removes them with null. Running waits are kept; without rules all waits end.
 ///
 /// # Safety
 /// `rules` must be null or readable.
@@ -228,7 +228,7 @@ pub unsafe extern "C" fn sharecore_set_rules(
     })
 }
 
-/// Where to read for a member that wants records. Times that have come count from this call on.
+/// Where to read for a member's fetch. Applies delivery times that are due.
 ///
 /// # Safety
 /// `wanted` must be null or writable.
@@ -263,8 +263,8 @@ pub unsafe extern "C" fn sharecore_wanted(
     })
 }
 
-/// Takes in record batches that the log returned for a read from `fetch_offset` on, before they can be acquired.
-/// `admitted`: they follow what was taken in before; if not, nothing has changed. BAD_ARGUMENT: `looks_for` is 0.
+/// Admits record batches read from the log from `fetch_offset`, before they can be acquired. `admitted` is false, and
+/// nothing changes, if they do not continue what was admitted before. BAD_ARGUMENT: `looks_for` is 0.
 ///
 /// # Safety
 /// Each pointer must be null or point to as many elements as its count says; `admitted` must be null or writable.
@@ -292,11 +292,11 @@ pub unsafe extern "C" fn sharecore_admit(
         };
         let batches = ranges(batches)?;
         if !entries.is_sorted_by(|a, b| a.offset < b.offset) {
-            return Err(refused("the offsets of entries must ascend"));
+            return Err(refused("the offsets of entries must be ascending"));
         }
         let Some(spec) = partition.spec().cloned() else {
             return Err(refused(
-                "the partition has no rules for which records are looked at",
+                "the partition's rules do not need records to be admitted",
             ));
         };
         let entries: Vec<_> = entries.iter().map(|&each| each.into()).collect();
@@ -317,7 +317,8 @@ impl From<SharecoreEntry> for Entry {
     }
 }
 
-/// As `sharecore_advance`; times come by `now_ms` and `wall_ms`, milliseconds since the epoch, and records expire.
+/// As `sharecore_advance`; also applies delivery times and expiry by `now_ms` and `wall_ms`, milliseconds since the
+/// epoch.
 ///
 /// # Safety
 /// `write` must be null or writable.
@@ -336,9 +337,9 @@ pub unsafe extern "C" fn sharecore_advance_at(
     })
 }
 
-/// As `sharecore_commit`; what members have released waits from `now_ms` on.
+/// As `sharecore_commit`; released records back off from `now_ms`.
 ///
-/// INVALID_REQUEST: the write has ended, or never was.
+/// INVALID_REQUEST: the write has ended, or never existed.
 #[unsafe(no_mangle)]
 pub extern "C" fn sharecore_commit_at(
     partition: SharecorePartition,
@@ -351,7 +352,7 @@ pub extern "C" fn sharecore_commit_at(
     })
 }
 
-/// Why records do not come, and when that changes by itself.
+/// Why records are not delivered, and when that changes by itself.
 ///
 /// # Safety
 /// `waiting` must be null or writable.
@@ -377,7 +378,7 @@ pub unsafe extern "C" fn sharecore_waiting(
     })
 }
 
-/// Refuses a call that has no time for a partition whose records may wait.
+/// Refuses a call without time arguments on a partition whose records may wait.
 pub(crate) fn plain(partition: &Engine, instead: &str) -> Result<(), Failure> {
     match partition {
         Engine::Plain(_) => Ok(()),

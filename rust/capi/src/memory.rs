@@ -1,4 +1,4 @@
-//! The caller's memory: checked as far as an address can be, then seen as slices.
+//! The caller's memory: pointers are checked as far as possible, then used as slices.
 
 use std::ffi::c_char;
 
@@ -26,10 +26,10 @@ fn checked<T>(pointer: *const T, count: usize, what: &str) -> Result<(), Failure
     Ok(())
 }
 
-/// An array of the caller; null for none.
+/// An array of the caller; null for empty.
 ///
 /// # Safety
-/// `pointer` must be null or point to `count` elements that nobody changes during the call.
+/// `pointer` must be null or point to `count` elements that do not change during the call.
 pub(crate) unsafe fn array<'a, T>(
     pointer: *const T,
     count: usize,
@@ -39,7 +39,7 @@ pub(crate) unsafe fn array<'a, T>(
         return Ok(&[]);
     }
     checked(pointer, count, what)?;
-    // SAFETY: checked above as far as it can be; the rest is promised by the caller
+    // SAFETY: checked above as far as possible; the rest is promised by the caller
     Ok(unsafe { std::slice::from_raw_parts(pointer, count) })
 }
 
@@ -57,14 +57,14 @@ pub(crate) unsafe fn name<'a>(pointer: *const c_char, length: usize) -> Result<&
 /// A struct of the caller.
 ///
 /// # Safety
-/// `pointer` must be null or point to one that nobody changes during the call.
+/// `pointer` must be null or point to a value that does not change during the call.
 pub(crate) unsafe fn one<'a, T>(pointer: *const T, what: &str) -> Result<&'a T, Failure> {
     checked(pointer, 1, what)?;
     // SAFETY: not null and aligned; the rest is promised by the caller
     Ok(unsafe { &*pointer })
 }
 
-/// Where a result goes. Checked before the work begins, so that no result is lost for want of a place.
+/// The destination of a result. Checked before the work begins, so that no result is lost.
 pub(crate) struct Place<T>(*mut T);
 
 impl<T> Place<T> {
@@ -75,12 +75,12 @@ impl<T> Place<T> {
     }
 
     pub(crate) fn put(&self, value: T) {
-        // SAFETY: checked in `new`; what was there is plain data, or not yet anything
+        // SAFETY: checked in `new`; the destination is plain data or uninitialized
         unsafe { self.0.write(value) }
     }
 }
 
-/// Where a list goes: an array with its capacity, and where the count goes.
+/// The destination of a list: an array with its capacity, and its count.
 pub(crate) struct List<T> {
     out: *mut T,
     capacity: usize,
@@ -108,7 +108,7 @@ impl<T> List<T> {
         })
     }
 
-    /// Copies what fits; the count tells how much there was.
+    /// Copies what fits; the count is the total.
     pub(crate) fn put(&self, items: impl ExactSizeIterator<Item = T>) -> Result<(), Failure> {
         let count = items.len();
         self.count.put(count);

@@ -1,4 +1,4 @@
-//! How a call ended, and the words for it.
+//! Result codes and messages.
 
 use std::cell::RefCell;
 use std::ffi::c_char;
@@ -6,25 +6,25 @@ use std::fmt;
 
 use sharecore_engine::{Refusal, RefusalKind};
 
-/// How a call ended. What is positive has Kafka's error codes; what is negative means a defect of the caller or of the
-/// library. After anything but OK and TOO_SMALL the partition is as it was before the call, save that
-/// renewals in front of what an acknowledgement was refused for stand.
+/// The result of a call. Positive codes are Kafka's error codes; negative ones mean a bug in the caller or the library.
+/// After anything but OK and TOO_SMALL the partition is unchanged, except that renewals before a refused
+/// acknowledgement are kept.
 #[repr(i32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SharecoreStatus {
-    /// Done.
+    /// Success.
     Ok = 0,
-    /// Refused: the request makes no sense (Kafka's INVALID_REQUEST).
+    /// Refused: the request is invalid (Kafka's INVALID_REQUEST).
     InvalidRequest = 42,
-    /// Refused: the records are not in a state that allows it (Kafka's INVALID_RECORD_STATE).
+    /// Refused: the records' state does not allow it (Kafka's INVALID_RECORD_STATE).
     InvalidRecordState = 121,
-    /// A pointer is null that must not be, or points where its type cannot lie.
+    /// A required pointer is null, or misaligned.
     BadPointer = -1,
-    /// The partition was freed or never made.
+    /// The partition was freed or never created.
     BadPartition = -2,
-    /// An argument that no request can hold: a name that is not UTF-8, a limit of zero, ranges out of order.
+    /// An invalid argument: a name that is not UTF-8, a limit of zero, ranges out of order.
     BadArgument = -3,
-    /// Done, but the array is too small: its first elements are there, the count tells how many there are.
+    /// Success, but the array is too small: it has the first elements, the count is the total.
     TooSmall = -4,
     /// The engine failed in this call or an earlier one; the partition can only be freed.
     Poisoned = -5,
@@ -32,7 +32,7 @@ pub enum SharecoreStatus {
     Broken = -6,
 }
 
-/// Why a call did not end well.
+/// Why a call failed.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) status: SharecoreStatus,
@@ -62,22 +62,21 @@ thread_local! {
     static LAST_ERROR: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Keeps the message for `sharecore_last_error`.
+/// Stores the message for `sharecore_last_error`.
 pub(crate) fn ended(answer: Result<(), Failure>) -> SharecoreStatus {
     match answer {
         Ok(()) => SharecoreStatus::Ok,
         Err(Failure { status, message }) => {
-            // a call from the destructor of another thread local comes too late to leave a message
+            // a call from the destructor of another thread local is too late to store a message
             let _ = LAST_ERROR.try_with(|last| last.replace(message));
             status
         }
     }
 }
 
-/// The message of this thread's last call that did not end with OK: copied, as much of it as fits, with a zero behind it.
+/// The message of this thread's last failed call, truncated to fit and zero-terminated.
 ///
-/// Returns the bytes that the whole message takes, the zero included; 1 when nothing has failed yet. `out` may be null
-/// when `capacity` is 0.
+/// Returns the size of the whole message with its zero; 1 if no call has failed. `out` may be null for `capacity` 0.
 ///
 /// # Safety
 /// `out` must point to `capacity` writable bytes.

@@ -1,7 +1,7 @@
-//! The structs of the boundary: plain data, as C lays it out.
+//! The structs of the boundary: plain data in C layout.
 //!
 //! States and types are Kafka's numbers. States: 0 available, 1 acquired, 2 acknowledged, 3 archiving, 4 archived.
-//! Types of acknowledgement: 0 gap, 1 accept, 2 release, 3 reject, 4 renew.
+//! Acknowledge types: 0 gap, 1 accept, 2 release, 3 reject, 4 renew.
 
 use sharecore_engine::{Acquired, Config, InFlightRun, RecordState, StateBatch};
 
@@ -11,11 +11,11 @@ use crate::status::{Failure, SharecoreStatus};
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct SharecoreConfig {
-    /// How often a record is delivered before it is given up; positive.
+    /// Deliveries before a record is archived; positive.
     pub max_delivery_count: u16,
     /// Whether members may renew their locks.
     pub renew_enabled: bool,
-    /// Whether what is rejected or given up waits for a dead letter before it is archived (KIP-1191).
+    /// Whether rejected and undeliverable records wait for a dead-letter record before they are archived (KIP-1191).
     pub dead_letters: bool,
     /// How many offsets may be in flight; positive.
     pub max_inflight: i64,
@@ -23,7 +23,7 @@ pub struct SharecoreConfig {
     pub lock_ms: i64,
 }
 
-/// The offsets first to last, both included: a record batch of the log.
+/// The offsets of a record batch, first to last, both included.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct SharecoreRange {
@@ -33,7 +33,7 @@ pub struct SharecoreRange {
     pub last: i64,
 }
 
-/// Offsets of one state and delivery count.
+/// Offsets with the same state and delivery count.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharecoreStateBatch {
@@ -47,21 +47,21 @@ pub struct SharecoreStateBatch {
     pub delivery_count: u16,
 }
 
-/// What a fetch asks for.
+/// Limits of a fetch.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct SharecoreFetch {
-    /// The offset that was read from.
+    /// The offset of the read.
     pub fetch_offset: i64,
-    /// How many records the member wants; it gets whole record batches, so it may get more unless `record_limit`.
+    /// How many records the member wants; whole record batches are returned, so it may get more unless `record_limit`.
     pub max_fetch_records: i64,
-    /// After how many offsets newly acquired records start another batch, at the next edge of a record batch.
+    /// Newly acquired records start another batch after this many offsets, at the next record-batch boundary.
     pub batch_size: i64,
-    /// Never more than `max_fetch_records`.
+    /// Whether `max_fetch_records` is strict.
     pub record_limit: bool,
 }
 
-/// Offsets that a member has been given.
+/// Offsets acquired by a member.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharecoreAcquired {
@@ -69,11 +69,11 @@ pub struct SharecoreAcquired {
     pub first: i64,
     /// Last offset.
     pub last: i64,
-    /// How often they have been delivered, this time included.
+    /// How often they have been delivered, including this time.
     pub delivery_count: u16,
 }
 
-/// What a member says of the records first to last.
+/// A member's acknowledgement of the records first to last.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct SharecoreAcknowledgement {
@@ -83,25 +83,25 @@ pub struct SharecoreAcknowledgement {
     pub last: i64,
     /// 0 gap, 1 accept, 2 release, 3 reject, 4 renew.
     pub types: *const u8,
-    /// 1, or one type an offset.
+    /// 1, or the number of offsets.
     pub type_count: usize,
 }
 
-/// State that has begun to change and waits for the persister, until it is committed or rolled back.
+/// A state change that has begun and waits for the persister, until it is committed or rolled back.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SharecoreWrite {
-    /// Names the write; 0 when there is nothing to persist.
+    /// The ID of the write; 0 if there is nothing to persist.
     pub id: u64,
-    /// The start offset from before the operation.
+    /// The start offset before the operation.
     pub start_offset: i64,
-    /// Settled records at or behind the start offset (KIP-1226).
+    /// Acknowledged and archived records at or after the start offset (KIP-1226).
     pub delivery_complete_count: i64,
-    /// How many state batches `sharecore_write_batches` gives.
+    /// The number of state batches in `sharecore_write_batches`.
     pub batch_count: usize,
 }
 
-/// Neighbouring records that wait for a dead letter each.
+/// Neighboring records that each wait for a dead-letter record.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharecoreDeadLetter {
@@ -111,29 +111,29 @@ pub struct SharecoreDeadLetter {
     pub last: i64,
     /// How often the records were delivered.
     pub delivery_count: u16,
-    /// A member rejected them; else they came to their delivery limit. Guessed by the delivery count in loaded state.
+    /// Whether a member rejected them, rather than the delivery limit. Guessed from the delivery count in loaded state.
     pub rejected: bool,
 }
 
-/// Where a partition stands.
+/// The state of a partition.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct SharecoreState {
-    /// The lowest offset that is not settled (SPSO).
+    /// The lowest unfinished offset (SPSO).
     pub start_offset: i64,
-    /// The highest offset in flight; while nothing is, the next one to fetch.
+    /// The highest offset in flight; if nothing is in flight, the next one to fetch.
     pub end_offset: i64,
-    /// Where the next fetch should read.
+    /// The offset to fetch from next.
     pub next_fetch_offset: i64,
-    /// Settled records at or behind the start offset (KIP-1226).
+    /// Acknowledged and archived records at or after the start offset (KIP-1226).
     pub delivery_complete_count: i64,
-    /// When the next acquisition lock runs out; INT64_MAX when none is held.
+    /// When the next acquisition lock expires; INT64_MAX if none is held.
     pub next_deadline_ms: i64,
-    /// How many runs the in-flight records make.
+    /// The number of in-flight runs.
     pub runs: usize,
     /// Bytes held, indexes included.
     pub memory_bytes: usize,
-    /// Whether the in-flight limit lets anything be acquired.
+    /// Whether the in-flight limit allows an acquire.
     pub can_acquire: bool,
 }
 
@@ -199,7 +199,7 @@ impl From<InFlightRun> for SharecoreStateBatch {
     }
 }
 
-/// State batches as the engine takes them.
+/// Converts state batches for the engine.
 pub(crate) fn state_batches(batches: &[SharecoreStateBatch]) -> Result<Vec<StateBatch>, Failure> {
     batches
         .iter()
@@ -207,7 +207,7 @@ pub(crate) fn state_batches(batches: &[SharecoreStateBatch]) -> Result<Vec<State
             let state = RecordState::from_id(batch.state).ok_or_else(|| {
                 Failure::new(
                     SharecoreStatus::BadArgument,
-                    format_args!("{} is no record state; 0 to 4 are", batch.state),
+                    format_args!("unknown record state {}; must be 0 to 4", batch.state),
                 )
             })?;
             Ok(StateBatch {

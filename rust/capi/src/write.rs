@@ -1,4 +1,4 @@
-//! What is persisted: changes that begin, their batches, how they end, and how they are joined.
+//! Persisting: state changes, their batches, their outcome, and merging them.
 
 use sharecore_engine::{Combiner, Write};
 
@@ -9,7 +9,7 @@ use crate::memory::{List, Place, array};
 use crate::status::SharecoreStatus;
 use crate::types::{SharecoreStateBatch, SharecoreWrite, state_batches};
 
-/// What a caller is told of a change that begins; all zero where nothing does.
+/// Converts a state change for the caller; all zero without a change.
 pub(crate) fn told(write: Option<Write<'_>>) -> SharecoreWrite {
     write.map_or_else(SharecoreWrite::default, |write| SharecoreWrite {
         id: write.id,
@@ -19,9 +19,9 @@ pub(crate) fn told(write: Option<Write<'_>>) -> SharecoreWrite {
     })
 }
 
-/// The state batches of an open write, in order of their offsets, equal neighbours joined.
+/// The state batches of an open write, in offset order, equal neighbors merged.
 ///
-/// INVALID_REQUEST: the write has ended, or never was. TOO_SMALL: ask again with a larger array.
+/// INVALID_REQUEST: the write has ended, or never existed. TOO_SMALL: call again with a larger array.
 ///
 /// # Safety
 /// `out` must point to `capacity` writable elements, `count` be null or writable.
@@ -41,9 +41,9 @@ pub unsafe extern "C" fn sharecore_write_batches(
     })
 }
 
-/// The write is durable: what it changed may change again, and the start offset moves over what is settled.
+/// The write is durable: its records may change again, and the start offset moves past finished ones.
 ///
-/// INVALID_REQUEST: the write has ended, or never was. BAD_ARGUMENT: the partition has rules.
+/// INVALID_REQUEST: the write has ended, or never existed. BAD_ARGUMENT: the partition has rules.
 #[unsafe(no_mangle)]
 pub extern "C" fn sharecore_commit(
     partition: SharecorePartition,
@@ -56,9 +56,9 @@ pub extern "C" fn sharecore_commit(
     })
 }
 
-/// The write failed: what it changed is as before, save for locks that have run out meanwhile.
+/// The write failed: its records are as before, except that locks may have expired.
 ///
-/// INVALID_REQUEST: the write has ended, or never was.
+/// INVALID_REQUEST: the write has ended, or never existed.
 #[unsafe(no_mangle)]
 pub extern "C" fn sharecore_rollback(
     partition: SharecorePartition,
@@ -71,7 +71,7 @@ pub extern "C" fn sharecore_rollback(
     })
 }
 
-/// Ends the acquisition locks that have run out. BAD_ARGUMENT: the partition has rules.
+/// Frees the records whose acquisition lock has expired. BAD_ARGUMENT: the partition has rules.
 ///
 /// # Safety
 /// `write` must be null or writable.
@@ -91,7 +91,7 @@ pub unsafe extern "C" fn sharecore_advance(
     })
 }
 
-/// Retention or DeleteRecords moved the log's start. Nothing is to be persisted: the start offset goes with the next write.
+/// Retention or DeleteRecords moved the log's start. Nothing to persist now: the next write carries the start offset.
 #[unsafe(no_mangle)]
 pub extern "C" fn sharecore_move_log_start(
     partition: SharecorePartition,
@@ -103,7 +103,7 @@ pub extern "C" fn sharecore_move_log_start(
     })
 }
 
-/// Offsets that hold no record for this group: aborted transactions, control records.
+/// Archives offsets without a record for this group: aborted transactions, control records.
 #[unsafe(no_mangle)]
 pub extern "C" fn sharecore_archive(
     partition: SharecorePartition,
@@ -116,7 +116,7 @@ pub extern "C" fn sharecore_archive(
     })
 }
 
-/// The log holds nothing from `first` to `last`, as a fetch from `first` has shown. Nothing is to be persisted.
+/// The log has no records from `first` to `last`, as a fetch from `first` has shown. Nothing to persist.
 #[unsafe(no_mangle)]
 pub extern "C" fn sharecore_pass_hole(
     partition: SharecorePartition,
@@ -129,9 +129,9 @@ pub extern "C" fn sharecore_pass_hole(
     })
 }
 
-/// Joins new state batches with those persisted before, and drops what lies before `start_offset` (-1: nothing).
+/// Merges new state batches with persisted ones, and drops those before `start_offset` (-1: none).
 ///
-/// The result ascends and does not overlap; at most twice as many batches go out as came in.
+/// The result is ascending without overlaps, and at most twice as long as the inputs together.
 ///
 /// # Safety
 /// `existing`, `new` and `out` must point to as many elements as their counts and capacity say; `out` must not overlap

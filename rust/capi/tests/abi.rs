@@ -320,7 +320,7 @@ fn arguments_that_no_request_can_hold_are_refused() {
         delivery_count: 1,
     };
     assert_eq!(load(batch), BadArgument);
-    assert_eq!(message(), "5 is no record state; 0 to 4 are");
+    assert_eq!(message(), "unknown record state 5; must be 0 to 4");
     assert_eq!(
         load(SharecoreStateBatch { state: 1, ..batch }),
         InvalidRequest

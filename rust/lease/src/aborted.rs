@@ -1,4 +1,4 @@
-//! Records of aborted transactions among what was read.
+//! Finds the records of aborted transactions in a read.
 
 use std::collections::HashSet;
 
@@ -7,9 +7,9 @@ use sharecore_records::Header;
 
 use crate::holding::places;
 
-/// The offsets of each record batch that is part of an aborted transaction.
+/// The offsets of each record batch of an aborted transaction.
 ///
-/// `aborted` has producer and first offset of the transactions that were aborted and reach into the batches.
+/// `aborted`: producer ID and first offset of each aborted transaction that overlaps the batches.
 pub(crate) fn aborted_ranges(
     records: &[u8],
     batches: &[OffsetRange],
@@ -33,7 +33,7 @@ pub(crate) fn aborted_ranges(
             continue;
         }
         if header.is_control() {
-            // a marker ends the transaction; a later one of the same producer is listed by itself
+            // a marker ends the transaction; a later one of the same producer has its own entry
             open.remove(&header.producer_id);
         } else if open.contains(&header.producer_id) {
             found.push(*batch);
@@ -42,7 +42,7 @@ pub(crate) fn aborted_ranges(
     found
 }
 
-/// Acquired offsets without those of `gone`; both ascending.
+/// The acquired offsets without those in `gone`; both ascending.
 pub(crate) fn subtracted(acquired: &[Acquired], gone: &[OffsetRange]) -> Vec<Acquired> {
     let mut left = Vec::new();
     for each in acquired {
@@ -75,7 +75,7 @@ pub(crate) mod tests {
     const TRANSACTIONAL: i16 = 0x10;
     const MARKER: i16 = 0x30;
 
-    /// A record batch without records, and zeros behind it up to its size.
+    /// A record batch without records, padded with zeros to its size.
     pub(crate) fn batch(attributes: i16, producer_id: i64, size: usize) -> Vec<u8> {
         let header = Header {
             base_offset: 0,

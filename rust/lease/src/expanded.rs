@@ -1,5 +1,5 @@
-//! Expanded record batches that are likely to be wanted again: where few keys have many records, each batch comes to members
-//! in many small parts, and expanding it costs more than all else about an answer.
+//! A cache of expanded record batches: with few keys and many records per key, each batch is delivered in many small
+//! parts, and expanding it each time would dominate the cost of a response.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Deref;
@@ -10,13 +10,13 @@ use sharecore_records::{Batch, Fault, layout::checksum};
 
 use crate::EXPANDED_BYTES_MAX;
 
-/// What an entry takes besides its bytes.
+/// Overhead of an entry in bytes.
 const ENTRY_BYTES: usize = 200;
 
-/// A topic's id and the number of a partition.
+/// Topic ID and partition.
 pub type LogId = ([u8; 16], i32);
 
-/// Expanded batches of all logs, those forgotten first that were not wanted for longest.
+/// Expanded batches of all logs; the least recently used are evicted first.
 #[derive(Debug)]
 pub struct ExpandedCache {
     bytes_max: usize,
@@ -26,7 +26,7 @@ pub struct ExpandedCache {
 #[derive(Debug, Default)]
 struct Entries {
     bytes: usize,
-    /// Counts what was wanted.
+    /// A counter of uses.
     now: u64,
     by_place: HashMap<(LogId, i64), Entry>,
     by_use: BTreeMap<u64, (LogId, i64)>,
@@ -34,22 +34,22 @@ struct Entries {
 
 #[derive(Debug)]
 struct Entry {
-    /// Of the batch as it was: compaction may have written it anew.
+    /// The batch's checksum: compaction may have rewritten it.
     checksum: u32,
     expanded: Arc<Vec<u8>>,
     used: u64,
 }
 
-/// The cache, and whose batches are looked for in it.
+/// The cache, and the log whose batches are looked up.
 #[derive(Clone, Copy, Debug)]
 pub struct Shelf<'a> {
-    /// Batches of all logs.
+    /// The cache.
     pub cache: &'a ExpandedCache,
     /// The log.
     pub log: LogId,
 }
 
-/// The records of a batch as they are read.
+/// The records of a batch.
 pub(crate) enum Expanded<'a> {
     InBatch(&'a [u8]),
     Apart(Arc<Vec<u8>>),
@@ -67,7 +67,7 @@ impl Deref for Expanded<'_> {
 }
 
 impl ExpandedCache {
-    /// A cache of so many bytes at most.
+    /// Creates a cache of at most this many bytes.
     pub fn new(bytes_max: usize) -> Self {
         Self {
             bytes_max,
@@ -75,23 +75,23 @@ impl ExpandedCache {
         }
     }
 
-    /// How many bytes it takes.
+    /// The size in bytes.
     pub fn bytes(&self) -> usize {
         self.with(|entries| entries.bytes)
     }
 
     fn with<R>(&self, work: impl FnOnce(&mut Entries) -> R) -> R {
-        // no call in here can panic half way
+        // no call in here can panic midway
         work(&mut self.entries.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 impl Shelf<'_> {
-    /// Expands a batch, which is kept where that took something.
+    /// Expands a batch, and caches the result unless the batch was not compressed.
     ///
     /// # Errors
     ///
-    /// The batch is damaged, or expands too far.
+    /// Fails if the batch is damaged, or expands too far.
     pub(crate) fn expand<'b>(&self, batch: &Batch<'b>) -> Result<Expanded<'b>, Fault> {
         let log = if is_planted(Bug::ExpandedByOffset) {
             ([0; 16], 0)
@@ -190,7 +190,7 @@ mod tests {
         bytes
     }
 
-    /// The value of the record, as the cache has it.
+    /// The value of the record from the cache.
     fn value(cache: &ExpandedCache, log: LogId, bytes: &[u8]) -> Vec<u8> {
         let batch = Batches::new(bytes).next().unwrap();
         let expanded = Shelf { cache, log }.expand(&batch).unwrap();

@@ -1,4 +1,4 @@
-//! Which record batches hold what was acquired.
+//! Finds the record batches that hold acquired records.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use sharecore_records::Header;
 
 use crate::Ranges;
 
-/// Where the whole record batches lie that hold what was acquired, and no others; both ascending.
+/// The byte ranges of the record batches that hold acquired records; both inputs ascending.
 pub(crate) fn holding(records: &[u8], batches: &[OffsetRange], acquired: &[Acquired]) -> Ranges {
     let mut found = Ranges::new();
     if let (&[only], &[head, .., tail] | &[head @ tail]) = (acquired, batches)
@@ -26,7 +26,8 @@ pub(crate) fn holding(records: &[u8], batches: &[OffsetRange], acquired: &[Acqui
     found
 }
 
-/// The record batches that hold what was acquired: the place and the offsets of each, and what reaches into it.
+/// The record batches that hold acquired records: byte range and offsets of each, and the acquired ranges that overlap
+/// it.
 pub(crate) fn partly<'a>(
     records: &'a [u8],
     batches: &'a [OffsetRange],
@@ -43,7 +44,7 @@ pub(crate) fn partly<'a>(
     all.filter(|(_, _, here)| !here.is_empty())
 }
 
-/// The place of each record batch.
+/// The byte range of each record batch.
 pub(crate) fn places(records: &[u8]) -> impl Iterator<Item = Range<usize>> {
     let mut at = 0;
     std::iter::from_fn(move || {

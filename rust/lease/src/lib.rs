@@ -1,8 +1,8 @@
-//! Reads the log of a share partition and leases what it finds.
+//! Reads the log of a share partition and acquires records.
 //!
-//! Each read starts at the engine's next fetch offset and goes no further than the records wanted, and what was acquired
-//! together with the last of them: records given back far behind the newest do not make everything between them be read.
-//! What is near its delivery limit comes without other reads: in smaller company, in the end alone.
+//! Each read starts at the engine's next fetch offset and ends with the requested records and those acquired together
+//! with the last of them: redelivering old records does not read everything up to the newest. Records near their
+//! delivery limit are delivered without others from further reads: in smaller groups, finally alone.
 #![forbid(unsafe_code)]
 
 mod aborted;
@@ -29,34 +29,34 @@ use crate::{
 pub use expanded::{ExpandedCache, LogId, Shelf};
 pub use survey::{Survey, survey};
 
-/// So many reads make one lease.
+/// The most reads for one acquire.
 const READS_MAX: usize = 8;
-/// So many records, and about so many bytes, are looked at in a read of records that are not due.
+/// The most records, and about the most bytes per record, examined in a read of records that are not due.
 const ADMITTED_RECORDS: i64 = 10_000;
 const ADMITTED_BYTES: i64 = 1 << 20;
-/// Once so many bytes were expanded, others come before more is looked at.
+/// After expanding this many bytes, other requests are served before more is examined.
 const EXPANDED_BYTES: usize = 4 << 20;
-/// No batch is expanded further: its records are taken to say nothing, and it is sent as it is.
+/// A batch that would expand further is not read: its records count as having no headers, and it is sent as it is.
 const EXPANDED_BYTES_MAX: usize = 16 << 20;
 
-/// Record batches that a log returned.
+/// Record batches read from a log.
 pub struct Part<B> {
-    /// The batches, one after the other.
+    /// The batches, concatenated.
     pub bytes: B,
-    /// The offsets of each, ascending.
+    /// The offsets of each batch, ascending.
     pub batches: SmallVec<[OffsetRange; 4]>,
 }
 
-/// What of a log is wanted.
+/// A read of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Want {
-    /// The first batch holds this offset, or follows it.
+    /// The first batch returned holds this offset or follows it.
     pub offset: i64,
-    /// About how many bytes.
+    /// About how many bytes to return.
     pub max_bytes: i64,
     /// End with the batch that reaches this many offsets.
     pub max_records: i64,
-    /// One batch comes whatever its size.
+    /// Whether to return one batch whatever its size.
     pub at_least_one: bool,
 }
 
@@ -64,48 +64,49 @@ pub struct Want {
 pub trait Log {
     /// Record batches.
     type Bytes: AsRef<[u8]>;
-    /// Why it cannot be read.
+    /// Why the log cannot be read.
     type Error;
 
-    /// Whole batches in front of the end that the caller knows; `None` where they are in no memory.
+    /// Whole batches before the end known to the caller; `None` if they are not in memory.
     fn read(&mut self, want: Want) -> Result<Option<Part<Self::Bytes>>, Self::Error>;
 
-    /// Producer and first offset of the transactions that were aborted and reach into these offsets; none where records
-    /// of aborted transactions are leased as others are.
+    /// Producer ID and first offset of aborted transactions that overlap these offsets; empty if the group reads
+    /// uncommitted records.
     fn aborted(&mut self, offsets: OffsetRange) -> Result<Vec<(i64, i64)>, Self::Error>;
 
-    /// The engine has leased this.
+    /// The engine has acquired these records.
     fn leased(&mut self, acquired: &[Acquired]);
 }
 
-/// What a member wants.
+/// A member's fetch.
 #[derive(Debug, Clone, Copy)]
 pub struct Wish<'a> {
-    /// The locks begin here.
+    /// The start of the locks.
     pub now_ms: i64,
-    /// Milliseconds since the epoch; counts only where records have times.
+    /// Milliseconds since the epoch; used only if records have delivery times.
     pub wall_ms: i64,
-    /// Who gets the records.
+    /// The member that acquires the records.
     pub member: &'a str,
-    /// The log begins here.
+    /// The log's start offset.
     pub log_start: i64,
-    /// No record from here on is delivered.
+    /// Records from this offset are not delivered.
     pub end: i64,
-    /// About how many bytes of record batches.
+    /// About how many bytes of record batches to return.
     pub max_bytes: i64,
-    /// About how many records, exact with `record_limit`.
+    /// About how many records to acquire; strict with `record_limit`.
     pub max_records: i64,
-    /// After how many offsets new records start another batch.
+    /// How many offsets of new records make a batch.
     pub batch_size: i64,
-    /// Never more than `max_records`.
+    /// Whether `max_records` is strict.
     pub record_limit: bool,
-    /// One record batch comes whatever its size.
+    /// Whether to return one record batch whatever its size.
     pub at_least_one: bool,
-    /// Batches of which less than half is acquired come without the rest; where expanded ones are kept meanwhile.
+    /// If set, batches of which less than half is acquired are sent without the other records; expanded batches are
+    /// cached here.
     pub shelf: Option<Shelf<'a>>,
 }
 
-/// Why there is no more.
+/// Why the read ended early.
 #[derive(Debug)]
 pub enum Stop<E> {
     /// The engine has failed.
@@ -114,31 +115,31 @@ pub enum Stop<E> {
     Log(E),
 }
 
-/// What was leased.
+/// The acquired records.
 pub struct Leased<B, E> {
-    /// What was read, and where in it the batches lie that hold what was acquired.
+    /// The bytes read, and the ranges of the batches that hold acquired records.
     pub parts: SmallVec<[(Source<B>, Ranges); 1]>,
-    /// Bytes of these batches.
+    /// Total bytes of these batches.
     pub size: usize,
-    /// Offsets, ascending.
+    /// Acquired offsets, ascending.
     pub acquired: Vec<Acquired>,
-    /// Records of them.
+    /// The number of acquired records.
     pub total: i64,
-    /// Bytes of batches that were left out, as their records were not acquired.
+    /// Bytes saved by leaving out records that were not acquired.
     pub thinned: usize,
-    /// Whether records of aborted transactions, or offsets without records, were taken out of them.
+    /// Whether records of aborted transactions, or offsets without records, were removed.
     pub archived: bool,
-    /// Records whose times have been looked at, if any have.
+    /// The result of examining records before acquiring them, if any were.
     pub admitted: Option<Admitted>,
-    /// Why it was read no further; what is here was leased all the same.
+    /// Why the read ended early; the records above are acquired all the same.
     pub stopped: Option<Stop<E>>,
 }
 
-/// Where batches of an answer lie.
+/// The bytes of a response's batches.
 pub enum Source<B> {
-    /// In what the log returned.
+    /// As read from the log.
     Read(B),
-    /// Here, as some of them were written anew.
+    /// Rewritten here.
     Anew(Vec<u8>),
 }
 
@@ -151,21 +152,21 @@ impl<B: AsRef<[u8]>> AsRef<[u8]> for Source<B> {
     }
 }
 
-/// What came of records that were looked at before they were leased.
+/// The result of examining records before acquiring them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Admitted {
-    /// Headers that are no number and count as none.
+    /// Headers that are not valid numbers and are ignored.
     pub unreadable_headers: u64,
     /// Batches that cannot be expanded.
     pub unreadable_batches: u64,
-    /// Whether there is more to look at, which was left for another time.
+    /// Whether more records are left to examine.
     pub goes_on: bool,
 }
 
-/// Places in a part.
+/// Byte ranges in a part.
 pub type Ranges = SmallVec<[Range<usize>; 1]>;
 
-/// Leases records to a member. What the log has in no memory is left for another time.
+/// Acquires records for a member. Records not in memory are left for another call.
 pub fn lease<L: Log>(engine: &Guarded, log: &mut L, wish: &Wish<'_>) -> Leased<L::Bytes, L::Error> {
     let mut leased = Leased {
         parts: SmallVec::new(),
@@ -205,30 +206,30 @@ pub fn lease<L: Log>(engine: &Guarded, log: &mut L, wish: &Wish<'_>) -> Leased<L
     leased
 }
 
-/// Where the next read begins.
+/// The position of the next read.
 struct Place {
     read_to: i64,
     slow: bool,
-    /// Records were looked at, and none of them was due.
+    /// Records were examined, and none was due.
     found_none: bool,
-    /// Bytes of records that were looked at.
+    /// Bytes of examined records.
     expanded_bytes: usize,
-    /// So many bytes may be expanded to leave out what is not acquired.
+    /// How many bytes may be expanded to leave out records that are not acquired.
     room: usize,
 }
 
-/// What is to be read next.
+/// The next read.
 enum Next {
     /// Nothing.
     Nothing,
-    /// Records that the engine knows, or takes as they are: where, whether what is there is near its delivery limit, and
-    /// how far.
+    /// Records known to the engine, or admitted unread: offset, whether the records there are near their delivery
+    /// limit, and how far.
     Known(i64, bool, i64),
-    /// Records that are looked at before: where, and how many at most.
+    /// Records to examine first: offset, and how many at most.
     Unseen(Arc<Spec>, i64, i64),
 }
 
-/// One read and what it gives; says whether another may give more.
+/// Reads once and adds the result; returns whether another read may add more.
 fn step<L: Log>(
     engine: &Guarded,
     log: &mut L,
@@ -288,7 +289,7 @@ fn step<L: Log>(
     Ok(true)
 }
 
-/// Reads records whose times have not been looked at, and leases those that are due.
+/// Reads records that have not been examined, and acquires those that are due.
 fn admit<L: Log>(
     engine: &Guarded,
     log: &mut L,
@@ -299,7 +300,7 @@ fn admit<L: Log>(
 ) -> Result<bool, Stop<L::Error>> {
     let left = wish.max_records - leased.total;
     let size = leased.size as i64;
-    // as much as is wanted while records are due, since what is looked at beyond that is read again
+    // while records are due, only as much as requested: anything examined beyond that is read again
     let (max_records, max_bytes) = if place.found_none {
         (ADMITTED_RECORDS, ADMITTED_BYTES.max(wish.max_bytes))
     } else {
@@ -362,7 +363,7 @@ fn admit<L: Log>(
     Ok(true)
 }
 
-/// Keeps what was acquired of a part, without what proves to hold no record of this group.
+/// Adds the acquired records of a part, except those that turn out not to exist for this group.
 fn keep<B: AsRef<[u8]>, E>(
     engine: &Guarded,
     wish: &Wish<'_>,
@@ -409,7 +410,7 @@ fn keep<B: AsRef<[u8]>, E>(
     Ok(())
 }
 
-/// What is to be read next for a fetch that wants `left` more records.
+/// Decides the next read of a fetch for `left` more records.
 fn next(engine: &mut Engine, wish: &Wish<'_>, left: i64, read_to: i64) -> Next {
     let spec = engine.spec().cloned();
     if spec.is_some() {
@@ -442,8 +443,9 @@ fn next(engine: &mut Engine, wish: &Wish<'_>, left: i64, read_to: i64) -> Next {
     Next::Known(offset, engine.is_slow(offset), reach)
 }
 
-/// What is left of an acquisition once the records of aborted transactions, and offsets without records, are archived, whoever
-/// holds them: a group that read all records until now may have some leased.
+/// Archives records of aborted transactions and offsets without records, and returns the rest of the acquired ones.
+/// Other members may hold some of the archived ones: a group that read uncommitted records until now may have acquired
+/// them.
 fn without(
     engine: &Guarded,
     gone: &[OffsetRange],

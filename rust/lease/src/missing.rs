@@ -1,15 +1,15 @@
-//! Offsets that a batch claims though it can hold no records there: a broker that did not look into it may have kept one that
-//! lies about its records, and each of those would be leased, counted, and given a dead letter.
+//! Finds offsets that a batch claims but cannot hold records for. A broker that did not validate the batch may have
+//! stored a false record count, and each missing record would be acquired, counted, and dead-lettered.
 
 use sharecore_engine::OffsetRange;
 use sharecore_records::{Batch, Batches, Expander, Fault, Header, Walk};
 
 use crate::EXPANDED_BYTES_MAX;
 
-/// A batch of fewer offsets is taken at its word.
+/// Batches of fewer offsets are trusted.
 const OFFSETS_TRUSTED: i64 = 1_000;
 
-/// The offsets without a record in batches that claim more of them than they have bytes.
+/// The offsets without a record in batches that claim more offsets than they have bytes.
 pub(crate) fn missing(records: &[u8], batches: &[OffsetRange]) -> Vec<OffsetRange> {
     if batches.iter().all(|each| each.count() <= OFFSETS_TRUSTED) {
         return Vec::new();
@@ -23,8 +23,7 @@ pub(crate) fn missing(records: &[u8], batches: &[OffsetRange]) -> Vec<OffsetRang
         .collect()
 }
 
-/// The offsets that a batch has records of, as far as it can be read, neighbors together; the bytes of one that cannot be
-/// read are taken for as many records.
+/// The offsets of a batch's records, merged into ranges; if the batch cannot be read, one record per byte.
 fn held(batch: &Batch<'_>) -> Vec<OffsetRange> {
     let header = &batch.header;
     let mut held: Vec<OffsetRange> = Vec::new();
@@ -43,7 +42,7 @@ fn held(batch: &Batch<'_>) -> Vec<OffsetRange> {
     held
 }
 
-/// Sees the offset of each record.
+/// Visits the offset of each record.
 fn walk(header: &Header, batch: &Batch<'_>, mut see: impl FnMut(i32)) -> Result<(), Fault> {
     let mut expander = Expander::new(header.compression()?, batch.payload())?;
     let mut walk = Walk::new(header);
@@ -59,7 +58,7 @@ fn walk(header: &Header, batch: &Batch<'_>, mut see: impl FnMut(i32)) -> Result<
     Ok(())
 }
 
-/// What of `claimed` is not in `held`, which is ascending.
+/// The parts of `claimed` that are not in `held`, which is ascending.
 fn gaps(claimed: OffsetRange, held: &[OffsetRange]) -> Vec<OffsetRange> {
     let mut gaps = Vec::new();
     let mut next = claimed.first;
@@ -84,7 +83,7 @@ mod tests {
 
     const CLAIMED: i64 = i32::MAX as i64;
 
-    /// A batch at offset 10 with one record for each delta, which claims `count` offsets.
+    /// A batch at offset 10 with one record per delta, which claims `count` offsets.
     fn batch(deltas: &[i32], count: i64, compression: Compression) -> Vec<u8> {
         let mut records = Vec::new();
         for delta in deltas {

@@ -1,4 +1,4 @@
-//! When records may be delivered, as their headers and their ages say, and which of them have the same key.
+//! Reads delivery times and keys from records' headers and timestamps.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
@@ -8,26 +8,26 @@ use sharecore_records::{Batch, Batches, Fault, Record, TimestampType};
 
 use crate::EXPANDED_BYTES_MAX;
 
-/// So many digits are a number.
+/// The most digits of a number.
 const DIGITS_MAX: usize = 19;
 
-/// Nobody outside can aim at two keys of one digest, as what it depends on is drawn when the process begins.
+/// Seeded when the process starts, so that nobody outside can construct two keys with the same digest.
 static DRAWN: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
-/// What record batches say.
+/// The times and keys of record batches.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Survey {
-    /// Ascending; neighbors that are alike share one.
+    /// Ascending; equal neighbors share one.
     pub entries: Vec<Entry>,
-    /// Headers that are no number and count as none.
+    /// Headers that are not valid numbers and are ignored.
     pub unreadable_headers: u64,
-    /// Batches that cannot be expanded; their records are delivered as if they said nothing.
+    /// Batches that cannot be expanded; their records are delivered as if they had no headers.
     pub unreadable_batches: u64,
-    /// Bytes of records that were read, expanded.
+    /// Bytes of expanded records read.
     pub expanded_bytes: usize,
 }
 
-/// Reads what the records of whole batches say.
+/// Reads the times and keys of the records of whole batches.
 pub fn survey(bytes: &[u8], spec: &Spec, wall_ms: i64) -> Survey {
     let mut survey = Survey::default();
     for batch in Batches::new(bytes) {
@@ -57,7 +57,7 @@ impl Survey {
             return Ok(());
         }
         if spec.deliver_at_header.is_empty() && spec.key.is_none() {
-            // a record's own time to live makes it shorter, never longer
+            // a record's own time to live can only shorten the group's
             let expires_ms = expiry(spec.ttl_ms, header.max_timestamp, Entry::AT_ONCE);
             let is_alike = header.timestamp_type() == TimestampType::LogAppendTime
                 && spec.ttl_header.is_empty();
@@ -79,7 +79,7 @@ impl Survey {
             let ttl_ms = [spec.ttl_ms, own_ttl_ms].into_iter().flatten().min();
             let not_before_ms = not_before_ms.unwrap_or(Entry::AT_ONCE);
             let expires_ms = expiry(ttl_ms, record.timestamp, not_before_ms);
-            // what precedes the first record goes with it; offsets that go back are in order here
+            // offsets before the first record go with it; descending offsets are corrected here
             let offset = if next == first {
                 first
             } else {
@@ -99,7 +99,7 @@ impl Survey {
         Ok(())
     }
 
-    /// The number in the last header of a name; one that is none counts as no header.
+    /// The number in the last header with this name; an invalid number counts as no header.
     fn number(&mut self, record: &Record<'_>, name: &[u8]) -> Result<Option<i64>, Fault> {
         if name.is_empty() || record.headers.is_empty() {
             return Ok(None);
@@ -113,7 +113,7 @@ impl Survey {
     }
 }
 
-/// A record that says nothing.
+/// An entry for a record without times and key.
 fn silent(offset: i64) -> Entry {
     Entry {
         offset,
@@ -123,7 +123,7 @@ fn silent(offset: i64) -> Entry {
     }
 }
 
-/// What stands for the key of a record; 0 where it has none, or keys do not matter.
+/// The digest of a record's key; 0 without a key, or if keys do not matter.
 fn digest(record: &Record<'_>, spec: &Spec) -> Result<u64, Fault> {
     let key = match &spec.key {
         None => None,
@@ -134,7 +134,7 @@ fn digest(record: &Record<'_>, spec: &Spec) -> Result<u64, Fault> {
     Ok(key.map_or(0, |key| DRAWN.hash_one(key).max(1)))
 }
 
-/// A number in ASCII digits; what is larger than a time can be is the latest time.
+/// A number in ASCII digits; values beyond the largest time are clamped.
 fn number(value: &[u8]) -> Option<i64> {
     let is_number = (1..=DIGITS_MAX).contains(&value.len()) && value.iter().all(u8::is_ascii_digit);
     let digits = std::str::from_utf8(value).ok().filter(|_| is_number)?;
@@ -142,7 +142,7 @@ fn number(value: &[u8]) -> Option<i64> {
     Some(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
-/// When a record is given up; without a timestamp its age is known from its delivery time on alone.
+/// When a record expires; without a timestamp, its age counts from its delivery time.
 fn expiry(ttl_ms: Option<i64>, timestamp: i64, not_before_ms: i64) -> i64 {
     let from_ms = timestamp.max(not_before_ms);
     match ttl_ms {
@@ -159,7 +159,7 @@ mod tests {
 
     type Header = (&'static str, Option<&'static [u8]>);
 
-    /// A batch with a record for each list of headers, of the time 1000.
+    /// A batch at time 1000 with a record per list of headers.
     fn batch(records: &[&[Header]]) -> Vec<u8> {
         let value: LocalRecord<'_> = (None, Some(b"v"));
         let records: Vec<_> = records.iter().map(|headers| (value, *headers)).collect();

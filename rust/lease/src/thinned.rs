@@ -1,19 +1,19 @@
-//! Batches without the records that their member did not acquire.
+//! Rewrites batches without the records that the member did not acquire.
 //!
-//! Where keys have an order, or records wait, few records of a batch come to a member at a time: whole batches would be
-//! sent once for each of them. A client takes an acquired offset without a record for a gap and acknowledges it as one, so a
-//! record that is left out wrongly is lost.
+//! If keys have an order, or records wait, a member gets few records of a batch at a time: whole batches would be sent
+//! once for each of them. A client takes an acquired offset without a record for a gap and acknowledges it, so a record
+//! left out by mistake is lost.
 
 use sharecore_engine::{Acquired, Bug, OffsetRange, is_planted};
 use sharecore_records::{Batch, Batches, Record, Rewrite};
 
 use crate::{EXPANDED_BYTES_MAX, expanded::Shelf, holding::partly};
 
-/// Fewer bytes of records are not compressed.
+/// Smaller records are not compressed.
 const COMPRESSED_FROM: usize = 4 << 10;
 
-/// The batches that hold what was acquired, those written anew of which less than half is; `None` where all stay as they
-/// are. `room` has the bytes that may be expanded for that.
+/// The batches that hold acquired records; those acquired less than half are rewritten. `None` if none is. `room`: how
+/// many more bytes may be expanded.
 pub(crate) fn thinned(
     records: &[u8],
     batches: &[OffsetRange],
@@ -23,7 +23,7 @@ pub(crate) fn thinned(
 ) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     let mut is_anew = false;
-    // what stays as it is, is copied once something does not
+    // batches kept as they are; copied only once one is rewritten
     let mut whole = Vec::new();
     for (place, offsets, here) in partly(records, batches, acquired) {
         let anew = match *room {
@@ -45,8 +45,8 @@ pub(crate) fn thinned(
     is_anew.then_some(out)
 }
 
-/// One batch with what was acquired of it alone; `None` where that is at least half of it, or where it is sent as it is
-/// because it cannot be read, or says of its records what is not so.
+/// One batch with only its acquired records; `None` if they are at least half of it, or if it is sent as it is because
+/// it cannot be read or its header is wrong.
 fn thin(
     bytes: &[u8],
     offsets: OffsetRange,
@@ -85,7 +85,8 @@ fn thin(
     (anew.len() < bytes.len()).then_some(anew)
 }
 
-/// The acquired records of a batch, and the bytes of all of its records; `None` where it cannot be read to its end, or its records lie elsewhere than it says.
+/// The acquired records of a batch, and the bytes of all its records; `None` if it cannot be read to the end, or its
+/// records contradict its header.
 fn kept<'a>(
     batch: &Batch<'_>,
     expanded: &'a [u8],
@@ -115,7 +116,7 @@ fn kept<'a>(
     records.is_at_end().then_some((kept, bytes))
 }
 
-/// Whether a batch has these records and no others.
+/// Whether a batch has exactly these records.
 fn has_all(anew: &[u8], kept: &[Record<'_>]) -> bool {
     let Some(batch) = Batches::new(anew).next() else {
         return false;

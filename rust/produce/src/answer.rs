@@ -1,4 +1,4 @@
-//! What a request is told: of each partition where its batch lies, or why it was not appended.
+//! The response of a produce request: for each partition, the offset of its batch or why it was not appended.
 
 use sharecore_store::{RecordFault, Refusal, RefusedRecords};
 use sharecore_wire::typed::produce::{
@@ -12,53 +12,53 @@ const MESSAGE_TOO_LARGE: i16 = 10;
 const INVALID_REQUIRED_ACKS: i16 = 21;
 const TRANSACTIONAL_ID_AUTHORIZATION_FAILED: i16 = 53;
 const KAFKA_STORAGE_ERROR: i16 = 56;
-/// Refusals that Kafka answers without the start of the log.
+/// Errors that Kafka returns without the log start offset.
 const WITHOUT_START: [i16; 3] = [MESSAGE_TOO_LARGE, CORRUPT_MESSAGE, KAFKA_STORAGE_ERROR];
 const OUT_OF_RANGE: &str = "the time of the record is out of the range that the topic allows";
-/// How many records the text of a refusal names.
+/// How many records an error message lists.
 const NAMED: usize = 3;
 
 /// Why nothing was appended to a partition.
 #[derive(Debug)]
 pub enum Refused {
-    /// The broker has an error for it.
+    /// The broker refuses it.
     ByTheBroker {
-        /// Kafka's number.
+        /// The Kafka error code.
         code: i16,
-        /// What there is to say.
+        /// The message, if any.
         message: Option<String>,
     },
-    /// The store, or the log, does not take it.
+    /// The store, or the log, refuses it.
     ByTheStore(Refusal),
-    /// The request asks for acknowledgements that there are not.
+    /// The request has an invalid `acks`.
     Acks,
-    /// A batch of the request is a transaction's, and the client may not use its id.
+    /// A batch of the request is transactional, and the client may not use its transactional ID.
     TransactionalId,
 }
 
 /// The log that refused a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
-    /// The name of its topic.
+    /// Its topic.
     pub topic: &'a str,
     /// Its partition.
     pub index: i32,
-    /// Where it starts.
+    /// Its start offset.
     pub start_offset: i64,
 }
 
-/// Where a batch was appended.
+/// The position of an appended batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Appended {
     /// The offset of its first record.
     pub base_offset: i64,
-    /// When, where the log says so; -1 otherwise.
+    /// The append time if the topic uses LogAppendTime, else -1.
     pub append_time_ms: i64,
-    /// Where the log starts.
+    /// The log start offset.
     pub log_start_offset: i64,
 }
 
-/// What is told of one partition.
+/// The result for one partition.
 #[derive(Debug)]
 struct Outcome {
     index: i32,
@@ -67,24 +67,24 @@ struct Outcome {
     append_time_ms: i64,
     log_start_offset: i64,
     message: Option<String>,
-    /// Records that are refused, and what is wrong with each of them.
+    /// Refused records, with the reason for each.
     refused: Vec<(i32, String)>,
 }
 
-/// An answer while its partitions come together, and until the last append has ended.
+/// A response under construction: until its partitions are complete and the last append has ended.
 #[derive(Debug, Default)]
 pub struct Answer {
-    /// How long the client has to wait.
+    /// The throttle time of the client.
     pub throttle_time_ms: i64,
-    /// Each with the number of its partitions.
+    /// Each with its number of partitions.
     topics: Vec<(TopicName, usize)>,
     outcomes: Vec<Outcome>,
-    /// Appends whose end is not known.
+    /// Appends in progress.
     left: usize,
 }
 
 impl Answer {
-    /// Names the next partition; returns its place.
+    /// Adds the next partition; returns its index.
     pub fn name(&mut self, index: i32) -> usize {
         self.outcomes.push(Outcome {
             index,
@@ -98,16 +98,16 @@ impl Answer {
         self.outcomes.len() - 1
     }
 
-    /// So many partitions were named last, which are all of a topic.
+    /// Groups the last `partitions` added under a topic.
     pub fn end_topic(&mut self, name: TopicName, partitions: usize) {
         self.topics.push((name, partitions));
         debug_assert!(
             self.topics.iter().map(|(_, count)| count).sum::<usize>() <= self.outcomes.len(),
-            "a topic of partitions that nobody named"
+            "a topic without partitions"
         );
     }
 
-    /// The batch at a place was appended; until [`end`](Self::end), it is not known whether it is durable.
+    /// The batch at an index was appended; it may not be durable until [`end`](Self::end).
     pub fn append(&mut self, place: usize, appended: Appended) {
         self.left += 1;
         let outcome = &mut self.outcomes[place];
@@ -117,12 +117,12 @@ impl Answer {
         outcome.log_start_offset = appended.log_start_offset;
     }
 
-    /// So many batches are checked first, each of which [`end`](Self::end)s.
+    /// Announces checks of this many batches, each of which [`end`](Self::end)s.
     pub fn check_first(&mut self, batches: usize) {
         self.left += batches;
     }
 
-    /// An append has ended, or a check; true where it was the last that the answer waits for.
+    /// An append or a check has ended; returns true if it was the last one pending.
     pub fn end(&mut self, place: usize, error_code: i16) -> bool {
         debug_assert!(self.left > 0, "an append ends that has not begun");
         if error_code != 0 {
@@ -133,12 +133,12 @@ impl Answer {
         self.left == 0
     }
 
-    /// Whether nothing is waited for.
+    /// Whether nothing is pending.
     pub fn is_known(&self) -> bool {
         self.left == 0
     }
 
-    /// Puts a refusal into the outcome at `place`; `log`: the one that refused.
+    /// Records a refusal for the partition at `place`; `log`: the log that refused.
     pub fn refuse(&mut self, place: usize, refused: Refused, log: Option<Place<'_>>) {
         let outcome = &mut self.outcomes[place];
         let (code, message) = match refused {
@@ -164,14 +164,14 @@ impl Answer {
         outcome.message = message.filter(|text| !text.is_empty());
     }
 
-    /// The error of the first batch that was not appended: where the client wants no answer, its connection is closed for
-    /// it, as it is with Kafka.
+    /// The error of the first batch not appended: if the client wants no response, its connection is closed instead, as
+    /// on Kafka.
     pub fn failure(&self) -> Option<i16> {
         let mut codes = self.outcomes.iter().map(|each| each.error_code);
         codes.find(|code| *code != 0)
     }
 
-    /// The message to write.
+    /// The response message.
     pub fn message(&self) -> ProduceResponse<'_> {
         let mut rest = &self.outcomes[..];
         let topics = self.topics.iter().map(|(name, count)| {
@@ -215,7 +215,7 @@ impl Outcome {
     }
 }
 
-/// Each record that is named, with what is wrong with it.
+/// The refused records to list, with the reason for each.
 fn reasons(refused: &RefusedRecords, log: Place<'_>) -> Vec<(i32, String)> {
     let Place { topic, index, .. } = log;
     let told = refused.first.iter().map(|(record, fault)| {
@@ -230,7 +230,7 @@ fn reasons(refused: &RefusedRecords, log: Place<'_>) -> Vec<(i32, String)> {
     told.collect()
 }
 
-/// The text about the batch.
+/// The message for the whole batch.
 fn whole(refusal: &Refusal, refused: &RefusedRecords, records: &[(i32, String)]) -> String {
     if refused.any_timestamp {
         return refusal.to_string();
@@ -357,7 +357,7 @@ mod tests {
         answer.check_first(1);
         assert!(!answer.end(places[0], 0));
         assert!(!answer.end(places[1], KAFKA_STORAGE_ERROR));
-        // the check was the last of its batch, whose append goes on
+        // the check was the last of its batch, whose append is pending
         answer.append(places[2], APPENDED);
         assert!(!answer.end(places[2], 0));
         assert!(!answer.is_known());

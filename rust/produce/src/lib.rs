@@ -1,6 +1,6 @@
-//! What a broker decides about Produce requests: input in, decisions out.
+//! A broker's decisions about Produce requests, without I/O.
 //!
-//! Rights, logs and time are handed in as arguments; the store checks batches against their log and appends them.
+//! Permissions, logs and time are arguments; the store validates batches against their log and appends them.
 #![forbid(unsafe_code)]
 
 mod answer;

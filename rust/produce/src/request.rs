@@ -6,24 +6,24 @@ use std::collections::hash_map::Entry;
 use sharecore_records::layout::{MAGIC, MAGIC_AT, TRANSACTIONAL, attributes};
 use sharecore_wire::typed::produce::ProduceRequest;
 
-/// The version of Produce that zstd came with.
+/// The first version of Produce with zstd.
 const ZSTD_SINCE: i16 = 7;
-/// The version of Produce that names topics by their ids.
+/// The first version of Produce with topic IDs.
 const BY_ID_SINCE: i16 = 13;
 
 /// How a request names a topic.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum TopicName {
-    /// By its id.
+    /// By ID.
     Id([u8; 16]),
-    /// By its name.
+    /// By name.
     Name(Box<str>),
 }
 
-/// A topic, and the batches for its partitions.
+/// A topic with the batches of its partitions.
 pub type Batches<'a> = (TopicName, Vec<(i32, &'a [u8])>);
 
-/// Whether a version of Produce may bring batches that are compressed with zstd.
+/// Whether this version of Produce allows zstd batches.
 pub fn has_zstd(version: i16) -> bool {
     version >= ZSTD_SINCE
 }
@@ -69,14 +69,13 @@ pub fn each_once(topics: Vec<Batches<'_>>) -> Vec<Batches<'_>> {
     found
 }
 
-/// Whether a batch of a request is a transaction's.
+/// Whether any batch of a request is transactional.
 pub fn any_transactional(topics: &[Batches<'_>]) -> bool {
     let mut batches = topics.iter().flat_map(|(_, batches)| batches);
     batches.any(|(_, records)| is_transactional(records))
 }
 
-/// Whether a batch is a transaction's; one that is too short for a header is nobody's, and so is one of a format that
-/// there is not.
+/// Whether a batch is transactional; false if it is too short for a header or has an unknown format.
 pub fn is_transactional(records: &[u8]) -> bool {
     attributes(records)
         .is_some_and(|attributes| attributes & TRANSACTIONAL != 0 && records[MAGIC_AT] == MAGIC)

@@ -1,4 +1,4 @@
-//! Batches one after the other, and the header before the records of each.
+//! Concatenated batches, and the header of each.
 
 use std::borrow::Cow;
 
@@ -31,9 +31,9 @@ pub struct Header {
     pub leader_epoch: i32,
     /// Compression, timestamp type, transactional and control bits.
     pub attributes: i16,
-    /// Offset of the last record, counted from the first.
+    /// Offset of the last record, relative to the first.
     pub last_offset_delta: i32,
-    /// Timestamp that record deltas count from.
+    /// Base of the record timestamp deltas.
     pub base_timestamp: i64,
     /// Largest timestamp of the batch.
     pub max_timestamp: i64,
@@ -48,8 +48,8 @@ pub struct Header {
 }
 
 impl Header {
-    /// Reads the header of the batch that `bytes` begin with; None where they are too few for the batch they announce.
-    /// Neither format nor checksum is looked at.
+    /// Reads the header of the first batch in `bytes`; None if the batch is incomplete. Neither format nor checksum is
+    /// checked.
     pub fn read(bytes: &[u8]) -> Option<Self> {
         if bytes.len() < HEADER {
             return None;
@@ -71,7 +71,7 @@ impl Header {
         })
     }
 
-    /// Writes the header to the front of `out`, save for the checksum; `size` is the caller's to get right.
+    /// Writes the header to the front of `out`, except the checksum; the caller must set `size` correctly.
     pub fn write(&self, out: &mut [u8]) {
         out[0..8].copy_from_slice(&self.base_offset.to_be_bytes());
         out[8..12].copy_from_slice(&((self.size - PREFIX) as i32).to_be_bytes());
@@ -118,13 +118,13 @@ impl Header {
         self.attributes & TRANSACTIONAL != 0
     }
 
-    /// When the batch's tombstones or marker may go, in milliseconds since the epoch; `None` until compaction has set
-    /// it.
+    /// When the batch's tombstones or marker may be removed, in milliseconds since the epoch; `None` until compaction
+    /// has set it.
     pub fn delete_horizon(&self) -> Option<i64> {
         (self.attributes & DELETE_HORIZON != 0).then_some(self.base_timestamp)
     }
 
-    /// Whether the batch holds a marker for the brokers instead of records.
+    /// Whether the batch holds a control record.
     pub fn is_control(&self) -> bool {
         self.attributes & CONTROL != 0
     }
@@ -145,12 +145,12 @@ impl<'a> Batch<'a> {
         self.bytes
     }
 
-    /// The records as they stand in the batch.
+    /// The encoded records.
     pub fn payload(&self) -> &'a [u8] {
         &self.bytes[HEADER..]
     }
 
-    /// Checks format and checksum.
+    /// Checks the format and the checksum.
     pub fn check(&self) -> Result<(), Fault> {
         if self.magic != MAGIC {
             return Err(Fault::Magic(self.magic));
@@ -161,14 +161,14 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    /// Checks format and checksum and expands the records, to at most `limit` bytes.
+    /// Checks the format and the checksum, and decompresses the records to at most `limit` bytes.
     pub fn expand(&self, limit: usize) -> Result<Cow<'a, [u8]>, Fault> {
         self.check()?;
         decompress(self.header.compression()?, self.payload(), limit)
     }
 }
 
-/// The whole batches at the front of a slice; a last one that is cut off ends the iteration.
+/// The whole batches at the front of a slice; a truncated last one ends the iteration.
 #[derive(Debug, Clone)]
 pub struct Batches<'a> {
     rest: &'a [u8],
@@ -180,7 +180,7 @@ impl<'a> Batches<'a> {
         Self { rest: bytes }
     }
 
-    /// The bytes in which no batch was found: empty after a whole last batch.
+    /// The bytes after the last whole batch.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }

@@ -1,4 +1,4 @@
-//! Batches of our own: records of internal topics and transaction markers.
+//! Builds batches: records of internal topics and transaction markers.
 
 use crate::{
     batch::Header,
@@ -6,27 +6,27 @@ use crate::{
     varint::{put_varint, varint_len},
 };
 
-/// A record to be written: key and value, each of which may be null.
+/// A record to write: key and value, each of which may be null.
 pub type LocalRecord<'a> = (Option<&'a [u8]>, Option<&'a [u8]>);
 
-/// Names of headers, and what they hold, which may be null.
+/// Header names and values; values may be null.
 pub type LocalHeaders<'a> = &'a [(&'a str, Option<&'a [u8]>)];
 
-/// Who writes a batch, as its header says.
+/// The producer fields of a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct Producer {
-    /// The producer id; -1 for nobody in particular.
+    /// The producer ID; -1 for none.
     pub id: i64,
-    /// The epoch of the producer id; -1 without one.
+    /// The producer epoch; -1 without a producer ID.
     pub epoch: i16,
-    /// Sequence number of the first record; -1 where the broker does not count.
+    /// Sequence number of the first record; -1 without sequence numbers.
     pub sequence: i32,
-    /// Whether the batch is part of the producer's transaction.
+    /// Whether the batch is transactional.
     pub transactional: bool,
 }
 
 impl Producer {
-    /// Nobody in particular.
+    /// No producer ID.
     pub const NONE: Self = Self {
         id: -1,
         epoch: -1,
@@ -34,7 +34,7 @@ impl Producer {
         transactional: false,
     };
 
-    /// The broker itself, in the name of a producer with a transaction.
+    /// The broker itself, on behalf of a transactional producer.
     pub fn in_transaction((id, epoch): (i64, i16)) -> Self {
         Self {
             id,
@@ -69,7 +69,7 @@ fn put_record(
         .iter()
         .map(|(name, held)| field_len(Some(name.as_bytes())) + field_len(*held))
         .sum();
-    // attributes and timestamp delta take a byte each
+    // attributes and timestamp delta take one byte each
     let counts = 2 + varint_len(offset_delta) + varint_len(headers.len() as i64);
     let body = counts + field_len(key) + field_len(value) + named;
     put_varint(out, body as i64);
@@ -116,7 +116,7 @@ fn finish(
     (out, header)
 }
 
-/// One uncompressed batch of the given records, of which there is at least one, all with the same timestamp.
+/// An uncompressed batch of one or more records, all with the same timestamp.
 pub fn local_batch(
     records: &[LocalRecord<'_>],
     producer: Producer,
@@ -134,7 +134,7 @@ pub fn local_batch(
     finish(out, false, producer, records.len(), now_ms)
 }
 
-/// The same of records with headers, by nobody in particular.
+/// As [`local_batch`], of records with headers and without a producer ID.
 pub fn headed_batch(records: &[(LocalRecord<'_>, LocalHeaders<'_>)], now_ms: i64) -> Vec<u8> {
     let mut out = vec![0; HEADER];
     for (delta, (record, headers)) in records.iter().enumerate() {

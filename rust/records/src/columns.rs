@@ -1,7 +1,7 @@
-//! Records as columns in Arrow's memory layout: what a columnar reader takes over without copying each record.
+//! Records as columns in Arrow's memory layout, which a columnar reader can use without copying each record.
 //!
-//! Numbers are in this machine's byte order; validity is one bit per row, least significant bit first. A batch that
-//! cannot be read leaves no row behind.
+//! Numbers are in this machine's byte order; validity is one bit per row, least significant bit first. An unreadable
+//! batch adds no rows.
 
 use crate::{
     batch::{Batch, Batches, TimestampType},
@@ -12,9 +12,9 @@ use crate::{
 /// Rows of bytes: `offsets` has one more entry than there are rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binary {
-    /// Where each row starts in `data`, as `i32`.
+    /// Start of each row in `data`, as `i32`.
     pub offsets: Vec<u8>,
-    /// The rows' bytes, one after the other.
+    /// The rows' bytes, concatenated.
     pub data: Vec<u8>,
     /// Which rows are not null.
     pub validity: Validity,
@@ -60,7 +60,7 @@ impl Validity {
         self.rows - self.nulls
     }
 
-    /// The bits, or nothing where no row is null.
+    /// The bits, or `None` if no row is null.
     pub fn bits(&self) -> Option<&[u8]> {
         (self.nulls > 0).then_some(&self.bits)
     }
@@ -77,7 +77,7 @@ impl Default for Binary {
 }
 
 impl Binary {
-    /// Adds a row; all rows together have to stay below 2 GiB.
+    /// Adds a row; all rows together must stay below 2 GiB.
     pub fn push(&mut self, field: Option<&[u8]>) {
         self.data.extend_from_slice(field.unwrap_or_default());
         self.offsets
@@ -99,10 +99,10 @@ fn last_i32(offsets: &[u8]) -> usize {
     usize::try_from(i32::from_ne_bytes(*last)).expect("offsets ascend from 0")
 }
 
-/// The headers of all records: a row of `offsets` counts entries of `keys` and `values`; null without headers.
+/// The headers of all records: rows of `offsets` index `keys` and `values`; null without headers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeaderColumn {
-    /// Where each row's headers start, as `i32`.
+    /// Start of each row's headers, as `i32`.
     pub offsets: Vec<u8>,
     /// Which rows have headers.
     pub validity: Validity,
@@ -128,20 +128,20 @@ pub struct Columns {
     pub timestamps: Vec<u8>,
     /// 0 for the producer's clock, 1 for the broker's, `i32`.
     pub timestamp_types: Vec<u8>,
-    /// The number that the range of the offset carries, `i32`.
+    /// The tag of the range that contains the offset, `i32`.
     pub tags: Vec<u8>,
-    /// Headers, where they are wanted.
+    /// Headers, if requested.
     pub headers: Option<HeaderColumn>,
 }
 
-/// What `read` made of record batches.
+/// The result of `read`.
 #[derive(Debug)]
 pub struct Read {
     /// The records.
     pub columns: Columns,
-    /// The offset after the last whole batch; `None` where there is none.
+    /// The offset after the last whole batch, if there is one.
     pub next: Option<i64>,
-    /// Batches that cannot be read, as (first, last) offset.
+    /// Unreadable batches, as (first, last) offset.
     pub faults: Vec<(i64, i64, Fault)>,
 }
 
@@ -231,10 +231,9 @@ impl HeaderColumn {
     }
 }
 
-/// Reads the records of `data` whose offsets lie in `ranges`: (first, last, tag), ascending, without overlap.
+/// Reads the records of `data` whose offsets lie in `ranges`: (first, last, tag), ascending, without overlaps.
 ///
-/// A last batch that is cut off is left out. Of all batches together no more than `limit` bytes are expanded, which has
-/// to be below 2 GiB.
+/// A truncated last batch is ignored. At most `limit` bytes are decompressed in total, which must be below 2 GiB.
 pub fn read(data: &[u8], ranges: &[(i64, i64, i32)], headers: bool, limit: usize) -> Read {
     let limit = limit.min(i32::MAX as usize);
     let mut columns = Columns::new(headers);
@@ -292,7 +291,8 @@ fn read_batch(
     Ok(expanded.len())
 }
 
-/// Batches with an offset in `ranges` whose format or checksum is wrong, as (first, last) offset; nothing is expanded.
+/// Batches with an offset in `ranges` whose format or checksum is wrong, as (first, last) offset; nothing is
+/// decompressed.
 pub fn damaged(data: &[u8], ranges: &[(i64, i64)]) -> Vec<(i64, i64, Fault)> {
     Batches::new(data)
         .filter_map(|batch| {

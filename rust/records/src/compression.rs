@@ -1,4 +1,4 @@
-//! The compressions of record batches.
+//! Compression of record batches.
 
 use std::{
     borrow::Cow,
@@ -17,7 +17,7 @@ pub enum Compression {
     None,
     /// RFC 1952.
     Gzip,
-    /// Blocks in the framing that snappy-java writes, or one bare block.
+    /// Blocks in snappy-java's framing, or one bare block.
     Snappy,
     /// LZ4 frames.
     Lz4,
@@ -26,7 +26,7 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// The type of a number.
+    /// The type with this ID.
     pub fn from_id(id: i16) -> Result<Self, Fault> {
         Ok(match id {
             0 => Self::None,
@@ -38,7 +38,7 @@ impl Compression {
         })
     }
 
-    /// Its number.
+    /// Its ID.
     pub fn id(self) -> i16 {
         match self {
             Self::None => 0,
@@ -50,11 +50,11 @@ impl Compression {
     }
 }
 
-/// Expands `bytes` to at most `limit` bytes.
+/// Decompresses `bytes` to at most `limit` bytes.
 ///
 /// # Errors
 ///
-/// The bytes are not one whole stream of this compression, or expand further.
+/// Fails unless the bytes are one whole stream of this compression within the limit.
 pub fn decompress(
     compression: Compression,
     bytes: &[u8],
@@ -85,12 +85,12 @@ pub fn decompress(
 /// Bytes in one block of snappy-java's framing.
 const SNAPPY_BLOCK: usize = 32 << 10;
 
-/// A compression, and how hard it tries.
+/// A compression type and level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Codec {
     /// The compression.
     pub compression: Compression,
-    /// The level of gzip (1 to 9) or zstd; `None` for the usual one. Other compressions have none.
+    /// The level of gzip (1 to 9) or zstd; `None` for the default. Other types have no levels.
     pub level: Option<i32>,
 }
 
@@ -103,7 +103,7 @@ impl From<Compression> for Codec {
     }
 }
 
-/// Compresses what it is fed piece by piece.
+/// Compresses data piece by piece.
 pub struct Compressor(Stream);
 
 enum Stream {
@@ -111,16 +111,16 @@ enum Stream {
     Gzip(flate2::write::GzEncoder<Vec<u8>>),
     Lz4(Box<lz4_flex::frame::FrameEncoder<Vec<u8>>>),
     Zstd(zstd::stream::write::Encoder<'static, Vec<u8>>),
-    /// What is written, and the block that is being filled.
+    /// The output, and the block being filled.
     Snappy(Vec<u8>, Vec<u8>),
 }
 
 impl Compressor {
-    /// Nothing compressed yet.
+    /// Starts a stream.
     ///
     /// # Errors
     ///
-    /// There is no such level.
+    /// Fails for an invalid level.
     pub fn new(codec: Codec) -> io::Result<Self> {
         let out = Vec::new();
         Ok(Self(match codec.compression {
@@ -133,7 +133,7 @@ impl Compressor {
                 Stream::Gzip(flate2::write::GzEncoder::new(out, level))
             }
             Compression::Lz4 => {
-                // what all clients take: blocks that stand alone, 64 KB each
+                // the format that all clients read: independent blocks of 64 KB
                 let info = lz4_flex::frame::FrameInfo::new()
                     .block_mode(lz4_flex::frame::BlockMode::Independent)
                     .block_size(lz4_flex::frame::BlockSize::Max64KB);
@@ -173,7 +173,7 @@ impl Compressor {
         Ok(())
     }
 
-    /// Bytes that have been written out so far, which may be fewer than what was fed will take.
+    /// Output bytes so far, possibly excluding the last input.
     pub fn written(&self) -> usize {
         match &self.0 {
             Stream::None(out) | Stream::Snappy(out, _) => out.len(),
@@ -183,7 +183,7 @@ impl Compressor {
         }
     }
 
-    /// All that was fed, compressed.
+    /// Ends the stream and returns it.
     pub fn finish(self) -> io::Result<Vec<u8>> {
         match self.0 {
             Stream::None(out) => Ok(out),
@@ -208,7 +208,7 @@ fn put_snappy_block(out: &mut Vec<u8>, block: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// Compresses `bytes` as Kafka's producers do, each type at its usual level.
+/// Compresses `bytes` as Kafka's producers do, each type at its default level.
 pub fn compress(compression: Compression, bytes: &[u8]) -> io::Result<Cow<'_, [u8]>> {
     if compression == Compression::None {
         return Ok(Cow::Borrowed(bytes));

@@ -1,4 +1,4 @@
-//! Expands compressed records piece by piece, in memory that does not grow with what they expand to.
+//! Decompresses records piece by piece, in memory independent of their size.
 
 use std::{
     cmp::Ordering,
@@ -7,18 +7,18 @@ use std::{
 
 use crate::{compression::Compression, fault::Fault};
 
-/// Bytes that are expanded at a time.
+/// Bytes decompressed at a time.
 const PIECE: usize = 32 << 10;
-/// What snappy-java writes before its blocks; version and lowest compatible version follow, four bytes each.
+/// The header of snappy-java's framing; version and lowest compatible version follow, four bytes each.
 pub(crate) const SNAPPY_JAVA: [u8; 8] = [0x82, b'S', b'N', b'A', b'P', b'P', b'Y', 0];
 const SNAPPY_HEAD: usize = 16;
-/// A copy of 3 bytes gives 64: no block of snappy expands further.
+/// A 3-byte copy yields 64 bytes: no snappy block expands further.
 const SNAPPY_RATIO_MAX: usize = 22;
-/// Bytes before the flags of an LZ4 frame, and of the smallest head of one.
+/// Bytes before the flags of an LZ4 frame, and the size of the smallest header.
 const LZ4_MAGIC: usize = 4;
 const LZ4_HEAD: usize = 7;
-/// Flags of an LZ4 frame: blocks stand alone, a checksum follows each, the head has the size of the content, a checksum of
-/// the content follows the last block, the head names a dictionary.
+/// Flags of an LZ4 frame: blocks are independent, blocks have checksums, the header has the content size, a content
+/// checksum follows the last block, the header names a dictionary.
 const LZ4_INDEPENDENT: u8 = 0x20;
 const LZ4_BLOCK_SUMS: u8 = 0x10;
 const LZ4_CONTENT_SIZE: u8 = 0x08;
@@ -27,10 +27,10 @@ const LZ4_DICTIONARY: u8 = 0x01;
 /// Bit of a block's size: it is not compressed.
 const LZ4_STORED: u32 = 1 << 31;
 
-/// Most bytes that the records of a batch expand to; far above what clients send, and what brokers keep in memory at once.
+/// The most bytes that a batch's records may expand to; far above what clients send.
 pub const EXPANDED_BYTES_MAX: usize = 256 << 20;
 
-/// Expands one payload. The last piece comes only where the stream is whole and its checksums match.
+/// Decompresses one payload. The last piece is returned only if the stream is whole and its checksums match.
 pub struct Expander<B: AsRef<[u8]>> {
     source: Source<B>,
     piece: Vec<u8>,
@@ -45,11 +45,11 @@ enum Source<B: AsRef<[u8]>> {
 }
 
 impl<B: AsRef<[u8]>> Expander<B> {
-    /// Expands `bytes`.
+    /// Starts decompressing `bytes`.
     ///
     /// # Errors
     ///
-    /// The first bytes are none of this compression.
+    /// Fails if the first bytes are not of this compression.
     pub fn new(compression: Compression, bytes: B) -> Result<Self, Fault> {
         let source = match compression {
             Compression::None => Source::Plain(bytes, 0),
@@ -72,12 +72,12 @@ impl<B: AsRef<[u8]>> Expander<B> {
         })
     }
 
-    /// Whether nothing is compressed.
+    /// Whether the payload is uncompressed.
     pub fn is_plain(&self) -> bool {
         matches!(self.source, Source::Plain(..))
     }
 
-    /// How many bytes the next piece has at most.
+    /// The largest size of the next piece.
     pub fn next_size(&self) -> usize {
         match &self.source {
             Source::Snappy(snappy) => snappy.next_size(),
@@ -89,7 +89,7 @@ impl<B: AsRef<[u8]>> Expander<B> {
     ///
     /// # Errors
     ///
-    /// The stream is broken or cut off.
+    /// Fails if the stream is broken or truncated.
     pub fn next_piece(&mut self) -> Result<&[u8], Fault> {
         let size = match &mut self.source {
             Source::Plain(bytes, at) => {
@@ -120,12 +120,12 @@ fn fill(decoder: &mut impl Read, piece: &mut Vec<u8>) -> Result<usize, Fault> {
     decoder.read(piece).map_err(broken)
 }
 
-/// Checks that `bytes` are one whole LZ4 frame that all clients can read: it has its end mark, nothing follows it, and its
-/// blocks stand alone. A decoder looks at none of that.
+/// Checks that `bytes` are one whole LZ4 frame that all clients can read: with an end mark, independent blocks, and
+/// nothing after it. A decoder checks none of that.
 ///
 /// # Errors
 ///
-/// They are none.
+/// Fails otherwise.
 pub fn check_lz4_frame(bytes: &[u8]) -> Result<(), Fault> {
     let cut = || broken("the LZ4 frame ends too early");
     let flags = *bytes.get(LZ4_MAGIC).ok_or_else(cut)?;
@@ -151,7 +151,7 @@ pub fn check_lz4_frame(bytes: &[u8]) -> Result<(), Fault> {
     }
 }
 
-/// Blocks of snappy: one bare block, or many in the framing of snappy-java, whose head may come again between them.
+/// Snappy: one bare block, or many in the framing of snappy-java, whose header may be repeated between them.
 struct Snappy<B> {
     bytes: B,
     at: usize,
@@ -168,7 +168,7 @@ impl<B: AsRef<[u8]>> Snappy<B> {
         }
     }
 
-    /// The next block, and where it ends; `None` at the end.
+    /// The next block, and its end; `None` at the end.
     fn block(&self) -> Result<Option<(&[u8], usize)>, Fault> {
         let bytes = self.bytes.as_ref();
         if !self.is_framed {
@@ -196,7 +196,7 @@ impl<B: AsRef<[u8]>> Snappy<B> {
         block.map_or(0, |(block, _)| expanded_size(block).unwrap_or(0))
     }
 
-    /// Expands the next block that is not empty; leaves `out` empty at the end.
+    /// Decompresses the next non-empty block; leaves `out` empty at the end.
     fn expand_next(&mut self, out: &mut Vec<u8>) -> Result<(), Fault> {
         out.clear();
         while out.is_empty() {
@@ -214,7 +214,7 @@ impl<B: AsRef<[u8]>> Snappy<B> {
     }
 }
 
-/// What a block claims to expand to, where it can.
+/// The uncompressed size that a block claims, if it is possible.
 fn expanded_size(block: &[u8]) -> Result<usize, Fault> {
     let size = snap::raw::decompress_len(block).map_err(broken)?;
     if size > block.len().saturating_mul(SNAPPY_RATIO_MAX) {

@@ -1,4 +1,4 @@
-//! Why bytes could not be read as records.
+//! Why bytes are not valid records.
 
 use std::fmt;
 
@@ -9,16 +9,16 @@ pub enum Fault {
     Checksum,
     /// A format other than v2.
     Magic(u8),
-    /// A compression type that Kafka does not have.
+    /// A compression type unknown to Kafka.
     Compression(i16),
-    /// The compressed bytes cannot be expanded.
+    /// The compressed bytes are damaged.
     Decompress(String),
     /// The expanded records exceed the limit.
     TooLarge {
-        /// Bytes that the caller allows.
+        /// The caller's limit.
         limit: usize,
     },
-    /// A length or a count that does not fit the bytes.
+    /// A length or a count that does not match the bytes.
     Malformed(&'static str),
 }
 

@@ -1,44 +1,44 @@
-//! Where the fields of a record batch v2 stand, after KIP-98: base offset (8), length (4), leader epoch (4), magic (1),
-//! CRC-32C of all that follows (4), attributes (2), last offset delta (4), base timestamp (8), max timestamp (8), producer
-//! id (8), producer epoch (2), base sequence (4), record count (4), records.
+//! Positions of the fields of a record batch v2 (KIP-98): base offset (8), length (4), leader epoch (4), magic (1),
+//! CRC-32C of the rest (4), attributes (2), last offset delta (4), base timestamp (8), max timestamp (8), producer id
+//! (8), producer epoch (2), base sequence (4), record count (4), records.
 
-/// Bytes before the records.
+/// Size of the header.
 pub const HEADER: usize = 61;
 /// Bytes that the length field does not count.
 pub const PREFIX: usize = 12;
-/// Where the format's number stands.
+/// Position of the magic byte.
 pub const MAGIC_AT: usize = 16;
-/// What stands there, of the only format that is written and taken.
+/// The magic byte of the only supported format.
 pub const MAGIC: u8 = 2;
-/// Where the checksum stands.
+/// Position of the checksum.
 pub const CRC_AT: usize = 17;
-/// Where what the checksum covers begins.
+/// Start of the checksummed part.
 pub const CHECKED_FROM: usize = 21;
-/// Where the attributes stand, two bytes.
+/// Position of the attributes, two bytes.
 pub const ATTRIBUTES_AT: usize = 21;
 
 /// Bits of the attributes: the compression type.
 pub const COMPRESSION_MASK: i16 = 0x07;
-/// Bit of the attributes: timestamps are the broker's.
+/// Bit of the attributes: LogAppendTime.
 pub const LOG_APPEND_TIME: i16 = 0x08;
-/// Bit of the attributes: part of a transaction.
+/// Bit of the attributes: transactional.
 pub const TRANSACTIONAL: i16 = 0x10;
-/// Bit of the attributes: a marker for the brokers.
+/// Bit of the attributes: a control batch.
 pub const CONTROL: i16 = 0x20;
-/// Bit of the attributes: the base timestamp is the time after which tombstones and markers may go (KIP-534).
+/// Bit of the attributes: the base timestamp is the delete horizon (KIP-534).
 pub const DELETE_HORIZON: i16 = 0x40;
 
-/// The bytes of a number; `bytes` must be long enough.
+/// Reads a number; `bytes` must be long enough.
 pub(crate) fn number<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     bytes[at..at + N].try_into().expect("a slice of N bytes")
 }
 
-/// The attributes of the batch that `bytes` begin with; None where they are too few for a header.
+/// The attributes of the batch at the start of `bytes`; None if they are too short for a header.
 pub fn attributes(bytes: &[u8]) -> Option<i16> {
     (bytes.len() >= HEADER).then(|| i16::from_be_bytes(number(bytes, ATTRIBUTES_AT)))
 }
 
-/// Writes the attributes; `batch` must have a header, whose checksum is the caller's to renew.
+/// Writes the attributes; `batch` must have a header, whose checksum the caller updates.
 pub fn put_attributes(batch: &mut [u8], attributes: i16) {
     batch[ATTRIBUTES_AT..ATTRIBUTES_AT + 2].copy_from_slice(&attributes.to_be_bytes());
 }

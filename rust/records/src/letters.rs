@@ -1,5 +1,5 @@
-//! One batch of dead letters (KIP-1191): a record for each record that a share group gave up, with headers that tell
-//! where it was, and on request with what it held.
+//! Builds a batch of dead-letter records (KIP-1191): one for each record that a share group rejected or failed to
+//! process, with headers that identify it and, on request, its content.
 
 use std::borrow::Cow;
 use std::iter::Peekable;
@@ -13,15 +13,15 @@ use crate::{
     varint::{put_varint, varint_len},
 };
 
-/// What the names of the headers of letters begin with.
+/// Prefix of the header names.
 const PREFIX: &str = "__dlq.errors.";
 
 const REJECTED: &str = "Offset rejected by client.";
 const GIVEN_UP: &str = "Offset delivery count exceeded the threshold.";
-/// Ours: Apache Kafka has no records that expire.
+/// Not in Apache Kafka, whose records do not expire.
 const EXPIRED: &str = "Record expired.";
 
-/// The share partition whose records were given up.
+/// The share partition of the dead letters.
 #[derive(Clone, Debug)]
 pub struct Origin {
     /// The share group.
@@ -32,7 +32,7 @@ pub struct Origin {
     pub partition: i32,
 }
 
-/// Why records were given up.
+/// Why records are dead letters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Cause {
@@ -40,12 +40,12 @@ pub enum Cause {
     DeliveryLimit = 0,
     /// A member rejected them.
     Rejected = 1,
-    /// Their time to live is over.
+    /// Their time to live ended.
     Expired = 2,
 }
 
 impl Cause {
-    /// The cause with this number.
+    /// The cause with this ID.
     pub fn from_id(id: u8) -> Self {
         match id {
             1 => Self::Rejected,
@@ -63,7 +63,7 @@ impl Cause {
     }
 }
 
-/// Neighbouring records that were given up together.
+/// Neighboring records with the same cause.
 #[derive(Clone, Copy, Debug)]
 pub struct Range {
     /// First offset.
@@ -72,11 +72,11 @@ pub struct Range {
     pub last: i64,
     /// How often they were delivered.
     pub delivery_count: u16,
-    /// Why.
+    /// The cause.
     pub cause: Cause,
 }
 
-/// A batch that grows letter by letter, up to a size.
+/// A batch that grows record by record, up to a size.
 #[derive(Debug)]
 pub struct Letters {
     origin: Origin,
@@ -88,8 +88,8 @@ pub struct Letters {
 }
 
 impl Letters {
-    /// An empty batch whose letters are written at `now` (milliseconds since the epoch) and that shall be no larger than
-    /// `limit` bytes; with `copy` they carry the records.
+    /// Creates an empty batch with timestamp `now` (milliseconds since the epoch) and at most `limit` bytes; with
+    /// `copy` it contains the original records.
     pub fn new(origin: Origin, copy: bool, now: i64, limit: usize) -> Self {
         Self {
             origin,
@@ -101,21 +101,21 @@ impl Letters {
         }
     }
 
-    /// How many letters there are.
+    /// The number of dead-letter records.
     pub fn count(&self) -> i32 {
         self.count
     }
 
-    /// Adds letters for `ranges`, as many as fit, and returns how many ranges are done and the first offset of the next
-    /// one that is not (0 where all are).
+    /// Adds dead-letter records for `ranges`, as many as fit. Returns how many ranges are done and the first offset of
+    /// the next range that is not (0 if all are).
     ///
-    /// Offsets of control batches get none. A record that is not in `source`, that is larger than the limit, or whose
-    /// compressed batch expands to more than the limit, gets a letter without key, value and headers of its own; one
-    /// that is too large only together with the letter's headers loses its own headers first. A batch without letters
-    /// takes one of any size.
+    /// Control batches are skipped. A record that is missing from `source`, is larger than the limit, or has a
+    /// compressed batch that expands beyond the limit, gets a dead-letter record without key, value and original
+    /// headers; one that is too large only together with the added headers first loses its own headers. An empty batch
+    /// accepts a record of any size.
     ///
     /// `source` holds whole record batches of the log, ascending, and everything that the log has from the first range
-    /// on of the offsets before `read_to`. A range that does not follow those before it ends the walk.
+    /// to before `read_to`. A range out of order ends the walk.
     pub fn add(&mut self, ranges: &[Range], source: &[u8], read_to: i64) -> (usize, i64) {
         let held = self.held(ranges, source);
         let mut readers: Vec<_> = held
@@ -153,7 +153,7 @@ impl Letters {
                 if header.is_control() {
                     next = behind;
                 } else if !self.batch(frame, &mut next, behind.min(end), reader.as_mut()) {
-                    return (done, next); // what is left has to find room as it is, not without its content
+                    return (done, next); // the rest must fit as it is, rather than lose its content
                 }
             }
             if !self.bare_to(frame, &mut next, end) || next <= range.last {
@@ -163,7 +163,7 @@ impl Letters {
         (ranges.len(), 0)
     }
 
-    /// The batches of `source` that hold any of `ranges`, with their records expanded where they are to be copied.
+    /// The batches of `source` that overlap `ranges`, decompressed if their records are to be copied.
     fn held<'s>(
         &self,
         ranges: &[Range],
@@ -189,7 +189,7 @@ impl Letters {
         held
     }
 
-    /// The letters of one source batch, up to `end`; false where this batch is full before.
+    /// The dead-letter records of one source batch, up to `end`; false if this batch fills up first.
     fn batch(
         &mut self,
         frame: &Frame,
@@ -214,7 +214,7 @@ impl Letters {
         self.bare_to(frame, next, end)
     }
 
-    /// Returns the whole batch, and leaves this one empty.
+    /// Returns the whole batch, and resets this one to empty.
     pub fn finish(&mut self) -> Vec<u8> {
         let header = Header {
             base_offset: 0,
@@ -233,7 +233,7 @@ impl Letters {
         assembled(header, &std::mem::take(&mut self.records))
     }
 
-    /// Letters without content for `*next..end`; false where the batch is full before.
+    /// Dead-letter records without content for `*next..end`; false if the batch fills up first.
     fn bare_to(&mut self, frame: &Frame, next: &mut i64, end: i64) -> bool {
         while *next < end {
             if !self.push(&frame.letter(self.count, *next, None, &[])) {
@@ -244,7 +244,7 @@ impl Letters {
         true
     }
 
-    /// The letter of a record, with as much of it as a batch may hold.
+    /// The dead-letter record of a record, with as much of its content as a batch may hold.
     fn copied(&mut self, frame: &Frame, record: &Record<'_>) -> bool {
         let whole = record.bytes.len() + varint_len(record.bytes.len() as i64);
         if whole > self.limit {
@@ -281,7 +281,7 @@ impl Letters {
 type Content<'a> = (Option<&'a [u8]>, Option<&'a [u8]>);
 type Own<'a> = Vec<(String, Option<&'a [u8]>)>;
 
-/// The headers of a record, except those of an earlier letter.
+/// The headers of a record, except those of an earlier dead-letter record.
 fn own_headers<'a>(record: &Record<'a>) -> Own<'a> {
     let headers = record.headers.clone();
     headers
@@ -290,7 +290,7 @@ fn own_headers<'a>(record: &Record<'a>) -> Own<'a> {
         .collect()
 }
 
-/// What all letters of a range have in common: the headers before and after the offset.
+/// The headers common to a range: those before and those after the offset header.
 struct Frame {
     before: Vec<u8>,
     behind: Vec<u8>,
@@ -312,7 +312,7 @@ impl Frame {
         frame
     }
 
-    /// A record as it stands after its length.
+    /// Encodes a record, without its length.
     fn letter(
         &self,
         delta: i32,

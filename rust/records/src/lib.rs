@@ -1,7 +1,7 @@
-//! Record batches v2, as consumers read them (KIP-98): headers, checksums, compression, records; batches of our own;
-//! batches written anew without some of their records; and batches of dead letters.
+//! Record batches v2 (KIP-98): headers, checksums, compression, records; building batches; rewriting batches without
+//! some records; and batches of dead-letter records.
 //!
-//! Nothing here trusts a length: bytes that are no batch are a [`Fault`], never a panic and never memory without bound.
+//! No input is trusted: invalid bytes are a [`Fault`], never a panic and never unbounded memory.
 #![forbid(unsafe_code)]
 
 mod batch;

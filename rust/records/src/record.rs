@@ -1,4 +1,4 @@
-//! The records of one expanded batch.
+//! The records of one decompressed batch.
 
 use crate::{
     batch::{Batch, Header, TimestampType},
@@ -6,25 +6,25 @@ use crate::{
     varint::Cursor,
 };
 
-/// One record; keys, values and headers point into the expanded batch.
+/// One record; keys, values and headers point into the decompressed batch.
 #[derive(Debug, Clone)]
 pub struct Record<'a> {
     /// Offset in the partition.
     pub offset: i64,
-    /// Milliseconds since the epoch, by the clock that the batch's timestamp type names.
+    /// Milliseconds since the epoch, by the clock of the batch's timestamp type.
     pub timestamp: i64,
-    /// `None` when the record has no key.
+    /// `None` if the record has no key.
     pub key: Option<&'a [u8]>,
-    /// `None` when the record has no value.
+    /// `None` if the record has no value.
     pub value: Option<&'a [u8]>,
-    /// The headers, read when they are asked for.
+    /// The headers, parsed on demand.
     pub headers: Headers<'a>,
-    /// The record as it stands after its length.
+    /// The encoded record, without its length.
     pub bytes: &'a [u8],
 }
 
 impl Batch<'_> {
-    /// The records in what `expand` returned.
+    /// The records in the result of `expand`.
     pub fn records<'b>(&self, expanded: &'b [u8]) -> Records<'b> {
         Records::new(&self.header, expanded)
     }
@@ -90,13 +90,13 @@ impl<'a> Iterator for Records<'a> {
 }
 
 impl Records<'_> {
-    /// Whether nothing lies behind the last record that was read.
+    /// Whether no bytes follow the last record read.
     pub fn is_at_end(&self) -> bool {
         self.cursor.rest.is_empty()
     }
 }
 
-/// Iterates over a record's headers; a name that is not UTF-8 has its odd bytes replaced.
+/// Iterates over a record's headers; invalid UTF-8 in a name is replaced.
 #[derive(Debug, Clone)]
 pub struct Headers<'a> {
     cursor: Cursor<'a>,
@@ -114,7 +114,7 @@ impl<'a> Headers<'a> {
         Ok(Self { cursor, left })
     }
 
-    /// Checks that every header can be read, and that the record ends behind the last one.
+    /// Checks that every header can be read, and that the record ends after the last one.
     pub fn check(mut self) -> Result<(), Fault> {
         for _ in 0..self.left {
             self.read_raw()?;
@@ -126,16 +126,16 @@ impl<'a> Headers<'a> {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no headers.
     pub fn is_empty(&self) -> bool {
         self.left == 0
     }
 
-    /// The value of the last header of a name; `Some(None)` where that is null.
+    /// The value of the last header with this name; `Some(None)` if it is null.
     ///
     /// # Errors
     ///
-    /// The headers cannot be read.
+    /// Fails if the headers cannot be read.
     pub fn last_value(&self, name: &[u8]) -> Result<Option<Option<&'a [u8]>>, Fault> {
         let mut headers = self.clone();
         let mut found = None;

@@ -1,4 +1,5 @@
-//! Batches that lose some of their records: base offset, last offset and the producer's fields stay (KIP-98, KIP-534).
+//! Rewrites batches without some of their records: base offset, last offset and the producer fields stay (KIP-98,
+//! KIP-534).
 
 use std::io;
 
@@ -12,7 +13,7 @@ use crate::{
     varint::{Cursor, put_varint, varint_len},
 };
 
-/// A batch that is written anew from some of its own records.
+/// A batch being rewritten from some of its records.
 #[derive(Debug)]
 pub struct Rewrite {
     header: Header,
@@ -23,7 +24,8 @@ pub struct Rewrite {
 }
 
 impl Rewrite {
-    /// A batch with the offsets, producer and compression of `header`; one without a delete horizon gets `horizon`.
+    /// Starts a batch with the offsets, producer and compression of `header`; `horizon` is used if it has no delete
+    /// horizon.
     pub fn new(header: &Header, horizon: Option<i64>) -> Self {
         let mut header = *header;
         let base_timestamp = header.base_timestamp;
@@ -40,7 +42,7 @@ impl Rewrite {
         }
     }
 
-    /// Adds a record of the batch; they keep their order.
+    /// Adds a record of the batch, in order.
     pub fn push(&mut self, record: &Record<'_>) {
         self.count += 1;
         self.max_timestamp = self.max_timestamp.max(record.timestamp);
@@ -57,20 +59,20 @@ impl Rewrite {
         self.records.extend_from_slice(cursor.rest);
     }
 
-    /// The whole batch, compressed as it was.
+    /// The whole batch, with its original compression.
     ///
     /// # Errors
     ///
-    /// The records cannot be compressed.
+    /// Fails if the records cannot be compressed.
     pub fn finish(self) -> io::Result<Vec<u8>> {
         self.finish_compressing(0)
     }
 
-    /// The whole batch; records of fewer than `least_bytes` are not compressed.
+    /// The whole batch; records of fewer than `least_bytes` stay uncompressed.
     ///
     /// # Errors
     ///
-    /// The records cannot be compressed.
+    /// Fails if the records cannot be compressed.
     pub fn finish_compressing(self, least_bytes: usize) -> io::Result<Vec<u8>> {
         let mut header = self.header;
         if self.records.len() < least_bytes {
@@ -85,7 +87,7 @@ impl Rewrite {
     }
 }
 
-/// The batch with nothing left in it: it only tells of its producer's last sequence number.
+/// The batch without any records, which keeps only its producer's last sequence number.
 pub fn without_records(header: &Header) -> Vec<u8> {
     let kept = !COMPRESSION_MASK & (LOG_APPEND_TIME | TRANSACTIONAL | CONTROL);
     let empty = Header {

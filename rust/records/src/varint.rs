@@ -1,4 +1,4 @@
-//! Zigzag varints, as records use them.
+//! Zigzag varints, as in records.
 
 use crate::fault::Fault;
 
@@ -18,7 +18,7 @@ pub fn varint_len(value: i64) -> usize {
     (64 - (zigzag | 1).leading_zeros() as usize).div_ceil(7)
 }
 
-/// Takes bytes from the front of a slice; every step checks what is left.
+/// Reads from the front of a slice; every step checks the remaining length.
 #[derive(Debug, Clone)]
 pub(crate) struct Cursor<'a> {
     pub(crate) rest: &'a [u8],

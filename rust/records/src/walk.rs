@@ -1,22 +1,22 @@
-//! Walks over records that come piece by piece, and keeps none of them: where a record ends follows from its fields.
+//! Walks over records that arrive piece by piece, without buffering them: a record's end follows from its fields.
 
 use crate::{
     batch::{Header, TimestampType},
     fault::Fault,
 };
 
-/// Most bytes of a number of 32 bits, and of one of 64.
+/// Most bytes of a 32-bit varint, and of a 64-bit one.
 const INT_BYTES: u32 = 5;
 const LONG_BYTES: u32 = 10;
 
-/// What is seen of a record.
+/// A record, as seen by the walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
-    /// How many records of the batch came before it.
+    /// Its index in the batch.
     pub index: i32,
-    /// Its offset, counted from that of the batch.
+    /// Its offset, relative to that of the batch.
     pub offset_delta: i32,
-    /// Milliseconds since the epoch, by the clock that the batch's timestamp type names.
+    /// Milliseconds since the epoch, by the clock of the batch's timestamp type.
     pub timestamp: i64,
     /// Whether it has a key.
     pub has_key: bool,
@@ -44,19 +44,19 @@ pub struct Walk {
     count: i32,
     index: i32,
     field: Field,
-    /// Bytes that the record under way still has.
+    /// Remaining bytes of the current record.
     left: usize,
-    /// Of those, bytes of a key, a name or a value that are passed over.
+    /// Of those, bytes of a key, a name or a value to skip.
     skip: usize,
     headers: i32,
-    /// The number under way, and how many bytes of it have come.
+    /// The current number, and how many of its bytes were read.
     number: u64,
     number_bytes: u32,
     seen: Seen,
 }
 
 impl Walk {
-    /// A walk over the records that `header` announces.
+    /// Starts a walk over the records that `header` announces.
     pub fn new(header: &Header) -> Self {
         Self {
             base_timestamp: header.base_timestamp,
@@ -79,16 +79,16 @@ impl Walk {
         }
     }
 
-    /// How many records have been walked over.
+    /// How many records were walked.
     pub fn walked(&self) -> i32 {
         self.index
     }
 
-    /// Goes on over `piece`, and calls `see` at the end of each record.
+    /// Continues over `piece`, and calls `see` at the end of each record.
     ///
     /// # Errors
     ///
-    /// A field does not fit its record, or bytes follow the last record.
+    /// Fails if a field does not fit its record, or bytes follow the last record.
     pub fn feed(&mut self, mut piece: &[u8], mut see: impl FnMut(Seen)) -> Result<(), Fault> {
         while !piece.is_empty() {
             if self.skip > 0 {
@@ -114,11 +114,11 @@ impl Walk {
         Ok(())
     }
 
-    /// Checks that the last record was the last one announced, and whole.
+    /// Checks that the last record was whole and the last one announced.
     ///
     /// # Errors
     ///
-    /// Records are missing.
+    /// Fails if records are missing.
     pub fn finish(&self) -> Result<(), Fault> {
         if self.field == Field::Size && self.number_bytes == 0 && self.index == self.count {
             Ok(())
@@ -127,7 +127,7 @@ impl Walk {
         }
     }
 
-    /// Reads a field of the record under way, or a part of it.
+    /// Reads a field of the current record, or a part of it.
     fn record(&mut self, piece: &mut &[u8]) -> Result<(), Fault> {
         let available = piece.len().min(self.left);
         let mut fields = &piece[..available];
@@ -213,7 +213,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Ends the record under way where all of it has come.
+    /// Ends the current record if it is complete.
     fn end_record(&mut self, see: &mut impl FnMut(Seen)) -> Result<(), Fault> {
         if self.field == Field::Size || self.left > 0 {
             return Ok(());
@@ -236,7 +236,7 @@ impl Walk {
             .map_err(|_| Fault::Malformed("a number in a record is too large"))
     }
 
-    /// The number whose bytes come next; `None` where some of them have not come yet.
+    /// The next number; `None` if some of its bytes are still missing.
     fn number(&mut self, bytes: &mut &[u8], bytes_max: u32) -> Result<Option<i64>, Fault> {
         while let Some((&byte, rest)) = bytes.split_first() {
             *bytes = rest;
@@ -277,7 +277,7 @@ mod tests {
         }
     }
 
-    /// A record with headers, each field of a length that needs several bytes.
+    /// A record with headers, whose fields have multi-byte lengths.
     fn record(delta: i32, key: Option<&[u8]>) -> Vec<u8> {
         let mut body = vec![0];
         put_varint(&mut body, i64::from(delta) * 1_000_000);

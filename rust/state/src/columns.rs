@@ -1,7 +1,7 @@
 //! Rows of share state as columns in Arrow's memory layout.
 //!
-//! Numbers are in this machine's byte order. A row that lacks something (a tombstone has no state, an update no state
-//! epoch) has zeros there and a bit that says null.
+//! Numbers are in this machine's byte order. Missing values (a tombstone has no state, an update no state epoch) are
+//! zeros with a null bit.
 
 use sharecore_records::columns::{Binary, Validity};
 
@@ -10,25 +10,25 @@ use crate::{
     value::{Batch, Head},
 };
 
-/// Once rows take this much memory there are enough, however many were asked for.
+/// Rows in progress are returned at this size, however many were requested.
 const BYTES_MAX: usize = 64 << 20;
-/// About how much memory a row takes besides texts and state batches.
+/// Approximate memory of a row besides texts and state batches.
 const ROW_BYTES: usize = 100;
-/// What a state batch takes.
+/// Memory of a state batch.
 const BATCH_BYTES: usize = 8 + 8 + 1 + 2;
 
-/// What a row is.
+/// The type of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Type {
     /// A record that holds the whole state.
     Snapshot,
-    /// A record that holds what changed.
+    /// A record that holds changes.
     Update,
     /// A record that deletes the state.
     Tombstone,
-    /// What holds in the end, out of all records.
+    /// The final state of a share partition.
     Live,
-    /// Something that could not be read.
+    /// An unreadable record or batch.
     Unreadable,
 }
 
@@ -44,24 +44,24 @@ impl Type {
     }
 }
 
-/// One row.
+/// A row.
 #[derive(Debug, Clone, Copy)]
 pub struct Row<'a> {
     /// Offset in the partition of the state topic.
     pub offset: i64,
-    /// Milliseconds since the epoch; `None` for a batch that cannot be read.
+    /// Milliseconds since the epoch; `None` for an unreadable batch.
     pub timestamp: Option<i64>,
-    /// What the row is.
+    /// The type.
     pub kind: Type,
-    /// The share partition, where it is known.
+    /// The share partition, if known.
     pub key: Option<Key<'a>>,
     /// The state.
     pub state: Option<(Head, &'a [Batch])>,
-    /// Why something could not be read.
+    /// Why it is unreadable.
     pub error: Option<&'a str>,
 }
 
-/// Rows, column by column.
+/// Rows as columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Columns {
     /// Number of rows.
@@ -72,7 +72,7 @@ pub struct Columns {
     pub timestamps: Vec<u8>,
     /// Which timestamps are known.
     pub timed: Validity,
-    /// What the rows are, by name.
+    /// Types of the rows, by name.
     pub types: Binary,
     /// Share groups.
     pub groups: Binary,
@@ -80,13 +80,13 @@ pub struct Columns {
     pub topic_ids: Binary,
     /// Partitions of the topics, `i32`.
     pub partitions: Vec<u8>,
-    /// Rows with a state.
+    /// Which rows have a state.
     pub stated: Validity,
     /// Snapshot epochs, `i32`.
     pub snapshot_epochs: Vec<u8>,
     /// State epochs, `i32`.
     pub state_epochs: Vec<u8>,
-    /// Rows with a state epoch and the two times.
+    /// Which rows have a state epoch and the two times.
     pub whole: Validity,
     /// Leader epochs, `i32`.
     pub leader_epochs: Vec<u8>,
@@ -94,11 +94,11 @@ pub struct Columns {
     pub start_offsets: Vec<u8>,
     /// Delivery-complete counts, `i32`.
     pub delivery_complete_counts: Vec<u8>,
-    /// When the state was made, microseconds, `i64`.
+    /// Creation times of the states, microseconds, `i64`.
     pub created: Vec<u8>,
-    /// When the state was written, microseconds, `i64`.
+    /// Write times of the states, microseconds, `i64`.
     pub written: Vec<u8>,
-    /// Where each row's state batches start, `i32`; one more than there are rows.
+    /// Start index of each row's state batches, `i32`; one more entry than rows.
     pub batches: Vec<u8>,
     /// First offsets of the state batches, `i64`.
     pub firsts: Vec<u8>,
@@ -108,7 +108,7 @@ pub struct Columns {
     pub states: Vec<u8>,
     /// Delivery counts, `i16`.
     pub delivery_counts: Vec<u8>,
-    /// Why something could not be read.
+    /// Why rows are unreadable.
     pub errors: Binary,
 }
 
@@ -214,7 +214,7 @@ impl Columns {
         put(&mut self.written, microseconds(written));
     }
 
-    /// Whether there are `rows_max` rows, or so many bytes that these are enough.
+    /// Whether there are `rows_max` rows, or enough bytes.
     pub(crate) fn is_full(&self, rows_max: usize) -> bool {
         let text = self.groups.data.len() + self.errors.data.len();
         let bytes = self.rows * ROW_BYTES + self.states.len() * BATCH_BYTES + text;

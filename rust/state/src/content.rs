@@ -1,4 +1,5 @@
-//! What the records of one share partition say: the one place that knows what a snapshot and an update mean.
+//! The state of one share partition, built from its records: the one place that knows what a snapshot and an update
+//! mean.
 
 use sharecore_engine::{Combiner, RecordState, StateBatch, state_batch::is_range};
 
@@ -8,10 +9,10 @@ use crate::{
     value::{Batch, Head, Kind, read_value, write_value},
 };
 
-/// State batches of updates are combined with those before once there are this many, or a quarter of those before.
+/// State batches of updates are merged with earlier ones once there are this many, or a quarter of the earlier ones.
 const MERGE_FROM: usize = 32;
 
-/// A number that is not known, or an update's start offset that leaves the one before.
+/// Means unknown or, for an update's start offset, unchanged.
 const UNINITIALIZED: i32 = -1;
 
 /// The state of a share partition.
@@ -24,21 +25,21 @@ pub struct Content {
     fresh: Vec<StateBatch>,
 }
 
-/// A change that is to be written; nothing of it lies below its start offset.
+/// A change to write; no part of it is below its start offset.
 #[derive(Debug, Clone, Copy)]
 pub struct Change<'a> {
-    /// Where the state begins; one that is behind that of the state leaves it as it is.
+    /// The new start offset; ignored if lower than the current one.
     pub start_offset: i64,
-    /// Settled records from there on.
+    /// Acknowledged and archived records from there.
     pub delivery_complete_count: i32,
-    /// A higher one than before; `None` leaves it.
+    /// The new leader epoch, higher than before; `None` keeps it.
     pub leader_epoch: Option<i32>,
-    /// What changed, ascending and apart.
+    /// Changed batches, ascending, without overlaps.
     pub batches: &'a [StateBatch],
 }
 
 impl Default for Content {
-    /// A share partition that no record tells of.
+    /// A share partition without records.
     fn default() -> Self {
         Self {
             head: Head {
@@ -58,7 +59,7 @@ impl Default for Content {
 }
 
 impl Content {
-    /// Applies the value of a record; one that cannot be read changes nothing.
+    /// Applies the value of a record; an unreadable one changes nothing.
     pub fn replay(&mut self, kind: Kind, value: &[u8]) -> Result<(), RecordFault> {
         let mut batches = Vec::new();
         let head = read(kind, value, &mut batches)?;
@@ -66,7 +67,7 @@ impl Content {
         Ok(())
     }
 
-    /// Applies what [`read`] has read.
+    /// Applies the result of [`read`].
     pub(crate) fn apply(&mut self, kind: Kind, head: Head, batches: &[Batch]) {
         match kind {
             Kind::Snapshot => self.take_snapshot(head, batches.iter().map(known)),
@@ -74,12 +75,12 @@ impl Content {
         }
     }
 
-    /// Numbers of the last snapshot and of the updates behind it.
+    /// Numbers of the last snapshot and the updates after it.
     pub fn head(&self) -> &Head {
         &self.head
     }
 
-    /// The highest leader epoch that was ever seen.
+    /// The highest leader epoch seen.
     pub fn fence_epoch(&self) -> i32 {
         self.fence_epoch
     }
@@ -89,12 +90,12 @@ impl Content {
         self.updates
     }
 
-    /// The state batches from the start offset on, ascending, apart.
+    /// The state batches from the start offset, ascending, without overlaps.
     pub fn batches(&mut self) -> Vec<StateBatch> {
         self.merge()
     }
 
-    /// How many records were delivered so often and wait to be delivered again.
+    /// How many records were delivered this often and wait for redelivery.
     pub fn waiting(&mut self, deliveries: u32) -> i64 {
         if self.combined.len() == 0 && self.fresh.is_empty() {
             return 0;
@@ -110,9 +111,9 @@ impl Content {
             .sum()
     }
 
-    /// Begins the state anew at a start offset (-1: not known yet); returns the snapshot that says so.
+    /// Resets the state to a start offset (-1: unknown); returns the snapshot to write.
     ///
-    /// As in Kafka, only a snapshot that is due begins the count of updates anew.
+    /// As in Kafka, only a snapshot that was due resets the count of updates.
     pub fn begin(
         &mut self,
         state_epoch: i32,
@@ -135,10 +136,10 @@ impl Content {
         write_value(&head, &[])
     }
 
-    /// Applies a change; returns the record to write: an update, or a snapshot of everything once so many updates stand
-    /// since the last one.
+    /// Applies a change; returns the record to write: an update, or a snapshot once there were this many updates since
+    /// the last one.
     ///
-    /// The start offset never falls, nor does the count while it stays.
+    /// The start offset never decreases; neither does the count for the same start offset.
     pub fn write(
         &mut self,
         change: &Change<'_>,
@@ -146,7 +147,7 @@ impl Content {
         updates_per_snapshot: u32,
     ) -> (Kind, Vec<u8>) {
         let (mut start, mut count) = (change.start_offset, change.delivery_complete_count);
-        // a write that was overtaken takes nothing back
+        // an outdated write must not undo a later one
         if start < self.head.start_offset {
             (start, count) = (self.head.start_offset, self.head.delivery_complete_count);
         } else if start == self.head.start_offset {
@@ -163,7 +164,7 @@ impl Content {
         let due = self.updates >= updates_per_snapshot;
         self.take_update(&head, change.batches.iter().copied());
         if due {
-            // as Kafka does, the time of creation begins anew with a snapshot that is due
+            // as in Kafka, a snapshot that is due resets the creation time
             (Kind::Snapshot, self.snapshot(now_ms, now_ms))
         } else {
             (Kind::Update, write_value(&head, change.batches))
@@ -210,7 +211,7 @@ impl Content {
         }
     }
 
-    /// Moves everything into `combined`, and returns it.
+    /// Merges all batches into `combined`, and returns them.
     fn merge(&mut self) -> Vec<StateBatch> {
         let start = Some(self.head.start_offset).filter(|start| *start >= 0);
         let mut room = Combiner::default();
@@ -221,7 +222,7 @@ impl Content {
     }
 }
 
-/// Reads a value whose state batches are all possible ones.
+/// Reads a value; all its state batches must be valid.
 pub(crate) fn read(kind: Kind, value: &[u8], room: &mut Vec<Batch>) -> Result<Head, RecordFault> {
     let head = read_value(kind, value, room)?;
     if room.iter().all(is_possible) {
@@ -231,10 +232,10 @@ pub(crate) fn read(kind: Kind, value: &[u8], room: &mut Vec<Batch>) -> Result<He
     }
 }
 
-/// As [`read`], but makes impossible state batches into such that one can go on with; returns their number as well.
+/// As [`read`], but repairs invalid state batches; returns their number as well.
 ///
-/// Kafka's coordinator takes any number for a delivery state. One such batch must not take the share partition out of
-/// service, or all that share a partition of the topic with it: its records are delivered again, which loses nothing.
+/// Kafka's coordinator accepts any number as a delivery state. One such batch must not disable the share partition, or
+/// all others in the same partition of the state topic: its records are delivered again, which loses nothing.
 pub(crate) fn read_repaired(
     kind: Kind,
     value: &[u8],

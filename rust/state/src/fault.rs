@@ -2,25 +2,25 @@
 
 use std::fmt;
 
-/// What is wrong with a record.
+/// The fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordFault {
-    /// A type that this version does not know; Kafka passes such a record over.
+    /// An unknown record type; Kafka skips such a record.
     Type(i16),
-    /// A version of a value that this version does not know.
+    /// An unknown version of a value.
     Version(i16),
-    /// The key's bytes are no key.
+    /// The key is malformed.
     Key(&'static str),
-    /// The value's bytes are no value.
+    /// The value is malformed.
     Value(&'static str),
-    /// An impossible state batch.
+    /// An invalid state batch.
     StateBatch,
-    /// An update, and no snapshot before it: it belongs to one that is no longer there.
+    /// An update without a preceding snapshot: it belongs to a deleted one.
     NoSnapshot,
 }
 
 impl RecordFault {
-    /// Whether bytes are damaged; otherwise the record may be passed over, as Kafka does.
+    /// Whether bytes are damaged; other records may be skipped, as Kafka does.
     pub fn is_damage(&self) -> bool {
         !matches!(self, Self::Type(_) | Self::NoSnapshot)
     }

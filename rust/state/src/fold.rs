@@ -1,6 +1,6 @@
-//! The records of one partition of the topic, folded into the states that hold in the end.
+//! Folds the records of one partition of the topic into the final states.
 //!
-//! All records about a share partition lie in one partition of the topic, so each of these is folded alone.
+//! All records of a share partition are in one partition of the topic, so each of these is folded alone.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::{
     value::{Batch, Head, Kind},
 };
 
-/// States by what follows the type in a key.
+/// States by key, without the key's type.
 #[derive(Debug, Default)]
 pub struct Fold {
     states: HashMap<Box<[u8]>, Folded>,
@@ -20,12 +20,12 @@ pub struct Fold {
     repaired: usize,
 }
 
-/// The state of a share partition, and where it was written.
+/// The state of a share partition, and its position.
 #[derive(Debug, Clone, Default)]
 pub struct Folded {
     /// The state.
     pub content: Content,
-    /// The offset of the last snapshot: what lies before it is redundant.
+    /// The offset of the last snapshot: earlier records are redundant.
     pub snapshot_offset: i64,
     /// The offset of the last record.
     pub offset: i64,
@@ -34,7 +34,7 @@ pub struct Folded {
 }
 
 impl Fold {
-    /// A fold that goes on with records whose state batches are impossible, see [`repaired`](Self::repaired).
+    /// A fold that accepts records with invalid state batches, see [`repaired`](Self::repaired).
     pub fn repairing() -> Self {
         Self {
             repairs: true,
@@ -42,9 +42,9 @@ impl Fold {
         }
     }
 
-    /// Takes a record of a group that is wanted; one that cannot be read changes nothing.
+    /// Applies a record of a requested group; an unreadable one changes nothing.
     ///
-    /// An update without a snapshot before it is a [`RecordFault::NoSnapshot`].
+    /// An update without a preceding snapshot is a [`RecordFault::NoSnapshot`].
     pub fn take(
         &mut self,
         offset: i64,
@@ -93,39 +93,39 @@ impl Fold {
         Ok(())
     }
 
-    /// How many state batches so far were impossible ones; their records are delivered again.
+    /// How many state batches were invalid so far; their records are delivered again.
     pub fn repaired(&self) -> usize {
         self.repaired
     }
 
-    /// What follows the type in the keys of the share partitions that have state, in no order.
+    /// The keys of the share partitions with state, without the keys' type, unordered.
     pub fn keys(&self) -> impl Iterator<Item = &[u8]> {
         self.states.keys().map(|key| &**key)
     }
 
-    /// A state, by what follows the type in its records' keys.
+    /// A state by key, without the key's type.
     pub fn get(&self, key: &[u8]) -> Option<&Folded> {
         self.states.get(key)
     }
 
-    /// The states with their keys, in no order.
+    /// The states with their keys, unordered.
     pub fn states(&self) -> impl Iterator<Item = (&[u8], &Folded)> {
         self.states.iter().map(|(key, state)| (&**key, state))
     }
 
-    /// The states that have records which were delivered so often and wait to be delivered again, and how many.
+    /// The states with records that were delivered this often and wait for redelivery, and how many each has.
     pub fn waiting(&mut self, deliveries: u32) -> impl Iterator<Item = (&[u8], i64)> {
         let states = self.states.iter_mut();
         let counted = states.map(move |(key, state)| (&**key, state.content.waiting(deliveries)));
         counted.filter(|(_, records)| *records > 0)
     }
 
-    /// Takes a state out.
+    /// Removes a state.
     pub fn remove(&mut self, key: &[u8]) -> Option<Folded> {
         self.states.remove(key)
     }
 
-    /// Takes all states out, in no order.
+    /// Removes all states, unordered.
     pub fn drain(&mut self) -> impl Iterator<Item = (Box<[u8]>, Folded)> {
         std::mem::take(&mut self.states).into_iter()
     }

@@ -10,22 +10,22 @@ use crate::{
     walk::{Options, Sink, Unreadable, walk},
 };
 
-/// What [`history`] made of record batches.
+/// The result of [`history`].
 #[derive(Debug, Default)]
 pub struct History {
     /// The rows.
     pub columns: Columns,
-    /// Bytes of the batches that were read.
+    /// Bytes of the batches read.
     pub taken: usize,
-    /// The offset after the last batch that was read; `None` where there was no whole one.
+    /// The offset after the last batch read; `None` if there was no whole one.
     pub next: Option<i64>,
-    /// The first thing that could not be read.
+    /// The first unreadable record or batch.
     pub unreadable: Option<Unreadable>,
 }
 
-/// Reads record batches into rows, until there are `rows_max` or the data ends; a batch is read whole.
+/// Reads record batches into rows, up to `rows_max` or the end of the data; a batch is always read whole.
 ///
-/// Where `keep` is set, what cannot be read is a row that says why.
+/// If `keep` is set, unreadable records become rows with the reason.
 pub fn history(data: &[u8], options: &Options, rows_max: usize, keep: bool) -> History {
     let mut reading = Reading {
         options,

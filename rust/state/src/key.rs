@@ -7,25 +7,25 @@ const TOPIC_ID: usize = 16;
 /// Topic id and partition.
 const TAIL: usize = TOPIC_ID + 4;
 
-/// Names a share partition; the bytes after the type are the same for a snapshot and an update.
+/// A share partition's key; the bytes after the type are the same for a snapshot and an update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key<'a> {
     /// The share group.
     pub group: &'a str,
-    /// The topic's id.
+    /// The topic's ID.
     pub topic_id: [u8; TOPIC_ID],
-    /// The partition of the topic.
+    /// The partition.
     pub partition: i32,
 }
 
 impl<'a> Key<'a> {
-    /// Reads the type, and what follows it as far as the type is known.
+    /// Reads the type and, if the type is known, the rest.
     pub fn read(bytes: &'a [u8]) -> Result<(Kind, Self), RecordFault> {
         let (kind, rest) = split_kind(bytes)?;
         Ok((kind, Self::read_rest(rest)?))
     }
 
-    /// Reads what follows the type.
+    /// Reads the part after the type.
     pub(crate) fn read_rest(rest: &'a [u8]) -> Result<Self, RecordFault> {
         let (size, rest) = rest
             .split_first_chunk()
@@ -49,7 +49,7 @@ impl<'a> Key<'a> {
         })
     }
 
-    /// The topic id as Kafka prints it: URL-safe base64 without padding.
+    /// The topic ID as Kafka prints it: URL-safe base64 without padding.
     pub fn topic_id_text(&self) -> [u8; 22] {
         let mut text = [0; 22];
         for (at, character) in text.iter_mut().enumerate() {
@@ -62,7 +62,7 @@ impl<'a> Key<'a> {
     }
 }
 
-/// The type of a key, and the bytes that name the share partition.
+/// The type of a key, and the rest, which identifies the share partition.
 pub(crate) fn split_kind(bytes: &[u8]) -> Result<(Kind, &[u8]), RecordFault> {
     let (id, rest) = bytes
         .split_first_chunk()

@@ -1,9 +1,9 @@
 //! The records of `__share_group_state` (KIP-932, "Share coordinator"): `ShareSnapshot` and `ShareUpdate`, read out of
 //! record batches into columns in Arrow's memory layout.
 //!
-//! [`Fold`] has what holds in the end of one partition of the topic; a broker that starts reads it so. Two views are for
-//! those who analyse: [`history`] gives one row per record, [`Live`] one per state of a fold. Nothing here trusts a byte:
-//! what cannot be read becomes an error or a row that says why, never a panic.
+//! [`Fold`] holds the final states of one partition of the topic; a starting broker uses it. Two views serve analysis:
+//! [`history`] returns one row per record, [`Live`] one per state of a fold. No input is trusted: unreadable data
+//! becomes an error or a row with the reason, never a panic.
 #![forbid(unsafe_code)]
 
 mod columns;

@@ -1,4 +1,4 @@
-//! A fold as rows: one for each share partition that has state.
+//! A fold as rows: one for each share partition with state.
 
 use std::collections::HashMap;
 
@@ -14,26 +14,26 @@ use crate::{
     walk::{Options, Sink, Unreadable, walk},
 };
 
-/// Folds records; the states come out at the end.
+/// Folds records; the states are returned at the end.
 #[derive(Debug)]
 pub struct Live {
     options: Options,
     keep: bool,
     fold: Fold,
-    /// Updates without a snapshot before them, by what follows the type in a key: offset and timestamp of the last one.
-    /// Another snapshot follows, as long as nothing was lost.
+    /// Updates without a preceding snapshot, by key without its type: offset and timestamp of the last one. A snapshot
+    /// follows unless something was lost.
     orphans: HashMap<Box<[u8]>, (i64, i64)>,
     unreadable: Columns,
     unreadable_max: usize,
-    /// Unreadable things that there was no room for.
+    /// How many unreadable records did not fit.
     lost: usize,
     first_unreadable: Option<Unreadable>,
-    /// The keys still to be returned, the last one first.
+    /// The keys left to return, last one first.
     order: Option<Vec<Box<[u8]>>>,
 }
 
 impl Live {
-    /// Takes records as `options` say; keeps up to `unreadable_max` unreadable things as rows.
+    /// Takes records as `options` say; keeps up to `unreadable_max` unreadable ones as rows.
     pub fn new(options: Options, unreadable_max: Option<usize>) -> Self {
         Self {
             options,
@@ -48,18 +48,18 @@ impl Live {
         }
     }
 
-    /// Takes the whole batches at the front of `data`; returns the offset after them.
+    /// Takes the leading whole batches of `data`; returns the offset after them.
     pub fn take(&mut self, data: &[u8]) -> Option<i64> {
         let options = self.options.clone();
         walk(data, &options, self).1
     }
 
-    /// The first thing that could not be read.
+    /// The first unreadable record or batch.
     pub fn unreadable(&self) -> Option<&Unreadable> {
         self.first_unreadable.as_ref()
     }
 
-    /// The next rows, at most `rows_max`, ordered by share partition: none at the end. Unreadable things come last.
+    /// Returns up to `rows_max` rows, ordered by share partition, unreadable ones last; empty at the end.
     pub fn drain(&mut self, rows_max: usize) -> Columns {
         let mut order = match self.order.take() {
             Some(order) => order,
@@ -80,7 +80,7 @@ impl Live {
         columns
     }
 
-    /// The keys of the states, the last one first; what no snapshot came for cannot be read.
+    /// The keys of the states, last one first; updates that never got a snapshot become unreadable rows.
     fn begin_drain(&mut self) -> Vec<Box<[u8]>> {
         let mut orphans: Vec<_> = std::mem::take(&mut self.orphans).into_iter().collect();
         orphans.sort_unstable_by(|a, b| by_key(&a.0, &b.0));

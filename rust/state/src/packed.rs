@@ -1,10 +1,10 @@
-//! State batches in few bytes: a broker keeps those of all its share partitions.
+//! Compact state batches: a broker keeps those of all its share partitions.
 
 use sharecore_engine::{RecordState, StateBatch};
 
 const STATE_BITS: u32 = 3;
 
-/// Ascending batches without overlaps, most of them in three bytes.
+/// Ascending batches without overlaps, most of them encoded in three bytes.
 ///
 /// ```text
 /// each batch   offsets since the one before   offsets after its first   delivery count and state
@@ -17,7 +17,7 @@ pub(crate) struct Packed {
 }
 
 impl Packed {
-    /// Packs batches that ascend and do not overlap.
+    /// Packs ascending batches without overlaps.
     pub(crate) fn new(batches: &[StateBatch]) -> Self {
         let mut bytes = Vec::with_capacity(4 * batches.len());
         let mut next = 0_i64;
@@ -40,7 +40,7 @@ impl Packed {
         }
     }
 
-    /// How many batches there are.
+    /// The number of batches.
     pub(crate) fn len(&self) -> usize {
         self.count
     }

@@ -1,4 +1,4 @@
-//! Values of the records, in version 0, which is all that Kafka 4.2 to 4.4 and sharecore write.
+//! Values of the records, in version 0, the only one that Kafka 4.2 to 4.4 and sharecore write.
 
 use sharecore_engine::{StateBatch, state_batch};
 
@@ -7,20 +7,20 @@ use crate::fault::RecordFault;
 const VERSION: i16 = 0;
 /// The tag of the delivery-complete count (KIP-1226).
 const COUNT_TAG: u64 = 0;
-/// What is not known, or not changed.
+/// Means unknown or unchanged.
 const UNINITIALIZED: i32 = -1;
-/// Bytes of a state batch without tagged fields: two offsets, state, delivery count, how many tagged fields.
+/// Bytes of a state batch without tagged fields: two offsets, state, delivery count, number of tagged fields.
 const BATCH: usize = 8 + 8 + 1 + 2 + 1;
 const VARINT_BYTES_MAX: u32 = 5;
 
 const TOO_EARLY: RecordFault = RecordFault::Value("it ends too early");
 
-/// What a record says about a share partition.
+/// The kind of record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// The whole state.
     Snapshot,
-    /// What changed.
+    /// Changes.
     Update,
 }
 
@@ -34,20 +34,20 @@ impl Kind {
     }
 }
 
-/// The numbers of a value; -1 is not known, or for an update's start offset not changed.
+/// The numbers of a value; -1 means unknown or, for an update's start offset, unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
     /// Grows with each snapshot.
     pub snapshot_epoch: i32,
-    /// Grows when the state begins anew; an update does not carry it.
+    /// Grows when the state is reset; not in an update.
     pub state_epoch: Option<i32>,
-    /// Of the leader that wrote last.
+    /// Of the last leader that wrote.
     pub leader_epoch: i32,
-    /// What lies before it is done.
+    /// All records before it are finished.
     pub start_offset: i64,
-    /// Settled records from the start offset on.
+    /// Acknowledged and archived records from the start offset.
     pub delivery_complete_count: i32,
-    /// When the state was made and when it was written, in milliseconds; an update does not carry them.
+    /// Creation and write time of the state, in milliseconds; not in an update.
     pub times: Option<(i64, i64)>,
 }
 
@@ -58,7 +58,7 @@ pub struct Batch {
     pub first: i64,
     /// Last offset, included.
     pub last: i64,
-    /// The number of the delivery state.
+    /// The delivery state.
     pub state: i8,
     /// How often the records were delivered.
     pub delivery_count: i16,
@@ -97,7 +97,7 @@ pub fn read_value(kind: Kind, bytes: &[u8], batches: &mut Vec<Batch>) -> Result<
     }
 }
 
-/// The value that says this: a snapshot where `head` has what only snapshots carry, else an update.
+/// Encodes a value: a snapshot if `head` has the fields that only snapshots have, else an update.
 pub fn write_value(head: &Head, batches: &[StateBatch]) -> Vec<u8> {
     let encoded = batches.len() * BATCH;
     let mut out = Vec::with_capacity(64 + encoded);
@@ -158,7 +158,7 @@ fn part<const N: usize>(bytes: &[u8; BATCH], at: usize) -> [u8; N] {
     bytes[at..at + N].try_into().expect("a slice of N bytes")
 }
 
-/// Takes numbers from the front of a value.
+/// Reads numbers from the front of a value.
 struct Cursor<'a>(&'a [u8]);
 
 impl<'a> Cursor<'a> {
@@ -181,7 +181,7 @@ impl<'a> Cursor<'a> {
         self.varint_after(byte)
     }
 
-    /// An unsigned varint whose first byte has been taken.
+    /// Reads an unsigned varint after its first byte.
     fn varint_after(&mut self, first: u8) -> Result<u64, RecordFault> {
         let mut value = u64::from(first & 0x7f);
         let mut byte = first;
@@ -203,7 +203,7 @@ impl<'a> Cursor<'a> {
         self.tagged_after(first, take)
     }
 
-    /// A section of tagged fields whose first byte has been taken.
+    /// Reads a section of tagged fields after its first byte.
     fn tagged_after(
         &mut self,
         first: u8,

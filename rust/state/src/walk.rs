@@ -1,22 +1,22 @@
-//! Record batches of one partition of the topic, record by record.
+//! Walks the record batches of one partition of the topic, record by record.
 
 use sharecore_records::{Batch, Batches, Fault, Record};
 
-/// What is wanted of record batches, and how much at a time.
+/// Which records to read, and how many at a time.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Offset from which on records count.
+    /// The first offset to read.
     pub first: i64,
-    /// Offset after the last record that counts.
+    /// The offset after the last record to read.
     pub end: i64,
-    /// Bytes that a batch may expand to.
+    /// The most bytes that a batch may expand to.
     pub expanded_max: usize,
-    /// Only records of this share group; those whose key cannot be read stay.
+    /// Only records of this share group, and those with unreadable keys.
     pub group: Option<String>,
 }
 
 impl Options {
-    /// Bytes that a batch may expand to at most: what comes of them must fit offsets of 32 bits.
+    /// The most bytes that a batch may ever expand to: the columns must fit 32-bit offsets.
     pub const EXPANDED_MAX: usize = 128 << 20;
 
     pub(crate) fn wants(&self, group: &str) -> bool {
@@ -24,26 +24,26 @@ impl Options {
     }
 }
 
-/// Something that could not be read.
+/// An unreadable record or batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unreadable {
-    /// Where it is in the partition.
+    /// Its offset in the partition.
     pub offset: i64,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// What takes the records.
+/// A consumer of records.
 pub(crate) trait Sink {
     fn record(&mut self, record: &Record<'_>);
     fn batch_fault(&mut self, unreadable: Unreadable);
-    /// Whether nothing more is wanted for now; asked between batches.
+    /// Whether to pause; asked between batches.
     fn full(&self) -> bool {
         false
     }
 }
 
-/// Gives `sink` the records of whole batches; returns how many bytes they took, and the offset after the last one.
+/// Passes the records of whole batches to `sink`; returns the bytes consumed, and the offset after the last batch.
 pub(crate) fn walk(data: &[u8], options: &Options, sink: &mut impl Sink) -> (usize, Option<i64>) {
     let (mut taken, mut next) = (0, None);
     for batch in Batches::new(data) {
@@ -67,7 +67,7 @@ pub(crate) fn walk(data: &[u8], options: &Options, sink: &mut impl Sink) -> (usi
     (taken, next)
 }
 
-/// Moves `at` past each record that was read.
+/// Moves `at` past each record read.
 fn read(
     batch: &Batch<'_>,
     options: &Options,

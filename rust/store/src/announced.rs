@@ -1,8 +1,8 @@
-//! First batches of transactions that have been announced to a log, and wait to be appended (KIP-890).
+//! First batches of transactions that were announced to a log and not appended yet (KIP-890).
 //!
-//! A transaction coordinator may refuse a batch for a while, and let one behind it through before it is sent again.
-//! To a log that does not know the producer any sequence number is a beginning: it would take the second batch, and
-//! the first one never. So the lowest number that was asked for is the one to begin with.
+//! A transaction coordinator may refuse a batch for a while, and accept a later one before the first is retried. A log
+//! that does not know the producer accepts any first sequence number: it would append the second batch, and then never
+//! the first. So the lowest announced number must come first.
 
 use std::collections::HashMap;
 
@@ -16,13 +16,13 @@ struct Announced {
     seen_ms: i64,
 }
 
-/// What producers want to begin transactions with, by their ids.
+/// Announced first sequence numbers, by producer ID.
 #[derive(Debug, Default)]
 pub(crate) struct Announcements(HashMap<i64, Announced>);
 
 impl Announcements {
-    /// A producer's batch is about to come; `from_zero` where its first one has to have sequence 0. Returns whether
-    /// nothing was announced of this producer.
+    /// Announces a producer's batch; `from_zero` if its first one must have sequence 0. Returns whether the producer
+    /// had no announcement yet.
     pub(crate) fn announce(
         &mut self,
         (id, epoch): (i64, i16),
@@ -50,7 +50,7 @@ impl Announcements {
         self.0.len() > before
     }
 
-    /// Whether a batch may be the first; `unknown` where the log has no sequence of its producer.
+    /// Whether a batch may be the first; `unknown` if the log has no sequence of its producer.
     pub(crate) fn check(&self, header: &Header, unknown: bool) -> Result<(), Refusal> {
         let Some(announced) = self.0.get(&header.producer_id) else {
             return Ok(());
@@ -75,7 +75,7 @@ impl Announcements {
         self.0.remove(&id);
     }
 
-    /// Forgets announcements from before `before_ms`.
+    /// Drops announcements older than `before_ms`.
     pub(crate) fn expire(&mut self, before_ms: i64) {
         self.0.retain(|_, each| each.seen_ms > before_ms);
     }
@@ -84,7 +84,7 @@ impl Announcements {
         self.0.len()
     }
 
-    /// Forgets the oldest announcements above `max`.
+    /// Drops the oldest announcements beyond `max`.
     pub(crate) fn keep_newest(&mut self, max: usize) {
         let surplus = self.0.len().saturating_sub(max);
         let seen = self.0.iter().map(|(id, each)| (each.seen_ms, *id));
@@ -93,6 +93,6 @@ impl Announcements {
         {
             self.0.retain(|id, each| (each.seen_ms, *id) > cut);
         }
-        debug_assert!(self.0.len() <= max, "more are kept than there is room for");
+        debug_assert!(self.0.len() <= max, "more are kept than allowed");
     }
 }

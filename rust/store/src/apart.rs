@@ -1,4 +1,4 @@
-//! Reads in threads of their own, so that who asks for them can go on meanwhile.
+//! Reads in separate threads, so that the caller is not blocked.
 
 use std::{
     collections::VecDeque,
@@ -14,11 +14,11 @@ use crate::{
     store::{Shared, Store},
 };
 
-/// Work for a thread, which keeps what it finds where whoever began it looks for that. It returns whether it is done; what is
-/// not goes on behind all other work that waits, so that nobody waits long for somebody else's.
+/// Work for a thread, which stores its own result. Returns whether it is done; unfinished work is queued again after
+/// all other waiting work, so that nobody waits long for someone else's.
 pub type Job = Box<dyn FnMut() -> bool + Send>;
 
-/// Reads that wait for a thread, and those that have ended.
+/// Reads waiting for a thread, and finished ones.
 #[derive(Default)]
 pub(crate) struct Reads {
     queue: Mutex<Queue>,
@@ -37,7 +37,7 @@ struct Queue {
 }
 
 impl Reads {
-    /// Has so many threads at most; none runs before the first read, and without any a simulation steps.
+    /// Has at most this many threads, started on demand; with none, a simulation steps the work.
     pub(crate) fn new(threads_max: usize) -> Self {
         let reads = Self::default();
         reads.lock().threads_max = threads_max;
@@ -48,12 +48,12 @@ impl Reads {
         self.queue.lock().expect("no panic under the lock")
     }
 
-    /// The reads that have ended since the last call.
+    /// The reads finished since the last call.
     pub(crate) fn take_ended(&self) -> Vec<u64> {
         mem::take(&mut self.lock().ended)
     }
 
-    /// Forgets what has not begun, and waits for the rest.
+    /// Drops waiting reads, and waits for running ones.
     pub(crate) fn close(&self) {
         let mut queue = self.lock();
         queue.closed = true;
@@ -69,25 +69,25 @@ impl Reads {
 }
 
 impl Queue {
-    /// Another thread where all are busy.
+    /// Starts another thread if all are busy.
     fn grow(&mut self, shared: &Arc<Shared>) {
         if self.idle >= self.waiting.len() || self.threads.len() >= self.threads_max {
             return;
         }
         let shared = Arc::clone(shared);
         let thread = thread::Builder::new().name("store-read".into());
-        // without another thread those that run do the work
+        // without another thread the running ones do the work
         self.threads.extend(thread.spawn(move || run(&shared)).ok());
         debug_assert!(self.threads.len() <= self.threads_max, "too many threads");
     }
 }
 
-/// Lets those that answer go first where CPUs are scarce: whoever reads old records takes what is left.
+/// Lowers this thread's priority: on scarce CPUs, requests go before reads of old records.
 #[cfg(target_os = "linux")]
 fn step_back() {
-    /// The weight of a tenth of what the others have.
+    /// A tenth of the others' weight.
     const NICENESS: i32 = 10;
-    // of this thread alone, which is Linux's way; where the system refuses, threads share as equals
+    // applies to this thread only, as Linux does it; without permission, threads share equally
     let _ = rustix::process::nice(NICENESS);
 }
 
@@ -113,9 +113,9 @@ fn run(shared: &Shared) {
     }
 }
 
-/// Works for a turn, and tells when that was the last.
+/// Runs a job's turn, and reports its end.
 fn end(shared: &Shared, (id, mut job): (u64, Job)) {
-    // work that fails in this way has found nothing, and says so
+    // work that panics has found nothing, and counts as done
     let is_done = catch_unwind(AssertUnwindSafe(&mut job)).unwrap_or(true);
     let mut queue = shared.reads.lock();
     debug_assert!(
@@ -124,7 +124,7 @@ fn end(shared: &Shared, (id, mut job): (u64, Job)) {
     );
     debug_assert!(
         queue.waiting.iter().all(|(other, _)| *other != id),
-        "work waits and is at work"
+        "work is both waiting and running"
     );
     if !is_done && !queue.closed {
         queue.waiting.push_back((id, job));
@@ -136,8 +136,8 @@ fn end(shared: &Shared, (id, mut job): (u64, Job)) {
 }
 
 impl Store {
-    /// Has a thread read; `drain` names the number that is returned once it has. What waits when the store is closed is
-    /// forgotten.
+    /// Runs a read in a thread; `drain` returns its number once it is done. Waiting reads are dropped when the store
+    /// closes.
     pub fn read_apart(&self, read: impl FnOnce() + Send + 'static) -> u64 {
         let mut read = Some(read);
         self.work_apart(Box::new(move || {
@@ -148,7 +148,7 @@ impl Store {
         }))
     }
 
-    /// As `read_apart`, for work that takes turns with what others want.
+    /// As `read_apart`, for work that takes turns with others.
     pub fn work_apart(&self, job: Job) -> u64 {
         let reads = &self.shared.reads;
         let mut queue = reads.lock();
@@ -166,21 +166,21 @@ impl Store {
         id
     }
 
-    /// Has a thread load what tells where batches lie, as far as no memory holds that.
+    /// Loads the index entries for an offset in a thread, as far as they are not in memory.
     pub fn look_up_apart(&self, log: LogId, offset: i64, want: Want) -> u64 {
         let shared = Arc::clone(&self.shared);
         self.read_apart(move || {
-            // an error shows again where that is read
+            // an error reappears when that is read
             let _ = shared.look_up_on_disk(|state, loaded| state.read(log, offset, want, loaded));
         })
     }
 
-    /// Whether a read waits.
+    /// Whether a read is waiting.
     pub fn has_reads(&self) -> bool {
         !self.shared.reads.lock().waiting.is_empty()
     }
 
-    /// Works for one turn, in a store without threads; returns whether there was anything.
+    /// Runs one turn of work, in a store without threads; returns whether there was any.
     pub fn step_read(&self) -> bool {
         let next = self.shared.reads.lock().waiting.pop_front();
         next.is_some_and(|next| {

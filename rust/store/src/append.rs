@@ -1,4 +1,4 @@
-//! Appending: clients' batches, our own, and markers of transactions.
+//! Appending: clients' batches, local batches, and transaction markers.
 
 use std::sync::{Arc, MutexGuard};
 
@@ -16,14 +16,14 @@ use crate::{
     store::Store,
 };
 
-/// Where an append went.
+/// The result of an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Appended {
     /// Offset of the first record.
     pub base_offset: i64,
     /// Offset of the last record.
     pub last_offset: i64,
-    /// The broker's time, when the log uses it; otherwise -1.
+    /// The broker's time if the log uses it, else -1.
     pub append_time_ms: i64,
     /// The log's start.
     pub start_offset: i64,
@@ -32,20 +32,20 @@ pub struct Appended {
 }
 
 impl Store {
-    /// Appends a client's batch; a batch that the log already has is answered with its old offsets.
+    /// Appends a client's batch; a duplicate returns the offsets of the original.
     pub fn append(&self, log: LogId, records: &[u8], now_ms: i64) -> Result<Appended, Refusal> {
         let mut incoming = self.receive(log, records, now_ms)?;
         while !incoming.check(&mut { usize::MAX })? {}
         self.append_checked(log, incoming)
     }
 
-    /// Takes a client's batch on its way into a log, whose records are to be checked before it is appended.
+    /// Receives a client's batch whose records must be validated before it is appended.
     pub fn receive(&self, log: LogId, records: &[u8], now_ms: i64) -> Result<Incoming, Refusal> {
         let config = self.shared.lock().log(log)?.config;
         Incoming::new(config, records, now_ms)
     }
 
-    /// Appends a batch whose records have been checked.
+    /// Appends a batch whose records have been validated.
     pub fn append_checked(&self, log: LogId, incoming: Incoming) -> Result<Appended, Refusal> {
         let Checked {
             mut header,
@@ -64,7 +64,7 @@ impl Store {
             return Ok(Appended {
                 base_offset: old.last_offset - i64::from(old.offset_delta),
                 last_offset: old.last_offset,
-                // as Kafka tells it, whoever's clock that was
+                // as in Kafka, whichever clock that was
                 append_time_ms: old.timestamp,
                 start_offset: target.start,
                 sequence,
@@ -98,10 +98,10 @@ impl Store {
         })
     }
 
-    /// A batch of a transaction is about to be appended, or its coordinator has refused it for now: nothing with a
-    /// higher sequence number begins the producer's transaction in this log.
+    /// Announces a transactional batch, about to be appended or refused for now by its coordinator: no batch with a
+    /// higher sequence number may begin the producer's transaction in this log.
     ///
-    /// `sequence` is the batch's first; with `from_zero` a producer that the log has no sequence of begins with 0.
+    /// `sequence`: the batch's first; `from_zero`: a producer unknown to the log begins with 0.
     pub fn announce(
         &self,
         log: LogId,
@@ -118,10 +118,10 @@ impl Store {
         Ok(())
     }
 
-    /// Appends a batch of our own; part of its producer's transaction when there is one.
+    /// Appends a local batch; transactional if its producer has a transaction.
     ///
-    /// One that `lingers`, as nobody waits for it yet, becomes durable some milliseconds later at most: another write
-    /// that comes meanwhile shares its commit.
+    /// A batch that `lingers`, as nobody waits for it yet, becomes durable within some milliseconds: another write in
+    /// that time shares its commit.
     pub fn append_local(
         &self,
         log: LogId,
@@ -153,7 +153,7 @@ impl Store {
         self.append_own(state, (log, lingers), batch, header, now_ms, remember)
     }
 
-    /// Ends a producer's transaction in this log with a marker.
+    /// Appends a marker that ends a producer's transaction in this log.
     pub fn append_marker(
         &self,
         log: LogId,
@@ -192,7 +192,7 @@ impl Store {
         batch::assign_offset(&mut batch, header.base_offset);
         debug_assert!(
             batch::matches_checksum(&batch),
-            "our own batch is not as its checksum says"
+            "a local batch does not match its checksum"
         );
         let undo = remember(target, &header);
         target.end = header.last_offset() + 1;

@@ -1,4 +1,4 @@
-//! Record batches as the store takes them: what is checked, and what the broker writes.
+//! Validating clients' record batches, and setting the fields that the broker assigns.
 
 use sharecore_records::Compression;
 pub(crate) use sharecore_records::layout::HEADER;
@@ -10,28 +10,28 @@ pub(crate) use sharecore_records::{Header, TimestampType};
 
 use crate::error::Refusal;
 
-/// Reads the header of a batch that has been checked before.
+/// Reads the header of a batch that was validated before.
 ///
-/// Returns `None` when the bytes are too few for the batch they announce or the format is not v2.
+/// Returns `None` if the batch is incomplete or the format is not v2.
 pub(crate) fn read(bytes: &[u8]) -> Option<Header> {
     Header::read(bytes).filter(|_| bytes[MAGIC_AT] == 2)
 }
 
-/// Whether a batch's checksum matches its bytes.
+/// Whether a batch matches its checksum.
 pub(crate) fn matches_checksum(bytes: &[u8]) -> bool {
     bytes.len() >= HEADER && computed_checksum(bytes) == checksum(bytes)
 }
 
-/// Whether a batch's leader epoch, which its checksum leaves out, is what this broker writes.
+/// Whether a batch's leader epoch, which its checksum does not cover, is the one that this broker writes.
 pub(crate) fn has_no_epoch(bytes: &[u8]) -> bool {
     bytes[12..16] == [0; 4]
 }
 
-/// Bytes that a batch of the oldest format has behind its length.
+/// Bytes of the oldest format after the length field.
 const OLDEST: i32 = 14;
 const ZSTD: i16 = 4;
 
-/// The size of the whole batch that `bytes` begin with, of any format; None where they end before it does.
+/// The size of the first batch in `bytes`, of any format; None if it is incomplete.
 fn size_of_next(bytes: &[u8]) -> Result<Option<usize>, Refusal> {
     let corrupt = |what: &str| Err(Refusal::CorruptBatch(what.into()));
     let Some(length) = bytes.get(8..PREFIX) else {
@@ -39,23 +39,23 @@ fn size_of_next(bytes: &[u8]) -> Result<Option<usize>, Refusal> {
     };
     let length = i32::from_be_bytes(length.try_into().expect("four bytes"));
     if length < OLDEST {
-        return corrupt("the batch's length field is less than any batch has");
+        return corrupt("the batch's length field is less than that of any batch");
     }
     let Some(magic) = bytes.get(MAGIC_AT) else {
         return Ok(None);
     };
     if *magic > 2 {
-        return corrupt("the batch's format is none that there is");
+        return corrupt("the batch has an unknown format");
     }
     let size = length as usize + PREFIX;
-    debug_assert!(size > PREFIX, "a batch of nothing");
+    debug_assert!(size > PREFIX, "an empty batch");
     Ok((size <= bytes.len()).then_some(size))
 }
 
-/// Checks what a produce request has for a partition, before it is known what the partition's log takes: whether
-/// it begins with a whole batch v2.
+/// Checks a partition's part of a produce request, before the log's own limits are known: whether it begins with a
+/// whole batch v2.
 ///
-/// `zstd` says whether the version of the request may bring batches that are compressed so.
+/// `zstd`: whether the request's version allows zstd.
 pub fn check_request(bytes: &[u8], zstd: bool) -> Result<(), Refusal> {
     let invalid = |what: &str| Err(Refusal::InvalidRecord(what.into()));
     let Some(size) = size_of_next(bytes)? else {
@@ -66,7 +66,7 @@ pub fn check_request(bytes: &[u8], zstd: bool) -> Result<(), Refusal> {
     }
     let attributes = attributes(&bytes[..size]).unwrap_or_default();
     if zstd {
-        return Ok(()); // the log looks at it, behind the checksum
+        return Ok(()); // the log checks it, after the checksum
     }
     check_compression(attributes)?;
     if attributes & COMPRESSION_MASK == ZSTD {
@@ -82,8 +82,8 @@ fn check_compression(attributes: i16) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Checks the bytes of a produce request: exactly one intact batch that a client may write. What is too little for
-/// another one behind it is passed over.
+/// Checks the bytes of a produce request: exactly one intact batch that a client may write. A trailing incomplete batch
+/// is ignored.
 pub(crate) fn check(bytes: &[u8], limit: usize) -> Result<Header, Refusal> {
     let mut found: Option<Header> = None;
     let mut rest = bytes;
@@ -101,11 +101,11 @@ pub(crate) fn check(bytes: &[u8], limit: usize) -> Result<Header, Refusal> {
     check_client_fields(&header)?;
     debug_assert!(
         header.size <= limit.min(bytes.len()),
-        "a batch of more bytes than there are, or may be"
+        "a batch larger than its bytes, or than allowed"
     );
     debug_assert!(
         header.base_offset == 0 && header.last_offset() >= 0,
-        "offsets count from the place that the log gives"
+        "offsets count from the one that the log assigns"
     );
     Ok(header)
 }
@@ -150,14 +150,14 @@ fn check_client_fields(header: &Header) -> Result<(), Refusal> {
     check_compression(header.attributes)
 }
 
-/// Gives a batch its place in the log. The checksum does not cover these fields.
+/// Sets a batch's offset. The checksum does not cover these fields.
 pub(crate) fn assign_offset(batch: &mut [u8], base_offset: i64) {
     debug_assert!(base_offset >= 0, "no record has a negative offset");
     batch[0..8].copy_from_slice(&base_offset.to_be_bytes());
     batch[12..16].copy_from_slice(&0_i32.to_be_bytes());
 }
 
-/// Says how long a batch is and how its records are compressed, once others are in their place.
+/// Sets a batch's length and compression, after its records were recompressed.
 pub(crate) fn recompressed(batch: &mut [u8], header: &mut Header, compression: Compression) {
     header.size = batch.len();
     header.attributes &= LOG_APPEND_TIME | TRANSACTIONAL | CONTROL;
@@ -169,11 +169,11 @@ pub(crate) fn recompressed(batch: &mut [u8], header: &mut Header, compression: C
     debug_assert_eq!(
         Header::read(batch).map(|read| (read.size, read.attributes)),
         Some((header.size, header.attributes)),
-        "the batch says something else than its header"
+        "the batch and its header disagree"
     );
 }
 
-/// Says whose clock the times of a batch are, and which is the latest.
+/// Sets the timestamp type of a batch, and its latest time.
 pub(crate) fn assign_time(batch: &mut [u8], header: &mut Header, kind: TimestampType, latest: i64) {
     if header.timestamp_type() == kind && header.max_timestamp == latest {
         return;
@@ -189,7 +189,7 @@ pub(crate) fn assign_time(batch: &mut [u8], header: &mut Header, kind: Timestamp
     debug_assert_eq!(
         Header::read(batch).map(|read| (read.timestamp_type(), read.max_timestamp)),
         Some((kind, latest)),
-        "the batch tells another time"
+        "the batch has another time"
     );
-    debug_assert!(matches_checksum(batch), "its checksum was left behind");
+    debug_assert!(matches_checksum(batch), "its checksum was not updated");
 }

@@ -1,4 +1,4 @@
-//! A bound on the bytes of recent batches kept in memory: the oldest go first, whichever log they belong to.
+//! Bounds the bytes of recent batches kept in memory: the oldest are evicted first, whichever log they belong to.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -7,7 +7,7 @@ use crate::{
     log::{Log, Recent},
 };
 
-/// What a cached batch costs beyond its bytes.
+/// Overhead of a cached batch.
 const OVERHEAD: usize = 96;
 
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl Cache {
         }
     }
 
-    /// Keeps a batch that has just become durable, the newest of its log.
+    /// Caches a batch that just became durable, the newest of its log.
     pub(crate) fn keep(&mut self, logs: &mut HashMap<LogId, Log>, id: LogId, recent: Recent) {
         self.bytes += recent.bytes.len() + OVERHEAD;
         self.order.push_back((id, recent.base));
@@ -53,7 +53,7 @@ impl Cache {
         }
         debug_assert!(
             self.bytes <= self.limit || self.order.is_empty(),
-            "more is kept than there is room for"
+            "more is kept than allowed"
         );
         debug_assert!(
             self.bytes >= logs.get(&id).map_or(0, |log| log.recent.len()) * OVERHEAD,
@@ -61,7 +61,7 @@ impl Cache {
         );
     }
 
-    /// A log's batches before an offset have been replaced on the disk.
+    /// A log's batches before an offset have been replaced on disk.
     pub(crate) fn forget_before(&mut self, id: LogId, log: &mut Log, offset: i64) {
         let count = log.recent.partition_point(|r| r.last < offset);
         if count == 0 {
@@ -74,11 +74,11 @@ impl Cache {
             .retain(|(log, base)| *log != id || *base >= offset);
         debug_assert!(
             log.recent.front().is_none_or(|first| first.last >= offset),
-            "a batch that was replaced is left"
+            "a replaced batch is left"
         );
     }
 
-    /// Forgets everything cached for a log that is gone.
+    /// Drops all cached batches of a deleted log.
     pub(crate) fn forget(&mut self, log: &Log) {
         self.bytes -= log
             .recent
@@ -88,7 +88,7 @@ impl Cache {
     }
 }
 
-/// Gives back room that a log's batches do not need any more: it was made when most batches kept were this log's.
+/// Releases memory that a log's batches no longer need: it was reserved when most cached batches were this log's.
 fn give_back(recent: &mut VecDeque<Recent>) {
     const LEAST: usize = 64;
     if recent.capacity() > LEAST.max(4 * recent.len()) {

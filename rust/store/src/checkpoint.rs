@@ -1,5 +1,5 @@
-//! What a store needs to know besides its segments, as of the beginning of one of them: the journal is replayed from
-//! there, not from its beginning.
+//! The store's state, besides its segments, at the beginning of one of them: the journal is replayed from there, not
+//! from its beginning.
 
 use std::{
     collections::HashMap,
@@ -24,17 +24,14 @@ use crate::{
 
 const MAGIC: &[u8; 8] = b"SCchk-2\n";
 
-const _: () = assert!(
-    MAGIC.len() == MAGIC_1.len(),
-    "either is cut off by its length"
-);
-/// Checkpoints from before logs were compacted.
+const _: () = assert!(MAGIC.len() == MAGIC_1.len(), "each has a length");
+/// Checkpoints from before log compaction.
 const MAGIC_1: &[u8; 8] = b"SCchk-1\n";
 
-/// Where the journal goes on after a checkpoint.
+/// Where the journal continues after a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Since {
-    /// The segment that begins right after it.
+    /// The segment that begins after it.
     pub(crate) segment: u64,
     pub(crate) frame: u64,
 }
@@ -56,8 +53,11 @@ impl Out {
     }
 
     fn count(&mut self, value: usize) {
-        // one that is cut would make all that follows unreadable
-        assert!(u32::try_from(value).is_ok(), "{value} is no count");
+        // a truncated count would make the rest unreadable
+        assert!(
+            u32::try_from(value).is_ok(),
+            "{value} is too large for a count"
+        );
         self.u32(value as u32);
     }
 
@@ -67,7 +67,8 @@ impl Out {
     }
 }
 
-/// The durable part of `state` as bytes; what `group` holds, what waits for the bucket and what is staged is left out.
+/// Encodes the durable part of `state`; without the contents of `group`, writes waiting for the bucket, and staged
+/// ones.
 pub(crate) fn encode(state: &State, group: Option<&Group>, since: Since) -> Vec<u8> {
     let pending = || {
         group
@@ -167,7 +168,7 @@ fn encode_log(out: &mut Out, log: &Log, before: &HashMap<i64, Option<&Producer>>
     }
 }
 
-/// Reads what `encode` wrote into an empty state.
+/// Decodes the result of `encode` into an empty state.
 fn decode(bytes: &[u8], state: &mut State) -> Option<Since> {
     let (body, crc) = bytes.split_last_chunk::<4>()?;
     let (magic, _) = body.split_first_chunk::<8>()?;
@@ -251,15 +252,14 @@ fn decode_producer(fields: &mut Fields<'_>) -> Option<(i64, Producer)> {
         seen_ms,
         transaction_start: (transaction_start >= 0).then_some(transaction_start),
         batches: batches.collect::<Option<_>>()?,
-        // a marker came last where a coordinator has ended a transaction and none is open since, save for a
-        // batch outside of transactions
+        // a marker was last if a coordinator ended a transaction and none is open since, except for a non-transactional
+        // batch
         ended: coordinator_epoch >= 0 && transaction_start < 0,
     };
     Some((id, producer))
 }
 
-/// Where the journal goes on after a checkpoint, and the sealed segments that it consists of; `None` where it cannot be
-/// read.
+/// Where the journal continues after a checkpoint, and the sealed segments of the state; `None` if it cannot be read.
 pub(crate) fn parts(bytes: &[u8]) -> Option<(Since, Vec<(u64, Kind)>)> {
     let mut state = State::new(PathBuf::new(), 0, 0, usize::MAX);
     let since = decode(bytes, &mut state)?;
@@ -267,7 +267,7 @@ pub(crate) fn parts(bytes: &[u8]) -> Option<(Since, Vec<(u64, Kind)>)> {
     Some((since, segments.collect()))
 }
 
-/// A checkpoint as it lies in a directory.
+/// The bytes of a checkpoint in a directory.
 pub(crate) fn bytes(dir: &Path, segment: u64) -> Result<Vec<u8>, StoreError> {
     let path = path(dir, segment);
     files::read(&path).map_err(StoreError::io(&path))
@@ -277,9 +277,9 @@ fn path(dir: &Path, segment: u64) -> PathBuf {
     dir.join(format!("{segment:016x}.checkpoint"))
 }
 
-/// Writes a checkpoint under its name in one step or not at all, and removes the earlier ones.
+/// Writes a checkpoint under its name atomically, and removes earlier ones.
 pub(crate) fn save(dir: &Path, segment: u64, bytes: &[u8]) -> Result<(), StoreError> {
-    assert!(!bytes.is_empty(), "a checkpoint of nothing");
+    assert!(!bytes.is_empty(), "an empty checkpoint");
     let (path, new) = (path(dir, segment), dir.join("checkpoint.new"));
     let write = || {
         let mut file = File::create(&new)?;
@@ -293,7 +293,7 @@ pub(crate) fn save(dir: &Path, segment: u64, bytes: &[u8]) -> Result<(), StoreEr
         .into_iter()
         .filter(|id| *id < segment)
     {
-        // a leftover does no harm: the newest counts
+        // a leftover is harmless: the newest counts
         let _ = files::remove(&self::path(dir, id));
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Batches that are not as they were written, as readers come upon them.
+//! Damaged batches, recorded when readers find them.
 
 use std::{
     collections::BTreeMap,
@@ -9,7 +9,7 @@ use std::{
 
 use crate::{LogId, segment::Kind, signal::Signal};
 
-/// How many damaged batches are remembered; more of them tell nothing new.
+/// How many damaged batches are remembered; more would add nothing new.
 const REMEMBERED_MAX: usize = 1_000;
 
 /// A batch that cannot be served.
@@ -25,15 +25,15 @@ pub struct Damage {
     pub at: u64,
 }
 
-/// A segment, and where in it something lies.
+/// A segment, and a position in it.
 pub(crate) type Place = (u64, Kind);
 
-/// All of a store's that have been found.
+/// The damaged batches found in a store.
 #[derive(Debug)]
 pub(crate) struct Damages {
     dir: PathBuf,
     found: Mutex<Found>,
-    /// Raised when there is a new one.
+    /// Raised when a new one is found.
     signal: OnceLock<Arc<Signal>>,
 }
 
@@ -52,7 +52,7 @@ impl Damages {
         }
     }
 
-    /// Has `signal` raised when there is a new one.
+    /// Sets the signal to raise when a new one is found.
     pub(crate) fn tell(&self, signal: Arc<Signal>) {
         let _ = self.signal.set(signal);
     }
@@ -61,7 +61,7 @@ impl Damages {
         self.found.lock().expect("no panic under the lock")
     }
 
-    /// Notes a batch, once; returns what a reader is told.
+    /// Records a batch, once; returns the error for the reader.
     pub(crate) fn note(
         &self,
         log: LogId,
@@ -71,7 +71,7 @@ impl Damages {
     ) -> String {
         let path = kind.path(&self.dir, segment);
         let text = format!(
-            "the batch of offsets {} to {} is damaged on the disk: {} at byte {at}",
+            "the batch of offsets {} to {} is damaged on disk: {} at byte {at}",
             offsets.0,
             offsets.1,
             path.display()
@@ -87,7 +87,7 @@ impl Damages {
             };
             found.fresh.push(damage.clone());
             found.known.insert((segment, at), damage);
-            debug_assert!(found.fresh.len() <= found.known.len(), "told of twice");
+            debug_assert!(found.fresh.len() <= found.known.len(), "recorded twice");
             drop(found);
             if let Some(signal) = self.signal.get() {
                 signal.raise();
@@ -96,7 +96,7 @@ impl Damages {
         text
     }
 
-    /// Those that have been found since the last call.
+    /// The batches found since the last call.
     pub(crate) fn take_fresh(&self) -> Vec<Damage> {
         mem::take(&mut self.lock().fresh)
     }

@@ -1,10 +1,10 @@
-//! The one place where the store looks into a batch: to find a record by its time.
+//! Finds a record by its time: the only place where the store reads records.
 
 use sharecore_records::{Batches, EXPANDED_BYTES_MAX};
 
 use crate::error::Refusal;
 
-/// The first record of the batches in `bytes` from offset `start` on that is not older than `timestamp`.
+/// The first record of the batches in `bytes`, from offset `start`, that is not older than `timestamp`.
 pub(crate) fn record_since(
     bytes: &[u8],
     start: i64,

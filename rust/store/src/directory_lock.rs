@@ -1,4 +1,4 @@
-//! Keeps two processes from one directory.
+//! Keeps two processes from using one directory.
 
 use std::{
     fs::{self, File},
@@ -9,11 +9,11 @@ use crate::error::StoreError;
 
 const NAME: &str = "lock";
 
-/// A directory that is this process's until the lock is dropped, or the process ends.
+/// A directory locked until this is dropped, or the process ends.
 pub(crate) struct DirectoryLock(File);
 
 impl DirectoryLock {
-    /// Takes `dir`, which is created when it is missing.
+    /// Locks `dir`, creating it if need be.
     pub(crate) fn create(dir: &Path) -> Result<Self, StoreError> {
         fs::create_dir_all(dir).map_err(StoreError::io(dir))?;
         let path = dir.join(NAME);
@@ -26,7 +26,7 @@ impl DirectoryLock {
         Self::take(dir, file)
     }
 
-    /// Takes `dir` if a store was ever there, without making a file.
+    /// Locks `dir` if it ever held a store, without creating a file.
     pub(crate) fn existing(dir: &Path) -> Result<Option<Self>, StoreError> {
         let path = dir.join(NAME);
         match File::open(&path) {
@@ -46,7 +46,7 @@ impl DirectoryLock {
 }
 
 impl Drop for DirectoryLock {
-    /// Closing the file is not enough: a child that another thread has just forked has it too, until it executes.
+    /// Closing the file is not enough: a child just forked by another thread has it open too, until it executes.
     fn drop(&mut self) {
         let _ = self.0.unlock();
     }

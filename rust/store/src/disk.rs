@@ -1,15 +1,15 @@
-//! Reading files: from the disk, however long it takes, or only what the page cache holds.
+//! Reading files: from disk, waiting as long as it takes, or only from the page cache.
 
 use std::{fs, io};
 
 use crate::files::File;
 
-/// Where a reader may take bytes from.
+/// The source of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// The disk; the call waits for it.
+    /// The disk, waiting for it.
     Disk,
-    /// The page cache: what is not there is `WouldBlock`.
+    /// The page cache; a miss is `WouldBlock`.
     Memory,
 }
 
@@ -26,8 +26,8 @@ impl Source {
     }
 }
 
-/// Fills `out` without waiting for the disk (preadv2 with `RWF_NOWAIT`). Where the file system does not support that,
-/// nothing counts as being in memory.
+/// Fills `out` without waiting for the disk (preadv2 with `RWF_NOWAIT`). On a file system without support, everything
+/// counts as a miss.
 #[cfg(target_os = "linux")]
 fn read_cached(file: &fs::File, mut out: &mut [u8], mut at: u64) -> io::Result<()> {
     use rustix::io::{Errno, ReadWriteFlags, preadv2};
@@ -54,7 +54,7 @@ fn read_cached(file: &fs::File, mut out: &mut [u8], mut at: u64) -> io::Result<(
     Ok(())
 }
 
-/// Fills `out` without waiting for the disk: here there is no way to tell what is in memory.
+/// Always a miss: this system cannot tell what is in memory.
 #[cfg(not(target_os = "linux"))]
 fn read_cached(_file: &fs::File, out: &mut [u8], _at: u64) -> io::Result<()> {
     if out.is_empty() {

@@ -1,7 +1,8 @@
-//! Where the batches of a log lie in one segment, packed: some eight bytes a batch, in memory as in a segment's index.
+//! The positions of a log's batches in one segment, packed: some eight bytes per batch, both in memory and in a
+//! segment's index.
 //!
-//! A batch's fields are stored as differences from the batch before, seven bits per byte. Every [`STRIDE`] batches a mark
-//! says what the differences after it are from, so that a batch is found without unpacking all before it:
+//! A batch's fields are stored as differences from the previous batch, seven bits per byte. Every [`STRIDE`] batches a
+//! mark holds the absolute values, so that a batch is found without unpacking all before it:
 //!
 //! ```text
 //! marks                        |                   |
@@ -18,7 +19,7 @@ const STRIDE: usize = 32;
 
 const _: () = assert!(STRIDE > 0, "a mark is no batch");
 
-/// Where a batch lies in a segment.
+/// The position of a batch in a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) base: i64,
@@ -44,20 +45,20 @@ impl Entry {
     }
 }
 
-/// The batches of a log in one segment, in the order of their offsets.
+/// The batches of a log in one segment, in offset order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Entries {
     bytes: Vec<u8>,
     marks: Vec<Mark>,
     count: usize,
-    /// Behind the last batch.
+    /// After the last batch.
     end: Before,
 }
 
-/// What the differences of a batch are from.
+/// The base of a batch's differences.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Before {
-    /// The offset after the batch before.
+    /// The offset after the previous batch.
     offset: i64,
     /// The position after it.
     at: i64,
@@ -87,7 +88,7 @@ impl Before {
         put_varint(out, entry.max_timestamp.wrapping_sub(self.timestamp));
     }
 
-    /// Takes a batch from the front; `None` if that is not one.
+    /// Takes a batch from the front; `None` if the bytes are invalid.
     fn take(&self, bytes: &mut &[u8]) -> Option<Entry> {
         let entry = Entry {
             base: self.offset.checked_add(take_varint(bytes)?)?,
@@ -121,7 +122,7 @@ impl Entries {
         );
     }
 
-    /// The packed form; `None` if `bytes` are not that.
+    /// Validates the packed form; `None` if `bytes` are invalid.
     pub(crate) fn unpack(bytes: Vec<u8>) -> Option<Self> {
         let mut entries = Self::default();
         let mut rest = bytes.as_slice();
@@ -136,7 +137,7 @@ impl Entries {
         debug_assert_eq!(
             entries.iter().count(),
             entries.count,
-            "what was unpacked once is unpacked again"
+            "bytes that were unpacked once cannot be unpacked again"
         );
         Some(entries)
     }
@@ -148,12 +149,12 @@ impl Entries {
         }
     }
 
-    /// As it lies in a segment's index.
+    /// The packed form, as in a segment's index.
     pub(crate) fn packed(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Bytes that it takes in memory.
+    /// Size in memory.
     pub(crate) fn footprint(&self) -> usize {
         size_of::<Self>() + self.bytes.len() + size_of_val(self.marks.as_slice())
     }
@@ -173,7 +174,7 @@ impl Entries {
         self.behind(None)
     }
 
-    /// The batches that do not end before an offset.
+    /// The batches that end at or after an offset.
     pub(crate) fn from(&self, offset: i64) -> impl Iterator<Item = Entry> {
         let before = |mark: &Mark| mark.before.offset <= offset;
         let marks = &self.marks[..self.marks.partition_point(before)];
@@ -181,7 +182,7 @@ impl Entries {
             .skip_while(move |entry| entry.last() < offset)
     }
 
-    /// The batches behind a mark; without one, all.
+    /// The batches after a mark; all without one.
     fn behind(&self, mark: Option<&Mark>) -> Iter<'_> {
         let place = mark.map_or(0, |mark| mark.place);
         Iter {

@@ -1,71 +1,71 @@
-//! What can go wrong: refusals a client hears about, and failures of the store itself.
+//! Errors: refused requests, and failures of the store itself.
 
 use std::{fmt, io, path::PathBuf};
 
-/// A request that cannot be served; nothing was changed.
+/// A refused request; nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
     /// The bytes are not one whole, intact record batch.
     CorruptBatch(String),
-    /// An intact batch that no client may write.
+    /// An intact batch that a client may not write.
     InvalidRecord(String),
-    /// Compressed in a way that the version of the request does not know.
+    /// A compression type not allowed in the request's version.
     UnsupportedCompression,
-    /// The batch exceeds the log's limit of bytes.
+    /// The batch exceeds the log's size limit.
     TooLarge {
         /// Size of the batch.
         size: usize,
         /// `max.message.bytes` of the log.
         limit: usize,
     },
-    /// The records of the batch expand further than readers follow.
+    /// The records of the batch expand beyond the limit of readers.
     ExpandsTooFar {
-        /// Most bytes that readers expand a batch to.
+        /// The limit of readers.
         limit: usize,
     },
-    /// Records that the log does not take, the first of them by their places in the batch.
+    /// Records that the log refuses, the first of them by their index in the batch.
     Records(RefusedRecords),
-    /// The sequence number does not continue what the producer wrote before.
+    /// The sequence number does not continue the producer's previous one.
     OutOfOrderSequence(String),
     /// A producer with a newer epoch has taken over.
     InvalidProducerEpoch(String),
-    /// A batch outside of the transaction that its producer has open.
+    /// A non-transactional batch of a producer with an open transaction.
     InvalidTransaction(String),
-    /// A transaction marker from a coordinator that has been replaced.
+    /// A transaction marker from a fenced coordinator.
     CoordinatorFenced(String),
     /// The offset lies outside the log.
     OffsetOutOfRange(String),
-    /// No such log, or it is being deleted.
+    /// The log does not exist, or is being deleted.
     UnknownLog(u64),
-    /// Too much is waiting to be written; try again.
+    /// Too many writes are pending; try again.
     Busy,
-    /// The disk failed; what was staged is gone.
+    /// The disk failed; staged writes are lost.
     Storage(String),
-    /// A batch on the disk is not as it was written.
+    /// A batch is damaged on disk.
     Damaged(String),
 }
 
-/// Why a log does not take a record.
+/// Why a log refuses a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordFault {
-    /// Its timestamp is farther from now than the log allows.
+    /// Its timestamp is further from the current time than the log allows.
     Timestamp,
     /// It has no key, and the log is compacted.
     NoKey,
 }
 
-/// The records of a batch that a log does not take.
+/// The records of a batch that a log refuses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RefusedRecords {
-    /// How many there are.
+    /// The number of records.
     pub count: usize,
     /// The first of them.
     pub first: Vec<(i32, RecordFault)>,
-    /// Whether the timestamp of any is what is wrong.
+    /// Whether any of them has an invalid timestamp.
     pub any_timestamp: bool,
 }
 
-/// How many refused records of a batch are named at most.
+/// The most refused records listed.
 const NAMED_RECORDS_MAX: usize = 10_000;
 
 impl RefusedRecords {
@@ -79,7 +79,7 @@ impl RefusedRecords {
 }
 
 impl Refusal {
-    /// The error code of the Kafka protocol.
+    /// The Kafka error code.
     pub fn code(&self) -> i16 {
         match self {
             Self::OffsetOutOfRange(_) => 1,
@@ -130,7 +130,7 @@ impl fmt::Display for Refusal {
                 "the records of the batch expand to more than {limit} bytes; send smaller batches"
             ),
             Self::UnknownLog(id) => write!(f, "log {id} does not exist"),
-            Self::Busy => f.write_str("the store is behind; too many bytes wait to be written"),
+            Self::Busy => f.write_str("too many bytes are waiting to be written; retry later"),
         }
     }
 }
@@ -140,31 +140,31 @@ impl std::error::Error for Refusal {}
 /// The store cannot be opened or used.
 #[derive(Debug)]
 pub enum StoreError {
-    /// Another process has the directory.
+    /// Another process uses the directory.
     Locked(PathBuf),
     /// A newer release has written to the directory.
     Newer {
         /// The directory.
         dir: PathBuf,
-        /// What it is written in.
+        /// Its format.
         format: u32,
         /// The release that wrote it.
         release: String,
     },
-    /// A file does not hold what was written to it.
+    /// A file is damaged.
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Where in the file.
+        /// The position in the file.
         at: u64,
-        /// What was expected there.
+        /// What is wrong there.
         what: String,
     },
-    /// The operating system refused.
+    /// The operating system failed.
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// Its answer.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -175,7 +175,7 @@ impl StoreError {
         move |source| Self::Io { path, source }
     }
 
-    /// Whether reading a directory that another process writes to may succeed the next time.
+    /// Whether a retry may succeed while another process writes to the directory.
     pub(crate) fn may_pass(&self) -> bool {
         match self {
             Self::Locked(_) | Self::Newer { .. } => false,
@@ -213,9 +213,7 @@ impl fmt::Display for StoreError {
                 let (this, known) = (env!("CARGO_PKG_VERSION"), crate::FORMAT);
                 write!(
                     f,
-                    "{} is written in format {format}, by sharecore {release}; this is sharecore {this}, which reads \
-                     formats up to {known}: run {release} or later, or restore a copy from before the upgrade; \
-                     nothing was changed",
+                    "{} is written in format {format}, by sharecore {release}; this is sharecore {this}, which reads formats up to {known}: run {release} or later, or restore a copy from before the upgrade; nothing was changed",
                     dir.display()
                 )
             }
@@ -223,8 +221,7 @@ impl fmt::Display for StoreError {
                 let dir = path.parent().unwrap_or(path).display();
                 write!(
                     f,
-                    "{} is damaged at byte {at}: {what}; `sharecore store check {dir}` tells what is lost, \
-                     `sharecore store salvage {dir} --to NEWDIR` keeps the rest",
+                    "{} is damaged at byte {at}: {what}; `sharecore store check {dir}` reports what is lost, `sharecore store salvage {dir} --to NEWDIR` keeps the rest",
                     path.display()
                 )
             }

@@ -1,4 +1,4 @@
-//! Failures on demand, for tests: a disk that is full or broken is hard to come by.
+//! Injected failures, for tests: full or broken disks are hard to come by.
 
 use std::{io, sync::Mutex};
 
@@ -19,12 +19,12 @@ struct Planned {
     times: u64,
 }
 
-/// The failures that are still to happen.
+/// The planned failures.
 #[derive(Debug, Default)]
 pub struct Fault(Mutex<Vec<Planned>>);
 
 impl Fault {
-    /// Makes the operation at `point` fail `times` times with `errno`, after `skip` more that succeed.
+    /// Makes the operation at `point` fail `times` times with `errno`, after `skip` successes.
     pub fn plan(&self, point: FaultPoint, errno: i32, skip: u64, times: u64) {
         self.0
             .lock()
@@ -37,7 +37,7 @@ impl Fault {
             });
     }
 
-    /// Forgets what was planned.
+    /// Cancels all planned failures.
     pub fn clear(&self) {
         self.0.lock().expect("no panic while planning").clear();
     }

@@ -1,4 +1,4 @@
-//! What the store has done since it was opened, for monitoring.
+//! Statistics of the store since it was opened, for monitoring.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
@@ -7,10 +7,10 @@ use std::{
 
 use crate::store::Store;
 
-/// Upper edges of the buckets double from one microsecond on; the last holds all that took longer.
+/// Bucket limits double from one microsecond; the last bucket holds everything slower.
 pub const BUCKETS: usize = 26;
 
-/// Counts of the thread that commits; read by others without a lock.
+/// Counters of the committing thread; read by others without a lock.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     buckets: [AtomicU64; BUCKETS],
@@ -19,24 +19,24 @@ pub(crate) struct Counts {
     failed: AtomicU64,
 }
 
-/// The store at one moment.
+/// A snapshot of the store's statistics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Figures {
-    /// Commits by the time that writing and syncing took: bucket `i` holds those below 2^i microseconds, and not below 2^(i-1).
+    /// Commits by their time for writing and syncing: bucket `i` holds those from 2^(i-1) up to 2^i microseconds.
     pub commits: [u64; BUCKETS],
-    /// Time of all commits together.
+    /// Total time of all commits.
     pub commit_time: Duration,
-    /// Bytes that commits wrote.
+    /// Bytes written by commits.
     pub written_bytes: u64,
     /// Commits that failed.
     pub failed_commits: u64,
-    /// Segments, the one that is being written included.
+    /// Segments, including the active one.
     pub segments: u64,
-    /// Bytes of batches in segments, and how many of them are still reached.
+    /// Bytes of batches in segments, and how many of them are live.
     pub segment_bytes: u64,
     /// See `segment_bytes`.
     pub live_bytes: u64,
-    /// Bytes that wait to be written.
+    /// Bytes waiting to be written.
     pub staged_bytes: u64,
 }
 
@@ -67,7 +67,7 @@ impl Counts {
 }
 
 impl Store {
-    /// What the store has done since it was opened, and what it holds.
+    /// Returns the store's statistics.
     pub fn figures(&self) -> Figures {
         let mut figures = self.shared.counts.figures();
         let state = self.shared.lock();

@@ -1,4 +1,4 @@
-//! The files of a store: the operating system's, or those of a disk in memory that is mounted on their directory.
+//! The files of a store: the operating system's, or those of a memory disk mounted on their directory.
 
 use std::{
     fs,
@@ -10,23 +10,23 @@ use std::{
 
 use crate::memory::{self, Handle};
 
-/// What a file is opened for.
+/// How a file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// To be read.
+    /// For reading.
     Read,
-    /// To be read and written; it exists.
+    /// For reading and writing; must exist.
     Write,
-    /// To be read and written, and empty.
+    /// For reading and writing, truncated.
     Create,
 }
 
-/// One open file.
+/// An open file.
 #[derive(Debug)]
 pub(crate) enum File {
     /// The operating system's.
     System(fs::File),
-    /// On a disk in memory.
+    /// On a memory disk.
     Memory(Handle),
 }
 
@@ -79,7 +79,7 @@ impl File {
         }
     }
 
-    /// As `read_exact_at`, into memory that nothing has been written to; all of it is written then.
+    /// As `read_exact_at`, into uninitialized memory; on success all of it is initialized.
     pub(crate) fn fill_at(&self, mut out: &mut [MaybeUninit<u8>], mut at: u64) -> io::Result<()> {
         let file = match self {
             Self::System(file) => file,
@@ -112,7 +112,7 @@ impl File {
         }
     }
 
-    /// Writes all of the pieces, one behind the other.
+    /// Writes all pieces, one after the other.
     pub(crate) fn write_all_at(
         &self,
         mut pieces: &mut [IoSlice<'_>],
@@ -142,9 +142,9 @@ impl File {
     }
 }
 
-/// Copies to memory that nothing has been written to, as much as there are bytes.
+/// Copies to uninitialized memory of the same length.
 pub(crate) fn fill(out: &mut [MaybeUninit<u8>], bytes: &[u8]) {
-    // whoever asks takes every place for filled
+    // the caller takes all of it as initialized
     assert_eq!(out.len(), bytes.len(), "a byte for every place");
     for (place, byte) in out.iter_mut().zip(bytes) {
         place.write(*byte);
@@ -214,7 +214,7 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Write a file in one step or not at all, by way of another one beside it.
+/// Replaces a file atomically, through a temporary one beside it.
 pub(crate) fn replace(path: &Path, new: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = File::create(new)?;
     file.write_all(bytes)?;
@@ -236,7 +236,7 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// What a directory holds.
+/// The names in a directory.
 pub(crate) fn list(dir: &Path) -> io::Result<Vec<PathBuf>> {
     match memory::mounted(dir) {
         Some(disk) => disk.list(),

@@ -1,4 +1,4 @@
-//! The thread that commits: takes what is staged, writes and syncs it as one frame, reports the outcome.
+//! The committing thread: writes and syncs staged operations as one frame, and reports the outcome.
 
 use std::{
     io, mem,
@@ -17,10 +17,10 @@ use crate::{
     store::{Shared, Store},
 };
 
-/// About how many bytes one frame carries; whatever else is staged waits for the next.
+/// About how many bytes a frame carries; other staged operations wait for the next.
 const GROUP_BYTES: usize = 8 << 20;
 
-/// So long after a commit what nobody waits for may stay staged: the next commit takes it along.
+/// How long after a commit operations that nobody waits for may stay staged, to share the next commit.
 const LINGER: Duration = Duration::from_millis(5);
 
 pub(crate) fn run(shared: &Arc<Shared>, mut journal: Journal) {
@@ -53,7 +53,7 @@ pub(crate) fn run(shared: &Arc<Shared>, mut journal: Journal) {
     }
 }
 
-/// Does what there is to do, once; returns whether there was anything.
+/// Does one step of pending work; returns whether there was any.
 pub(crate) fn step(shared: &Shared, journal: &mut Journal) -> bool {
     let work = next(&mut shared.lock(), journal, true);
     work.is_some_and(|work| {
@@ -63,7 +63,7 @@ pub(crate) fn step(shared: &Shared, journal: &mut Journal) -> bool {
 }
 
 impl Shared {
-    /// Has the thread that commits see what there is to do; the lock is given back before it wakes.
+    /// Wakes the committing thread, after releasing the lock.
     pub(crate) fn hurry(&self, mut state: MutexGuard<'_, State>) {
         state.hurry();
         let waits = mem::replace(&mut state.writer, Writer::Busy) != Writer::Busy;
@@ -75,7 +75,7 @@ impl Shared {
 
     /// Stages an operation.
     ///
-    /// One that `lingers` is committed with the next that does not, or some milliseconds after the last commit.
+    /// If it `lingers`, it is committed with the next one that does not, or some milliseconds after the last commit.
     pub(crate) fn stage(
         &self,
         mut state: MutexGuard<'_, State>,
@@ -92,7 +92,7 @@ impl Shared {
 }
 
 impl Store {
-    /// Has what lingers committed at once.
+    /// Commits lingering operations at once.
     pub fn hurry(&self) {
         let state = self.shared.lock();
         if state.has_staged() {
@@ -103,9 +103,9 @@ impl Store {
 
 enum Work {
     Commit(Group),
-    /// To write a group that has its outcome once the bucket has it.
+    /// Write a group whose outcome waits for the bucket.
     Ship(Arc<Group>),
-    /// To go on in a new segment, with nothing to write.
+    /// Begin a new segment, with nothing to write.
     Roll,
 }
 
@@ -121,14 +121,14 @@ impl Work {
             }
             Self::Ship(group) => ship(shared, journal, group),
             Self::Roll => {
-                // a failure here is tried again when the cleaner asks again
+                // a failure here is retried when the cleaner asks again
                 let _ = next_segment(shared, journal, None);
             }
         }
     }
 }
 
-/// `all`: what lingers, too.
+/// `all`: lingering operations too.
 fn next(state: &mut State, journal: &Journal, all: bool) -> Option<Work> {
     if mem::take(&mut state.roll) && !journal.is_empty() {
         return Some(Work::Roll);
@@ -150,7 +150,7 @@ fn next(state: &mut State, journal: &Journal, all: bool) -> Option<Work> {
 
 /// Writes a group as a frame.
 fn write(shared: &Shared, journal: &mut Journal, group: &Group) -> io::Result<(Written, u64)> {
-    assert!(!group.pending.is_empty(), "a commit of nothing");
+    assert!(!group.pending.is_empty(), "an empty commit");
     let mut ops = Vec::with_capacity(group.pending.len());
     for pending in &group.pending {
         pending.ops(&mut ops);
@@ -177,14 +177,14 @@ fn why(journal: &Journal, error: &io::Error) -> String {
     format!("writing to {} failed: {error}", journal.dir.display())
 }
 
-/// Has the copy in a bucket see what was written.
+/// Notifies the copy in a bucket.
 fn tell(shared: &Shared, journal: &Journal, bytes: u64) {
     if let Some(backup) = &shared.backup {
         backup.committed(journal.segment, journal.position, journal.next_frame, bytes);
     }
 }
 
-/// Writes a group that has its outcome once the bucket has it.
+/// Writes a group whose outcome waits for the bucket.
 fn ship(shared: &Shared, journal: &mut Journal, group: Arc<Group>) {
     let written = write(shared, journal, &group);
     drop(group);
@@ -226,7 +226,7 @@ fn commit(shared: &Shared, journal: &mut Journal, group: Group) -> bool {
     state.waiters > 0
 }
 
-/// Goes on in a new segment, and hands the full one to the maintenance with a checkpoint of what has been committed.
+/// Begins a new segment, and hands the full one to maintenance with a checkpoint of everything committed.
 fn next_segment(shared: &Shared, journal: &mut Journal, group: Option<&Group>) -> io::Result<()> {
     let next = shared.lock().segments.new_id();
     let (segment, position) = (journal.segment, journal.position);

@@ -1,7 +1,7 @@
-//! The format of a data directory: one number for everything in it, kept in a file of its own.
+//! The format of a data directory: one number for all of it, in its own file.
 //!
-//! It covers the files of the store and what others put into catalogue and logs. It grows when a release begins to
-//! write what the releases before it cannot read. See `docs/store-format.md`.
+//! Covers the files of the store and the content of catalog and logs. It grows when a release begins to write what
+//! earlier releases cannot read. See `docs/store-format.md`.
 
 use std::{
     io::{self, Write},
@@ -14,19 +14,19 @@ use crate::{
     segment,
 };
 
-/// The format that this code writes; it reads this one and all below.
+/// The format that this code writes; it reads all formats up to this one.
 pub const FORMAT: u32 = 1;
 
 const FILE: &str = "format";
 const CHECKSUM: &str = "checksum=";
 const RELEASE: &str = env!("CARGO_PKG_VERSION");
 
-const _: () = assert!(FORMAT > 0, "zero is no format");
+const _: () = assert!(FORMAT > 0, "zero is not a format");
 
-/// Refuses a directory that a newer release has written; tells whether its format has to be written down.
+/// Refuses a directory written by a newer release; returns whether its format must be written.
 ///
-/// A directory without the file is of format 1 or new: format 1 was served before there was a file. A file without a
-/// checksum is of a release that wrote none, and is written anew.
+/// A directory without the file is of format 1 or new: format 1 is older than the file. A file without a checksum is
+/// from a release that wrote none, and is rewritten.
 pub(crate) fn check(dir: &Path) -> Result<bool, StoreError> {
     let path = dir.join(FILE);
     let text = match files::read(&path) {
@@ -43,7 +43,7 @@ pub(crate) fn check(dir: &Path) -> Result<bool, StoreError> {
         return Err(StoreError::damaged(
             path,
             0,
-            "it should say format=NUMBER, release=VERSION and the checksum of both lines",
+            "it should contain format=NUMBER, release=VERSION and the checksum of both lines",
         ));
     };
     if format > FORMAT {
@@ -56,7 +56,7 @@ pub(crate) fn check(dir: &Path) -> Result<bool, StoreError> {
     Ok(format < FORMAT || !is_checked)
 }
 
-/// Writes this code's format down, in one step or not at all.
+/// Writes this code's format atomically.
 pub(crate) fn write(dir: &Path) -> Result<(), StoreError> {
     let (path, new) = (dir.join(FILE), dir.join("format.new"));
     let write = || {
@@ -66,7 +66,7 @@ pub(crate) fn write(dir: &Path) -> Result<(), StoreError> {
         let text = format!("{lines}{CHECKSUM}{crc:08x}\n");
         assert!(
             parse(text.as_bytes()).is_some_and(|read| read.format == FORMAT && read.is_checked),
-            "a directory that no start would open"
+            "a directory that could not be opened"
         );
         file.write_all(text.as_bytes())?;
         file.sync_data()?;
@@ -82,8 +82,8 @@ struct Parsed<'a> {
     is_checked: bool,
 }
 
-/// `None` where the text is damaged: one flipped bit may make another number, which the checksum tells from a newer
-/// release's.
+/// `None` if the text is damaged: a flipped bit may give another number, which only the checksum can distinguish from a
+/// newer release's.
 fn parse(text: &[u8]) -> Option<Parsed<'_>> {
     let text = std::str::from_utf8(text).ok()?;
     let (format, rest) = text.strip_prefix("format=")?.split_once('\n')?;

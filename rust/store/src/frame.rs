@@ -1,7 +1,7 @@
-//! One commit in the journal: a header and the operations it makes visible together.
+//! One commit in the journal: a header and the operations that become visible together.
 //!
-//! Header, little endian: magic (4), CRC-32C of all that follows (4), bytes of the body (4), operations (4), number of
-//! the frame (8), flags (1), zeros (7). An operation is a tag and its fields; the bytes of a batch stand as they are.
+//! Header, little endian: magic (4), CRC-32C of the rest (4), bytes of the body (4), operations (4), number of the
+//! frame (8), flags (1), zeros (7). An operation is a tag and its fields; a batch's bytes are stored unchanged.
 
 use std::io::IoSlice;
 
@@ -15,7 +15,7 @@ const _: () = assert!(
     FRAME_HEADER == FRAME_MAGIC.len() + 4 + 4 + 4 + 8 + 1 + 7,
     "magic, checksum, bytes, operations, number, flags, zeros"
 );
-/// The frame was synced before its successor was written.
+/// The previous frame was synced before this one was written.
 pub(crate) const SYNCED: u8 = 1;
 
 const APPEND: u8 = 1;
@@ -27,7 +27,7 @@ const LOG_START: u8 = 6;
 const SEGMENTS: u8 = 7;
 const CLEAN: u8 = 8;
 
-/// An operation as it stands in a frame.
+/// An operation in a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Op<'a> {
     Append {
@@ -60,20 +60,20 @@ pub(crate) enum Op<'a> {
     Clean(Clean),
 }
 
-/// What a pass of the cleaner has done to a log.
+/// The result of a compaction pass over a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Clean {
     pub(crate) log: LogId,
     pub(crate) progress: Progress,
     pub(crate) added: Vec<u64>,
-    /// Producer, first and last offset of aborted transactions of which nothing is left.
+    /// Producer, first and last offset of aborted transactions without remaining batches.
     pub(crate) vanished: Vec<Aborted>,
 }
 
-/// A frame under construction: small fields are gathered, batches are only referred to.
+/// A frame under construction: small fields are gathered, batches are referred to.
 pub(crate) struct FrameWriter<'a> {
     small: Vec<u8>,
-    /// End of each stretch of `small`, and the batch that follows it.
+    /// End of each part of `small`, and the batch that follows it.
     parts: Vec<(usize, &'a [u8])>,
     body: usize,
     count: u32,
@@ -89,7 +89,7 @@ impl<'a> FrameWriter<'a> {
         }
     }
 
-    /// Adds an operation; returns where its batch will stand, counted from the frame's start (0 without a batch).
+    /// Adds an operation; returns the position of its batch in the frame (0 without a batch).
     pub(crate) fn push(&mut self, op: &Op<'a>) -> usize {
         self.count += 1;
         let before = self.small.len();
@@ -163,7 +163,7 @@ impl<'a> FrameWriter<'a> {
         self.body += self.small.len() - before;
         debug_assert!(
             batch_at == 0 || batch_at > FRAME_HEADER && batch_at <= self.size(),
-            "the batch lies outside of its frame"
+            "the batch is outside of its frame"
         );
         batch_at
     }
@@ -178,18 +178,18 @@ impl<'a> FrameWriter<'a> {
     }
 
     fn bytes_len(&mut self, bytes: &[u8]) {
-        // one that is cut would make the frame unreadable, and all behind it
+        // a truncated length would make this frame and all later ones unreadable
         assert!(u32::try_from(bytes.len()).is_ok(), "too many bytes");
         self.small
             .extend_from_slice(&(bytes.len() as u32).to_le_bytes());
     }
 
-    /// Size of the frame so far.
+    /// Current size of the frame.
     pub(crate) fn size(&self) -> usize {
         FRAME_HEADER + self.body
     }
 
-    /// Completes the header; the slices are the frame.
+    /// Completes the header; returns the frame as slices.
     pub(crate) fn finish(&mut self, number: u64, flags: u8) -> Vec<IoSlice<'_>> {
         assert!(number > 0, "frames count from one");
         assert!(u32::try_from(self.body).is_ok(), "too large a frame");
@@ -220,13 +220,13 @@ impl<'a> FrameWriter<'a> {
         debug_assert_eq!(
             slices.iter().map(|slice| slice.len()).sum::<usize>(),
             FRAME_HEADER + self.body,
-            "other bytes than were counted"
+            "the counted size is wrong"
         );
         slices
     }
 }
 
-/// Bytes of the body that a frame's header announces; `None` when it is no header.
+/// Size of the body according to a frame's header; `None` if the header is invalid.
 pub(crate) fn body_len(header: &[u8]) -> Option<usize> {
     let len = header.get(8..12)?.try_into().ok()?;
     (header[0..4] == FRAME_MAGIC).then(|| u32::from_le_bytes(len) as usize)
@@ -242,7 +242,7 @@ pub(crate) struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// The frame at the start of `bytes`, if one stands there whole and intact.
+    /// The frame at the start of `bytes`, if it is whole and intact.
     pub(crate) fn read(bytes: &'a [u8]) -> Option<Self> {
         if bytes.get(0..4)? != FRAME_MAGIC {
             return None;
@@ -263,7 +263,7 @@ impl<'a> Frame<'a> {
         (crc32c::crc32c(&bytes[8..size]) == crc).then_some(frame)
     }
 
-    /// Whether bytes are the frame of this number with these operations, as a start will find them.
+    /// Whether a restart would read the bytes as the frame with this number and these operations.
     pub(crate) fn is_of(bytes: &'a [u8], number: u64, ops: &[Op<'_>]) -> bool {
         Self::read(bytes).is_some_and(|frame| {
             frame.number == number
@@ -276,7 +276,7 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// The operations, each with its batch's position counted from the frame's start; `None` for one that is unknown.
+    /// The operations, each with the position of its batch in the frame; `None` for an unknown one.
     pub(crate) fn ops(&self) -> impl Iterator<Item = Option<(Op<'a>, usize)>> + use<'a> {
         let total = self.body.len();
         let mut fields = Fields { rest: self.body };
@@ -291,7 +291,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Little-endian fields, read one after the other; `None` when the bytes run out.
+/// Little-endian fields, read in order; `None` when the bytes run out.
 pub(crate) struct Fields<'a> {
     pub(crate) rest: &'a [u8],
 }

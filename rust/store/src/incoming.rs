@@ -1,5 +1,5 @@
-//! A client's batch between its arrival and the log: its records are checked a piece at a time, so that whoever serves
-//! others can stop after some and let another thread go on.
+//! A client's batch before its append: its records are validated piece by piece, so that a serving thread can stop
+//! midway and let another thread continue.
 
 use std::{io, sync::Arc};
 
@@ -13,15 +13,15 @@ use crate::{
     log::LogConfig,
 };
 
-/// A record whose producer says no time.
+/// A record without a timestamp.
 const NO_TIME: i64 = -1;
-/// What a record costs to check, in expanded bytes that cost as much.
+/// The cost of validating a record, in expanded bytes.
 const RECORD_COST: usize = 32;
-/// Bytes that are not compressed, for one expanded byte.
+/// Uncompressed bytes that cost as much as one expanded byte.
 const PLAIN_SHARE: usize = 16;
-/// A batch that is not compressed and no larger is checked as it comes in, which costs less than to put that off.
+/// An uncompressed batch up to this size is validated at once, which costs less than deferring it.
 const SMALL: usize = 2 << 10;
-/// Up to this level zstd is about as quick as other compressions.
+/// Up to this level, zstd is about as fast as the other types.
 const ZSTD_QUICK: i32 = 5;
 
 /// The batch without its header.
@@ -33,23 +33,23 @@ impl AsRef<[u8]> for Payload {
     }
 }
 
-/// A batch whose header is right, and whose records are being checked.
+/// A batch with a valid header, whose records are being validated.
 pub struct Incoming {
     header: Header,
     batch: Arc<[u8]>,
-    /// `None` once all records have been seen.
+    /// `None` once all records were read.
     records: Option<Box<(Expander<Payload>, Walk)>>,
-    /// What the log keeps in place of the records as they came.
+    /// Recompresses the records if the log's compression differs.
     compressor: Option<Compressor>,
     expanded_bytes: usize,
     policy: Policy,
 }
 
-/// A batch that may be appended.
+/// A batch that can be appended.
 pub(crate) struct Checked {
     pub(crate) header: Header,
     pub(crate) batch: Arc<[u8]>,
-    /// The broker's time, where the log uses it; otherwise -1.
+    /// The broker's time if the log uses it, else -1.
     pub(crate) append_time_ms: i64,
     pub(crate) now_ms: i64,
 }
@@ -84,7 +84,7 @@ impl Incoming {
         Ok(incoming)
     }
 
-    /// Checks all records, none of which is compressed.
+    /// Validates all records of an uncompressed batch.
     fn check_small(&mut self, records: &[u8]) -> Result<(), Refusal> {
         let (policy, mut walk) = (&mut self.policy, Walk::new(&self.header));
         walk.feed(records, |record| policy.see(record))
@@ -93,8 +93,8 @@ impl Incoming {
         self.end()
     }
 
-    /// Checks records for about as long as it takes to expand `work` bytes, and takes off what was used; returns whether all
-    /// have been checked.
+    /// Validates records for about as long as expanding `work` bytes takes, and subtracts what was used; returns
+    /// whether all are validated.
     pub fn check(&mut self, work: &mut usize) -> Result<bool, Refusal> {
         if self.records.is_none() {
             *work = work.saturating_sub(RECORD_COST);
@@ -109,14 +109,14 @@ impl Incoming {
         Ok(self.records.is_none())
     }
 
-    /// Whether the next piece takes no longer than to expand `work` bytes.
+    /// Whether the next piece takes no longer than expanding `work` bytes.
     pub fn begins_within(&self, work: usize) -> bool {
         let records = self.records.as_ref();
         let cost = self.compression_cost();
         records.is_none_or(|records| records.0.next_size().saturating_mul(1 + cost) <= work)
     }
 
-    /// How many times as long it takes to compress a byte as to expand one; 0 where none is compressed.
+    /// The cost of compressing a byte relative to expanding one; 0 without recompression.
     fn compression_cost(&self) -> usize {
         let codec = self
             .policy
@@ -132,7 +132,7 @@ impl Incoming {
         })
     }
 
-    /// Checks the next piece, and returns what that cost; `None` at the end.
+    /// Validates the next piece, and returns its cost; `None` at the end.
     fn check_piece(&mut self) -> Result<Option<usize>, Refusal> {
         let cost = self.compression_cost();
         let Some((expander, walk)) = self.records.as_deref_mut() else {
@@ -177,7 +177,7 @@ impl Incoming {
         Ok(Some(bytes + compressed + records * RECORD_COST))
     }
 
-    /// Puts the records in place that were compressed as the log has it.
+    /// Replaces the records with the recompressed ones.
     fn recompress(&mut self) -> Result<(), Refusal> {
         let (Some(compressor), Some(codec)) = (self.compressor.take(), self.policy.config.codec)
         else {
@@ -194,9 +194,9 @@ impl Incoming {
         Ok(())
     }
 
-    /// All records have been seen: refuses them, or writes down their time.
+    /// All records were read: refuses them, or sets their time.
     fn end(&mut self) -> Result<(), Refusal> {
-        assert!(self.records.is_none(), "a record was not looked at");
+        assert!(self.records.is_none(), "a record was not read");
         let policy = &mut self.policy;
         if policy.refused.count > 0 {
             return Err(Refusal::Records(std::mem::take(&mut policy.refused)));
@@ -217,19 +217,19 @@ impl Incoming {
     }
 
     pub(crate) fn into_checked(self) -> Checked {
-        debug_assert!(self.records.is_none(), "its records have been checked");
+        debug_assert!(self.records.is_none(), "its records have been validated");
         debug_assert!(
             self.compressor.is_none(),
-            "its records are compressed anew first"
+            "its records are recompressed first"
         );
         debug_assert_eq!(
             self.header.size,
             self.batch.len(),
-            "its header tells of another batch"
+            "its header is of another batch"
         );
         debug_assert!(
             batch::matches_checksum(&self.batch),
-            "its checksum was left behind"
+            "its checksum was not updated"
         );
         let now_ms = self.policy.now_ms;
         Checked {
@@ -245,13 +245,13 @@ impl Incoming {
     }
 }
 
-/// What a log takes, and what has been seen.
+/// The log's requirements, and the violations found.
 struct Policy {
     config: LogConfig,
     now_ms: i64,
-    /// The batch says that its times are the broker's.
+    /// The batch uses LogAppendTime.
     is_brokers: bool,
-    /// Offsets have to count from 0.
+    /// Offsets must be sequential from 0.
     is_sequential: bool,
     in_order: bool,
     latest: i64,

@@ -1,6 +1,6 @@
-//! Where the batches of a sealed segment lie: written after its frames, read when a reader needs it.
+//! The index of a sealed segment: written after its frames, read on demand.
 //!
-//! A block for each log ([`Entries`], packed), then a directory of the blocks, then a trailer.
+//! One block per log ([`Entries`], packed), then a directory of the blocks, then a trailer.
 
 use std::{
     borrow::Borrow,
@@ -21,7 +21,7 @@ const _: () = {
     assert!(IN_DIRECTORY == 5 * 8 + 3 * 4, "the fields of a block");
 };
 
-/// A block as the directory lists it.
+/// A directory entry of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Block {
     pub(crate) log: LogId,
@@ -32,7 +32,7 @@ pub(crate) struct Block {
     pub(crate) stored: Stored,
 }
 
-/// Where a block lies.
+/// The position of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stored {
     pub(crate) at: u32,
@@ -48,7 +48,7 @@ pub(crate) enum Index {
 }
 
 impl Index {
-    /// The batches, read from the disk where no memory has them.
+    /// The batches, read from disk unless cached.
     pub(crate) fn entries<F: Borrow<File>>(
         &self,
         open: impl FnOnce() -> io::Result<F>,
@@ -60,7 +60,7 @@ impl Index {
     }
 }
 
-/// Writes the index of a segment whose batches end at `position`. Returns the blocks as the directory lists them.
+/// Writes the index of a segment whose batches end at `position`. Returns the directory.
 pub(crate) fn write<'a>(
     out: &mut impl Write,
     segment: u64,
@@ -176,7 +176,7 @@ pub(crate) fn read(path: &Path, segment: u64, file: &File) -> Result<Vec<Block>,
     };
     let mut directory = vec![0; len as usize];
     file.read_exact_at(&mut directory, u64::from(at))
-        .map_err(|_| damaged(u64::from(at), "the directory of the index is cut off"))?;
+        .map_err(|_| damaged(u64::from(at), "the directory of the index is truncated"))?;
     if crc != Some(crc32c::crc32c(&directory)) {
         return Err(damaged(
             u64::from(at),
@@ -184,10 +184,10 @@ pub(crate) fn read(path: &Path, segment: u64, file: &File) -> Result<Vec<Block>,
         ));
     }
     let blocks: Option<Vec<Block>> = directory.chunks(IN_DIRECTORY).map(read_block).collect();
-    blocks.ok_or_else(|| damaged(u64::from(at), "the directory of the index is cut off"))
+    blocks.ok_or_else(|| damaged(u64::from(at), "the directory of the index is truncated"))
 }
 
-/// Where the index begins in the bytes of a segment whose directory lists `blocks`.
+/// Where the index begins in the bytes of a segment with this directory.
 pub(crate) fn begins(blocks: &[Block], bytes: &[u8]) -> usize {
     let directory = blocks.len() * IN_DIRECTORY + TRAILER as usize;
     let first = blocks.iter().map(|block| block.stored.at as usize).min();
@@ -226,10 +226,10 @@ pub(crate) fn load(file: &File, stored: Stored, source: Source) -> io::Result<Ar
         })
 }
 
-/// A block's entries, and when they were asked for.
+/// A block's entries, and their last use.
 type Cached = (Arc<Entries>, u64);
 
-/// Recently read blocks, up to a number of bytes.
+/// A cache of index blocks, bounded in bytes.
 #[derive(Debug, Default)]
 pub(crate) struct IndexCache {
     blocks: HashMap<(u64, u32), Cached>,
@@ -238,7 +238,7 @@ pub(crate) struct IndexCache {
 }
 
 impl IndexCache {
-    /// Of some 250,000 batches.
+    /// About 250,000 batches.
     const BYTES_MAX: usize = 2 << 20;
 
     pub(crate) fn get(&mut self, segment: u64, stored: Stored) -> Option<Arc<Entries>> {
@@ -276,7 +276,7 @@ impl IndexCache {
                 .values()
                 .map(|(entries, _)| entries.footprint())
                 .sum::<usize>(),
-            "other bytes are counted than are kept"
+            "the counted size is wrong"
         );
     }
 }

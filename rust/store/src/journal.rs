@@ -1,4 +1,4 @@
-//! The segment that is being written, and the move to the next one.
+//! The active segment, and moving to the next one.
 
 use std::{
     io::{self, IoSlice},
@@ -14,39 +14,39 @@ use crate::{
     synced::{Mark, MarkWriter},
 };
 
-/// Where a frame's operations were written.
+/// The position of a written frame's operations.
 #[derive(Clone)]
 pub(crate) struct Written {
     pub(crate) segment: u64,
-    /// For each operation the position of its batch in the segment; 0 for operations without a batch.
+    /// The position in the segment of each operation's batch; 0 without a batch.
     pub(crate) positions: Vec<u32>,
 }
 
-/// The writing end of the journal; owned by the thread that commits.
+/// The write end of the journal; owned by the committing thread.
 pub(crate) struct Journal {
     pub(crate) dir: PathBuf,
     pub(crate) segment: u64,
     pub(crate) file: Arc<File>,
-    /// End of the last frame that counts.
+    /// End of the last valid frame.
     pub(crate) position: u64,
     pub(crate) next_frame: u64,
     pub(crate) sync: bool,
-    /// Tells how far it was synced.
+    /// Records how far was synced.
     pub(crate) mark: MarkWriter,
     /// After a failed write or sync the file is not trusted any more.
     pub(crate) suspect: bool,
     pub(crate) segment_bytes: u64,
     pub(crate) ahead_bytes: u64,
-    /// Up to here the file holds bytes that frames are written over.
+    /// The file has bytes up to here, which frames overwrite.
     pub(crate) ahead: u64,
-    /// Operations in the segment: the index of what is being written lies in memory.
+    /// Operations in the segment, whose index is in memory.
     pub(crate) ops: usize,
 }
 
-/// Larger frames are worth a file that grows.
+/// For larger frames the file may grow.
 const SMALL_FRAME_BYTES: u64 = 128 << 10;
 
-/// This many operations fill a segment, whatever their size.
+/// A segment is full with this many operations, whatever their size.
 const OPS_MAX: usize = 128 << 10;
 
 impl Journal {
@@ -62,7 +62,7 @@ impl Journal {
 
     /// Begins the next segment.
     pub(crate) fn rotate(&mut self, id: u64) -> io::Result<()> {
-        assert!(id > self.segment, "segments follow each other");
+        assert!(id > self.segment, "segments are consecutive");
         let file = segment::create(&self.dir, id, self.next_frame, self.sync).map_err(into_io)?;
         self.segment = id;
         self.file = Arc::new(file);
@@ -73,9 +73,9 @@ impl Journal {
         Ok(())
     }
 
-    /// Writes one frame and syncs it; after an error none of it counts.
+    /// Writes and syncs one frame; after an error no part of it is valid.
     pub(crate) fn write(&mut self, ops: &[Op<'_>], fault: &Fault) -> io::Result<Written> {
-        assert!(!self.suspect, "nothing is written behind a broken frame");
+        assert!(!self.suspect, "nothing may be written after a broken frame");
         assert!(
             self.position >= segment::SEGMENT_HEADER,
             "a frame over the segment's header"
@@ -90,7 +90,7 @@ impl Journal {
         let mut slices = frame.finish(self.next_frame, if self.sync { SYNCED } else { 0 });
         assert!(
             u32::try_from(base + size).is_ok(),
-            "a place that no index can tell"
+            "a position beyond an index's range"
         );
         debug_assert!(
             Frame::is_of(
@@ -101,11 +101,11 @@ impl Journal {
                 self.next_frame,
                 ops
             ),
-            "a start would find another frame"
+            "a restart would find another frame"
         );
         if let Err(error) = self.write_and_sync(&mut slices, size, fault) {
             self.suspect = true;
-            // best effort: the successor's first frame number makes this frame void in any case
+            // best effort: the number of the next first frame invalidates this frame anyway
             let _ = self.file.set_len(base);
             return Err(error);
         }
@@ -149,10 +149,10 @@ impl Journal {
         Ok(())
     }
 
-    /// Sees to it that there are bytes behind `end`; the sync of the frame in front of them is theirs, too.
+    /// Extends the file beyond `end` if need be; the sync of the preceding frame covers it.
     ///
-    /// To sync what lies within a file is one write to the disk; where the file has grown, the file system has a journal of its
-    /// own to write, which takes several times as long.
+    /// Syncing data inside a file is one write to the disk; if the file has grown, the file system also writes its own
+    /// journal, which takes several times as long.
     fn write_ahead(&mut self, end: u64) {
         let to = (end + self.ahead_bytes).min(self.segment_bytes);
         if end <= self.ahead || end >= to {
@@ -160,12 +160,12 @@ impl Journal {
         }
         debug_assert!(to <= self.segment_bytes, "the segment ends before");
         let zeros = vec![0; (to - end) as usize];
-        // best effort: where there is no room for these, there may be for frames
+        // best effort: there may still be room for frames
         let _ = self.file.write_all_at(&mut [IoSlice::new(&zeros)], end);
         self.ahead = to;
     }
 
-    /// Gives back what was written ahead; where that fails, the next opening does it.
+    /// Truncates the space written ahead; if that fails, the next start does it.
     pub(crate) fn finish(&self) {
         if self.ahead > self.position {
             let _ = self.file.set_len(self.position);

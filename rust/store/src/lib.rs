@@ -1,8 +1,8 @@
-//! Logs of record batches and a small key-value catalogue, committed in groups.
+//! Logs of record batches and a small key-value catalog, committed in groups.
 //!
-//! Everything that one commit carries (batches of any number of logs, catalogue entries, moved log starts) is one frame
-//! in a journal segment, written and synced at once; the journal segments are the logs' only copy, so a batch goes to
-//! the disk once. See `docs/decisions/embedded-store.md`.
+//! A commit (batches of any number of logs, catalog entries, moved log starts) is one frame in a journal segment,
+//! written and synced at once. The journal segments are the logs' only copy, so a batch is written to disk once. See
+//! `docs/decisions/embedded-store.md`.
 #![forbid(unsafe_code)]
 
 mod announced;
@@ -79,5 +79,5 @@ pub use slice::{Intact, Slice};
 pub use store::{Change, Drained, Outcome, Store};
 pub use survey::{Findings, Kept, Lost, Problem, Progress, survey};
 
-/// Names a log within a store; never used twice.
+/// Identifies a log within a store; never reused.
 pub type LogId = u64;

@@ -1,4 +1,4 @@
-//! One log in memory: its offsets, where its batches lie, and the newest of them.
+//! One log in memory: its offsets, the positions of its batches, and the newest batches.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -12,20 +12,20 @@ use crate::{
     producer::Producers,
 };
 
-/// What a log accepts.
+/// The limits of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogConfig {
     /// Largest batch in bytes (`max.message.bytes`).
     pub max_batch_bytes: usize,
-    /// Whose clock counts (`message.timestamp.type`).
+    /// Whose clock sets timestamps (`message.timestamp.type`).
     pub timestamp_type: TimestampType,
-    /// How far a record may lie in the past (`message.timestamp.before.max.ms`).
+    /// How old a timestamp may be (`message.timestamp.before.max.ms`).
     pub before_max_ms: i64,
-    /// How far a record may lie in the future (`message.timestamp.after.max.ms`).
+    /// How far in the future a timestamp may be (`message.timestamp.after.max.ms`).
     pub after_max_ms: i64,
-    /// Whether each record must have a key, as the log is compacted (`cleanup.policy`).
+    /// Whether records must have keys because the log is compacted (`cleanup.policy`).
     pub needs_keys: bool,
-    /// How batches are kept (`compression.type`); `None`: as producers send them.
+    /// The log's compression (`compression.type`); `None` keeps the producer's.
     pub codec: Option<Codec>,
 }
 
@@ -50,16 +50,16 @@ impl Default for LogConfig {
     }
 }
 
-/// The offsets of a log that others look at.
+/// The offsets of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Offsets {
-    /// First offset that may be read.
+    /// First readable offset.
     pub start: i64,
-    /// End of what is durable.
+    /// End of the durable records.
     pub high_watermark: i64,
-    /// Offset of the next record, staged ones included.
+    /// Offset of the next record, after staged ones.
     pub end: i64,
-    /// End of what is durable and decided.
+    /// End of the durable, decided records.
     pub last_stable: i64,
 }
 
@@ -74,7 +74,7 @@ pub(crate) struct Extent {
     pub(crate) index: Index,
 }
 
-/// A durable batch that is still in memory.
+/// A durable batch that is cached.
 #[derive(Debug, Clone)]
 pub(crate) struct Recent {
     pub(crate) base: i64,
@@ -92,13 +92,13 @@ pub(crate) struct Log {
     pub(crate) extents: VecDeque<Extent>,
     pub(crate) recent: VecDeque<Recent>,
     pub(crate) producers: Producers,
-    /// How far it has been compacted.
+    /// How far the log has been compacted.
     pub(crate) cleaned: Progress,
-    /// A pass of the cleaner is under way.
+    /// Whether a compaction pass is running.
     pub(crate) cleaning: bool,
-    /// Its removal is staged: no more appends.
+    /// Whether its removal is staged: no more appends.
     pub(crate) dropping: bool,
-    /// Listed among the logs whose offsets moved since the last drain.
+    /// Whether it is listed among the logs whose offsets moved since the last drain.
     pub(crate) moved: bool,
 }
 
@@ -115,7 +115,7 @@ impl Log {
         }
     }
 
-    /// Takes a batch that has become durable.
+    /// Adds a batch that became durable.
     pub(crate) fn add(&mut self, segment: u64, entry: Entry) {
         self.durable_end = entry.last() + 1;
         match self.extents.back_mut() {
@@ -132,7 +132,7 @@ impl Log {
         self.producers.committed(self.durable_end);
     }
 
-    /// Moves the start; returns what lies wholly before it and is forgotten.
+    /// Moves the start; returns the extents wholly before it, which are dropped.
     pub(crate) fn move_start(&mut self, offset: i64) -> Vec<Extent> {
         self.start = self.start.max(offset);
         debug_assert!(self.start >= offset, "the start never falls");
@@ -141,14 +141,14 @@ impl Log {
         self.extents.drain(..gone).collect()
     }
 
-    /// Bytes of batches that still count.
+    /// Bytes of live batches.
     pub(crate) fn bytes(&self) -> u64 {
         self.extents.iter().map(|e| e.live_bytes(self.start)).sum()
     }
 }
 
 impl Extent {
-    /// Batches whose index lies on the disk.
+    /// Batches with an index on disk.
     pub(crate) fn stored(segment: u64, block: &Block) -> Self {
         Self {
             segment,
@@ -165,19 +165,19 @@ impl Extent {
         self.max_timestamp = self.max_timestamp.max(entry.max_timestamp);
         self.bytes += u64::from(entry.len);
         if let Index::Memory(entries) = &mut self.index {
-            // no one else holds the index of a segment that is being written, except for moments
+            // nobody else holds the index of the active segment, except briefly
             Arc::make_mut(entries).push(&entry);
         }
     }
 
-    /// About how many of its bytes lie after `start`.
+    /// About how many of its bytes are after `start`.
     pub(crate) fn live_bytes(&self, start: i64) -> u64 {
         if start <= self.first {
             return self.bytes;
         }
         let all = (self.last - self.first + 1) as u128;
         let live = (self.last + 1 - start).max(0) as u128;
-        debug_assert!(live < all, "offsets before the start count no more");
+        debug_assert!(live < all, "offsets before the start do not count");
         (u128::from(self.bytes) * live / all) as u64
     }
 }

@@ -1,4 +1,4 @@
-//! Work on the store's state that needs indexes from the disk: they are loaded without holding the lock.
+//! Work on the store's state that needs indexes from disk: they are loaded without holding the lock.
 
 use std::{io, path::PathBuf, sync::Arc};
 
@@ -12,12 +12,12 @@ use crate::{
     store::Shared,
 };
 
-/// Why work on the state could not be completed.
+/// Why work on the state stopped.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// The request cannot be served.
+    /// The request is refused.
     Refused(Refusal),
-    /// Something must be read from the disk first.
+    /// Something must be read from disk first.
     Missing(Missing),
 }
 
@@ -30,12 +30,12 @@ pub(crate) struct Missing {
     stored: Option<Stored>,
 }
 
-/// What one piece of work has read from the disk, so that it ends however few files and indexes the store keeps.
+/// Files and indexes loaded for one piece of work, so that it completes however few of them the store caches.
 #[derive(Debug, Default)]
 pub(crate) struct Loaded {
     files: Vec<(u64, Arc<File>)>,
     indexes: Vec<(u64, Stored, Arc<Entries>)>,
-    /// Segments whose file or index cannot be read, and why.
+    /// Segments whose file or index is unreadable, with the reason.
     unreadable: Vec<(u64, Refusal)>,
 }
 
@@ -101,9 +101,9 @@ impl State {
 }
 
 impl Shared {
-    /// Runs `work` on the state, and again each time after something that it lacked was read from the disk.
+    /// Runs `work` on the state, again after each load of something missing.
     ///
-    /// With [`Source::Memory`] it never waits for the disk: `None` when something lies only there.
+    /// With [`Source::Memory`] it never waits for the disk: returns `None` if it would have to.
     pub(crate) fn look_up<T>(
         &self,
         source: Source,
@@ -119,11 +119,11 @@ impl Shared {
             match self.fetch(&missing, source, &mut loaded) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
-                // another segment has replaced this one meanwhile, and holds what is looked for
+                // another segment has replaced this one meanwhile
                 Err(error)
                     if error.kind() == io::ErrorKind::NotFound
                         && !self.lock().segments.contains(missing.segment) => {}
-                // `work` may be of use without it
+                // `work` may succeed without it
                 Err(error) => {
                     let unreadable = (missing.segment, missing.refused(&error));
                     loaded.unreadable.push(unreadable);
@@ -132,7 +132,7 @@ impl Shared {
         }
     }
 
-    /// As `look_up`, however long it takes.
+    /// As `look_up`, waiting for the disk.
     pub(crate) fn look_up_on_disk<T>(
         &self,
         work: impl FnMut(&mut State, &Loaded) -> Result<T, Stop>,

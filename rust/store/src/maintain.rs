@@ -1,5 +1,5 @@
-//! The thread that looks after what has been written: gives full segments their index and saves checkpoints, rewrites
-//! segments that are mostly garbage, removes the ones that nothing reaches.
+//! The maintenance thread: indexes full segments and saves checkpoints, rewrites segments that are mostly garbage, and
+//! removes unreachable ones.
 
 use std::{
     io::{self, BufWriter, Write},
@@ -21,19 +21,19 @@ use crate::{
     store::Shared,
 };
 
-/// How long to wait after a failure before the next attempt.
+/// Delay before a retry after a failure.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// A journal segment that is full, and what a store that starts reading after it must know.
+/// A full journal segment, with the state after it.
 #[derive(Debug, Clone)]
 pub(crate) struct Seal {
     pub(crate) segment: u64,
-    /// Where its frames end.
+    /// The end of its frames.
     pub(crate) position: u64,
     /// The segment after it.
     pub(crate) next: u64,
     pub(crate) checkpoint: Arc<Vec<u8>>,
-    /// Its index, once that is on the disk.
+    /// Its index, once on disk.
     pub(crate) indexed: Option<Arc<Vec<Block>>>,
 }
 
@@ -71,7 +71,7 @@ enum Task {
     Rewrite(Vec<u64>),
 }
 
-/// Does what there is to do, once; returns whether there was anything.
+/// Does one step of pending work; returns whether there was any.
 pub(crate) fn step(shared: &Shared, dir: &Path, segment_bytes: u64) -> bool {
     let task = next(&mut shared.lock(), segment_bytes);
     task.is_some_and(|task| {
@@ -106,7 +106,7 @@ impl Task {
 }
 
 fn seal_segment(shared: &Shared, dir: &Path, seal: &Seal) -> Result<(), StoreError> {
-    // a checkpoint that could not be made durable may be there all the same: the index that it relies on stays as it is
+    // a checkpoint that failed to sync may exist all the same: keep the index that it relies on
     let blocks = if let Some(blocks) = &seal.indexed {
         Arc::clone(blocks)
     } else {
@@ -125,7 +125,7 @@ fn seal_segment(shared: &Shared, dir: &Path, seal: &Seal) -> Result<(), StoreErr
     let sealed = state.seals.pop_front();
     assert!(
         sealed.is_some_and(|sealed| sealed.segment == seal.segment),
-        "another segment would never be sealed"
+        "a segment would never be sealed"
     );
     debug_assert!(state.segments.is_sealed(seal.segment) || !state.segments.contains(seal.segment));
     Ok(())
@@ -155,7 +155,7 @@ fn write_index(shared: &Shared, dir: &Path, seal: &Seal) -> Result<Vec<Block>, S
     write().map_err(StoreError::io(&path))
 }
 
-/// Writes at its own position, whoever else uses the file.
+/// Writes at its own position, independent of other users of the file.
 struct At<'a> {
     file: &'a File,
     position: u64,
@@ -173,16 +173,16 @@ impl Write for At<'_> {
     }
 }
 
-/// Copies what is left in some segments to a new one, and removes them.
+/// Copies the live batches of some segments to a new one, and removes them.
 fn rewrite(shared: &Shared, dir: &Path, victims: &[u64]) -> Result<(), StoreError> {
-    assert!(!victims.is_empty(), "a rewrite of nothing");
+    assert!(!victims.is_empty(), "an empty rewrite");
     let (id, sources) = {
         let mut state = shared.lock();
         debug_assert!(
             victims
                 .iter()
                 .all(|victim| state.segments.is_sealed(*victim)),
-            "a segment that is being written"
+            "the active segment"
         );
         let extents = state.extents_in(victims);
         let mut sources = Vec::with_capacity(extents.len());
@@ -236,8 +236,8 @@ fn rewrite(shared: &Shared, dir: &Path, victims: &[u64]) -> Result<(), StoreErro
     Ok(())
 }
 
-/// Syncs the journal before files are removed: they may go only when the disk knows that they are not needed, which it
-/// may not yet know with the durability of the operating system.
+/// Syncs the journal before files are removed: the frames that replace them must be durable first, which durability
+/// `os` does not ensure.
 fn sync_journal(shared: &Shared) -> io::Result<()> {
     let files = {
         let mut state = shared.lock();
@@ -273,7 +273,7 @@ fn copy(dir: &Path, id: u64, sources: &[Source]) -> Result<Vec<Block>, StoreErro
         let mut copied: Vec<(LogId, Entries)> = Vec::with_capacity(sources.len());
         let mut batch = Vec::new();
         for source in sources {
-            // batches that still count
+            // live batches
             let entries = source
                 .extent
                 .index

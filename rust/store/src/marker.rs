@@ -9,9 +9,9 @@ pub(crate) fn marker_commits(key: &[u8]) -> Option<bool> {
     }
 }
 
-/// Coordinator epoch and decision that a marker's bytes hold.
+/// The coordinator epoch and decision of a marker.
 pub(crate) fn read_marker(batch: &[u8]) -> Option<(i32, bool)> {
-    // length, attributes, timestamp delta, offset delta, key length: a byte each; key: version (2), type (2)
+    // length, attributes, timestamp delta, offset delta, key length: one byte each; key: version (2), type (2)
     let record = batch.get(crate::batch::HEADER..)?;
     let commit = marker_commits(record.get(5..9)?)?;
     // value length (1), version (2), coordinator epoch (4)

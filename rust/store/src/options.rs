@@ -1,39 +1,39 @@
-//! How a store works.
+//! Options of a store.
 
 use crate::bucket::BackupOptions;
 
-/// When a write counts as done.
+/// When a write is confirmed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
     /// After fdatasync.
     #[default]
     Fsync,
-    /// After the operating system has taken it: safe from a killed process, not from a power loss.
+    /// After the operating system has it: survives a killed process, but not a power loss.
     Os,
-    /// After the bucket has it ([`Options::bucket`]): safe from the loss of the machine. The directory is a cache, which
-    /// [`crate::prepare_home`] brings in line with the bucket before it is opened.
+    /// After the bucket has it ([`Options::bucket`]): survives the loss of the machine. The directory is a cache, which
+    /// [`crate::prepare_home`] synchronizes with the bucket before it is opened.
     Bucket,
 }
 
-/// How a store works; all sizes in bytes.
+/// Options of a store; all sizes in bytes.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// When a write counts as done.
+    /// When a write is confirmed.
     pub durability: Durability,
-    /// Size at which a journal segment is followed by the next.
+    /// Size at which a journal segment is full.
     pub segment_bytes: u64,
-    /// Recent batches kept in memory.
+    /// Memory for recent batches.
     pub cache_bytes: usize,
     /// Staged bytes above which appends are refused.
     pub staging_bytes: usize,
-    /// Memory that the producers of all logs may take. Beyond, the longest idle of the log with the most are forgotten.
+    /// Memory for the producers of all logs. Beyond it, the longest idle producers of the largest log are forgotten.
     pub producer_bytes: usize,
-    /// What a journal has written ahead of small frames at most, so that syncing them does not change its size. The sync
-    /// of a frame waits for it now and then: more of it is rarer, and takes longer.
+    /// The most space that a journal writes ahead of small frames, so that syncing them does not change its size. Now
+    /// and then the sync of a frame includes this; a larger value makes that rarer, but slower.
     pub ahead_bytes: u64,
-    /// Threads that `Store::read_apart` has read at most.
+    /// The most threads of `Store::read_apart`.
     pub read_threads: usize,
-    /// How it is copied to a bucket; `None`: it is not.
+    /// The copy in a bucket, if any.
     pub bucket: Option<BackupOptions>,
 }
 

@@ -1,4 +1,4 @@
-//! Operations that wait to become durable.
+//! Operations waiting to be committed.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::{
     store::Change,
 };
 
-/// An operation that waits to be committed.
+/// An operation waiting to be committed.
 pub(crate) enum Pending {
     Append {
         log: LogId,
@@ -25,7 +25,7 @@ pub(crate) enum Pending {
     Clean(Arc<Replacement>),
 }
 
-/// Segments that give way to one that holds what was left of them.
+/// Segments to replace with one that holds their live batches.
 pub(crate) struct Replace {
     pub(crate) removed: Vec<u64>,
     pub(crate) added: Option<(u64, Vec<Block>)>,

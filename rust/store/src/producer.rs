@@ -1,4 +1,4 @@
-//! What a log remembers of its idempotent and transactional producers (KIP-98, KIP-360).
+//! A log's state of its idempotent and transactional producers (KIP-98, KIP-360).
 
 mod idle;
 
@@ -6,13 +6,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use crate::{announced::Announcements, batch::Header, error::Refusal, marker::read_marker};
 
-/// Batches whose sequences are remembered for each producer: a client has at most five requests in flight.
+/// Batches remembered per producer: a client has at most five requests in flight.
 const BATCHES: usize = 5;
 
-/// The epoch of batches that name none: anything may follow them, as with Kafka.
+/// The epoch of batches without one: any batch may follow them, as in Kafka.
 const NO_EPOCH: i16 = -1;
 
-/// An appended batch, by which a retry of it will be recognised.
+/// An appended batch, remembered to recognize a retry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Remembered {
     pub(crate) first_sequence: i32,
@@ -50,7 +50,7 @@ impl Producer {
         }
     }
 
-    /// The batch that this one says again.
+    /// The batch that this one duplicates.
     fn repeated(&self, header: &Header) -> Option<Remembered> {
         let (first, last) = (header.base_sequence, header.last_sequence());
         let same = |b: &&Remembered| b.first_sequence == first && b.last_sequence == last;
@@ -84,7 +84,7 @@ impl Producer {
                 )));
             }
         } else if first != 0 && self.epoch != NO_EPOCH {
-            // the epoch is new, or a marker has raised it and no batch has followed yet
+            // the epoch is new, or a marker raised it and no batch has followed yet
             return Err(Refusal::OutOfOrderSequence(format!(
                 "producer {id} begins epoch {epoch} with sequence {first}"
             )));
@@ -103,18 +103,18 @@ impl Producer {
     }
 }
 
-/// What a producer wrote last, as compaction needs it.
+/// A producer's last batch, for compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LastBatch {
-    /// Last offset of its last batch of records with this epoch.
+    /// Last offset of its last data batch with this epoch.
     pub(crate) data_offset: Option<i64>,
     pub(crate) epoch: i16,
 }
 
-/// A transaction that was aborted, as readers of committed records need it.
+/// An aborted transaction, for readers of committed records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Aborted {
-    /// The producer whose records do not count.
+    /// The producer.
     pub producer_id: i64,
     /// First offset of the transaction.
     pub first_offset: i64,
@@ -122,42 +122,42 @@ pub struct Aborted {
     pub last_offset: i64,
 }
 
-/// What a log knows of a producer that has written to it (KIP-664).
+/// A log's state of a producer (KIP-664).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Active {
-    /// Its id.
+    /// The producer ID.
     pub producer_id: i64,
-    /// The epoch that it wrote with last.
+    /// Its last epoch.
     pub epoch: i16,
-    /// Last sequence of its last batch; -1 where it has written none with this epoch.
+    /// Last sequence of its last batch; -1 if it has written none with this epoch.
     pub last_sequence: i32,
     /// Time of its last batch or marker.
     pub last_timestamp: i64,
-    /// Epoch of the coordinator that ended its last transaction; -1 where none did.
+    /// Epoch of the coordinator that ended its last transaction; -1 without one.
     pub coordinator_epoch: i32,
-    /// First offset of its transaction that has no marker yet.
+    /// First offset of its open transaction.
     pub transaction_start: Option<i64>,
 }
 
-/// What must be put back when an append did not reach the disk.
+/// State to restore if an append fails.
 pub(crate) struct Undo {
     pub(crate) producer_id: i64,
     pub(crate) before: Option<Producer>,
 }
 
 impl Undo {
-    /// Whether there is one producer more.
+    /// Whether a producer was added.
     pub(crate) fn is_first(&self) -> bool {
         self.before.is_none()
     }
 }
 
-/// What the producer's state says about a batch.
+/// A batch compared with its producer's state.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Sequence {
-    /// To be appended.
+    /// New: to be appended.
     New,
-    /// Appended before.
+    /// A duplicate, with the original.
     Duplicate(Remembered),
 }
 
@@ -165,7 +165,7 @@ pub(crate) enum Sequence {
 #[derive(Debug, Default)]
 pub(crate) struct Producers {
     entries: HashMap<i64, Producer>,
-    /// First offsets of transactions that have no marker yet.
+    /// First offsets of open transactions.
     open: BTreeSet<i64>,
     /// First offset and marker offset of transactions whose marker is staged but not durable.
     deciding: BTreeMap<i64, i64>,
@@ -174,7 +174,7 @@ pub(crate) struct Producers {
 }
 
 impl Producers {
-    /// Whether the batch continues, repeats or contradicts what its producer wrote before.
+    /// Checks a batch against its producer's state: new, duplicate, or refused.
     pub(crate) fn check(&self, header: &Header) -> Result<Sequence, Refusal> {
         let entry = self.entries.get(&header.producer_id);
         if let Some(batch) = entry.and_then(|entry| entry.repeated(header)) {
@@ -192,8 +192,8 @@ impl Producers {
         Ok(Sequence::New)
     }
 
-    /// A batch of a transaction is about to be appended, or has been refused for now; `sequence` is its first. Returns
-    /// whether there is one announcement more.
+    /// Announces a transactional batch, about to be appended or refused for now; `sequence` is its first. Returns
+    /// whether an announcement was added.
     pub(crate) fn announce(
         &mut self,
         producer: (i64, i16),
@@ -211,22 +211,22 @@ impl Producers {
                 .announce(producer, sequence, from_zero, now_ms)
     }
 
-    /// Takes note of an appended batch; `header` has its offsets.
+    /// Records an appended batch; `header` has its offsets.
     pub(crate) fn append(&mut self, header: &Header, now_ms: i64) -> Undo {
         let undo = self.see(header, now_ms);
         let Some(entry) = self.entries.get_mut(&header.producer_id) else {
             return undo;
         };
-        // a coordinator's own batches have no sequence: they are never sent twice
+        // a coordinator's own batches have no sequence: they are never retried
         if header.base_sequence >= 0 {
             if entry.batches.len() == BATCHES {
                 entry.batches.pop_front();
             }
-            // most producers write once, and room for more would double what they take
+            // most producers write once, and more capacity would double their size
             entry.batches.reserve_exact(1);
             debug_assert!(
                 header.last_sequence() >= 0,
-                "sequences begin again at zero, not below"
+                "sequences wrap to zero, not below"
             );
             entry.batches.push_back(Remembered {
                 first_sequence: header.base_sequence,
@@ -248,7 +248,7 @@ impl Producers {
         undo
     }
 
-    /// Makes sure that there is an entry for the batch's producer and epoch; returns what was there before.
+    /// Ensures an entry for the batch's producer and epoch; returns the previous one.
     fn see(&mut self, header: &Header, now_ms: i64) -> Undo {
         let before = self.entries.get(&header.producer_id).cloned();
         let entry = self
@@ -274,7 +274,7 @@ impl Producers {
         }
     }
 
-    /// Whether a coordinator may write records of this producer.
+    /// Whether a coordinator may write records for this producer.
     pub(crate) fn check_epoch(&self, id: i64, epoch: i16) -> Result<(), Refusal> {
         match self.entries.get(&id) {
             Some(entry) if epoch < entry.epoch => Err(Refusal::InvalidProducerEpoch(format!(
@@ -304,7 +304,7 @@ impl Producers {
         }
     }
 
-    /// Ends a producer's transaction; `header` is the marker's batch with its offset.
+    /// Ends a producer's transaction; `header` is that of the marker's batch, with its offset.
     pub(crate) fn marker(
         &mut self,
         header: &Header,
@@ -334,7 +334,7 @@ impl Producers {
         undo
     }
 
-    /// Puts back what was before an append, newest first; `end` is the log's end after all of them.
+    /// Restores the state before an append, newest first; `end` is the log's end after all restores.
     pub(crate) fn undo(&mut self, undo: Undo) {
         match undo.before {
             Some(entry) => self.entries.insert(undo.producer_id, entry),
@@ -342,7 +342,7 @@ impl Producers {
         };
     }
 
-    /// After the last `undo`: forgets decisions that lay beyond the log's end.
+    /// After the last `undo`: drops decisions beyond the log's end.
     pub(crate) fn truncated(&mut self, end: i64) {
         self.deciding.retain(|_, marker| *marker < end);
         self.aborted.retain(|a| a.last_offset < end);
@@ -353,7 +353,7 @@ impl Producers {
             .collect();
     }
 
-    /// First offset that no reader of committed records may see, below the high watermark.
+    /// The last stable offset, at most the high watermark.
     pub(crate) fn last_stable_offset(&self, high_watermark: i64) -> i64 {
         let undecided = self
             .open
@@ -369,7 +369,7 @@ impl Producers {
         stable
     }
 
-    /// The high watermark moved: markers below it decide.
+    /// The high watermark moved: apply the markers below it.
     pub(crate) fn committed(&mut self, high_watermark: i64) {
         if !self.deciding.is_empty() {
             self.deciding.retain(|_, marker| *marker >= high_watermark);
@@ -382,7 +382,7 @@ impl Producers {
         );
     }
 
-    /// The log's start moved: aborted transactions before it are of no interest.
+    /// The log's start moved: drop aborted transactions before it.
     pub(crate) fn forget_before(&mut self, start: i64) {
         while self.aborted.front().is_some_and(|a| a.last_offset < start) {
             self.aborted.pop_front();
@@ -398,7 +398,7 @@ impl Producers {
             .collect()
     }
 
-    /// Aborted transactions of which no batch is left.
+    /// Drops aborted transactions without remaining batches.
     pub(crate) fn forget_vanished(&mut self, vanished: &[Aborted]) {
         if !vanished.is_empty() {
             self.aborted.retain(|aborted| !vanished.contains(aborted));
@@ -417,7 +417,7 @@ impl Producers {
             .collect()
     }
 
-    /// All producers that are remembered, by their ids.
+    /// All remembered producers, by ID.
     pub(crate) fn active(&self) -> Vec<Active> {
         let mut found: Vec<Active> = self
             .entries
@@ -425,11 +425,11 @@ impl Producers {
             .map(|(id, entry)| entry.active(*id))
             .collect();
         found.sort_unstable_by_key(|each| each.producer_id);
-        debug_assert_eq!(found.len(), self.entries.len(), "each is told of once");
+        debug_assert_eq!(found.len(), self.entries.len(), "each is listed once");
         found
     }
 
-    /// What is durable, for a checkpoint: `before` has the entries as they were before appends that are staged.
+    /// The durable state for a checkpoint; `before` holds the entries as of before staged appends.
     pub(crate) fn durable<'a>(
         &'a self,
         before: &HashMap<i64, Option<&'a Producer>>,
@@ -443,7 +443,7 @@ impl Producers {
         (entries.collect(), aborted.copied().collect())
     }
 
-    /// Restores what `durable` returned.
+    /// Restores the result of `durable`.
     pub(crate) fn restore(&mut self, entries: Vec<(i64, Producer)>, aborted: Vec<Aborted>) {
         self.entries = entries.into_iter().collect();
         self.aborted = aborted.into();
@@ -461,9 +461,9 @@ fn following(last: i32) -> i32 {
 }
 
 impl Producers {
-    /// Takes a batch that is read back from the journal.
+    /// Applies a batch replayed from the journal.
     ///
-    /// Returns whether there is one producer more.
+    /// Returns whether a producer was added.
     pub(crate) fn replay(&mut self, header: &Header, batch: &[u8], now_ms: i64) -> bool {
         if header.producer_id < 0 {
             return false;

@@ -1,12 +1,12 @@
-//! A bound on the memory of all producers that logs remember.
+//! Bounds the memory for the producers of all logs.
 //!
-//! Clients choose their producer ids. Where there are too many, the log with the most loses those that were idle for the
-//! longest time: whoever fills one log takes nothing from the others.
+//! Clients choose their producer IDs. If there are too many, the log with the most loses the longest idle ones: filling
+//! one log takes nothing from the others.
 
-/// About what a producer takes in the memory of one log, with all the batches that are remembered of it.
+/// Approximate memory of a producer in one log, with all its remembered batches.
 pub(crate) const PRODUCER_BYTES: usize = 350;
 
-/// How many producers may be remembered, and how many more may come until they are counted again.
+/// How many producers may be remembered, and how many more may be added before the next count.
 #[derive(Debug)]
 pub(crate) struct ProducerRoom {
     max: usize,
@@ -20,15 +20,15 @@ impl ProducerRoom {
         Self { max, left: max }
     }
 
-    /// Takes note of one more; returns whether all have to be counted.
+    /// Adds one; returns whether all must be counted.
     pub(crate) fn take(&mut self) -> bool {
         self.left = self.left.saturating_sub(1);
         self.left == 0
     }
 
-    /// How many each log may keep when logs have so many; `None` where all may stay.
+    /// How many each log may keep, given the counts per log; `None` if all may stay.
     ///
-    /// An eighth of the room becomes free, so that not every further producer makes work.
+    /// Frees an eighth of the room, so that not every further producer triggers work.
     pub(crate) fn share(&self, counts: &mut [usize]) -> Option<usize> {
         let total: usize = counts.iter().sum();
         if total < self.max {
@@ -39,16 +39,19 @@ impl ProducerRoom {
         for (place, count) in counts.iter().enumerate() {
             let share = room / (counts.len() - place);
             if *count > share {
-                debug_assert!(share <= self.max, "more than there is room for");
+                debug_assert!(share <= self.max, "more than allowed");
                 return Some(share);
             }
-            debug_assert!(*count <= room, "who has little gives the rest to others");
+            debug_assert!(
+                *count <= room,
+                "logs with few producers leave room to others"
+            );
             room -= count;
         }
         None
     }
 
-    /// So many are remembered now. Those of open transactions stay, and may be more than there is room for.
+    /// Sets the current total. Producers with open transactions stay, so it may exceed the limit.
     pub(crate) fn counted(&mut self, total: usize) {
         self.left = match self.max.saturating_sub(total) {
             0 => (self.max / 8).max(1),
@@ -58,7 +61,7 @@ impl ProducerRoom {
     }
 }
 
-/// The highest of the `surplus` lowest values, each of which is told from others by its id.
+/// The highest of the `surplus` lowest values, with IDs as tie-breakers.
 pub(crate) fn oldest(mut seen: Vec<(i64, i64)>, surplus: usize) -> Option<(i64, i64)> {
     let last = surplus.min(seen.len()).checked_sub(1)?;
     Some(*seen.select_nth_unstable(last).1)
@@ -83,7 +86,7 @@ mod tests {
         assert_eq!((0..16).filter(|_| room.take()).count(), 1);
         room.counted(14);
         assert_eq!((room.take(), room.take()), (false, true));
-        room.counted(20); // open transactions alone
+        room.counted(20); // only open transactions
         assert_eq!((room.take(), room.take()), (false, true));
     }
 

@@ -1,4 +1,4 @@
-//! Reading: whole batches by offset, batches by time, and where a log begins after retention.
+//! Reading: whole batches by offset, batches by time, and the start of a log after retention.
 
 use std::sync::Arc;
 
@@ -15,16 +15,16 @@ use crate::{
     store::Store,
 };
 
-/// How much a reader wants.
+/// The limits of a read.
 #[derive(Debug, Clone, Copy)]
 pub struct Want {
     /// About how many bytes.
     pub max_bytes: usize,
-    /// The reading ends with the batch that reaches this many offsets.
+    /// The read ends with the batch that reaches this many offsets.
     pub max_records: i64,
-    /// No batch that reaches this offset is read, nor any beyond the high watermark.
+    /// Batches that reach this offset, or lie beyond the high watermark, are not read.
     pub limit: Option<i64>,
-    /// Whether the first batch is read however large it is.
+    /// Whether the first batch is read whatever its size.
     pub at_least_one: bool,
 }
 
@@ -37,7 +37,7 @@ impl Want {
         at_least_one: true,
     };
 
-    /// As much as is read at a time when all is.
+    /// The amount per step when reading everything.
     const MUCH: Self = Self {
         max_bytes: 1 << 20,
         max_records: i64::MAX,
@@ -57,13 +57,13 @@ impl Want {
 }
 
 impl Store {
-    /// Whole batches from the one that holds `offset` on, or the first after it.
+    /// Whole batches from the one that holds `offset`, or the first after it.
     pub fn read(&self, log: LogId, offset: i64, want: Want) -> Result<Slice, Refusal> {
         let look = |state: &mut State, loaded: &_| state.read(log, offset, want, loaded);
         self.shared.look_up_on_disk(look)
     }
 
-    /// As `read`, without waiting for the disk: `None` when it would be needed to tell where the batches lie.
+    /// As `read`, without waiting for the disk: `None` if it is needed to locate the batches.
     pub fn read_cached(
         &self,
         log: LogId,
@@ -95,8 +95,7 @@ impl Store {
         }
     }
 
-    /// Reads all of a log, so that what is damaged of it is known; `drain` tells. It may take long: call it from a thread of
-    /// its own.
+    /// Reads a whole log to find damaged batches, which `drain` returns. May take long: call it from a separate thread.
     pub fn verify(&self, log: LogId) -> Result<(), Refusal> {
         let mut offset = self.offsets(log)?.start;
         let mut bytes = Vec::new();
@@ -117,7 +116,7 @@ impl Store {
 }
 
 impl State {
-    /// Whole batches from the one that holds `offset` on, or the first after it.
+    /// Whole batches from the one that holds `offset`, or the first after it.
     pub(crate) fn read(
         &mut self,
         id: LogId,
@@ -159,7 +158,7 @@ impl State {
         Ok(slice)
     }
 
-    /// Reads what lies before `cached_from`; false when enough was found.
+    /// Reads batches before `cached_from`; false if the limits were reached.
     fn read_disk(
         &mut self,
         id: LogId,
@@ -177,7 +176,7 @@ impl State {
                 .entries_of(id, at, loaded)
                 .and_then(|entries| Ok((entries, self.file(segment, loaded)?)));
             let (entries, file) = match found {
-                // what lies before is whole: who reads on from there is told
+                // the batches before are intact: a read from here returns the error
                 Err(Stop::Refused(_)) if !slice.batches.is_empty() => return Ok(false),
                 found => found?,
             };
@@ -216,7 +215,7 @@ impl State {
         self.index(segment, stored, loaded)
     }
 
-    /// The first durable batch from `offset` on whose largest timestamp is at least `timestamp`.
+    /// The first durable batch from `offset` whose largest timestamp is at least `timestamp`.
     pub(crate) fn batch_since(
         &mut self,
         id: LogId,
@@ -259,8 +258,7 @@ impl State {
         Ok(first.max(behind))
     }
 
-    /// Where the log's start belongs once batches older than `oldest_ms`, and the oldest ones beyond `max_bytes`, are
-    /// deleted.
+    /// The log's start after deleting batches older than `oldest_ms`, and the oldest ones beyond `max_bytes`.
     pub(crate) fn retained_from(
         &mut self,
         id: LogId,
@@ -292,7 +290,7 @@ impl State {
         Ok(from)
     }
 
-    /// A log's extents that lie in one of the given segments, with the log's start.
+    /// A log's extents in the given segments, with the log's start.
     pub(crate) fn extents_in(&self, segments: &[u64]) -> Vec<(LogId, i64, Extent)> {
         let mut found = Vec::new();
         let of = |log: &Log| {

@@ -1,4 +1,4 @@
-//! Opening a store: the journal is replayed up to the last whole frame.
+//! Opening a store: replays the journal up to the last whole frame.
 
 use std::{
     io,
@@ -21,16 +21,16 @@ use crate::{
     synced::{Mark, MarkWriter},
 };
 
-/// Whose the files are.
+/// How a directory is accessed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Access {
-    /// This process's, which goes on writing them.
+    /// Owned by this process, for writing.
     Own,
-    /// Nothing is changed; another process may be writing.
+    /// Read-only; another process may be writing.
     Look,
 }
 
-/// Where the journal ends: its newest segment, if there is one, and the end of the last whole frame in it.
+/// The end of the journal: its newest segment, if any, and the end of the last whole frame.
 struct End {
     since: Since,
     last: Option<(u64, u64)>,
@@ -40,20 +40,20 @@ struct End {
     torn: Option<Torn>,
 }
 
-/// A write at the end of the journal that was cut short: nobody was told that it is done.
+/// A truncated write at the end of the journal, which was never confirmed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Torn {
     /// The file.
     pub path: PathBuf,
-    /// Where in it.
+    /// Its position.
     pub at: u64,
-    /// How many bytes of it there are.
+    /// Its size in bytes.
     pub bytes: u64,
 }
 
-/// Reads all there is into `state`; the journal goes on where the last whole frame ends. A directory that is refused stays
-/// as it is: everything is read before anything is written. Returns files that no start needs, too: they are removed,
-/// unless a copy in a bucket may still need them.
+/// Reads everything into `state`; the journal continues after the last whole frame. A refused directory is not changed:
+/// everything is read before anything is written. Also returns files that no start needs: they are removed, unless a
+/// copy in a bucket may still need them.
 pub(crate) fn open(
     dir: &Path,
     options: &Options,
@@ -73,7 +73,7 @@ pub(crate) fn open(
     if let Some(path) = headless {
         files::remove(&path).map_err(StoreError::io(&path))?;
     }
-    // before anything of this format is written
+    // before anything is written in this format
     if is_to_be_marked {
         format::write(dir)?;
     }
@@ -87,7 +87,7 @@ pub(crate) fn open(
         (since.segment, SEGMENT_HEADER)
     };
     let file = state.segments.file(segment).map_err(StoreError::io(dir))?;
-    // what lies behind is cut off
+    // bytes after it are cut off
     assert!(
         position >= SEGMENT_HEADER && frame >= since.frame,
         "the journal goes on before its beginning"
@@ -116,10 +116,9 @@ pub(crate) fn open(
     Ok((journal, leftovers))
 }
 
-/// Reads all there is into `state` and changes no file.
+/// Reads everything into `state` without changing a file.
 ///
-/// A process that has the directory may replace files meanwhile: if a file is gone or does not fit the others, another
-/// attempt may succeed.
+/// The owner of the directory may replace files meanwhile: if a file is missing or inconsistent, a retry may succeed.
 pub(crate) fn look(dir: &Path, state: &mut State) -> Result<(), StoreError> {
     format::check(dir)?;
     let end = replay(dir, state, Access::Look)?;
@@ -151,7 +150,7 @@ fn replay(dir: &Path, state: &mut State, access: Access) -> Result<End, StoreErr
         let path = Kind::Journal.path(dir, id);
         if first != frame || (i == 0 && id != since.segment) {
             let what = format!(
-                "the journal should go on with frame {frame} of segment {}",
+                "the journal should continue with frame {frame} of segment {}",
                 since.segment
             );
             return Err(StoreError::damaged(path, 0, what));
@@ -196,7 +195,7 @@ fn replay(dir: &Path, state: &mut State, access: Access) -> Result<End, StoreErr
     })
 }
 
-/// What a directory is refused with that ends before what was synced.
+/// The error for a directory that ends before the synced position.
 fn confirmed(dir: &Path, mark: Mark, frame: u64, last: Option<(u64, u64)>) -> StoreError {
     let at = last.filter(|(segment, _)| *segment == mark.segment);
     let at = at.map_or(segment::SEGMENT_HEADER, |(_, position)| position);
@@ -235,7 +234,7 @@ fn journals(dir: &Path, since: Since) -> Result<Journals, StoreError> {
     Ok((found, headless))
 }
 
-/// Queues a segment that a crash left full but without its index.
+/// Queues a segment that a crash left full but without an index.
 fn seal_later(state: &mut State, segment: u64, position: u64, since: Since) {
     let checkpoint = Arc::new(checkpoint::encode(state, None, since));
     state.seals.push_back(Seal {
@@ -247,12 +246,12 @@ fn seal_later(state: &mut State, segment: u64, position: u64, since: Since) {
     });
 }
 
-/// What a directory that lost a segment is refused with: more than the operating system says, as there is a way on.
+/// The error for a missing segment, with advice that the system's error lacks.
 fn missing(path: &Path) -> StoreError {
     StoreError::damaged(path, 0, "the segment is missing")
 }
 
-/// Finds the logs' batches in the sealed segments.
+/// Loads the logs' batches in sealed segments.
 fn reach(state: &mut State) -> Result<(), StoreError> {
     let sealed: Vec<u64> = state
         .segments
@@ -282,7 +281,7 @@ fn reach(state: &mut State) -> Result<(), StoreError> {
             continue;
         };
         if block.last >= log.start && !log.cleaned.replaced(id, block.first) {
-            // before what was replayed, save in a restored directory
+            // before what was replayed, except in a restored directory
             let place = log.extents.partition_point(|it| it.first < block.first);
             log.extents.insert(place, Extent::stored(id, &block));
             state.segments.reached(id, block.bytes);
@@ -291,7 +290,7 @@ fn reach(state: &mut State) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Files of a rewrite or a checkpoint that a crash cut short, and segments that had been replaced.
+/// Files of a rewrite or checkpoint interrupted by a crash, and replaced segments.
 fn leftovers(dir: &Path, state: &State) -> Result<Vec<(u64, PathBuf)>, StoreError> {
     let mut found = Vec::new();
     for kind in [Kind::Journal, Kind::Compact] {

@@ -1,4 +1,4 @@
-//! Reading a journal segment back, frame by frame.
+//! Replays a journal segment, frame by frame.
 
 use std::{
     io::{BufReader, Read, Seek, SeekFrom},
@@ -16,27 +16,27 @@ use crate::{
     store::Change,
 };
 
-/// One segment on its way into memory.
+/// A segment being replayed.
 pub(crate) struct Replay<'a> {
     pub(crate) path: &'a Path,
     pub(crate) segment: u64,
     pub(crate) state: &'a mut State,
 }
 
-/// Where the frames of a segment end.
+/// The end of a segment's frames.
 pub(crate) struct Ended {
     pub(crate) at: u64,
-    /// The number after the last.
+    /// The number after the last frame.
     pub(crate) frame: u64,
-    /// Bytes behind them that are of a write that was cut short.
+    /// Bytes after it that belong to a truncated write.
     pub(crate) torn: u64,
 }
 
 impl Replay<'_> {
-    /// Applies the frames from number `frame` on; returns where they end.
+    /// Applies the frames from number `frame`; returns their end.
     ///
-    /// `next` is the first frame of the segment that follows. A frame cut off at the end of the last segment is a torn
-    /// write, which was never acknowledged; anything else that is not whole is damage.
+    /// `next` is the first frame of the following segment. A truncated frame at the end of the last segment is a torn
+    /// write, which was never confirmed; any other incomplete frame is damage.
     pub(crate) fn run(&mut self, mut frame: u64, next: Option<u64>) -> Result<Ended, StoreError> {
         let file = File::open(self.path).map_err(StoreError::io(self.path))?;
         let size = file.len().map_err(StoreError::io(self.path))?;
@@ -58,7 +58,7 @@ impl Replay<'_> {
             }
             at += found.size as u64;
             frame += 1;
-            debug_assert!(at <= size, "a frame behind the end of its file");
+            debug_assert!(at <= size, "a frame beyond the end of its file");
         }
         if let Some(next) = next.filter(|next| *next != frame) {
             return Err(self.damaged(at, &format!("frames {frame} to {} are missing", next - 1)));
@@ -83,7 +83,7 @@ impl Replay<'_> {
         StoreError::damaged(self.path, at, what)
     }
 
-    /// The bytes from `end` to `size`. What another process has appended since is not among them.
+    /// The bytes from `end` to `size`, without later appends of another process.
     fn behind(&self, end: u64, size: u64) -> Result<Vec<u8>, StoreError> {
         let mut file = File::open(self.path).map_err(StoreError::io(self.path))?;
         let mut bytes = Vec::new();
@@ -121,7 +121,7 @@ impl Replay<'_> {
                     state.segments.restore(*id, Kind::Compact, 0);
                 }
                 if let Some(log) = state.logs.get_mut(&clean.log) {
-                    // in a restored directory what was compacted may have been replayed
+                    // in a restored directory, compacted frames may have been replayed
                     for extent in log.forget_covered(clean.progress.covered) {
                         state.segments.freed(extent.segment, extent.bytes);
                     }
@@ -131,7 +131,7 @@ impl Replay<'_> {
             }
             Op::Segments { added, removed } => {
                 for id in removed {
-                    // in a restored directory a removed segment may have been replayed
+                    // in a restored directory, a removed segment may have been replayed
                     if state.segments.contains(*id) && !state.segments.is_sealed(*id) {
                         for log in state.logs.values_mut() {
                             log.extents.retain(|extent| extent.segment != *id);
@@ -148,8 +148,8 @@ impl Replay<'_> {
     }
 }
 
-/// The number of a whole frame behind the end of those that count that was written after everything before it had been
-/// synced: if there is one, the end is not a torn write.
+/// A whole frame after the valid ones that was written after everything before it was synced: if there is one, the end
+/// is not a torn write.
 fn synced_frame(behind: &[u8], expected: u64) -> Option<u64> {
     let mut from = 1;
     while let Some(found) = behind
@@ -167,14 +167,14 @@ fn synced_frame(behind: &[u8], expected: u64) -> Option<u64> {
     None
 }
 
-/// Whether some whole frame stands in the file.
+/// Whether the file contains a whole frame.
 pub(crate) fn holds_frame(path: &Path) -> Result<bool, StoreError> {
     let bytes = files::read(path).map_err(StoreError::io(path))?;
     let mut places = bytes.windows(4).enumerate();
     Ok(places.any(|(at, window)| window == FRAME_MAGIC && Frame::read(&bytes[at..]).is_some()))
 }
 
-/// Reads what claims to be one frame into `bytes`; false when it does not fit into `left` bytes.
+/// Reads a possible frame into `bytes`; false if it exceeds `left` bytes.
 fn read_frame(input: &mut impl Read, left: u64, bytes: &mut Vec<u8>) -> bool {
     bytes.resize(FRAME_HEADER, 0);
     if left < FRAME_HEADER as u64 || input.read_exact(bytes).is_err() {

@@ -1,4 +1,4 @@
-//! Making a new store of what is whole in a damaged one.
+//! Builds a new store from the intact parts of a damaged one.
 
 use std::{
     collections::hash_map::{Entry as Slot, HashMap},
@@ -20,21 +20,21 @@ use crate::{
     survey::{Batch, Findings, Progress, Survey},
 };
 
-/// About how large the files of the new store get.
+/// Approximate size of the new store's files.
 const SEGMENT_BYTES: u64 = 64 << 20;
 
-/// How many bytes to read between two reports of progress.
+/// Bytes between two progress reports.
 const TELL_BYTES: u64 = 4 << 20;
-/// How many files of the old store are open at once.
+/// The most open files of the old store.
 const FILES_MAX: usize = 64;
 
-/// Copies what is whole in `dir` to `to`, which must not exist or be empty; `dir` is not changed.
+/// Copies the intact parts of `dir` to `to`, which must be missing or empty; `dir` is not changed.
 ///
-/// The new store has the offsets, the catalogue and the producers of the old. `to` appears only when it is complete.
+/// The new store has the offsets, the catalog and the producers of the old one. `to` appears only when it is complete.
 pub fn salvage(dir: &Path, to: &Path, progress: Progress<'_>) -> Result<Findings, StoreError> {
     let _lock = DirectoryLock::existing(dir)?;
     refuse_full(to)?;
-    // reading counts half, writing the other
+    // reading is half of the progress, writing the other half
     let mut size = 0;
     let found = Survey::run(dir, &mut |done, total| {
         size = total;
@@ -77,14 +77,14 @@ fn refuse_full(to: &Path) -> Result<(), StoreError> {
     if full {
         let what = io::Error::new(
             io::ErrorKind::AlreadyExists,
-            "is not empty; name a new directory",
+            "is not empty; use a new directory",
         );
         return Err(StoreError::io(to)(what));
     }
     Ok(())
 }
 
-/// Where the new store is made: a crash leaves nothing under the name that was asked for.
+/// Where the new store is built: a crash leaves nothing under the requested name.
 fn beside(to: &Path) -> PathBuf {
     let mut name = to.file_name().unwrap_or_default().to_os_string();
     name.push(".unfinished");
@@ -102,7 +102,7 @@ fn put_in_place(new: &Path, to: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// A segment of the new store that is being filled.
+/// The segment of the new store being filled.
 struct Filling {
     path: PathBuf,
     id: u64,
@@ -156,7 +156,7 @@ impl Filling {
         Ok(())
     }
 
-    /// Completes the file. Returns its id and the bytes of its batches.
+    /// Completes the file. Returns its ID and the bytes of its batches.
     fn end(mut self) -> Result<(u64, u64), StoreError> {
         let blocks = self.logs.iter().map(|(log, entries)| (*log, entries));
         let end = || -> io::Result<u64> {
@@ -193,7 +193,7 @@ fn write(mut found: Survey, dir: &Path, told: &mut dyn FnMut(u64)) -> Result<(),
             bytes.resize(part.len as usize, 0);
             file.read_exact_at(&mut bytes, u64::from(part.at))
                 .map_err(StoreError::io(&found.dir))?;
-            // the checksum does not cover these fields; the index or the frame has given them
+            // the checksum does not cover these fields; they come from the index or the frame
             batch::assign_offset(&mut bytes, base);
             let out = match &mut filling {
                 Some(out) => out,
@@ -220,7 +220,7 @@ fn write(mut found: Survey, dir: &Path, told: &mut dyn FnMut(u64)) -> Result<(),
     found.state.segments = segments;
     for log in found.state.logs.values_mut() {
         log.extents.clear();
-        // the holes that compaction left stay known, what it replaced is not copied
+        // holes from compaction stay known; replaced batches are not copied
         log.cleaned.since = 0;
     }
     format::write(dir)?;

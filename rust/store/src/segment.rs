@@ -1,4 +1,4 @@
-//! Journal segments on disk: their names, headers and how they are listed.
+//! Journal segments on disk: names, headers and listing.
 
 use std::{
     io::{self, Read, Write},
@@ -20,12 +20,12 @@ const _: () = assert!(
     "magic, number, first frame, checksum"
 );
 
-/// How a segment's batches lie in it.
+/// The layout of a segment's batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
-    /// In the frames that brought them.
+    /// In the frames that wrote them.
     Journal,
-    /// One after the other: what was left of older segments.
+    /// Concatenated: the live batches of older segments.
     Compact,
 }
 
@@ -43,11 +43,11 @@ impl Kind {
     }
 }
 
-/// No segment has an id as high as this: a file that is named so is somebody else's.
+/// Segment IDs are below this: a file with a higher one is not ours.
 const ID_END: u64 = 1 << 62;
 
-/// Ids of the files in `dir` that end in `.suffix`, ascending. Files that are not named as the store names its own are left
-/// out.
+/// IDs of the files in `dir` that end in `.suffix`, ascending. Files with names that the store does not use are
+/// ignored.
 pub(crate) fn list(dir: &Path, suffix: &str) -> Result<Vec<u64>, StoreError> {
     let mut ids = Vec::new();
     for path in files::list(dir).map_err(StoreError::io(dir))? {
@@ -62,7 +62,7 @@ pub(crate) fn list(dir: &Path, suffix: &str) -> Result<Vec<u64>, StoreError> {
     Ok(ids)
 }
 
-/// Makes a created, renamed or removed file name durable.
+/// Makes created, renamed and removed names durable.
 pub(crate) fn sync_dir(dir: &Path) -> Result<(), StoreError> {
     files::sync_dir(dir).map_err(StoreError::io(dir))
 }
@@ -78,7 +78,7 @@ pub(crate) fn header(id: u64, first_frame: u64) -> [u8; SEGMENT_HEADER as usize]
     header
 }
 
-/// Creates a journal segment whose first frame will have the given number; leaves no file behind when it fails.
+/// Creates a journal segment whose first frame will have the given number; leaves no file on failure.
 pub(crate) fn create(
     dir: &Path,
     id: u64,
@@ -105,7 +105,7 @@ pub(crate) fn create(
     })
 }
 
-/// Reads a segment's header: the number of its first frame, or `None` when the header never got to the disk.
+/// Reads the number of a segment's first frame from its header; `None` if the header never reached the disk.
 pub(crate) fn first_frame(path: &Path, id: u64) -> Result<Option<u64>, StoreError> {
     let mut header = [0; SEGMENT_HEADER as usize];
     let mut file = File::open(path).map_err(StoreError::io(path))?;

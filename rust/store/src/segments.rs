@@ -1,21 +1,21 @@
-//! The segments that a store consists of: how much of each still counts, and their open files.
+//! The segments of a store: how much of each is live, and their open files.
 
 use std::{collections::BTreeMap, io, path::PathBuf, sync::Arc};
 
 use crate::{files::File, segment::Kind};
 
-/// Open files of segments that are not being written.
+/// Open files of sealed segments.
 const OPEN_MAX: usize = 64;
 
 #[derive(Debug)]
 pub(crate) struct Segment {
     pub(crate) kind: Kind,
-    /// Bytes of batches that were written to it, and of those that are still reached.
+    /// Bytes of batches written to it, and of live ones.
     pub(crate) bytes: u64,
     pub(crate) live: u64,
-    /// It has its index, and no frame of it is needed when the store is opened.
+    /// It has an index, and no start needs its frames.
     pub(crate) sealed: bool,
-    /// Passes of the cleaner that read it: until they end it is not rewritten.
+    /// Compaction passes reading it, which keep it from being rewritten.
     pins: u32,
     file: Option<Arc<File>>,
     used: u64,
@@ -41,7 +41,7 @@ impl Segments {
         }
     }
 
-    /// An id that no segment had.
+    /// An unused ID.
     pub(crate) fn new_id(&mut self) -> u64 {
         self.next += 1;
         let id = self.next - 1;
@@ -52,12 +52,12 @@ impl Segments {
         id
     }
 
-    /// The id after all that were given out.
+    /// The ID after all used ones.
     pub(crate) fn next_id(&self) -> u64 {
         self.next
     }
 
-    /// Notes that ids below `next` were given out.
+    /// Marks IDs below `next` as used.
     pub(crate) fn given_below(&mut self, next: u64) {
         self.next = self.next.max(next);
     }
@@ -77,7 +77,7 @@ impl Segments {
         self.map.insert(id, segment);
     }
 
-    /// A sealed segment that a checkpoint lists; nothing in it is reached yet.
+    /// Adds a sealed segment listed in a checkpoint; none of its bytes is live yet.
     pub(crate) fn restore(&mut self, id: u64, kind: Kind, bytes: u64) {
         self.add(id, kind, None);
         if let Some(segment) = self.map.get_mut(&id) {
@@ -107,7 +107,7 @@ impl Segments {
         segment.map_or(Kind::Journal, |segment| segment.kind)
     }
 
-    /// Batches were written to a segment.
+    /// Counts batches written to a segment.
     pub(crate) fn wrote(&mut self, id: u64, bytes: u64) {
         if let Some(segment) = self.map.get_mut(&id) {
             segment.bytes += bytes;
@@ -115,21 +115,21 @@ impl Segments {
         }
     }
 
-    /// A sealed segment's index lists so many bytes of batches.
+    /// Sets the bytes of batches in a sealed segment, from its index.
     pub(crate) fn holds(&mut self, id: u64, bytes: u64) {
         if let Some(segment) = self.map.get_mut(&id) {
             segment.bytes = segment.bytes.max(bytes);
         }
     }
 
-    /// Batches of a sealed segment are reached.
+    /// Counts live batches of a sealed segment.
     pub(crate) fn reached(&mut self, id: u64, bytes: u64) {
         if let Some(segment) = self.map.get_mut(&id) {
             segment.live += bytes;
         }
     }
 
-    /// Batches of a segment are not reached any more.
+    /// Counts batches of a segment that are no longer live.
     pub(crate) fn freed(&mut self, id: u64, bytes: u64) {
         if let Some(segment) = self.map.get_mut(&id) {
             segment.live = segment.live.saturating_sub(bytes);
@@ -139,7 +139,7 @@ impl Segments {
         }
     }
 
-    /// Bytes of sealed segments that were freed so far.
+    /// Bytes freed in sealed segments so far.
     pub(crate) fn freed_bytes(&self) -> u64 {
         self.freed
     }
@@ -154,7 +154,7 @@ impl Segments {
         self.map.get(&id).is_some_and(|segment| segment.sealed)
     }
 
-    /// Keeps a segment as it is until it has been unpinned as often.
+    /// Keeps a segment from being rewritten until it is unpinned as often.
     pub(crate) fn pin(&mut self, id: u64) {
         if let Some(segment) = self.map.get_mut(&id) {
             segment.pins += 1;
@@ -172,7 +172,7 @@ impl Segments {
         self.map.iter().map(|(id, segment)| (*id, segment))
     }
 
-    /// A segment's file, when it is open.
+    /// A segment's file, if it is open.
     pub(crate) fn opened(&mut self, id: u64) -> Option<Arc<File>> {
         self.clock += 1;
         let segment = self.map.get_mut(&id)?;
@@ -180,7 +180,7 @@ impl Segments {
         segment.file.clone()
     }
 
-    /// Keeps the open file of a segment that still exists, unless it has been opened meanwhile.
+    /// Caches the open file of a segment, unless it is gone or was opened meanwhile.
     pub(crate) fn keep_open(&mut self, id: u64, file: Arc<File>) {
         if let Some(segment) = self.map.get_mut(&id)
             && segment.file.is_none()
@@ -191,7 +191,7 @@ impl Segments {
         }
     }
 
-    /// A segment's file, opened when it is not open.
+    /// A segment's file, opened if need be.
     pub(crate) fn file(&mut self, id: u64) -> io::Result<Arc<File>> {
         self.clock += 1;
         let clock = self.clock;
@@ -218,9 +218,9 @@ impl Segments {
         }
     }
 
-    /// Sealed segments that are mostly garbage, oldest first, as many as leave about one segment together.
+    /// Sealed segments that are mostly garbage, oldest first, whose live batches fill about one segment.
     ///
-    /// Rewriting one frees at least as many bytes as it writes. Small segments are joined when there are several.
+    /// Rewriting one frees at least as many bytes as it writes. Small segments are merged once there are several.
     pub(crate) fn victims(&self, segment_bytes: u64) -> Vec<u64> {
         let sealed = self.iter().filter(|(_, s)| s.sealed && s.pins == 0);
         if sealed.clone().any(|(_, s)| s.live == 0) {
@@ -242,7 +242,7 @@ impl Segments {
         }
         debug_assert!(
             chosen.is_sorted() && chosen.iter().all(|id| self.is_sealed(*id)),
-            "a segment that is being written"
+            "the active segment"
         );
         chosen
     }

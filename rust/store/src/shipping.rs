@@ -1,5 +1,5 @@
-//! What was written to the local journal and waits for the bucket (durability `bucket`): it takes effect in the order of
-//! its frames, once all of them and those before are known to be in the bucket.
+//! Writes in the local journal that wait for the bucket (durability `bucket`): they take effect in frame order, once
+//! they and all earlier ones are known to be in the bucket.
 
 use std::{
     collections::VecDeque,
@@ -19,25 +19,25 @@ use crate::{
 };
 
 enum Waiting {
-    /// The thread that commits writes it.
+    /// Being written by the committing thread.
     Writing(Arc<Group>),
-    /// It is a frame with this number.
+    /// Written as the frame with this number.
     Written(Arc<Group>, Written, u64),
-    /// The local disk has failed.
+    /// Failed on the local disk.
     Failed(Arc<Group>, String),
-    /// A segment is full, and another one follows.
+    /// A full segment, followed by another.
     Full(Full),
 }
 
-/// A journal segment that is full.
+/// A full journal segment.
 pub(crate) struct Full {
     pub(crate) segment: u64,
-    /// Where its frames end.
+    /// The end of its frames.
     pub(crate) position: u64,
     pub(crate) since: Since,
 }
 
-/// See the module.
+/// Writes waiting for the bucket; see the module.
 pub(crate) struct Shipping {
     waiting: VecDeque<Waiting>,
     /// All frames below are in the bucket.
@@ -45,7 +45,7 @@ pub(crate) struct Shipping {
 }
 
 impl Shipping {
-    /// All frames below this one were there when the store was opened.
+    /// All frames below this one existed when the store was opened.
     pub(crate) fn new(frame: u64) -> Self {
         Self {
             waiting: VecDeque::new(),
@@ -53,12 +53,12 @@ impl Shipping {
         }
     }
 
-    /// Whether nothing may be written: what has failed is not taken back yet.
+    /// Whether writing is blocked by a failure that was not rolled back yet.
     pub(crate) fn is_blocked(&self) -> bool {
         matches!(self.waiting.back(), Some(Waiting::Failed(..)))
     }
 
-    /// What waits, the oldest first.
+    /// Waiting groups, oldest first.
     pub(crate) fn pending(&self) -> impl Iterator<Item = &Pending> {
         let shown = if planted(Mistake::CheckpointUnshipped) {
             0
@@ -75,16 +75,16 @@ impl Shipping {
         groups.flat_map(|group| &group.pending)
     }
 
-    /// A group is about to be written.
+    /// Adds a group that is about to be written.
     pub(crate) fn begin(&mut self, group: &Arc<Group>) {
-        assert!(!self.is_blocked(), "nothing is written behind a failure");
+        assert!(!self.is_blocked(), "nothing is written after a failure");
         self.waiting.push_back(Waiting::Writing(Arc::clone(group)));
     }
 
-    /// The group that `begin` was told of was written, or not.
+    /// The group of the last `begin` was written, or failed.
     pub(crate) fn written(&mut self, written: Result<(Written, u64), String>) {
         let Some(Waiting::Writing(group)) = self.waiting.pop_back() else {
-            unreachable!("one group is written at a time, and nothing is put behind it");
+            unreachable!("one group is written at a time, and nothing follows it");
         };
         self.waiting.push_back(match written {
             Ok((written, frame)) => Waiting::Written(group, written, frame),
@@ -92,14 +92,14 @@ impl Shipping {
         });
     }
 
-    /// The next frame goes to another segment: that of the group which is being written, if one is.
+    /// The next frame goes to another segment: that of the group being written, if any.
     pub(crate) fn full(&mut self, full: Full) {
         let is_writing = matches!(self.waiting.back(), Some(Waiting::Writing(_)));
         let at = self.waiting.len() - usize::from(is_writing);
         self.waiting.insert(at, Waiting::Full(full));
     }
 
-    /// Remove and return the oldest that is in the bucket, or needs not be.
+    /// Removes the oldest entry that is in the bucket, or need not be.
     fn next(&mut self) -> Option<Waiting> {
         let is_done = match self.waiting.front()? {
             Waiting::Writing(_) => false,
@@ -116,7 +116,7 @@ impl Shipping {
 }
 
 impl State {
-    /// All frames below this one are in the bucket, or 0: what is known is enough.
+    /// All frames below this one are in the bucket; with 0, the last known position is used.
     pub(crate) fn confirmed(&mut self, shared: &Shared, frame: u64) {
         let (mut is_garbage, mut has_ended) = (false, false);
         if let Some(shipping) = &mut self.shipping {
@@ -158,7 +158,7 @@ impl State {
         }
     }
 
-    /// Nothing that waits will have an outcome, and nothing more is written.
+    /// Fails everything that waits, and blocks further writes.
     pub(crate) fn end(&mut self, shared: &Shared, why: &str) {
         self.ended.get_or_insert_with(|| why.into());
         shared.settled.notify_all();
@@ -167,7 +167,7 @@ impl State {
 }
 
 impl Store {
-    /// Waits a while for what was written to be in the bucket, where that is what answers wait for.
+    /// With durability `bucket`, waits a while for writes to reach the bucket.
     pub(crate) fn await_bucket(&self) {
         let Some(backup) = self.shared.backup.as_ref().filter(|it| it.is_home) else {
             return;
@@ -177,7 +177,7 @@ impl Store {
         while state.ended.is_none() && state.is_unsettled() {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                let why = "the store was closed before the bucket had what was written";
+                let why = "the store was closed before the write reached the bucket";
                 state.end(&self.shared, why);
                 return;
             }

@@ -1,4 +1,4 @@
-//! A file descriptor that becomes readable when something has become durable.
+//! A file descriptor that becomes readable when a write becomes durable.
 
 use std::{
     io::{self, PipeReader, PipeWriter, Read, Write},
@@ -27,14 +27,14 @@ impl Signal {
         self.reader.as_raw_fd()
     }
 
-    /// Raises the signal unless it is up already, so the pipe never holds more than a byte.
+    /// Raises the signal unless it is raised, so the pipe never holds more than a byte.
     pub(crate) fn raise(&self) {
         if !self.raised.swap(true, Ordering::AcqRel) {
             let _ = (&self.writer).write(&[1]);
         }
     }
 
-    /// Takes the signal back. What becomes durable after this raises it again.
+    /// Lowers the signal. Later durable writes raise it again.
     pub(crate) fn lower(&self) {
         if self.raised.load(Ordering::Acquire) {
             let _ = (&self.reader).read(&mut [0]);

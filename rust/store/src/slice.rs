@@ -1,4 +1,4 @@
-//! Batches that were found, on their way to whoever reads them: copied out of memory and files, and checked.
+//! Located batches, copied from memory and files to the reader, and checked.
 
 use std::{io, mem::MaybeUninit, sync::Arc};
 
@@ -10,11 +10,11 @@ use crate::{
     files::{self, File},
 };
 
-/// Whole batches of one log, yet to be copied to where they are wanted.
+/// Whole batches of one log, not copied yet.
 #[derive(Debug, Default)]
 pub struct Slice {
     pieces: Vec<Piece>,
-    /// The log, and where its damaged batches are noted.
+    /// The log, and where its damaged batches are recorded.
     pub(crate) log: Option<(LogId, Arc<Damages>)>,
     /// First and last offset of each batch.
     pub batches: Vec<(i64, i64)>,
@@ -25,7 +25,7 @@ pub struct Slice {
 #[derive(Debug)]
 pub(crate) enum Piece {
     Memory(Arc<[u8]>),
-    /// Batches that lie one after the other, nothing between them.
+    /// Contiguous batches.
     Disk {
         file: Arc<File>,
         place: Place,
@@ -34,7 +34,7 @@ pub(crate) enum Piece {
     },
 }
 
-/// How much of what was copied is as it was written: a damaged batch, and all behind it, is left out.
+/// How much of a copy is intact: a damaged batch and all later ones are excluded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Intact {
     /// Bytes of the batches.
@@ -44,14 +44,14 @@ pub struct Intact {
 }
 
 impl Slice {
-    /// Copies the batches to `out`, which is exactly `size` bytes long, and returns which of them count.
+    /// Copies the batches to `out`, which is exactly `size` bytes long, and returns which of them are intact.
     pub fn copy_to(&self, out: &mut [u8]) -> Result<Intact, Refusal> {
         self.copy_from(Source::Disk, out)
             .map_err(|e| unreadable(&e))?;
         self.check(out)
     }
 
-    /// As `copy_to`, without waiting for the disk: `None` when part of it lies only there; `out` is then of no use.
+    /// As `copy_to`, without waiting for the disk: `None` if part of it is only there; `out` is then unusable.
     pub fn copy_cached(&self, out: &mut [u8]) -> Result<Option<Intact>, Refusal> {
         match self.copy_from(Source::Memory, out) {
             Ok(()) => self.check(out).map(Some),
@@ -60,8 +60,8 @@ impl Slice {
         }
     }
 
-    /// As `copy_to`, to memory that nothing has been written to: every byte is once this has gone well. Whether they are
-    /// the batches that were looked for tells `check`.
+    /// As `copy_to`, to uninitialized memory, which is fully initialized on success. `check` then validates the
+    /// batches.
     pub fn fill(&self, mut out: &mut [MaybeUninit<u8>]) -> Result<(), Refusal> {
         assert_eq!(out.len(), self.size, "room for all batches");
         let mut span = Span::default();
@@ -84,7 +84,7 @@ impl Slice {
         Ok(())
     }
 
-    /// Bytes that are in a file, and not in the store's own memory.
+    /// Bytes in files rather than in the store's memory.
     pub fn file_bytes(&self) -> usize {
         let files = self.pieces.iter().map(|piece| match piece {
             Piece::Memory(_) => 0,
@@ -93,7 +93,7 @@ impl Slice {
         files.sum()
     }
 
-    /// Whether all of it is in the store's own memory.
+    /// Whether all of it is in the store's memory.
     pub fn is_in_memory(&self) -> bool {
         self.file_bytes() == 0
     }
@@ -116,11 +116,11 @@ impl Slice {
         Ok(())
     }
 
-    /// Checks that what came from the disk is the batches that were looked for, as they were written.
+    /// Checks that the bytes from disk are the requested batches, undamaged.
     ///
     /// # Errors
     ///
-    /// The first of them is damaged.
+    /// Fails if the first of them is damaged.
     pub fn check(&self, out: &[u8]) -> Result<Intact, Refusal> {
         let whole = Intact {
             bytes: out.len(),
@@ -147,11 +147,11 @@ impl Slice {
             };
             bytes += header.size;
         }
-        debug_assert_eq!(bytes, out.len(), "bytes of no batch");
+        debug_assert_eq!(bytes, out.len(), "bytes outside any batch");
         Ok(whole)
     }
 
-    /// Notes that the batch `from` bytes behind the start is damaged; returns what a reader is told.
+    /// Records that the batch `from` bytes after the start is damaged; returns the error for the reader.
     fn note(&self, from: usize, offsets: (i64, i64)) -> String {
         let mut before = 0;
         for piece in &self.pieces {
@@ -188,12 +188,12 @@ impl Slice {
         }
         debug_assert!(
             self.pieces.len() <= self.batches.len(),
-            "a piece of no batch"
+            "a piece outside any batch"
         );
         debug_assert_eq!(
             self.size,
             self.pieces.iter().map(Piece::len).sum::<usize>(),
-            "other bytes are counted than there are"
+            "the counted size is wrong"
         );
     }
 }
@@ -207,7 +207,7 @@ impl Piece {
     }
 }
 
-/// Small batches that lie close together are fetched with one call, with what lies between them.
+/// Reads nearby small batches with one call, including the bytes between them.
 #[derive(Default)]
 struct Span {
     file: Option<Arc<File>>,
@@ -234,7 +234,7 @@ impl Span {
         Ok(())
     }
 
-    /// A small batch, and where it is not yet here those that lie behind it.
+    /// Finds a small batch, reading it with the following ones if need be.
     fn find(
         &mut self,
         source: Source,
@@ -259,7 +259,7 @@ impl Span {
         Ok(&self.bytes[start..start + len])
     }
 
-    /// How far it is worth reading from `from` on.
+    /// How far to read from `from`.
     fn end(file: &Arc<File>, from: u64, mut end: u64, later: &[Piece]) -> u64 {
         for piece in later {
             match piece {

@@ -1,4 +1,4 @@
-//! Everything the store knows, behind one lock; what is staged, and how it becomes durable or is taken back.
+//! The store's state, behind one lock; staged operations, and how they are committed or rolled back.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -25,18 +25,18 @@ use crate::{
     store::{Change, Outcome},
 };
 
-/// What the thread that commits does.
+/// What the committing thread is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Writer {
-    /// It works, and looks at what is staged before it waits.
+    /// Working; checks for staged operations before it waits.
     Busy,
-    /// It waits, and looks soon by itself: what lingers may wait with it.
+    /// Waiting, and about to check by itself: lingering operations may wait with it.
     Lingering,
-    /// It waits until it is woken.
+    /// Waiting until it is woken.
     Idle,
 }
 
-/// What one commit takes.
+/// The operations of one commit.
 pub(crate) struct Group {
     pub(crate) pending: Vec<Pending>,
     weight: usize,
@@ -50,39 +50,39 @@ pub(crate) struct State {
     pub(crate) segments: Segments,
     pub(crate) indexes: IndexCache,
     pub(crate) cache: Cache,
-    /// Segments that have been written full and wait for their index, oldest first.
+    /// Full segments waiting for their index, oldest first.
     pub(crate) seals: VecDeque<Seal>,
-    /// Why the newest attempt at sealing or rewriting segments failed.
+    /// Why the last attempt to seal or rewrite segments failed.
     pub(crate) maintenance_error: Option<String>,
     pub(crate) staged: VecDeque<Pending>,
-    /// Bytes that wait or are being written.
+    /// Bytes waiting or being written.
     pub(crate) staged_bytes: usize,
     pub(crate) staging_limit: usize,
     producer_room: ProducerRoom,
-    /// The last operation that somebody waits for.
+    /// The last operation that someone waits for.
     urgent: u64,
     pub(crate) writer: Writer,
-    /// Callers that wait for an outcome.
+    /// The number of callers waiting for an outcome.
     pub(crate) waiters: usize,
     /// Sequence number of the last staged operation, and of the last one with an outcome.
     pub(crate) sequence: u64,
     settled: u64,
     pub(crate) outcomes: Vec<Outcome>,
     pub(crate) moved: Vec<LogId>,
-    /// A new segment is to be begun in place of the one being written.
+    /// Whether to begin a new segment.
     pub(crate) roll: bool,
-    /// Segments are being rewritten: the cleaner must not begin to read them.
+    /// Whether segments are being rewritten: the cleaner must not start reading them.
     pub(crate) rewriting: bool,
-    /// Passes of the cleaner under way.
+    /// Compaction passes in progress.
     pub(crate) passes: usize,
     /// No more writes.
     pub(crate) closing: bool,
-    /// What waits for the bucket, where answers do.
+    /// Writes waiting for the bucket, with durability `bucket`.
     pub(crate) shipping: Option<Shipping>,
-    /// Why nothing that waits will ever have an outcome.
+    /// Why waiting writes will never have an outcome.
     pub(crate) ended: Option<String>,
     pub(crate) damages: Arc<Damages>,
-    /// What opening found at the end of the journal.
+    /// A torn write found at the end of the journal when opening.
     pub(crate) torn: Option<Torn>,
 }
 
@@ -138,10 +138,10 @@ impl State {
             .ok_or(Refusal::UnknownLog(id))
     }
 
-    /// Refuses when nothing is written any more.
+    /// Fails if the store accepts no more writes.
     pub(crate) fn writable(&self) -> Result<(), Refusal> {
         if self.closing {
-            let why = "the store takes no writes: it was closed, or opened only to be read";
+            let why = "the store accepts no writes: it was closed, or opened read-only";
             return Err(Refusal::Storage(why.into()));
         }
         match &self.ended {
@@ -150,10 +150,10 @@ impl State {
         }
     }
 
-    /// Refuses when too much waits already, or when a write has failed and the caller does not know yet.
+    /// Fails if too much is staged, or if a write failed and the caller does not know yet.
     ///
-    /// What fails takes along what is behind it. A caller that has not drained the failure still builds on what was taken
-    /// back: its next write would be durable without the one that it needs.
+    /// A failed write takes later ones with it. A caller that has not drained the failure still builds on them: its
+    /// next write would be durable without the one it depends on.
     pub(crate) fn room(&self) -> Result<(), Refusal> {
         self.writable()?;
         if let Some(why) = self.outcomes.iter().find_map(|it| it.error.as_ref()) {
@@ -166,14 +166,14 @@ impl State {
         }
     }
 
-    /// One more producer is remembered, or announced.
+    /// A producer was added, or announced.
     pub(crate) fn producer_added(&mut self) {
         if self.producer_room.take() {
             self.bound_producers();
         }
     }
 
-    /// Counts all producers, and forgets the longest idle ones beyond the bound.
+    /// Counts all producers, and forgets the longest idle ones beyond the limit.
     pub(crate) fn bound_producers(&mut self) {
         let mut counts: Vec<usize> = self.producer_counts().collect();
         if let Some(share) = self.producer_room.share(&mut counts) {
@@ -216,7 +216,7 @@ impl State {
         self.sequence += 1;
         debug_assert!(
             self.sequence >= self.settled + self.staged.len() as u64,
-            "it is settled before it is written"
+            "it has an outcome before it is written"
         );
         self.sequence
     }
@@ -229,23 +229,23 @@ impl State {
         !self.staged.is_empty()
     }
 
-    /// Whether anything that was staged has no outcome yet.
+    /// Whether a staged operation has no outcome yet.
     pub(crate) fn is_unsettled(&self) -> bool {
         self.settled < self.sequence
     }
 
-    /// Somebody waits for what is staged.
+    /// Someone waits for the staged operations.
     pub(crate) fn hurry(&mut self) {
-        debug_assert!(self.urgent <= self.sequence, "what was not staged yet");
+        debug_assert!(self.urgent <= self.sequence, "nothing is staged yet");
         self.urgent = self.sequence;
     }
 
-    /// Whether somebody waits for something that is staged.
+    /// Whether someone waits for a staged operation.
     pub(crate) fn is_urgent(&self) -> bool {
         self.urgent + self.staged.len() as u64 > self.sequence
     }
 
-    /// Takes what the next frame will carry: at least one operation, about `limit` bytes.
+    /// Takes the operations of the next frame: at least one, about `limit` bytes.
     pub(crate) fn take(&mut self, limit: usize) -> Group {
         let mut group = Group {
             pending: Vec::new(),
@@ -261,7 +261,7 @@ impl State {
         group.last_sequence -= self.staged.len() as u64;
         debug_assert!(
             group.last_sequence >= self.settled + group.pending.len() as u64,
-            "it was settled before"
+            "it already had an outcome"
         );
         debug_assert!(
             group.weight <= self.staged_bytes,
@@ -270,7 +270,7 @@ impl State {
         group
     }
 
-    /// A group is durable. True when segments may have become garbage by it.
+    /// A group is durable. Returns whether segments may have become garbage.
     pub(crate) fn committed(&mut self, group: Group, written: &Written) -> bool {
         let freed = self.segments.freed_bytes();
         let mut positions = written.positions.iter();
@@ -286,10 +286,10 @@ impl State {
                     let Some(log) = self.logs.get_mut(&id) else {
                         continue;
                     };
-                    // whatever a start has found: it gives no offset twice, and leaves none out
+                    // whatever a restart found: offsets are unique and without gaps
                     assert_eq!(
                         log.durable_end, header.base_offset,
-                        "a batch becomes durable out of its order"
+                        "a batch becomes durable out of order"
                     );
                     log.add(written.segment, Entry::new(&header, at));
                     assert!(
@@ -327,12 +327,12 @@ impl State {
                 }
             }
         }
-        assert!(positions.next().is_none(), "an operation was passed over");
+        assert!(positions.next().is_none(), "an operation was skipped");
         self.settle(group.last_sequence, group.weight, None);
         self.segments.freed_bytes() > freed
     }
 
-    /// Makes a durable change of the catalogue visible.
+    /// Makes a durable change of the catalog visible.
     pub(crate) fn apply(&mut self, change: Change) {
         match change {
             Change::Put(key, value) => {
@@ -356,7 +356,7 @@ impl State {
         }
     }
 
-    /// Moves a log's start durably.
+    /// Moves a log's start, durably.
     pub(crate) fn move_start(&mut self, id: LogId, offset: i64) {
         if let Some(log) = self.logs.get_mut(&id) {
             for extent in log.move_start(offset) {
@@ -365,7 +365,7 @@ impl State {
         }
     }
 
-    /// Makes readers find in one segment what lay in others.
+    /// Makes readers use one segment in place of others.
     fn replace(&mut self, replace: Replace) {
         if let Some((id, blocks)) = replace.added {
             self.segments.add(id, Kind::Compact, None);
@@ -395,7 +395,7 @@ impl State {
             .for_each(|id| self.segments.remove(*id));
     }
 
-    /// The index of a segment has been written: it need not stay in memory.
+    /// A segment's index has been written: drop it from memory.
     pub(crate) fn sealed(&mut self, segment: u64, blocks: &[Block]) {
         self.segments.sealed(segment);
         for block in blocks {
@@ -409,7 +409,7 @@ impl State {
         }
     }
 
-    /// A group did not get to the disk: it and all that was staged after it are taken back.
+    /// A group failed to reach the disk: roll back it and everything staged after it.
     pub(crate) fn failed(&mut self, group: Group, why: &str) {
         let weight = self.staged_bytes;
         let later = std::mem::take(&mut self.staged);
@@ -445,7 +445,7 @@ impl State {
         }
         debug_assert!(
             self.logs.values().all(|log| log.end == log.durable_end),
-            "what was not written keeps its offset"
+            "an unwritten batch keeps its offset"
         );
         self.settle(self.sequence, weight, Some(why.into()));
         debug_assert_eq!(self.staged_bytes, 0, "nothing is staged any more");
@@ -454,7 +454,7 @@ impl State {
     fn settle(&mut self, sequence: u64, weight: usize, error: Option<String>) {
         assert!(
             self.settled < sequence && sequence <= self.sequence,
-            "what has ended ends again, or has not begun"
+            "a group ends twice, or has not begun"
         );
         assert!(weight <= self.staged_bytes, "more ends than was staged");
         self.staged_bytes -= weight;
@@ -470,7 +470,7 @@ impl State {
             && !log.moved
         {
             log.moved = true;
-            debug_assert!(!self.moved.contains(&id), "it is told of already");
+            debug_assert!(!self.moved.contains(&id), "it is listed already");
             self.moved.push(id);
         }
     }

@@ -1,4 +1,4 @@
-//! A store without threads, for simulations: they decide when it commits and when it does maintenance.
+//! A store without threads, for simulations, which decide when it commits and does maintenance.
 
 use std::{path::Path, sync::atomic::Ordering};
 
@@ -18,7 +18,7 @@ impl Shared {
             .is_some_and(|journal| flush::step(self, journal))
     }
 
-    /// Lets time go by, if a simulation wants to.
+    /// Lets simulated time pass, if a simulation asked for it.
     pub(crate) fn pump(&self) -> bool {
         let pump = hold(&self.pump).take();
         pump.is_some_and(|mut pump| {
@@ -30,8 +30,8 @@ impl Shared {
 }
 
 impl Store {
-    /// As `open`, without threads: a simulation calls `step` to commit, `step_read` to read apart, and `maintain` to seal or
-    /// rewrite segments.
+    /// As `open`, without threads: a simulation calls `step` to commit, `step_read` for reads apart, and `maintain` to
+    /// seal or rewrite segments.
     pub fn open_stepped(dir: &Path, options: &Options) -> Result<Self, StoreError> {
         let options = Options {
             read_threads: 0,
@@ -42,7 +42,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Whether something waits to be committed.
+    /// Whether an operation waits to be committed.
     pub fn has_work(&self) -> bool {
         let state = self.shared.lock();
         state.has_staged() || state.roll
@@ -59,8 +59,8 @@ impl Store {
             && maintain::step(&self.shared, &self.dir, self.segment_bytes)
     }
 
-    /// Looks after the copy in a bucket once, in a store without threads: takes the answers that have come, and makes the
-    /// calls that are due (`bucket_line`). Returns when to do it again by itself, in milliseconds of the same clock.
+    /// Runs the copy in a bucket once, in a store without threads: handles answers, and makes the calls that are due
+    /// (`bucket_line`). Returns when it is due again, in milliseconds of the same clock.
     pub fn step_bucket(&self, now_ms: u64, wall_ms: i64) -> Option<u64> {
         let backup = self.shared.backup.as_ref()?;
         let mut worker = hold(&self.stepped_worker);
@@ -68,13 +68,13 @@ impl Store {
         worker.step(&self.shared, backup, now_ms, wall_ms)
     }
 
-    /// Have `pump` called where a call waits for the bucket, until it need not wait any more. It calls `step_bucket`, and
-    /// answers what the bucket is asked.
+    /// Sets `pump`, which is called repeatedly while a call waits for the bucket. It must call `step_bucket` and answer
+    /// the bucket's calls.
     pub fn set_pump(&self, pump: impl FnMut() + Send + 'static) {
         *hold(&self.shared.pump) = Some(Box::new(pump));
     }
 
-    /// Ends a store without threads as a killed process does: nothing more is written.
+    /// Ends a store without threads as a killed process would: nothing more is written.
     pub fn abandon(&self) {
         drop(hold(&self.shared.stepped).take());
         let mut state = self.shared.lock();

@@ -1,4 +1,4 @@
-//! The store's interface: everything that others may call.
+//! The public interface of the store.
 
 use std::{
     io,
@@ -34,16 +34,16 @@ use crate::{
     state::State,
 };
 
-/// A change of the catalogue or of the set of logs.
+/// A change of the catalog or of the set of logs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
     /// Sets a key.
     Put(Vec<u8>, Vec<u8>),
     /// Removes a key.
     Delete(Vec<u8>),
-    /// Makes an empty log.
+    /// Creates an empty log.
     CreateLog(LogId),
-    /// Removes a log with everything in it.
+    /// Removes a log and its content.
     DropLog(LogId),
 }
 
@@ -57,25 +57,25 @@ impl Change {
     }
 }
 
-/// How the operations after the previous outcome and up to a sequence number ended.
+/// The outcome of the operations after the previous outcome and up to a sequence number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// The last operation this is about.
+    /// The last operation included.
     pub sequence: u64,
-    /// Why they failed; `None` when they are durable.
+    /// Why they failed; `None` if they are durable.
     pub error: Option<String>,
 }
 
-/// What happened since the last call.
+/// Events since the last call.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Drained {
-    /// In the order of their sequence numbers.
+    /// In sequence order.
     pub outcomes: Vec<Outcome>,
     /// Logs whose high watermark, last stable offset or start moved.
     pub moved: Vec<(LogId, Offsets)>,
-    /// Reads of `Store::read_apart` that have ended.
+    /// Finished reads of `Store::read_apart`.
     pub read: Vec<u64>,
-    /// Damaged batches that readers have come upon for the first time.
+    /// Damaged batches found for the first time.
     pub damaged: Vec<Damage>,
 }
 
@@ -90,11 +90,11 @@ pub(crate) struct Shared {
     pub(crate) counts: Counts,
     pub(crate) reads: Reads,
     pub(crate) leaving: AtomicBool,
-    /// The copy in a bucket, where there is one.
+    /// The copy in a bucket, if there is one.
     pub(crate) backup: Option<Arc<Backup>>,
-    /// The journal, where no thread of its own has it (`Store::open_stepped`).
+    /// The journal, if no thread owns it (`Store::open_stepped`).
     pub(crate) stepped: Mutex<Option<Journal>>,
-    /// What lets time go by where a store without threads waits for its bucket.
+    /// Lets simulated time pass while a store without threads waits for its bucket.
     pub(crate) pump: Mutex<Option<Pump>>,
 }
 
@@ -122,7 +122,7 @@ impl Shared {
         })
     }
 
-    /// Whether the store is being closed: no more maintenance, and soon after no more writes. Set under the lock.
+    /// Whether the store is closing: no more maintenance, and soon no more writes. Set under the lock.
     pub(crate) fn is_leaving(&self) -> bool {
         self.leaving.load(Ordering::Relaxed)
     }
@@ -131,7 +131,7 @@ impl Shared {
         self.state.lock().expect("no panic under the lock")
     }
 
-    /// Waits until an operation has an outcome; returns what `look` then returns.
+    /// Waits until an operation has an outcome; returns the result of `look`.
     pub(crate) fn wait<T>(&self, sequence: u64, look: impl FnOnce(&State) -> T) -> T {
         let mut state = self.lock();
         while !state.is_settled(sequence) && state.ended.is_none() {
@@ -154,27 +154,27 @@ pub struct Store {
     writer: Mutex<Option<JoinHandle<()>>>,
     maintainer: Mutex<Option<JoinHandle<()>>>,
     copier: Mutex<Option<JoinHandle<()>>>,
-    /// What copies to a bucket, where no thread of its own does.
+    /// The worker for the bucket, if no thread owns it.
     pub(crate) stepped_worker: Mutex<Option<Worker>>,
     pub(crate) lock: Mutex<Option<DirectoryLock>>,
     pub(crate) dir: PathBuf,
     pub(crate) segment_bytes: u64,
 }
 
-/// How often reading is begun anew when the directory changes meanwhile, and how long to wait in between.
+/// How often a read is retried if the directory changes meanwhile, and the delay.
 const LOOKS_MAX: usize = 20;
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
 
 impl Store {
-    /// Reads the store in `dir` as it is now, and changes nothing: no file, no lock. A process that has the directory
-    /// may go on writing; what it writes from now on is not seen. Calls that would write are refused.
+    /// Reads the current state of the store in `dir` without changing it: no file, no lock. A process that owns the
+    /// directory may continue writing; its later writes are not seen. Calls that would write are refused.
     pub fn look(dir: &Path, cache_bytes: usize) -> Result<Self, StoreError> {
         let mut attempt = 1;
         let mut state = loop {
             let mut state = State::new(dir.into(), cache_bytes, 0, usize::MAX);
             match recover::look(dir, &mut state) {
                 Ok(()) => break state,
-                // its owner may have replaced files between one look and the next
+                // the owner may have replaced files between two reads
                 Err(error) if attempt == LOOKS_MAX || !error.may_pass() => return Err(error),
                 Err(_) => thread::sleep(LOOK_PAUSE),
             }
@@ -193,7 +193,7 @@ impl Store {
         })
     }
 
-    /// Opens the store in `dir`, which is created when it is missing.
+    /// Opens the store in `dir`, creating it if need be.
     pub fn open(dir: &Path, options: &Options) -> Result<Self, StoreError> {
         let (store, journal) = Self::recover(dir, options)?;
         let shared = Arc::clone(&store.shared);
@@ -235,7 +235,7 @@ impl Store {
         let backup = options.bucket.clone().map(|options| {
             let backup = Backup::new(dir, options, is_home, &journal);
             for (id, path) in leftovers {
-                // gone already, or removed by the next start
+                // already gone, or removed by the next start
                 let _ = backup.discard(id, &path);
             }
             Arc::new(backup)
@@ -255,7 +255,7 @@ impl Store {
         Ok((store, journal))
     }
 
-    /// Commits what is staged and stops; later calls are refused.
+    /// Commits staged operations and stops; later calls are refused.
     pub fn close(&self) {
         {
             let _state = self.shared.lock();
@@ -297,17 +297,17 @@ impl Store {
         self.shared.signal.fileno()
     }
 
-    /// A write that was cut short before the store was opened, and is forgotten.
+    /// A torn write found and dropped when the store was opened.
     pub fn torn(&self) -> Option<Torn> {
         self.shared.lock().torn.clone()
     }
 
-    /// Failures to inject, for tests.
+    /// Injected failures, for tests.
     pub fn fault(&self) -> &Fault {
         &self.shared.fault
     }
 
-    /// What became durable or failed since the last call.
+    /// Returns what became durable or failed since the last call.
     pub fn drain(&self) -> Drained {
         self.shared.signal.lower();
         let mut state = self.shared.lock();
@@ -315,11 +315,11 @@ impl Store {
         let ids = std::mem::take(&mut state.moved);
         debug_assert!(
             outcomes.is_sorted_by(|a, b| a.sequence < b.sequence),
-            "writes end in their order"
+            "writes end in order"
         );
         let moved = ids.into_iter().filter_map(|id| {
             let log = state.logs.get_mut(&id)?;
-            debug_assert!(log.moved, "a log is told of once");
+            debug_assert!(log.moved, "a log is listed once");
             log.moved = false;
             Some((id, log.offsets()))
         });
@@ -336,12 +336,12 @@ impl Store {
         self.shared.wait(sequence, |_| ());
     }
 
-    /// Why the newest attempt at sealing or rewriting segments failed, when it did.
+    /// Why the last attempt to seal or rewrite segments failed, if it did.
     pub fn maintenance_error(&self) -> Option<String> {
         self.shared.lock().maintenance_error.clone()
     }
 
-    /// An id for a log to be created; no log ever had it.
+    /// Returns an ID for a new log; IDs are never reused.
     pub fn new_log_id(&self) -> LogId {
         let mut state = self.shared.lock();
         state.next_log += 1;
@@ -366,7 +366,7 @@ impl Store {
         Ok(self.stage(state, Pending::Catalogue(changes)))
     }
 
-    /// Durable entries of the catalogue whose keys begin with `prefix`, in the order of their keys.
+    /// Durable catalog entries whose keys begin with `prefix`, in key order.
     pub fn entries(&self, prefix: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
         let state = self.shared.lock();
         let from = state.catalogue.range(prefix.to_vec()..);
@@ -375,12 +375,12 @@ impl Store {
             .collect()
     }
 
-    /// Ids of all logs.
+    /// IDs of all logs.
     pub fn logs(&self) -> Vec<LogId> {
         self.shared.lock().logs.keys().copied().collect()
     }
 
-    /// Sets what a log accepts.
+    /// Sets the limits of a log.
     pub fn configure(&self, log: LogId, config: LogConfig) -> Result<(), Refusal> {
         self.shared.lock().log_mut(log)?.config = config;
         Ok(())
@@ -391,17 +391,17 @@ impl Store {
         Ok(self.shared.lock().log(log)?.offsets())
     }
 
-    /// Bytes of batches a log holds.
+    /// Bytes of a log's batches.
     pub fn log_bytes(&self, log: LogId) -> Result<u64, Refusal> {
         Ok(self.shared.lock().log(log)?.bytes())
     }
 
-    /// Bytes that wait to be written.
+    /// Bytes waiting to be written.
     pub fn staged_bytes(&self) -> usize {
         self.shared.lock().staged_bytes
     }
 
-    /// Moves a log's start to `before`; -1 stands for the high watermark.
+    /// Moves a log's start to `before`; -1 means the high watermark.
     pub fn delete_records(&self, log: LogId, before: i64) -> Result<u64, Refusal> {
         let state = self.shared.lock();
         state.writable()?;
@@ -435,8 +435,8 @@ impl Store {
         self.shared.look_up_on_disk(look)
     }
 
-    /// Moves a log's start over batches whose newest record is older than `oldest_ms`, and over the oldest ones as long
-    /// as `max_bytes` are left after them; `None` when there is nothing to delete.
+    /// Moves a log's start past batches whose newest record is older than `oldest_ms`, and past the oldest ones while
+    /// `max_bytes` remain after them; `None` if there is nothing to delete.
     pub fn retain(
         &self,
         log: LogId,
@@ -460,7 +460,7 @@ impl Store {
         Ok(self.shared.lock().log(log)?.producers.aborted(first, end))
     }
 
-    /// What a log knows of the producers that have written to it, by their ids.
+    /// A log's state of its producers, by ID.
     pub fn active_producers(&self, log: LogId) -> Result<Vec<Active>, Refusal> {
         Ok(self.shared.lock().log(log)?.producers.active())
     }

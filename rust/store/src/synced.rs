@@ -1,6 +1,7 @@
-//! How far the journal was synced, in a file of its own: what is missing before that was confirmed, and is no torn write.
+//! How far the journal was synced, in a separate file: anything missing before that was confirmed, and is not a torn
+//! write.
 //!
-//! The file is written behind each sync and not synced itself. After a crash it may tell of less than was synced, never of
+//! The file is written after each sync and not synced itself. After a crash it may show less than was synced, never
 //! more.
 
 use std::{io::IoSlice, path::Path};
@@ -19,18 +20,18 @@ const _: () = assert!(
     "a mark and its checksum"
 );
 
-/// An end of the journal that was synced.
+/// A synced end of the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub(crate) segment: u64,
-    /// Where its last frame ends.
+    /// The end of its last frame.
     pub(crate) position: u64,
-    /// The number after that frame's.
+    /// The number after that frame.
     pub(crate) frame: u64,
 }
 
 impl Mark {
-    /// What a directory has; `None` where there is no file, or one that does not match its checksum.
+    /// Reads a directory's mark; `None` if the file is missing or does not match its checksum.
     pub(crate) fn read(dir: &Path) -> Option<Self> {
         let bytes = files::read(&dir.join(NAME)).ok()?;
         let checked = bytes.get(..32)?;
@@ -58,7 +59,7 @@ impl Mark {
     }
 }
 
-/// Writes marks; does without where the file cannot be written.
+/// Writes marks; ignores failures to write the file.
 pub(crate) struct MarkWriter(Option<File>);
 
 impl MarkWriter {

@@ -1,8 +1,8 @@
-//! Whole numbers of variable length, zigzag, as in record batches.
+//! Zigzag varints, as in record batches.
 
 pub(crate) use sharecore_records::put_varint;
 
-/// Takes a number from the front; `None` when the bytes end before it does.
+/// Takes a number from the front; `None` if the bytes are incomplete.
 pub(crate) fn take_varint(bytes: &mut &[u8]) -> Option<i64> {
     let mut value = 0_u64;
     for shift in (0..64).step_by(7) {

@@ -1,4 +1,4 @@
-//! How fast the engine replays a trace: input is read and partitions are made outside the timing.
+//! Measures how fast the engine replays a trace, excluding reading input and creating partitions.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -10,19 +10,19 @@ use sharecore_engine::{AckBatch, AcquireOptions, Combiner, OffsetRange, Partitio
 use crate::op::Op;
 use crate::replay::count;
 
-/// What a replay cost.
+/// The cost of a replay.
 #[derive(Clone, Debug, Default)]
 pub struct Timing {
-    /// Operations, `init` not counted.
+    /// Operations, excluding `init`.
     pub ops: usize,
-    /// Offsets acquired and offsets acknowledged; for combines, batches read.
+    /// Offsets acquired and acknowledged; for combines, batches read.
     pub records: i64,
     /// The time of each run.
     pub runs: Vec<Duration>,
 }
 
 impl Timing {
-    /// `count` things per second, in the median run.
+    /// `count` per second, in the median run.
     #[allow(clippy::cast_precision_loss, reason = "a rate")]
     pub fn per_second(&self, count: i64) -> f64 {
         count as f64 / self.median().as_secs_f64()
@@ -38,8 +38,8 @@ impl Timing {
 
 /// Replays a trace `warmup` times unmeasured, then `runs` times measured.
 ///
-/// Each acquire first asks for the next fetch offset, as a broker does, and each write is committed at once. Holding,
-/// failing writes and reloads are left out.
+/// Each acquire first asks for the next fetch offset, as a broker does, and each write is committed at once. Delayed
+/// and failing writes and reloads are skipped.
 pub fn bench(ops: &[Op], warmup: usize, runs: usize) -> Timing {
     let mut timing = Timing {
         ops: ops
@@ -60,8 +60,8 @@ pub fn bench(ops: &[Op], warmup: usize, runs: usize) -> Timing {
     timing
 }
 
-/// A call to the engine, ready to be made. What calls point to lies side by side: what is timed is the engine, not the way
-/// to its input.
+/// A call to the engine, ready to be made. Its inputs are contiguous in memory, so that the engine is timed and not
+/// cache misses.
 enum Call<'a> {
     NextPartition,
     Acquire {
@@ -91,7 +91,7 @@ enum Call<'a> {
     },
 }
 
-/// What the calls of a trace point to.
+/// Inputs of the calls of a trace.
 struct Input<'a> {
     fetched: Vec<OffsetRange>,
     combined: Vec<StateBatch>,
@@ -102,7 +102,7 @@ impl<'a> Input<'a> {
     fn of(ops: &'a [Op]) -> Self {
         let (mut fetched, mut acknowledged) = (Vec::new(), Vec::new());
         let mut combined = Vec::new();
-        // equal lists of types are one
+        // equal lists of types are shared
         let mut types = HashSet::new();
         for op in ops {
             match op {
@@ -184,7 +184,7 @@ fn take<'a, T>(rest: &mut &'a [T], count: usize) -> &'a [T] {
     taken
 }
 
-/// One replay: the time it took, and the offsets or batches it dealt with.
+/// One replay: its time, and the offsets or batches processed.
 fn once(ops: &[Op], calls: &[Call<'_>]) -> (Duration, i64) {
     let made = ops.iter().filter_map(|op| match op {
         Op::Init {
@@ -195,13 +195,13 @@ fn once(ops: &[Op], calls: &[Call<'_>]) -> (Duration, i64) {
         _ => None,
     });
     let mut partitions: Vec<_> = made.collect();
-    // CPU time: what else the machine does is not counted
+    // CPU time: other load of the machine is not counted
     let started = ThreadTime::now();
     let records = replay(calls, &mut partitions);
     (started.elapsed(), records)
 }
 
-/// What is timed; a function of its own so that a profiler can be told to look at nothing else.
+/// The timed part; a function of its own so that a profiler can be limited to it.
 #[inline(never)]
 fn replay(calls: &[Call<'_>], partitions: &mut [Partition]) -> i64 {
     let (mut now_ms, mut records) = (1_000_000, 0);
@@ -209,7 +209,7 @@ fn replay(calls: &[Call<'_>], partitions: &mut [Partition]) -> i64 {
     let mut partitions = partitions.iter_mut();
     let mut current = None;
     for call in calls {
-        // what a write holds is not looked at: it is durable at once
+        // the content of a write does not matter: it is durable at once
         let write = match (call, &mut current) {
             (Call::NextPartition, current) => {
                 *current = partitions.next();

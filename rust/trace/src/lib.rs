@@ -1,6 +1,6 @@
 //! Recorded operations on share partitions: read, replayed, timed.
 //!
-//! A trace is a file of JSON lines, one operation each; `init` begins a new partition.
+//! A trace is a file of JSON lines, one operation each; `init` creates a new partition.
 #![forbid(unsafe_code)]
 
 mod bench;

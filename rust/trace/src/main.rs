@@ -1,4 +1,4 @@
-//! `sharecore-trace replay FILE` prints the engine's answers, `sharecore-trace bench FILE [RUNS]` its speed.
+//! `sharecore-trace replay FILE` prints the engine's results, `sharecore-trace bench FILE [RUNS]` its speed.
 #![forbid(unsafe_code)]
 
 use std::fs::File;

@@ -1,11 +1,11 @@
-//! The operations of a trace, as they are written down.
+//! The operations of a trace in JSON.
 
 use std::io::{self, BufRead};
 
 use serde::Deserialize;
 use sharecore_engine::{AcquireOptions, Config, OffsetRange, RecordState, StateBatch};
 
-/// One operation, ready to be carried out.
+/// One operation, parsed.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub enum Op {
@@ -111,7 +111,7 @@ struct Raw {
     new: Option<Vec<RawState>>,
 }
 
-/// Reads a whole trace; an error names the line.
+/// Reads a whole trace; an error includes the line number.
 pub fn read(input: impl BufRead) -> io::Result<Vec<Op>> {
     let mut ops = Vec::new();
     for (number, line) in input.lines().enumerate() {
@@ -133,7 +133,7 @@ fn bad(number: usize, what: &str) -> io::Error {
     )
 }
 
-/// State batches in memory of exactly their size, as close together as they can be: what is timed reads them.
+/// State batches in memory of exactly their size, contiguous, as the timed code reads them.
 fn states(raw: Option<Vec<RawState>>) -> Result<Vec<StateBatch>, String> {
     let raw = raw.unwrap_or_default();
     let mut batches = Vec::with_capacity(raw.len());
@@ -193,7 +193,7 @@ impl Raw {
                         .into_iter()
                         .map(|batch| match batch {
                             RawBatch::Range(first, last) => Ok(OffsetRange::new(first, last)),
-                            RawBatch::Ack(_) => Err("acquire takes [first, last]".to_owned()),
+                            RawBatch::Ack(_) => Err("acquire needs [first, last]".to_owned()),
                         });
                 Op::Acquire {
                     member,
@@ -216,7 +216,7 @@ impl Raw {
                             RawBatch::Ack(RawAck { first, last, types }) => {
                                 Ok(Ack { first, last, types })
                             }
-                            RawBatch::Range(..) => Err("ack takes {first, last, types}".to_owned()),
+                            RawBatch::Range(..) => Err("ack needs {first, last, types}".to_owned()),
                         });
                 Op::Ack {
                     member,
@@ -225,10 +225,10 @@ impl Raw {
             }
             "release" => Op::Release { member },
             "advance" => Op::Advance {
-                ms: self.ms.ok_or("advance takes ms")?,
+                ms: self.ms.ok_or("advance needs ms")?,
             },
             "lso" => Op::LogStart {
-                offset: self.offset.ok_or("lso takes offset")?,
+                offset: self.offset.ok_or("lso needs offset")?,
             },
             "writes" => Op::Writes {
                 fail_next: self.fail_next.unwrap_or(0),

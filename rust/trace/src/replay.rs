@@ -1,4 +1,4 @@
-//! Replay: one line of JSON for each operation, as Apache's class answers it.
+//! Replay: one line of JSON per operation, in the form of Apache's class.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use sharecore_engine::{
 
 use crate::op::Op;
 
-/// A write and what it holds, to be sent to the persister.
+/// A write with its content, to be sent to the persister.
 #[derive(Clone)]
 struct Begun {
     id: u64,
@@ -28,7 +28,7 @@ impl Begun {
     }
 }
 
-/// The simulated persister: what it holds and how it answers.
+/// The simulated persister: its content and its responses.
 #[derive(Default)]
 struct Persister {
     start_offset: i64,
@@ -48,7 +48,7 @@ impl Persister {
     }
 }
 
-/// A partition with its clock and persister, moved on by a trace.
+/// A partition with its clock and persister, driven by a trace.
 pub struct Replay {
     config: Config,
     partition: Partition,
@@ -81,10 +81,10 @@ fn error_name(refusal: Refusal) -> &'static str {
 }
 
 impl Replay {
-    /// Carries out the next operation; with `check`, every invariant is checked after it.
+    /// Runs the next operation; with `check`, every invariant is checked after it.
     ///
     /// # Panics
-    /// When an invariant is broken, which is what `check` is for.
+    /// Panics if an invariant is broken and `check` is set.
     pub fn step(&mut self, op: &Op, check: bool) -> String {
         let index = self.index;
         self.index += 1;
@@ -242,7 +242,7 @@ impl Replay {
         let _ = write!(line, ",\"error\":{error}");
     }
 
-    /// Hands a write to the persister, which answers at once unless it holds.
+    /// Sends a write to the persister, which answers at once unless it is told to hold.
     fn answer(
         &mut self,
         line: &mut String,

@@ -1,4 +1,4 @@
-//! Counts what a message would make, before anything is made of it.
+//! Counts the entries of a message before decoding it.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use crate::input::{Input, Malformed};
 use crate::layout::Layout;
 use crate::read::{Build, read};
 
-/// Makes nothing of a message.
+/// Decodes to nothing.
 struct Count {
     found: usize,
     most: usize,
@@ -70,9 +70,9 @@ impl<'a> Build<'a> for Count {
     }
 }
 
-/// How many entries all arrays of a message have together, but for those of bytes; more than `most` are malformed.
+/// Counts the entries of all arrays of a message, except byte arrays; more than `most` make it malformed.
 ///
-/// It takes no memory, and stops at the first entry too many.
+/// Allocates nothing, and stops at the first entry too many.
 pub fn count_entries(
     layout: &Layout,
     input: &mut Input<'_>,

@@ -1,16 +1,16 @@
-//! Cuts a stream of bytes into frames: four bytes of size, big-endian, then that many bytes.
+//! Splits a stream of bytes into frames: a four-byte big-endian size, then that many bytes.
 
 use std::fmt;
 
-/// Bytes of the size in front of a frame.
+/// Length of a frame's size field.
 pub const SIZE_BYTES: usize = 4;
 
-/// A frame claims a size that is negative or above the limit.
+/// A frame's size is negative or above the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameTooLarge {
-    /// What it claims.
+    /// The claimed size.
     pub size: i32,
-    /// What is allowed.
+    /// The limit.
     pub limit: usize,
 }
 
@@ -18,38 +18,37 @@ impl fmt::Display for FrameTooLarge {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let FrameTooLarge { size, limit } = self;
         match &size.to_be_bytes() {
-            // a record of a TLS handshake, version 3.x: the client's hello
+            // a TLS handshake record, version 3.x: the client hello
             [0x16, 3, ..] => write!(
                 out,
-                "it speaks TLS where nothing is encrypted: set its security.protocol to PLAINTEXT or SASL_PLAINTEXT, \
-                 or have it connect to a listener with TLS"
+                "it speaks TLS on a plaintext listener: set its security.protocol to PLAINTEXT or SASL_PLAINTEXT, or connect to a TLS listener"
             ),
             b"GET " | b"HEAD" | b"POST" | b"PUT " | b"OPTI" => {
-                write!(out, "it speaks HTTP where Kafka's protocol is spoken")
+                write!(out, "it speaks HTTP on a Kafka listener")
             }
             _ => write!(
                 out,
-                "a frame claims {size} bytes, {limit} are allowed (socket.request.max.bytes)"
+                "a frame claims {size} bytes; at most {limit} are allowed (socket.request.max.bytes)"
             ),
         }
     }
 }
 
-/// What a stream brings next.
+/// The next piece of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece<'a> {
     /// A whole frame, without its size.
     Frame(&'a [u8]),
-    /// The start of a frame of `size` bytes, whose rest is still to come: whoever takes it collects the rest.
+    /// The start of a frame of `size` bytes; the caller collects the rest.
     Start {
-        /// Bytes of the whole frame, without those of its size.
+        /// Size of the whole frame, without the size field.
         size: usize,
-        /// Those that are there.
+        /// The bytes received so far.
         bytes: &'a [u8],
     },
 }
 
-/// Finds frames in the chunks of a stream, and keeps nothing of them but a size that is cut in two.
+/// Finds frames in the chunks of a stream; buffers nothing except a size field cut in two.
 #[derive(Debug, Default)]
 pub struct Cutter {
     size: [u8; SIZE_BYTES],
@@ -57,10 +56,10 @@ pub struct Cutter {
 }
 
 impl Cutter {
-    /// Takes the next piece off the front of `chunk`; `None` when the chunk is used up.
+    /// Takes the next piece from the front of `chunk`; `None` when the chunk is used up.
     ///
-    /// After an error nothing that comes can be trusted. A frame that claims more than `bytes_max` is refused as soon as
-    /// its size is known.
+    /// After an error the rest of the stream cannot be trusted. A frame that claims more than `bytes_max` is refused as
+    /// soon as its size is known.
     pub fn cut<'a>(
         &mut self,
         chunk: &mut &'a [u8],

@@ -4,20 +4,20 @@ use std::borrow::Cow;
 
 use crate::input::{Input, Malformed};
 
-/// What every request starts with, read without knowing whether the API exists.
+/// The start of every request, read without knowing whether the API exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header<'a> {
-    /// Number of the API.
+    /// The API key.
     pub api_key: i16,
-    /// Its version.
+    /// The API version.
     pub api_version: i16,
-    /// What the answer repeats.
+    /// Repeated in the response.
     pub correlation_id: i32,
-    /// What the client calls itself.
+    /// The client ID.
     pub client_id: Option<&'a str>,
 }
 
-/// Reads a request header, but for its tagged fields, which only the API's schema tells of.
+/// Reads a request header except its tagged fields, which only the API's schema describes.
 pub fn read_header<'a>(input: &mut Input<'a>) -> Result<Header<'a>, Malformed> {
     let length = input.left();
     let too_short = |_| {

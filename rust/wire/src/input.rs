@@ -1,14 +1,14 @@
-//! Bytes that a message is read from, front to back.
+//! Bytes of a message, read front to back.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// The bytes do not hold the message that they claim to be.
+/// The bytes are not a valid message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Malformed(pub Cow<'static, str>);
 
 impl Malformed {
-    /// A length that the bytes after it do not bear out.
+    /// A length beyond the end of the bytes.
     pub fn past_the_end(what: &str) -> Self {
         Malformed(Cow::Owned(format!("{what} reaches past the end")))
     }
@@ -22,7 +22,7 @@ impl fmt::Display for Malformed {
 
 impl std::error::Error for Malformed {}
 
-/// A message, and how far it has been read.
+/// A message, and the position in it.
 #[derive(Clone, Debug)]
 pub struct Input<'a> {
     data: &'a [u8],
@@ -30,22 +30,22 @@ pub struct Input<'a> {
 }
 
 impl<'a> Input<'a> {
-    /// Reads `data` from `at` on.
+    /// Reads `data` from `at`.
     pub fn new(data: &'a [u8], at: usize) -> Self {
         Input { data, at }
     }
 
-    /// The offset of what is read next.
+    /// The position of the next read.
     pub fn at(&self) -> usize {
         self.at
     }
 
-    /// How many bytes of the message are left.
+    /// How many bytes are left.
     pub fn left(&self) -> usize {
         self.data.len().saturating_sub(self.at)
     }
 
-    /// The next `N` bytes, of something whose size is in its type.
+    /// The next `N` bytes, of a fixed-size type.
     pub fn fixed<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
         let bytes = self
             .data
@@ -56,7 +56,7 @@ impl<'a> Input<'a> {
         Ok(*bytes)
     }
 
-    /// The next `size` bytes, of something that told its size; `what` names it in the error.
+    /// The next `size` bytes; `what` names them in an error.
     pub fn sized(&mut self, size: usize, what: &str) -> Result<&'a [u8], Malformed> {
         if size > self.left() {
             return Err(Malformed::past_the_end(what));
@@ -79,7 +79,7 @@ impl<'a> Input<'a> {
         Err(Malformed(Cow::Borrowed("varint is too long")))
     }
 
-    /// Steps over a section of tagged fields.
+    /// Skips a section of tagged fields.
     pub fn skip_tagged_fields(&mut self) -> Result<(), Malformed> {
         for _ in 0..self.uvarint()? {
             self.uvarint()?;
@@ -88,7 +88,7 @@ impl<'a> Input<'a> {
         Ok(())
     }
 
-    /// Steps over the size and the bytes of one.
+    /// Skips one tagged field's size and bytes.
     pub(crate) fn skip_tagged_field(&mut self) -> Result<(), Malformed> {
         let size = self.uvarint()? as usize;
         self.sized(size, "tagged field").map(|_| ())

@@ -1,5 +1,5 @@
-/// Java's `String.hashCode`, by which Kafka tells what lies in which partition: over UTF-16 code units, big endian, after
-/// text whose hash is `before`. A last odd byte is left out.
+/// Java's `String.hashCode`, which Kafka uses to assign partitions: over UTF-16 code units, big endian, continuing from
+/// the hash `before`. A trailing odd byte is ignored.
 pub fn java_hash(units: &[u8], before: i32) -> i32 {
     let (units, _) = units.as_chunks::<2>();
     units.iter().fold(before, |hash, unit| {

@@ -1,4 +1,4 @@
-//! What the bytes of a message are: its schema in one version.
+//! Layouts: a message's schema in one version.
 
 /// The type of a field, or of the elements of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Bytes of a value; `None` if each value tells its own size.
+    /// Encoded size of a value; `None` for variable-size types.
     pub fn size(self) -> Option<usize> {
         match self {
             Kind::Int8 | Kind::Uint8 | Kind::Bool => Some(1),
@@ -39,7 +39,7 @@ impl Kind {
 /// One field of a struct.
 #[derive(Clone, Debug)]
 pub struct Field {
-    /// As errors name it.
+    /// The name in errors.
     pub name: String,
     /// Its type, or that of its elements.
     pub kind: Kind,
@@ -47,14 +47,14 @@ pub struct Field {
     pub array: bool,
     /// Whether it may be null.
     pub nullable: bool,
-    /// Its number among the tagged fields; `None` for a field that is always there.
+    /// Its tag; `None` for a field that is always present.
     pub tag: Option<u32>,
     /// The fields of a struct.
     pub layout: Option<Layout>,
 }
 
 impl Field {
-    /// Whether it always takes the same number of bytes.
+    /// Whether its encoded size is constant.
     pub fn fixed(&self) -> bool {
         !self.array && self.kind.size().is_some()
     }
@@ -63,7 +63,7 @@ impl Field {
 /// A message, or a struct in it.
 #[derive(Clone, Debug)]
 pub struct Layout {
-    /// What a [`Build`](crate::Build) knows it by.
+    /// Its ID for a [`Build`](crate::Build).
     pub id: usize,
     /// Whether lengths are compact and fields may be tagged.
     pub flexible: bool,
@@ -71,7 +71,7 @@ pub struct Layout {
     pub fields: Vec<Field>,
     /// Whether any of them is tagged.
     tagged: bool,
-    /// Fewest bytes that it can take.
+    /// The smallest encoded size.
     bytes_min: usize,
 }
 
@@ -102,7 +102,7 @@ impl Layout {
         self.tagged
     }
 
-    /// Whether another has the same fields, whatever it is known by.
+    /// Whether another layout has the same fields, whatever its ID.
     pub fn is_like(&self, other: &Layout) -> bool {
         let alike = |(own, theirs): (&Field, &Field)| {
             // records may be null wherever they are
@@ -120,7 +120,7 @@ impl Layout {
             && self.fields.iter().zip(&other.fields).all(alike)
     }
 
-    /// Fewest bytes that it can take, at least 1: this bounds how many elements an array can have.
+    /// The smallest encoded size, at least 1: this bounds the number of elements of an array.
     pub fn bytes_min(&self) -> usize {
         self.bytes_min
     }

@@ -1,8 +1,8 @@
-//! Kafka's protocol as bytes: frames out of a stream, requests' headers, and messages by their schemas.
+//! Kafka's protocol as bytes: frames of a stream, request headers, and messages by schema.
 //!
-//! Nothing here trusts a byte: every length is checked against the bytes that are there before memory is reserved for
-//! it, and what cannot be read is a [`Malformed`], never a panic. What a message becomes is up to the [`Build`] that is
-//! handed in; those of records have structs of their own in [`typed`].
+//! No input is trusted: every length is checked against the remaining bytes before memory is reserved, and unreadable
+//! input is a [`Malformed`], never a panic. The caller's [`Build`] decides what a message becomes; messages with
+//! records have their own structs in [`typed`].
 #![forbid(unsafe_code)]
 
 mod count;

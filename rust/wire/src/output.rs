@@ -1,10 +1,10 @@
-//! Bytes that a message is written to.
+//! Output of a message.
 
-/// Kafka's primitive types at the end of a buffer.
+/// Appends Kafka's primitive types to a buffer.
 pub trait Output {
     /// An unsigned varint.
     fn uvarint(&mut self, value: usize);
-    /// The length before a string, bytes or an array, in the form of the schema's version; `None` for null.
+    /// The length of a string, bytes or an array, in the encoding of the schema's version; `None` for null.
     fn length(&mut self, length: Option<usize>, flexible: bool, short: bool) -> bool;
 }
 
@@ -17,8 +17,8 @@ impl Output for Vec<u8> {
         self.push(value as u8);
     }
 
-    /// `short`: two bytes where lengths are not compact, as strings have them. Returns false, and writes nothing, when
-    /// the length does not fit.
+    /// `short`: two bytes if lengths are not compact, as for strings. Returns false, and writes nothing, if the length
+    /// does not fit.
     fn length(&mut self, length: Option<usize>, flexible: bool, short: bool) -> bool {
         if flexible {
             self.uvarint(length.map_or(0, |length| length + 1));

@@ -5,17 +5,17 @@ use std::borrow::Cow;
 use crate::input::{Input, Malformed};
 use crate::layout::{Field, Kind, Layout};
 
-/// The longest string of the protocol, however its length is written: where it is compact it could claim more.
+/// The longest string of the protocol; a compact length could claim more.
 pub const STRING_BYTES_MAX: usize = i16::MAX as usize;
 
-/// Makes values out of what is read, which may go on lying in the bytes `'a`.
+/// Builds values from a message; they may borrow from the bytes `'a`.
 pub trait Build<'a> {
     /// A value of any type.
     type Value;
-    /// Why a value cannot be made, or the message cannot be read.
+    /// Why a value cannot be built, or the message cannot be read.
     type Error: From<Malformed>;
 
-    /// An integer of any type but uint64.
+    /// Any integer type except uint64.
     fn int(&mut self, value: i64) -> Result<Self::Value, Self::Error>;
     /// A uint64.
     fn uint64(&mut self, value: u64) -> Result<Self::Value, Self::Error>;
@@ -23,7 +23,7 @@ pub trait Build<'a> {
     fn float64(&mut self, value: f64) -> Result<Self::Value, Self::Error>;
     /// A bool.
     fn boolean(&mut self, value: bool) -> Result<Self::Value, Self::Error>;
-    /// A UUID; all zeros is none.
+    /// A UUID; all zeros means none.
     fn uuid(&mut self, value: [u8; 16]) -> Result<Self::Value, Self::Error>;
     /// A string.
     fn string(&mut self, value: &'a str) -> Result<Self::Value, Self::Error>;
@@ -39,15 +39,15 @@ pub trait Build<'a> {
     ) -> Result<Self::Value, Self::Error>;
     /// Null, where the schema allows it.
     fn null(&mut self) -> Result<Self::Value, Self::Error>;
-    /// The value of a tagged field that is absent: `layout.fields[field]`.
+    /// The default of an absent tagged field: `layout.fields[field]`.
     fn default(&mut self, layout: &Layout, field: usize) -> Result<Self::Value, Self::Error>;
-    /// An array of so many entries comes next; an error refuses the message.
+    /// An array of this many entries follows; an error refuses the message.
     fn entries(&mut self, _count: usize) -> Result<(), Self::Error> {
         Ok(())
     }
 }
 
-/// Reads a struct; what follows it is left alone.
+/// Reads a struct; the bytes after it are left.
 pub fn read<'a, B: Build<'a>>(
     layout: &Layout,
     input: &mut Input<'a>,
@@ -78,7 +78,7 @@ pub fn read<'a, B: Build<'a>>(
             .position(|field| field.tag.is_some_and(|own| u64::from(own) == tag));
         match place {
             Some(place) => {
-                // the size is for those who pass over the field: Apache Kafka believes the field itself
+                // Apache Kafka ignores this size too and trusts the field itself
                 input.uvarint()?;
                 found[place] = Some(value(&layout.fields[place], true, input, build)?);
             }
@@ -126,7 +126,7 @@ fn value<'a, B: Build<'a>>(
     build.bytes(bytes)
 }
 
-/// A string of so many bytes.
+/// Reads a string of this many bytes.
 pub(crate) fn text<'a>(
     size: usize,
     name: &str,
@@ -140,7 +140,7 @@ pub(crate) fn text<'a>(
     text.map_err(|_| Malformed(Cow::Owned(format!("{name} is not UTF-8"))))
 }
 
-/// The length before a string, bytes or an array; `None` for null. `short`: in two bytes where it is not compact.
+/// The length of a string, bytes or an array; `None` for null. `short`: two bytes if it is not compact.
 pub(crate) fn length(
     short: bool,
     flexible: bool,

@@ -1,20 +1,20 @@
-//! Who may keep requests in memory: bounds by size, and fair shares for those who send.
+//! Memory for requests: limits by size class, and fair shares for senders.
 //!
-//! A request is admitted before it is read, with the size that it claims; until then it waits in its client's socket. Small
-//! requests never wait, those of up to a sixteenth of the bound do not wait for larger ones, and no owner can take all that
-//! there is for requests of a size. Nothing here reads a clock or knows a connection: who waits is a number.
+//! A request is admitted before it is read, by its claimed size; until then it waits in its client's socket. Small
+//! requests never wait, those of up to a sixteenth of the limit do not wait for larger ones, and no owner can use up a
+//! size class. Nothing here reads a clock or knows a connection: waiters are numbers.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-/// A request of so many bytes is admitted at once, and counts for its connection alone.
+/// A request of up to this size is admitted at once, and counts only for its connection.
 pub const SMALL_BYTES: usize = 16 << 10;
 
-/// Classes of requests, by size.
+/// Size classes of requests.
 const MEDIUM: usize = 0;
 const LARGE: usize = 1;
 
-/// What an owner has, and what of it waits.
+/// An owner's memory, and its waiting requests.
 #[derive(Debug, Default)]
 struct Share {
     used: [u64; 2],
@@ -28,32 +28,32 @@ impl Share {
     }
 }
 
-/// A request that waits, the first of its owner in its class.
+/// A waiting request, the first of its owner in its class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// Who sends it.
+    /// The sender.
     pub owner: Arc<str>,
-    /// How many bytes it needs, with those behind it of the same owner and class.
+    /// How many bytes it needs, with the later ones of the same owner and class.
     pub bytes: u64,
-    /// Whether it waits for others of its owner; else for anybody's.
+    /// Whether it waits for its owner's other requests, rather than for anyone's.
     pub for_own: bool,
 }
 
-/// Memory for requests: how much of it is taken, and who waits for more.
+/// Memory for requests: how much is used, and who waits.
 #[derive(Debug, Default)]
 pub struct Room {
-    /// `None` for no bound.
+    /// `None` if unlimited.
     bytes_max: Option<u64>,
     small: u64,
     used: [u64; 2],
     parked: u64,
     shares: HashMap<Arc<str>, Share>,
-    /// Owners with requests that wait, by class; the first has its turn.
+    /// Owners with waiting requests, by class; the first is next.
     turns: [VecDeque<Arc<str>>; 2],
 }
 
 impl Room {
-    /// Room for so many bytes.
+    /// Creates room for this many bytes.
     pub fn new(bytes_max: Option<u64>) -> Self {
         Room {
             bytes_max,
@@ -61,22 +61,22 @@ impl Room {
         }
     }
 
-    /// The bound.
+    /// The limit.
     pub fn bytes_max(&self) -> Option<u64> {
         self.bytes_max
     }
 
-    /// All that is taken.
+    /// Total bytes in use.
     pub fn used(&self) -> u64 {
         self.small + self.used[MEDIUM] + self.used[LARGE] + self.parked
     }
 
-    /// Whether small requests take so much that a connection should have no more than one under way.
+    /// Whether small requests use so much that each connection should have at most one in progress.
     pub fn is_crowded(&self) -> bool {
         self.bytes_max.is_some_and(|most| self.small > most / 4)
     }
 
-    /// Whether a request waits.
+    /// Whether a request is waiting.
     pub fn is_wanted(&self) -> bool {
         self.turns.iter().any(|turns| !turns.is_empty())
     }
@@ -88,7 +88,7 @@ impl Room {
         }
     }
 
-    /// Takes room for a request that is in memory already.
+    /// Takes room for a request already in memory.
     pub fn take(&mut self, owner: &Arc<str>, size: usize) {
         if size <= SMALL_BYTES {
             self.small += size as u64;
@@ -104,7 +104,7 @@ impl Room {
         share.used[class] += size;
     }
 
-    /// Takes room for a request that is to be read; false where it has to wait, until `admit` names it.
+    /// Takes room for a request about to be read; returns false if it must wait until `admit` returns it.
     pub fn ask(&mut self, owner: &Arc<str>, who: u64, size: usize) -> bool {
         if size <= SMALL_BYTES {
             self.small += size as u64;
@@ -125,7 +125,7 @@ impl Room {
         false
     }
 
-    /// Gives room back.
+    /// Releases room.
     pub fn give(&mut self, owner: &Arc<str>, size: usize) {
         if size <= SMALL_BYTES {
             self.small -= size as u64;
@@ -141,8 +141,8 @@ impl Room {
         }
     }
 
-    /// Sets a request aside that waits for something else than memory, so that others are read meanwhile; false where too
-    /// much is set aside already.
+    /// Parks a request that waits for something other than memory, so that others are read meanwhile; returns false if
+    /// too much is parked already.
     pub fn park(&mut self, owner: &Arc<str>, size: usize) -> bool {
         if size <= SMALL_BYTES {
             return false;
@@ -162,7 +162,7 @@ impl Room {
         fits
     }
 
-    /// Gives back what was set aside.
+    /// Releases the room of a parked request.
     pub fn give_parked(&mut self, owner: &Arc<str>, size: usize) {
         self.parked -= size as u64;
         if let Some(share) = self.shares.get_mut(owner) {
@@ -173,7 +173,7 @@ impl Room {
         }
     }
 
-    /// Who need not wait any longer, and has the room that was asked for; owners in turn.
+    /// Admits the next waiting request, taking its room; owners take turns.
     pub fn admit(&mut self) -> Option<u64> {
         for class in [MEDIUM, LARGE] {
             for _ in 0..self.turns[class].len() {
@@ -193,7 +193,7 @@ impl Room {
         None
     }
 
-    /// A request waits no longer, as its client has gone.
+    /// Removes a waiting request whose client has gone.
     pub fn withdraw(&mut self, owner: &Arc<str>, who: u64) {
         for class in [MEDIUM, LARGE] {
             let share = self.shares.get(owner);
@@ -221,7 +221,7 @@ impl Room {
         }
     }
 
-    /// The first request that waits of each owner and class.
+    /// The first waiting request of each owner and class.
     pub fn wanted(&self) -> Vec<Wanted> {
         let mut wanted = Vec::new();
         for class in [MEDIUM, LARGE] {
@@ -246,12 +246,12 @@ impl Room {
         self.fits_all(class, size) && self.fits_share(owner, class, size)
     }
 
-    /// What requests of a class may take together.
+    /// The most that requests of a class may use together.
     fn allowed(&self, most: u64, class: usize) -> u64 {
         if class == LARGE {
             return most / 2;
         }
-        // where a large one waits, the others leave room for it
+        // the other classes leave room for a waiting large request
         let kept = most / 4;
         if self.turns[LARGE].is_empty() {
             kept.max((most / 4 * 3).saturating_sub(self.used[LARGE]))
@@ -260,7 +260,7 @@ impl Room {
         }
     }
 
-    /// One request alone in its class always fits: one that is larger than all that there is gets through, too.
+    /// A request alone in its class always fits, even one larger than the limit.
     fn fits_all(&self, class: usize, size: u64) -> bool {
         let Some(most) = self.bytes_max else {
             return true;
@@ -272,7 +272,7 @@ impl Room {
         self.used[class] == 0 || self.used[class] + size <= self.allowed(most, class)
     }
 
-    /// An owner has half of what there is for a class at most, or one request.
+    /// An owner may use half of a class at most, or one request.
     fn fits_share(&self, owner: &Arc<str>, class: usize, size: u64) -> bool {
         let Some(most) = self.bytes_max else {
             return true;

@@ -1,22 +1,22 @@
-//! How much may wait for clients to read it: answers share one bound, and no owner can take all of it.
+//! Memory for unread responses: they share one limit, and no owner can use it up.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// An answer that may carry less than this is not worth its request.
+/// A response with room for less than this is not worth its request.
 const WORTHWHILE_BYTES: u64 = 64 << 10;
 
-/// Memory for answers that are made and not yet sent.
+/// Memory for responses that are built and not yet sent.
 #[derive(Debug, Default)]
 pub struct Unread {
-    /// `None` for no bound.
+    /// `None` if unlimited.
     bytes_max: Option<u64>,
     used: u64,
     owners: HashMap<Arc<str>, u64>,
 }
 
 impl Unread {
-    /// Room for so many bytes.
+    /// Creates room for this many bytes.
     pub fn new(bytes_max: Option<u64>) -> Self {
         Unread {
             bytes_max,
@@ -24,12 +24,12 @@ impl Unread {
         }
     }
 
-    /// All that is taken.
+    /// Total bytes in use.
     pub fn used(&self) -> u64 {
         self.used
     }
 
-    /// A connection of an owner has so many bytes now, where it had others.
+    /// Changes the bytes of an owner's connection from `before`.
     pub fn change(&mut self, owner: &Arc<str>, before: u64, now: u64) {
         if before == now {
             return;
@@ -42,10 +42,10 @@ impl Unread {
         }
     }
 
-    /// Bytes that the next answer of an owner may carry; 0 where it has to wait for others to be read.
+    /// How many bytes the next response of an owner may carry; 0 if it must wait for others to be read.
     ///
-    /// It is half of what is left, so that no client gets the last of it. `reading`: what is being read for answers, and
-    /// is counted nowhere else.
+    /// Half of the remaining room, so that no client gets the last of it. `reading`: bytes being read for responses,
+    /// which are counted nowhere else.
     pub fn room(&self, owner: &Arc<str>, reading: u64) -> u64 {
         let Some(most) = self.bytes_max else {
             return u64::MAX;
@@ -59,7 +59,7 @@ impl Unread {
         (left / 2).max(WORTHWHILE_BYTES)
     }
 
-    /// Whether an owner waits for its own answers to be read, rather than for anybody's.
+    /// Whether an owner waits for its own responses to be read, rather than for anyone's.
     pub fn waits_for_own(&self, owner: &Arc<str>) -> bool {
         let own = self.owners.get(owner).copied().unwrap_or(0);
         self.bytes_max.is_some_and(|most| own >= most / 2)

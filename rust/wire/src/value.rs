@@ -1,4 +1,4 @@
-//! Messages as values of Rust: read without a copy of their bytes, and written.
+//! Messages as Rust values: read without copying their bytes, and written.
 
 use std::fmt;
 
@@ -7,28 +7,28 @@ use crate::layout::{Field, Kind, Layout};
 use crate::output::Output;
 use crate::read::Build;
 
-/// A message or a part of it; strings and bytes lie in what it was read from, or is written from.
+/// A message or a part of it; strings and bytes borrow from their source.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value<'a> {
     /// Null, where the schema allows it.
     Null,
-    /// What the schema's default is: a tagged field that is absent.
+    /// The schema's default: an absent tagged field.
     Absent,
     /// An integer or a bool of any type.
     Int(i64),
     /// A float64.
     Float(f64),
-    /// A UUID; all zeros is none.
+    /// A UUID; all zeros means none.
     Uuid([u8; 16]),
     /// A string.
     Text(&'a str),
     /// Bytes, record batches, and arrays of int8.
     Bytes(&'a [u8]),
-    /// Bytes that the [`Sink`] has.
+    /// Bytes held by the [`Sink`].
     Far {
-        /// How many.
+        /// Their length.
         len: usize,
-        /// What the sink knows them by.
+        /// Their ID in the sink.
         id: usize,
     },
     /// An array.
@@ -37,7 +37,7 @@ pub enum Value<'a> {
     Record(Vec<Value<'a>>),
 }
 
-/// Makes [`Value`]s.
+/// Builds [`Value`]s.
 #[derive(Debug)]
 pub struct Held;
 
@@ -90,7 +90,7 @@ impl<'a> Build<'a> for Held {
     }
 }
 
-/// A value that its field cannot hold.
+/// A value that does not fit its field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unfit(pub String);
 
@@ -102,11 +102,11 @@ impl fmt::Display for Unfit {
 
 impl std::error::Error for Unfit {}
 
-/// What a message is written to.
+/// The output of a message.
 pub trait Sink {
     /// The buffer to append to.
     fn buffer(&mut self) -> &mut Vec<u8>;
-    /// Appends bytes that it has itself; false where it has none of this id.
+    /// Appends bytes of its own; returns false for an unknown ID.
     fn far(&mut self, id: usize) -> bool;
 }
 
@@ -120,12 +120,12 @@ impl Sink for Vec<u8> {
     }
 }
 
-/// A struct whose fields have values by their names.
+/// Builds a struct from values by field name.
 pub fn record<'a>(layout: &Layout, value_of: impl FnMut(&Field) -> Value<'a>) -> Value<'a> {
     Value::Record(layout.fields.iter().map(value_of).collect())
 }
 
-/// A value of a struct that a field has, or an array of them.
+/// Builds a value for a struct field, or an array of them.
 pub fn inner<'a>(field: &Field, value_of: impl FnOnce(&Layout) -> Value<'a>) -> Value<'a> {
     field.layout.as_ref().map_or(Value::Absent, value_of)
 }

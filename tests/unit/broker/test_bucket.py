@@ -112,7 +112,7 @@ def test_what_was_copied_is_there_when_the_data_directory_is_lost(
         app, ["bucket", "restore", url, str(tmp_path / "old"), "--at", "2020-01-01T00:00:00Z"]
     )
     assert old.exit_code == 1
-    assert "holds nothing as old as that" in old.stderr
+    assert "holds no state that old" in old.stderr
     assert not (tmp_path / "old").exists()
 
     samples = scrape(broker)

@@ -47,7 +47,7 @@ def test_a_history_without_a_breach_ends_with_0(tmp_path: Path) -> None:
 def test_what_proves_nothing_ends_with_2(tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     broken.write_text("x\n")
-    assert run("--history", str(broken)) == (2, f"sharecore: {broken}: line 1 is no JSON: " + error())
+    assert run("--history", str(broken)) == (2, f"sharecore: {broken}: line 1 is not JSON: " + error())
     status, output = run("--history", str(tmp_path / "missing"))
     assert (status, "No such file" in output) == (2, True)
     status, output = run("--history", str(example(tmp_path)), "--report", str(tmp_path / "no/where.html"))

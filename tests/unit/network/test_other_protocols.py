@@ -90,7 +90,7 @@ def test_tls_to_a_listener_without(caplog: pytest.LogCaptureFixture) -> None:
             await say_in_tls(port)
         (line,) = lines(caplog)
         assert "closing 127.0.0.1:" in line
-        assert "it speaks TLS where nothing is encrypted: set its security.protocol to PLAINTEXT" in line
+        assert "it speaks TLS on a plaintext listener: set its security.protocol to PLAINTEXT" in line
 
     serve(test, None)
 
@@ -100,7 +100,7 @@ def test_http_to_a_listener_of_kafkas_protocol(caplog: pytest.LogCaptureFixture)
         for _ in range(3):
             await say_in_the_clear(port, SENT_IN_THE_CLEAR[1])
         (line,) = lines(caplog)
-        assert "it speaks HTTP where Kafka's protocol is spoken" in line
+        assert "it speaks HTTP on a Kafka listener" in line
 
     serve(test, None)
 

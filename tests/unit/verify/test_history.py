@@ -31,18 +31,18 @@ def write(directory: Path, text: str) -> Path:
         ("{}\n", "line 1 needs `op`"),
         ('{"op":"send","start":0,"end":0}\n', "must be `history`"),
         (HEADER.replace('"format":1', '"format":9'), "format 9"),
-        (HEADER + "not json\n", "line 2 is no JSON"),
+        (HEADER + "not json\n", "line 2 is not JSON"),
         (HEADER + "[1]\n", "line 2 needs `op`"),
         (HEADER + '{"op":"x","start":3,"end":2}\n', "line 2 needs `op`"),
         (HEADER + '{"op":"x","start":"a","end":2}\n', "line 2 needs `op`"),
         (HEADER + '{"op":"x","start":3,"end":5}\n{"op":"x","start":3,"end":4}\n', "Sort the file by `end`"),
         (HEADER + json.dumps(SEND) + "\n", "line 2 (send) lacks 'id'"),
-        (HEADER + json.dumps(SEND | {"id": -5, "offset": 0}) + "\n", "line 2 (send) cannot be understood"),
-        (HEADER + json.dumps(SEND | {"id": "x", "offset": 0}) + "\n", "line 2 (send) cannot be understood"),
-        (HEADER + json.dumps(SEND | {"id": 5, "offset": 2**70}) + "\n", "line 2 (send) cannot be understood"),
+        (HEADER + json.dumps(SEND | {"id": -5, "offset": 0}) + "\n", "line 2 (send) is invalid"),
+        (HEADER + json.dumps(SEND | {"id": "x", "offset": 0}) + "\n", "line 2 (send) is invalid"),
+        (HEADER + json.dumps(SEND | {"id": 5, "offset": 2**70}) + "\n", "line 2 (send) is invalid"),
         (HEADER + json.dumps(SEND | {"id": 5, "outcome": "maybe"}) + "\n", "outcome 'maybe'"),
-        (HEADER + "[" * 100_000 + "\n", "line 2 is no JSON"),
-        (HEADER + '{"op":"x","start":1,"end":2,"y":"\udcff"}\n', "line 2 is no JSON"),
+        (HEADER + "[" * 100_000 + "\n", "line 2 is not JSON"),
+        (HEADER + '{"op":"x","start":1,"end":2,"y":"\udcff"}\n', "line 2 is not JSON"),
     ],
 )
 def test_what_is_no_history_is_refused(tmp_path: Path, text: str, said: str) -> None:
@@ -55,7 +55,7 @@ def test_what_is_no_history_is_refused(tmp_path: Path, text: str, said: str) -> 
 def test_ids_that_are_spread_too_thin_are_refused(tmp_path: Path) -> None:
     lines = [json.dumps(SEND | {"id": number << 20, "outcome": "failed"}) for number in range(8192)]
     path = write(tmp_path, HEADER + "\n".join(lines) + "\n")
-    with pytest.raises(HistoryError, match="Number the records from 0 on"):
+    with pytest.raises(HistoryError, match="Number the records from 0"):
         check([path])
 
 

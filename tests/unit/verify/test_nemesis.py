@@ -125,7 +125,7 @@ def test_a_broker_that_cannot_start_says_why(tmp_path: Path) -> None:
 def test_only_a_process_that_runs_and_was_started_here_gets_signals(tmp_path: Path) -> None:
     async def act() -> None:
         broker = LocalBroker(LISTENER, tmp_path)
-        with pytest.raises(RuntimeError, match="does not run"):
+        with pytest.raises(RuntimeError, match="is not running"):
             broker.pause()
         await broker.start()
         try:
@@ -135,7 +135,7 @@ def test_only_a_process_that_runs_and_was_started_here_gets_signals(tmp_path: Pa
             assert not broker.is_running
             await broker.start()
             broker.kill()
-            with pytest.raises(RuntimeError, match="does not run"):
+            with pytest.raises(RuntimeError, match="is not running"):
                 broker.resume()
             broker.kill()
         finally:

@@ -1,4 +1,4 @@
-"""The checker: what a history proves to be wrong."""
+"""The checker: finds the errors that a history proves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a check found, with the lines of the history that show it."""
+"""Breaches: what a check found, with the lines of the history that show it."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 _KEPT_MAX = 20
-"""Breaches of a kind that are kept in full."""
+"""Breaches per kind kept in full."""
 
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """A promise that was broken.
+    """A broken guarantee.
 
     Args:
         kind: the check that found it.
         text: what happened to which record.
-        lines: numbers of the lines of the history that show it.
-        at_ms: when it showed, by the history's clock.
+        lines: numbers of the history lines that show it.
+        at_ms: when it became visible, by the history's clock.
     """
 
     kind: str
@@ -28,14 +28,14 @@ class Breach:
 
 
 class Breaches:
-    """Collects breaches; of many of one kind it keeps the first, and counts all."""
+    """Collects breaches; keeps the first of each kind, and counts all."""
 
     def __init__(self) -> None:
         self.kept: list[Breach] = []
         self.counts: Counter[str] = Counter()
 
     def add(self, kind: str, text: str, lines: Sequence[int], at_ms: float = 0.0) -> None:
-        """Note a breach."""
+        """Add a breach."""
         self.counts[kind] += 1
         if self.counts[kind] <= _KEPT_MAX:
             self.kept.append(Breach(kind, text, tuple(sorted({line for line in lines if line})), at_ms))

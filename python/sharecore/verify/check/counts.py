@@ -1,4 +1,4 @@
-"""Delivery counts grow with each delivery, and never beyond the limit."""
+"""Delivery counts increase with each delivery, up to the limit."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from sharecore.verify.check.world import World
 class Counts:
     """Counts that fall, repeat or exceed the limit.
 
-    A count may jump: a delivery whose answer got lost counts too. When a share session ends, what it held is
-    given back as if it had not been delivered, so a count may repeat then. A broker that is killed forgets
-    deliveries that nothing wrote down. A confirmed release is durable: the next count is higher, always.
+    A count may jump: a delivery whose response is lost counts too. When a share session closes, its records
+    are released as if they had not been delivered, so a count may repeat. A killed broker forgets deliveries
+    that were not persisted. A confirmed release is durable: the next count is always higher.
     """
 
     def __init__(self, world: World) -> None:
@@ -23,7 +23,7 @@ class Counts:
         self.handlers = {"lost": self._lost, "leave": self._lost}
 
     def delivered(self, share: Share, page: SharePage, at: int, offset: int, count: int, take: Take) -> None:
-        """Hold a count against those before it."""
+        """Check a count against earlier ones."""
         limit = share.group.limit
         if count < 1 or (limit and count > limit):
             text = f"{share.name}, offset {offset}: delivery count {count}, with a limit of {limit}"
@@ -42,9 +42,9 @@ class Counts:
         )
 
     def _lost(self, line: int, op: dict[str, Any]) -> None:
-        """Drop what the end of a session explains."""
+        """Drop breaches that the end of a session explains."""
         self._doubts.explain(self._world.client(op["client"]), op["group"], op["start"])
 
     def finish(self) -> None:
-        """Report what nothing has explained."""
+        """Report the unexplained breaches."""
         self._doubts.report()

@@ -1,4 +1,4 @@
-"""Breaches that a later line may explain: a lease that was lost, a member that left, a fault."""
+"""Suspected breaches that a later line may explain: a lost lease, a departed member, a fault."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import NamedTuple
 from sharecore.verify.check.world import World
 
 _HOLDER_MS = 60_000.0
-"""How long after a delivery its holder may report that it had lost the lease before."""
+"""How long after a delivery its holder may report that it lost the lease earlier."""
 
 
 class Doubt(NamedTuple):
-    """A breach, unless the holder had lost its lease or a fault came between.
+    """A suspected breach, unless the holder had lost its lease or a fault came between.
 
     Args:
         since_ms: when the holder certainly had the lease.
-        until_ms: when somebody else had it.
+        until_ms: when another member had it.
     """
 
     kind: str
@@ -28,7 +28,7 @@ class Doubt(NamedTuple):
 
 
 class Doubts:
-    """Keeps doubts until the end."""
+    """Keeps suspicions until the end."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -36,20 +36,20 @@ class Doubts:
         self._settled: list[Doubt] = []
 
     def add(self, doubt: Doubt) -> None:
-        """Keep a doubt, unless something known explains it."""
+        """Keep a suspicion, unless it is explained already."""
         key = (doubt.holder, doubt.group)
         if self._world.lost_at.get(key, -1.0) < doubt.since_ms:
             self._open.setdefault(key, []).append(doubt)
 
     def explain(self, holder: int, group: str, start_ms: float) -> None:
-        """Drop the doubts that a lost lease or a departure explains."""
+        """Drop the suspicions that a lost lease or a departure explains."""
         key = (holder, group)
         for doubt in self._open.pop(key, ()):
             if start_ms > doubt.until_ms + _HOLDER_MS:
                 self._settled.append(doubt)
 
     def report(self) -> None:
-        """Report what nothing has explained."""
+        """Report the unexplained suspicions."""
         left = [doubt for doubts in self._open.values() for doubt in doubts] + self._settled
         for doubt in sorted(left, key=lambda each: each.until_ms):
             if not self._world.faults.touch(doubt.since_ms, doubt.until_ms):

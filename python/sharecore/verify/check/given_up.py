@@ -1,4 +1,4 @@
-"""Records that a share group gave up too early, or that its start offset passed unsettled."""
+"""Records archived too early, or passed unacknowledged by the start offset."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from sharecore.verify.check.world import World
 
 
 class GivenUp:
-    """What lies before a start offset is accepted, rejected, delivered as often as the limit says, or no
-    record for this group.
+    """Offsets before a start offset must be accepted, rejected, at the delivery limit, or no record of the
+    group.
     """
 
     def __init__(self, world: World, transactions: Transactions) -> None:
@@ -19,7 +19,7 @@ class GivenUp:
         self.handlers = {"offsets": self._offsets}
 
     def _offsets(self, line: int, op: dict[str, Any]) -> None:
-        """Look at what the start offset has passed since the last time."""
+        """Record the offsets that the start offset has passed since the last call."""
         if op["outcome"] != "ok" or op["start_offset"] < 0:
             return
         share, to = self._world.share(op), op["start_offset"]
@@ -37,7 +37,7 @@ class GivenUp:
             share.start_offset, share.start_line = to, line
 
     def finish(self) -> None:
-        """Report what was passed, was a record of the group, and was not settled in time."""
+        """Report passed records of the group that were not acknowledged in time."""
         for share in self._world.shares.values():
             for offset, line in zip(share.passed, share.passed_line, strict=True):
                 self._check(share, offset, line)

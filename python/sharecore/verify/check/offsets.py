@@ -1,4 +1,4 @@
-"""Offsets that must not go back: positions of readers, committed offsets, start offsets of share groups."""
+"""Offsets that must not go back: reader positions, committed offsets, start offsets of share groups."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Offsets:
         }
 
     def _seek(self, line: int, op: dict[str, Any]) -> None:
-        """Forget where a reader was that moves on purpose."""
+        """Forget the position of a reader that seeks."""
         self._positions.pop((op["client"], op["topic"], op["partition"]), None)
 
     def _read(self, line: int, op: dict[str, Any]) -> None:
-        """Check that a reader continues at its position, and that offsets ascend."""
+        """Check that a reader continues at its position, and that offsets increase."""
         if op["outcome"] != "ok":
             return
         key = (op["client"], op["topic"], op["partition"])
@@ -52,7 +52,7 @@ class Offsets:
             last = offset
 
     def _ends(self, line: int, op: dict[str, Any]) -> None:
-        """Check that the end of a log does not fall."""
+        """Check that the end of a log does not go back."""
         if op["outcome"] != "ok":
             return
         key = (op["topic"], op["partition"])
@@ -64,7 +64,7 @@ class Offsets:
             self._log_ends[key] = (op["offset"], line, op["end"])
 
     def _commit(self, line: int, op: dict[str, Any]) -> None:
-        """Note an offset that a plain group committed, or may have."""
+        """Record an offset that a plain group committed, or may have."""
         if op["outcome"] == "failed":
             return
         key = (op["group"], op["topic"], op["partition"])
@@ -75,7 +75,7 @@ class Offsets:
             del kept[:-8]
 
     def _committed(self, line: int, op: dict[str, Any]) -> None:
-        """Check that this was confirmed last, or was tried since."""
+        """Check that the offset was confirmed last, or attempted since."""
         if op["outcome"] != "ok":
             return
         key = (op["group"], op["topic"], op["partition"])
@@ -91,7 +91,7 @@ class Offsets:
             )
 
     def _offsets(self, line: int, op: dict[str, Any]) -> None:
-        """Check that a start offset has not gone back."""
+        """Check that a start offset does not go back."""
         if op["outcome"] != "ok":
             return
         share = self._world.share(op)
@@ -102,4 +102,4 @@ class Offsets:
             self._world.breaches.add("start", text, (share.start_line, line), op["end"])
 
     def finish(self) -> None:
-        """Nothing is left for the end."""
+        """Do nothing: all breaches are reported at once."""

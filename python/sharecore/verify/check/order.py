@@ -1,4 +1,4 @@
-"""Order: records of a producer stand in a partition in the order in which it sent them."""
+"""Order: the records of a producer are in a partition in the order in which it sent them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from sharecore.verify.check.world import World
 
 
 class Order:
-    """Ids of one client ascend with the offsets of a partition."""
+    """IDs of one client increase with the offsets of a partition."""
 
     def __init__(self, world: World) -> None:
         self._world = world
 
     def finish(self) -> None:
-        """Go through each log."""
+        """Check each log."""
         world = self._world
         for log in world.logs:
             latest: dict[int, tuple[int, int, int]] = {}

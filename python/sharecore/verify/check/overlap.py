@@ -1,4 +1,4 @@
-"""Two leases of one record at a time."""
+"""Two leases of one record at the same time."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from sharecore.verify.check.world import TERMINAL, World
 
 
 class Overlap:
-    """A member got a record while another certainly had it.
+    """A member acquired a record while another certainly held it.
 
-    The lease of the first is certain from the end of the call that brought it until the start of that call
-    plus the lock's duration, or until the member begins to give it back. The second lease is certain to have
-    begun within its own call. All times are of one clock, so nothing else is uncertain.
+    The first lease is certain from the end of the call that acquired it until the start of that call plus the
+    lock duration, or until the member starts to release it. The second lease certainly began within its own
+    call. All times are from one clock.
 
-    An acknowledgement that is confirmed after another member got the record, and before that one settled it,
-    shows the same without a clock.
+    An acknowledgement confirmed after another member acquired the record, and before that one acknowledged
+    it, proves the same without a clock.
     """
 
     def __init__(self, world: World, uncertainty_ms: float) -> None:
@@ -28,7 +28,7 @@ class Overlap:
         self.handlers = {"lost": self._lost, "leave": self._lost}
 
     def delivered(self, share: Share, page: SharePage, at: int, offset: int, count: int, take: Take) -> None:
-        """Hold a delivery against the lease before it."""
+        """Check a delivery against the previous lease."""
         holder = page.client[at]
         slack = self._uncertainty_ms
         if not holder or take.start <= page.end[at] + slack or take.end >= page.until[at] - slack:
@@ -50,7 +50,7 @@ class Overlap:
         self._young[share.name, offset] = doubt
 
     def settled(self, share: Share, page: SharePage, at: int, offset: int, settle: Settle) -> None:
-        """Drop the doubt about a lease that its holder had begun to give back; check who holds it."""
+        """Drop the suspicion about a lease that its holder had started to release; check who holds it."""
         if self._young:
             doubt = self._young.get((share.name, offset))
             if doubt is not None and doubt.holder == settle.client and settle.kind != "renew":
@@ -76,9 +76,10 @@ class Overlap:
 
     @staticmethod
     def _is_with_another(share: Share, page: SharePage, at: int, settle: Settle) -> bool:
-        """Return whether another member certainly got the record before this was asked for, and may hold it.
+        """Return whether another member certainly acquired the record before this request, and may still hold
+        it.
 
-        What is settled or given up may lie before the start offset, where brokers confirm everything.
+        Acknowledged and archived records may be before the start offset, where brokers confirm everything.
         """
         if page.client[at] in (0, settle.client) or settle.start <= page.end[at]:
             return False
@@ -86,7 +87,7 @@ class Overlap:
         return not (page.settled_line[at] or page.perhaps[at] or given_up)
 
     def _lost(self, line: int, op: dict[str, Any]) -> None:
-        """Drop what a lost lease explains."""
+        """Drop suspicions that a lost lease explains."""
         holder = self._world.client(op["client"])
         self._young = {
             key: doubt
@@ -96,7 +97,7 @@ class Overlap:
         self._doubts.explain(holder, op["group"], op["start"])
 
     def finish(self) -> None:
-        """Report what nothing has explained."""
+        """Report the unexplained suspicions."""
         for doubt in self._young.values():
             self._doubts.add(doubt)
         for late in self._late.values():

@@ -1,4 +1,4 @@
-"""Runs all checks over a history, line by line."""
+"""Run all checks over a history, line by line."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ _THIN = 16
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a history shows.
+    """The result of a check.
 
     Args:
         header: the first line of the history.
-        operations: how many lines there are, by operation and outcome.
-        records: how often a record was sent, read, delivered or acknowledged.
-        unchecked: confirmed records at offsets that nobody read, so that nothing is known of them.
+        operations: line counts by operation and outcome.
+        records: how often records were sent, read, delivered or acknowledged.
+        unchecked: confirmed records at offsets that no reader reached, so that they are unchecked.
         breaches: the first of each kind.
-        counts: how many there are of each kind.
-        shown: the lines that breaches name, as text.
+        counts: the number of each kind.
+        shown: the text of the lines that breaches refer to.
         timeline: rates and latencies.
     """
 
@@ -53,13 +53,13 @@ class Result:
 
 
 def check(paths: Sequence[Path], progress: Callable[[int], None] = lambda _: None) -> Result:
-    """Check a history; several files are one history in parts.
+    """Check a history; several files are parts of one history.
 
     Args:
-        progress: called from time to time with the number of bytes read.
+        progress: called now and then with the number of bytes read.
 
     Raises:
-        HistoryError: the files are no history.
+        HistoryError: the files are not a history.
         OSError: a file cannot be read.
     """
     breaches = Breaches()
@@ -87,7 +87,7 @@ def check(paths: Sequence[Path], progress: Callable[[int], None] = lambda _: Non
     except KeyError as error:
         raise HistoryError(f"line {number} ({op.get('op')}) lacks {error}") from None
     except (TypeError, ValueError, OverflowError, AttributeError) as error:
-        raise HistoryError(f"line {number} ({op.get('op')}) cannot be understood: {error}") from None
+        raise HistoryError(f"line {number} ({op.get('op')}) is invalid: {error}") from None
     named = frozenset(line for breach in breaches.kept for line in breach.lines)
     shown = pick(paths, named)
     return Result(
@@ -113,10 +113,10 @@ def _checks(world: World, writes: Writes, header: dict[str, Any]) -> list[Any]:
 
 
 def _check_density(world: World) -> None:
-    """Refuse numbers that are spread so thin that the tables would take all memory."""
+    """Refuse sparse numbers, for which the tables would take all memory."""
     pages = world.pages_made()
     if pages > _THIN_PAGES and pages * _THIN > world.records:
         raise HistoryError(
-            f"ids or offsets are spread too thin: {world.records} of them on {pages} pages. "
-            "Number the records from 0 on"
+            f"ids or offsets are too sparse: {world.records} of them on {pages} pages. Number the records "
+            "from 0"
         )

@@ -1,4 +1,4 @@
-"""A record whose accept or reject was confirmed is not delivered again."""
+"""A record with a confirmed accept or reject is not delivered again."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from sharecore.verify.check.world import World
 
 
 class Settled:
-    """Deliveries that were asked for after the record was settled."""
+    """Deliveries requested after the record was acknowledged."""
 
     def __init__(self, world: World) -> None:
         self._breaches = world.breaches
 
     def delivered(self, share: Share, page: SharePage, at: int, offset: int, count: int, take: Take) -> None:
-        """Hold a delivery against what was confirmed before it began."""
+        """Check a delivery against acknowledgements confirmed before it began."""
         if page.settled_line[at] and take.start > page.settled_end[at]:
             text = f"{share.name}, offset {offset}: delivered again after its acknowledgement was confirmed"
             lines = (page.line[at], page.settled_line[at], take.line)
             self._breaches.add("again", text, lines, take.end)
 
     def finish(self) -> None:
-        """Nothing is left for the end."""
+        """Do nothing: all breaches are reported at once."""

@@ -1,4 +1,4 @@
-"""Records that nobody settled and that are not delivered any more, and lag that does not agree."""
+"""Unacknowledged records that are no longer delivered, and wrong lag."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from sharecore.verify.check.world import World
 
 
 class Stuck:
-    """Holds what is left against the times in which members had nothing to do but wait for it.
+    """Compares the remaining records with the times in which members were only waiting.
 
     Args:
-        bound_ms: within this time after its lock ran out a record is delivered.
+        bound_ms: a record must be delivered within this time after its lock expired.
     """
 
     def __init__(self, world: World, transactions: Transactions, bound_ms: float) -> None:
@@ -31,28 +31,28 @@ class Stuck:
         }
 
     def _quiet(self, line: int, op: dict[str, Any]) -> None:
-        """Members were polling, held nothing and got nothing."""
+        """Record a time in which members polled, held nothing and got nothing."""
         self._quiets[self._world.share(op)] = (line, op["start"], op["end"])
 
     def _locks(self, line: int, op: dict[str, Any]) -> None:
-        """Note when the last lock runs out, whoever has it."""
+        """Record when the last lock expires, whoever holds it."""
         if "lock_ms" in op:
             share = self._world.share(op)
             self._locked_until[share] = max(self._locked_until.get(share, 0.0), op["end"] + op["lock_ms"])
 
     def _ends(self, line: int, op: dict[str, Any]) -> None:
-        """Note where a log ends."""
+        """Record the end of a log."""
         if op["outcome"] == "ok":
             self._log_ends[self._world.log(op).number] = op["offset"]
 
     def _offsets(self, line: int, op: dict[str, Any]) -> None:
-        """Note the lag that was told while nothing moved."""
+        """Record the reported lag while nothing moved."""
         share, lag = self._world.share(op), op.get("lag")
         if op["outcome"] == "ok" and lag is not None and share in self._quiets:
             self._lags.append((share, line, op["start"], op["start_offset"], lag))
 
     def finish(self) -> None:
-        """Report what is left."""
+        """Report the remaining records."""
         left = {share: self._left(share, *quiet) for share, quiet in self._quiets.items()}
         told: dict[Share, tuple[int, int]] = {}
         for share, line, start, start_offset, lag in self._lags:
@@ -64,16 +64,16 @@ class Stuck:
                 self._check_told(share, line, lag)
 
     def _check_told(self, share: Share, line: int, lag: int) -> None:
-        """Report records that the cluster itself calls unsettled, whatever may have become of them unseen."""
+        """Report records in the cluster's own lag, whatever may have happened to them unseen."""
         quiet, start, end = self._quiets[share]
         waited = end - max(start, self._locked_until.get(share, 0.0))
-        # records of a transaction that is under way count, and readers of committed records wait for it
+        # records of open transactions count, and readers of committed records wait for them
         if waited > self._bound_ms and not share.group.committed:
             text = f"{share.name}: lag {lag}, and members that were waiting got nothing for {waited:.0f} ms"
             self._world.breaches.add("stuck", text, (quiet, line), end)
 
     def _left(self, share: Share, line: int, start: float, end: float) -> int:
-        """Return how many records were certainly unsettled, and report them."""
+        """Return how many records were certainly unacknowledged, and report them."""
         left = 0
         for offset, ident, seen in share.log.seen():
             if offset < max(share.origin, share.start_offset):

@@ -1,4 +1,4 @@
-"""What is known of each record, each offset of a log, and each offset of a share group, by pages."""
+"""State of each record, each log offset, and each share-group offset, in pages."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def _nones(code: str) -> array[int]:
 
 
 class Pages(Generic[Page]):
-    """Pages of neighboring numbers, made when they are first needed.
+    """Pages of consecutive numbers, created on demand.
 
     Args:
-        make: makes an empty page.
+        make: creates an empty page.
     """
 
     def __init__(self, make: Callable[[], Page]) -> None:
@@ -51,20 +51,20 @@ class Pages(Generic[Page]):
         return page
 
     def get(self, number: int) -> Page | None:
-        """Return the page of a number, if there is one."""
+        """Return the page of a number, if it exists."""
         return self._pages.get(number >> SHIFT)
 
     def __len__(self) -> int:
         return len(self._pages)
 
     def __iter__(self) -> Iterator[tuple[int, Page]]:
-        """Yield the first number of each page, and the page, ascending."""
+        """Yield the first number of each page with the page, ascending."""
         for key in sorted(self._pages):
             yield key << SHIFT, self._pages[key]
 
 
 class SentPage:
-    """Records by their ids: how they were sent, and where they were seen."""
+    """Records by ID: how they were sent, and where they were seen."""
 
     __slots__ = (
         "client", "committed_end", "committed_line", "confirmed", "end", "failed", "line", "log", "offset",
@@ -81,7 +81,7 @@ class SentPage:
 
 
 class LogPage:
-    """Offsets of a log: the record that was seen there, and by which line."""
+    """Offsets of a log: the record seen there, and the line."""
 
     __slots__ = ("id", "line")
 
@@ -90,7 +90,7 @@ class LogPage:
 
 
 class Coverage:
-    """Ranges of offsets that were read completely."""
+    """Offset ranges that were read completely."""
 
     def __init__(self) -> None:
         self._firsts: list[int] = []
@@ -98,7 +98,7 @@ class Coverage:
         self._lines: list[int] = []
 
     def add(self, first: int, end: int, line: int) -> None:
-        """Note that everything from `first` up to `end` was read."""
+        """Record that everything from `first` to `end` was read."""
         if first >= end:
             return
         at = bisect_right(self._firsts, first)
@@ -116,7 +116,7 @@ class Coverage:
             del self._firsts[at + 1], self._ends[at + 1], self._lines[at + 1]
 
     def line(self, offset: int) -> int:
-        """Return a line that ended the reading of this offset's range; 0 if the offset was never read."""
+        """Return the line that completed this offset's range; 0 if the offset was never read."""
         at = bisect_right(self._firsts, offset) - 1
         return self._lines[at] if at >= 0 and offset < self._ends[at] else 0
 
@@ -125,8 +125,8 @@ class Log:
     """A partition of a topic.
 
     Attributes:
-        covered: what was read completely, committed or not.
-        covered_committed: what was read completely by those who read committed records only.
+        covered: offsets read completely, committed or not.
+        covered_committed: offsets read completely by readers of committed records.
     """
 
     def __init__(self, number: int, topic: str, partition: int) -> None:
@@ -136,12 +136,12 @@ class Log:
         self.covered, self.covered_committed = Coverage(), Coverage()
 
     def id_at(self, offset: int) -> int:
-        """Return the record that was seen at an offset, or -1."""
+        """Return the record seen at an offset, or -1."""
         page = self.pages.get(offset)
         return -1 if page is None else page.id[offset & MASK]
 
     def seen(self) -> Iterator[tuple[int, int, int]]:
-        """Yield offset, id and line of every record that was seen, ascending by offset."""
+        """Yield offset, ID and line of every record seen, in offset order."""
         for base, page in self.pages:
             lines = page.line
             for at, ident in enumerate(page.id):
@@ -150,12 +150,12 @@ class Log:
 
 
 class SharePage:
-    """Offsets of a share partition: the latest delivery, and how the record was settled.
+    """Offsets of a share partition: the latest delivery, and the record's acknowledgement.
 
-    `count`, `client`, `start`, `end`, `until` and `line` are of the latest delivery: it was acquired between
-    `start` and `end`, and its lock lasts until `until` at least. `settled_*` are of the first confirmed
-    accept or reject; `perhaps` is the line of one whose outcome is unknown. `floor` is the highest count that
-    a confirmed release has made durable. `events` counts what may have lost deliveries until then.
+    `count`, `client`, `start`, `end`, `until` and `line` describe the latest delivery: it was acquired
+    between `start` and `end`, and its lock lasts at least until `until`. `settled_*` describe the first
+    confirmed accept or reject; `perhaps` is the line of one with an unknown outcome. `floor` is the highest
+    count made durable by a confirmed release. `events` counts events so far that may have lost deliveries.
     """
 
     __slots__ = (
@@ -174,8 +174,8 @@ class Share:
     """A share partition: a group's view of a log.
 
     Attributes:
-        passed: offsets that the start offset passed though nothing settled them, each with its line.
-        origin: the first start offset that is known.
+        passed: offsets passed by the start offset without an acknowledgement, each with its line.
+        origin: the first known start offset.
     """
 
     def __init__(self, group: Group, log: Log) -> None:
@@ -187,21 +187,21 @@ class Share:
         self.passed, self.passed_line = array("q"), array("I")
 
     def is_done(self, page: SharePage, at: int) -> bool:
-        """Return whether a record was settled, or may have been, or used up its deliveries, or may have."""
+        """Return whether a record certainly or possibly was acknowledged or used up its deliveries."""
         if page.settled_line[at] or page.perhaps[at]:
             return True
-        # deliveries that nobody saw count too: each needs a session that ended, or a fault
+        # unseen deliveries count too: each needs a closed session, or a fault
         unseen = self.group.events - page.events[at]
         return bool(self.group.limit and page.count[at] + unseen >= self.group.limit)
 
 
 class Group:
-    """A share group as the header describes it.
+    """A share group, as in the header.
 
     Args:
-        limit: deliveries after which a record is given up; 0 if not known.
-        committed: the group reads committed records only.
-        from_earliest: the group began with the first record.
+        limit: the delivery limit; 0 if unknown.
+        committed: whether the group reads only committed records.
+        from_earliest: whether the group began with the oldest record.
     """
 
     def __init__(self, name: str, limit: int, committed: bool, from_earliest: bool) -> None:
@@ -210,7 +210,7 @@ class Group:
 
 
 class Take(NamedTuple):
-    """A line that tells of records that a member of a share group got."""
+    """A line about records acquired by a share-group member."""
 
     line: int
     client: int
@@ -220,7 +220,7 @@ class Take(NamedTuple):
 
 
 class Settle(NamedTuple):
-    """A line that tells of an acknowledgement."""
+    """A line about an acknowledgement."""
 
     line: int
     client: int

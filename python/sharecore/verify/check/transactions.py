@@ -1,4 +1,4 @@
-"""Transactions: aborted records stay unseen, committed ones come whole, nobody reads in a circle."""
+"""Transactions: aborted records stay invisible, committed ones are atomic, and no reads are circular."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _OPEN, _COMMITTED, _ABORTED, _EITHER = range(4)
 
 
 class Transactions:
-    """G1a (aborted reads), reads before the commit, torn transactions and G1c (circular reads).
+    """Aborted reads (G1a), reads before the commit, torn transactions, and circular reads (G1c).
 
-    A transaction that nobody tried to commit is aborted, now or later. One whose commit has no known outcome
-    may be either, but as a whole.
+    A transaction without a commit attempt is aborted, now or later. One with an unknown commit outcome may be
+    either, but as a whole.
     """
 
     def __init__(self, world: World) -> None:
@@ -38,13 +38,13 @@ class Transactions:
         return number
 
     def _send(self, line: int, op: dict[str, Any]) -> None:
-        """Note the transaction of a record."""
+        """Record the transaction of a record."""
         name = op.get("txn")
         if name is not None:
             self._world.sent.at(op["id"]).txn[op["id"] & MASK] = self._number(name)
 
     def _end_txn(self, line: int, op: dict[str, Any]) -> None:
-        """Note how a transaction ended."""
+        """Record the end of a transaction."""
         number, outcome = self._number(op["txn"]), op["outcome"]
         if not op["commit"] or outcome == "failed":
             state = _ABORTED
@@ -53,7 +53,7 @@ class Transactions:
         self._state[number], self._line[number], self._start[number] = state, line, op["start"]
 
     def _read(self, line: int, op: dict[str, Any]) -> None:
-        """Note what a transaction read."""
+        """Record the reads of a transaction."""
         name = op.get("txn")
         if name is not None and op["outcome"] == "ok" and op["isolation"] == READ_COMMITTED:
             reader = self._number(name)
@@ -63,13 +63,13 @@ class Transactions:
                 self._read_line.append(line)
 
     def is_visible(self, ident: int, committed: bool) -> bool:
-        """Return whether a record that is in the log is one for a reader of this isolation, for certain."""
+        """Return whether a record in the log is certainly visible for a reader of this isolation level."""
         page, at = self._world.sent.at(ident), ident & MASK
         number = page.txn[at]
         return not (committed and number) or self._state[number] == _COMMITTED
 
     def finish(self) -> None:
-        """Hold what readers of committed records saw against how each transaction ended."""
+        """Check what readers of committed records saw against the end of each transaction."""
         some, missing = self._look()
         for number, line in some.items():
             if number in missing:
@@ -79,7 +79,9 @@ class Transactions:
         self._check_circles()
 
     def _look(self) -> tuple[dict[int, int], dict[int, tuple[int, int]]]:
-        """Report wrong reads; return the transactions of doubtful end with a record seen, or missing."""
+        """Report wrong reads; return the transactions with an unknown end that have a record seen, or
+        missing.
+        """
         world, state = self._world, self._state
         some: dict[int, int] = {}
         missing: dict[int, tuple[int, int]] = {}
@@ -118,7 +120,7 @@ class Transactions:
         self._world.breaches.add("torn" if number else "lost", text, (sent, self._line[number], covered))
 
     def _check_circles(self) -> None:
-        """Report transactions that read one another's records in a circle (G1c)."""
+        """Report circular reads between transactions (G1c)."""
         after: dict[int, list[int]] = {}
         lines: dict[tuple[int, int], int] = {}
         waits: dict[int, int] = {}
@@ -146,7 +148,7 @@ class Transactions:
 
 
 def _circle(after: dict[int, list[int]]) -> list[int]:
-    """Return one circle of a graph, or nothing."""
+    """Return a cycle of a graph, if there is one."""
     done: set[int] = set()
     for first in after:
         path: list[int] = []

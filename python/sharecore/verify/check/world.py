@@ -1,4 +1,4 @@
-"""Reads the lines of a history into tables, and hands each event to the checks."""
+"""Reads the lines of a history into tables, and passes each event to the checks."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ KINDS = (*TERMINAL, "release", "renew")
 
 
 class Check(Protocol):
-    """One promise. A check defines only the methods it needs, and `finish`."""
+    """A check of one guarantee. It defines only the methods it needs, and `finish`."""
 
     def finish(self) -> None:
-        """Report what can be known only at the end."""
+        """Report what is known only at the end."""
 
 
 class Faults:
-    """Times in which something was broken on purpose, or may have been."""
+    """Times with a fault, or possibly one."""
 
     def __init__(self) -> None:
         self._spans: list[tuple[float, float]] = []
 
     def add(self, start: float, end: float) -> None:
-        """Note a fault."""
+        """Record a fault."""
         self._spans.append((start, end))
 
     def touch(self, start: float, end: float) -> bool:
@@ -36,11 +36,11 @@ class Faults:
 
 
 class World:
-    """What a history has told so far.
+    """The state of the history so far.
 
     Attributes:
-        lost_at: by client and group, when it last knew that it had lost its leases, or left.
-        elsewhere: by id, further places where a record was seen: (log number, offset, line).
+        lost_at: by client and group, when it last learned that it had lost its leases, or left.
+        elsewhere: by ID, further places where a record was seen: (log number, offset, line).
     """
 
     def __init__(self, breaches: Breaches) -> None:
@@ -72,7 +72,7 @@ class World:
         }
 
     def attach(self, checks: Iterable[object]) -> None:
-        """Hand events to checks: to `delivered`, `settled`, and to their `handlers` by operation."""
+        """Register checks for events: `delivered`, `settled`, and their `handlers` by operation."""
         for each in checks:
             for name, handler in getattr(each, "handlers", {}).items():
                 self._others.setdefault(name, []).append(handler)
@@ -82,7 +82,7 @@ class World:
                 self._on_settled.append(each.settled)
 
     def tell(self, line: int, op: dict[str, Any]) -> None:
-        """Take in a line."""
+        """Process a line."""
         name = op["op"]
         own = self._own.get(name)
         if own is not None:
@@ -98,7 +98,7 @@ class World:
     # names
 
     def client(self, name: str) -> int:
-        """Return the number of a client, from 1 on."""
+        """Return the number of a client, from 1."""
         number = self.clients.get(name)
         if number is None:
             self.client_names.append(name)
@@ -106,7 +106,7 @@ class World:
         return number
 
     def log(self, op: dict[str, Any]) -> Log:
-        """Return the log that a line is about."""
+        """Return the log of a line."""
         key = (op["topic"], op["partition"])
         log = self._logs.get(key)
         if log is None:
@@ -115,7 +115,7 @@ class World:
         return log
 
     def share(self, op: dict[str, Any]) -> Share:
-        """Return the share partition that a line is about."""
+        """Return the share partition of a line."""
         key = (op["group"], op["topic"], op["partition"])
         share = self.shares.get(key)
         if share is None:
@@ -123,7 +123,7 @@ class World:
         return share
 
     def group(self, name: str) -> Group:
-        """Return a share group; `NAME#2` is the second life of the group NAME."""
+        """Return a share group; `NAME#2` is the second incarnation of the group NAME."""
         group = self._groups.get(name)
         if group is None:
             told = self._described.get(name, self._described.get(name.partition("#")[0], {}))
@@ -169,7 +169,7 @@ class World:
         (log.covered_committed if committed else log.covered).add(first, end, line)
 
     def _see(self, log: Log, offset: int, ident: int, line: int, committed: bool, end: float) -> None:
-        """Note that a record is at an offset."""
+        """Record that a record is at an offset."""
         self.records += 1
         page, at = log.pages.at(offset), offset & MASK
         before = page.id[at]

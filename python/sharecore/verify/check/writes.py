@@ -1,4 +1,4 @@
-"""Writes: confirmed ones are there, failed ones are not, and none is there more often than it was sent."""
+"""Writes: confirmed ones are in the log, failed ones are not, and none is duplicated."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from sharecore.verify.check.world import World
 
 
 class Writes:
-    """Lost writes, writes that failed and were read, and duplicates.
+    """Lost writes, failed writes that were read, and duplicates.
 
     Attributes:
-        unchecked: confirmed records at offsets that nobody read.
+        unchecked: confirmed records at offsets that no reader reached.
     """
 
     def __init__(self, world: World) -> None:
@@ -22,7 +22,7 @@ class Writes:
         self.handlers = {"send": self._send, "ends": self._ends}
 
     def _send(self, line: int, op: dict[str, Any]) -> None:
-        """Note the highest confirmed offset of a log."""
+        """Record the highest confirmed offset of a log."""
         offset = op.get("offset", -1)
         if op["outcome"] == "ok" and offset >= 0:
             log = self._world.log(op).number
@@ -31,7 +31,7 @@ class Writes:
                 self._highest[log] = (offset, line, op["end"])
 
     def _ends(self, line: int, op: dict[str, Any]) -> None:
-        """Hold the end of a log against what was confirmed before."""
+        """Check the end of a log against earlier confirmations."""
         if op["outcome"] != "ok":
             return
         log = self._world.log(op)
@@ -41,7 +41,7 @@ class Writes:
             self._world.breaches.add("lost", text, (known[1], line), op["end"])
 
     def finish(self) -> None:
-        """Hold each record that was sent against where it was seen."""
+        """Check each record sent against where it was seen."""
         for base, page in self._world.sent:
             for at in range(SIZE):
                 if page.confirmed[at]:

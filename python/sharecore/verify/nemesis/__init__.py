@@ -1,4 +1,4 @@
-"""Faults on purpose, for processes and connections that this program started itself."""
+"""Fault injection, for processes and connections that this program started itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The workload: producers, members of a share group, plain consumers and administration, all written down."""
+"""The workload: producers, members of a share group, plain consumers and administration, all recorded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ids of records, and the history that all parts of a workload write."""
+"""Record IDs, and the history written by all parts of a workload."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ FOREIGN = -1
 
 
 class Journal:
-    """Gives out ids, and takes down calls; safe to use from any thread.
+    """Assigns IDs, and records calls; thread-safe.
 
     Attributes:
-        load: cleared when the load ends: producers stop, and everybody else settles what is left.
-        stopped: set when all is to end.
+        load: cleared when the load ends: producers stop, and the others process what is left.
+        stopped: set when everything should end.
     """
 
     def __init__(self, plan: Plan, writer: Writer) -> None:
@@ -31,7 +31,7 @@ class Journal:
         self._prefix = f"{plan.run}:".encode()
 
     def new_id(self) -> int:
-        """Return the id of the next record; ids of one caller ascend."""
+        """Return the ID of the next record; IDs of one caller increase."""
         return next(self._numbers)
 
     def value(self, ident: int) -> bytes:
@@ -39,7 +39,7 @@ class Journal:
         return self._prefix + b"%d" % ident + b"." * (ident % 100)
 
     def ident(self, value: bytes | None) -> int:
-        """Return the id of a record with this value; `FOREIGN` if this run did not write it."""
+        """Return the ID of a record with this value; `FOREIGN` if this run did not write it."""
         text = (value or b"").rstrip(b".")
         if text.startswith(self._prefix) and text[len(self._prefix) :].isdigit():
             ident = int(text[len(self._prefix) :])
@@ -48,6 +48,6 @@ class Journal:
         return FOREIGN
 
     def trouble(self, who: str, error: object) -> None:
-        """Note what a part of the workload could not do; the first ones are shown."""
+        """Report something that a part of the workload could not do; the first reports are shown."""
         if len(self.troubles) < 100:
             self.troubles.append(f"{who}: {error}")

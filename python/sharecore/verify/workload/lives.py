@@ -1,4 +1,4 @@
-"""Administration: topics made, grown and deleted; groups whose offsets are reset, and that are deleted."""
+"""Administration: creates, extends and deletes topics; resets the offsets of groups, and deletes them."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _TRIES = 60
 
 
 class Lives:
-    """A topic and a group of their own that live again and again under the same names.
+    """A topic and a group that are created again and again under the same names.
 
-    In the history each life has a name of its own, `NAME#2` after `NAME#1`: what a life leaves behind must
-    not show in the next one.
+    In the history each incarnation has a unique name, `NAME#2` after `NAME#1`: nothing of one may appear in
+    the next.
     """
 
     def __init__(self, journal: Journal, settings: Mapping[str, str]) -> None:
@@ -33,7 +33,7 @@ class Lives:
         self._number = 0
 
     async def run(self) -> None:
-        """Live until the load ends."""
+        """Run incarnations until the load ends."""
         async with Admin(self._settings) as admin, TopicAdmin(self._settings) as topics:
             while self._journal.load.is_set():
                 self._number += 1
@@ -45,7 +45,7 @@ class Lives:
             await self._call("delete_topic", topics.delete(self._topic))
 
     async def _call(self, what: str, call: Any) -> bool:
-        """Make a call of an administrator until it succeeds; return whether it has."""
+        """Retry an administrator's call until it succeeds; return whether it did."""
         began = self._journal.now_ms()
         try:
             await call
@@ -60,7 +60,7 @@ class Lives:
         if not await self._call(
             "create_topic", topics.create(self._topic, partitions=1, replication_factor=1)
         ):
-            # a topic that an unknown outcome left behind would hold records of its life
+            # a topic left behind by an unknown outcome would contain records of its incarnation
             await self._call("delete_topic", topics.delete(self._topic))
             await asyncio.sleep(1)
             return
@@ -97,7 +97,7 @@ class Lives:
         return confirmed
 
     async def _drain(self, label: str, group: str, wanted: int) -> None:
-        """Accept so many records as the one member of the group, and look at its start offsets."""
+        """Accept this many records as the only member of the group, and read its start offsets."""
         settings = self._settings | {"group.id": self._group, "share.acknowledgement.mode": "explicit"}
         member = Member(self._journal, f"{group}-member", group, settings, {self._topic: label})
         try:
@@ -118,7 +118,7 @@ class Lives:
 
 
 async def look(journal: Journal, admin: Admin) -> dict[TopicPartition, tuple[int, int | None]]:
-    """Take down start offsets and lags of the share group, and return them."""
+    """Record start offsets and lags of the share group, and return them."""
     began = journal.now_ms()
     found = {}
     for each in await admin.offsets(journal.plan.group):

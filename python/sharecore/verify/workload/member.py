@@ -1,4 +1,4 @@
-"""A share consumer that takes down every delivery and every answer to an acknowledgement."""
+"""A share consumer that records every delivery and every acknowledgement result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Member(KeepingConsumer):
     """A member of the share group.
 
     Args:
-        journal: where calls are taken down.
+        journal: where calls are recorded.
         name: of this client in the history.
         group: the group's name in the history.
         labels: names of topics in the history, where they differ.
@@ -51,7 +51,7 @@ class Member(KeepingConsumer):
         }
 
     def _taken(self, key: Any, answer: Any, link: Any, host: Any) -> int:
-        """Take down what a fetch brought, before anybody sees it."""
+        """Record the records of a fetch, before anyone sees them."""
         topic = host.cluster.topics[key.topic_id].name
         count = take_in(key, answer, link, host)
         records, *_ = decode_records(
@@ -69,12 +69,12 @@ class Member(KeepingConsumer):
         return count
 
     def decide(self, records: Sequence[Record], kind: AcknowledgeType) -> None:
-        """Acknowledge records, and note when that began."""
+        """Acknowledge records, and note the start time."""
         now = self._journal.now_ms()
         for each in records:
             self._begun.setdefault((each.topic, each.partition, each.offset), now)
         if not self._is_taken(records, kind):
-            # one that is no longer held has the whole call refused
+            # a record no longer held would fail the whole call
             for each in records:
                 self._is_taken([each], kind)
 
@@ -98,7 +98,7 @@ class Member(KeepingConsumer):
                 if kind not in _KINDS:
                     continue
                 offset = span.first + at
-                # what the client gave back by itself began some time after it was taken
+                # the client released this by itself, some time after it was acquired
                 begun = self._begun.pop((lease.topic, lease.partition, offset), taken_ms)
                 several = runs.setdefault((kind, begun), [])
                 if several and several[-1][1] == offset - 1:
@@ -123,7 +123,7 @@ class Member(KeepingConsumer):
         self._journal.write("lost", self._journal.now_ms(), "ok", **self._place(lease.topic, lease.partition))
 
     async def leave(self) -> None:
-        """Leave the group as a member does that ends well."""
+        """Leave the group, as a member that ends normally."""
         began = self._journal.now_ms()
         await self.close(10)
         self._journal.write("leave", began, client=self.name, group=self._label)

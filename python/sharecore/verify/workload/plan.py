@@ -1,4 +1,4 @@
-"""What a workload consists of."""
+"""The parameters of a workload."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import Any
 
 DELIVERY_LIMIT = 5
 LOCKS_MS = (2000, 15_000)
-"""Durations of acquisition locks that are tried: the first one that the cluster allows is used."""
+"""Acquisition lock durations to try: the first one that the cluster allows is used."""
 ISOLATIONS = ("read_uncommitted", "read_committed")
-"""Of plain consumers, each in a group of its own."""
+"""Isolation levels of plain consumers, each in its own group."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A workload; the same seed makes the same choices, as far as the cluster's answers allow.
+    """A workload; the same seed makes the same choices, as far as the cluster's responses allow.
 
     Args:
         bootstrap: of the cluster.
-        run: in the names of topics and groups, and in each record, so that runs do not mix.
+        run: part of all topic and group names, and of each record, so that runs do not mix.
         settings: of sharecore's clients, beyond the bootstrap servers.
         confluent: the same for clients of confluent-kafka, by its names.
-        seconds: how long the load lasts; what is left is settled afterwards.
-        rate: records a second of all producers together.
+        seconds: how long the load lasts; the rest is processed afterwards.
+        rate: records per second of all producers together.
         transactions: how many of the producers use transactions.
-        bound_ms: within this time after its lock ran out a record must be delivered.
+        bound_ms: a record must be delivered within this time after its lock expired.
     """
 
     bootstrap: str
@@ -50,11 +50,11 @@ class Plan:
 
     @property
     def life(self) -> str:
-        """The topic, and the share group, that are made and deleted again and again."""
+        """The topic and the share group that are created and deleted again and again."""
         return f"verify-{self.run}-life"
 
     def reader_group(self, isolation: str) -> str:
-        """Return the group of the plain consumers with an isolation level."""
+        """Return the plain consumers' group for an isolation level."""
         return f"verify-{self.run}-{isolation}"
 
     @property

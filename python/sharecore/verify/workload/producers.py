@@ -22,15 +22,16 @@ _QUIET = {"log_level": 0, "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms"
 _BURST = 10
 _FLUSH_SECONDS_MAX = 120.0
 _MESSAGE_MS_MAX = 3_600_000
-"""When the time of a record has run out, librdkafka sends others that are under way again under a new epoch.
-Such duplicates are its own, so records have time enough for any fault.
+"""When a record times out, librdkafka sends other records in flight again under a new epoch.
+
+Such duplicates are its own, so the timeout is longer than any fault.
 """
 _CERTAIN = (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD, KafkaError.TOPIC_AUTHORIZATION_FAILED)
-"""Refusals after which the record is not in the log, for certain."""
+"""Errors after which the record is certainly not in the log."""
 
 
 class Sender:
-    """An idempotent producer, which takes down each record with its outcome.
+    """An idempotent producer that records each record with its outcome.
 
     Args:
         name: of this client in the history.
@@ -58,7 +59,7 @@ class Sender:
             producer.poll(0)
             self._rest()
         if producer.flush(_FLUSH_SECONDS_MAX):
-            self._journal.trouble(self._name, "records are still without an answer")
+            self._journal.trouble(self._name, "records have no response yet")
             producer.purge()
             producer.flush(5)
 
@@ -92,7 +93,7 @@ class Sender:
 
 
 class TransactionalSender(Sender):
-    """Transactions that commit, abort, or are left behind; some read before they write."""
+    """Transactions that commit, abort, or are abandoned; some read before they write."""
 
     def run(self) -> None:
         """Run transactions until the load ends, in a thread."""
@@ -107,7 +108,7 @@ class TransactionalSender(Sender):
                 time.sleep(0.5)
 
     def _live(self, name: str) -> None:
-        """Run transactions as one producer, until it fails or is left behind."""
+        """Run transactions as one producer, until it fails or is abandoned."""
         identity = {
             "transactional.id": f"{self._journal.plan.run}-{self._name}",
             "transaction.timeout.ms": 30_000,
@@ -133,7 +134,7 @@ class TransactionalSender(Sender):
             producer.flush(5)
 
     def _transaction(self, producer: Producer, reader: Consumer, name: str, txn: str) -> bool:
-        """Run a transaction; return whether the producer can go on."""
+        """Run a transaction; return whether the producer can continue."""
         producer.begin_transaction()
         if self._random.random() < 0.3:
             self._read(reader, name, txn)
@@ -141,7 +142,7 @@ class TransactionalSender(Sender):
             self._send(producer, name, txn)
         fate = self._random.random()
         if fate < 0.03:
-            # left behind: the next producer of this id has it aborted
+            # abandoned: the next producer with this ID aborts it
             producer.flush(self._random.random())
             return False
         began = self._journal.now_ms()

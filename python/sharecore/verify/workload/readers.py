@@ -1,4 +1,4 @@
-"""Plain consumers that read everything, and what the cluster says about logs and groups."""
+"""Plain consumers that read everything, and the cluster's own view of logs and groups."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FINAL_SECONDS_MAX = 120.0
 
 
 class Reader:
-    """Reads all partitions from the beginning, commits offsets and asks for them.
+    """Reads all partitions from the beginning, commits offsets and fetches them.
 
     Args:
         isolation: read_committed or read_uncommitted.
@@ -43,7 +43,7 @@ class Reader:
         self._committed: dict[tuple[str, int], int] = {}
 
     def run(self) -> None:
-        """Read until all is to end, and then to the ends of the logs, in a thread."""
+        """Read until the end of the run, and then to the ends of the logs, in a thread."""
         self._consumer.assign([TopicPartition(*place, 0) for place in self._positions])
         polls = 0
         try:
@@ -85,7 +85,7 @@ class Reader:
         return {"client": self._name, "topic": place[0], "partition": place[1]}
 
     def _commit(self) -> None:
-        """Commit where it is in one partition, and ask for it."""
+        """Commit the position in one partition, and fetch it."""
         ahead = [place for place, offset in self._positions.items() if offset > self._committed.get(place, 0)]
         if not ahead:
             return

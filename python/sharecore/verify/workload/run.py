@@ -1,4 +1,4 @@
-"""Runs a workload from the topics to the last reading."""
+"""Run a workload from creating the topics to the last read."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _CLEAN_UP_SECONDS_MAX = 10.0
 
 
 class Workload:
-    """Load, then everything that is left is settled, then everything is read once more.
+    """Load, then process all remaining records, then read everything again.
 
     Args:
         path: of the history.
-        header: more for its first line.
-        told: called about once a second with a line about how far it is.
+        header: additions to its first line.
+        told: called about once a second with a progress line.
     """
 
     def __init__(
@@ -52,17 +52,17 @@ class Workload:
         self._left_behind: list[str] = []
 
     def interrupt(self) -> None:
-        """End the load early; what is left is settled and checked all the same."""
+        """End the load early; remaining records are still processed and checked."""
         self._interrupted.set()
 
     async def run(self, nemesis: Callable[[Writer], Awaitable[None]] | None = None) -> list[str]:
-        """Run it; return the first troubles that parts of the workload had.
+        """Run; return the first problems that parts of the workload had.
 
         Args:
-            nemesis: breaks things while the load lasts, and has mended everything when it ends.
+            nemesis: injects faults during the load, and repairs everything when it ends.
 
         Raises:
-            KafkaError: the cluster cannot be set up for it.
+            KafkaError: the cluster cannot be set up.
             OSError: the history cannot be written.
         """
         plan = self._plan
@@ -72,7 +72,8 @@ class Workload:
             if (kind := await admin.group_type(plan.group)) is not None:
                 raise KafkaError(
                     ErrorCode.NON_EMPTY_GROUP,
-                    f"there is a {kind} group {plan.group} already; name another: it is deleted at the end",
+                    f"there is a {kind} group {plan.group} already; use another name: it is deleted at the "
+                    "end",
                 )
             for name in plan.topic_names:
                 await topics.create(name, partitions=plan.partitions, configs={"retention.ms": "-1"})
@@ -94,7 +95,9 @@ class Workload:
         return [*journal.troubles, *self._left_behind]
 
     async def _clean_up(self, delete: Callable[[], Awaitable[None]]) -> None:
-        """Delete what the run has made, after a failure too; that of the run is the one to report."""
+        """Delete everything that the run created, even after a failure, which takes precedence over cleanup
+        errors.
+        """
         try:
             await asyncio.wait_for(delete(), _CLEAN_UP_SECONDS_MAX)
         except (KafkaError, OSError, asyncio.TimeoutError) as error:
@@ -102,13 +105,13 @@ class Workload:
                 self._left_behind.append(f"cleaning up: {error or 'no answer'}")
 
     async def _set_up_group(self, admin: Admin) -> None:
-        """Let the group begin with the first record; use the shortest lock that the cluster allows."""
+        """Start the group at the oldest record; use the shortest lock that the cluster allows."""
         await admin.alter_configs(self._plan.group, {"share.auto.offset.reset": "earliest"})
         for lock_ms in LOCKS_MS:
             if await self._is_allowed(admin, "share.record.lock.duration.ms", lock_ms):
                 self._lock_ms = lock_ms
                 break
-        # before Kafka 4.3 groups do not have the setting: counts are not held against a limit
+        # before Kafka 4.3 groups lack the setting: counts are not checked against a limit
         if await self._is_allowed(admin, "share.delivery.count.limit", DELIVERY_LIMIT):
             self._limit = DELIVERY_LIMIT
 
@@ -157,11 +160,11 @@ class Workload:
                 if not breaking.cancelled():
                     breaking.result()
             journal.load.clear()
-            await self._join(producing, journal, "producers send what is left")
+            await self._join(producing, journal, "producers send the rest")
             await living
             await self._drain(journal, admin, lock_s)
         finally:
-            if breaking is not None:  # it must not start a broker again that is being ended
+            if breaking is not None:  # it must not restart a broker that is being stopped
                 breaking.cancel()
                 await asyncio.wait([breaking])
             journal.load.clear()
@@ -177,7 +180,7 @@ class Workload:
             await asyncio.sleep(0.2)
 
     async def _load(self, journal: Journal, admin: Admin, breaking: asyncio.Future[None] | None) -> None:
-        """Wait while the load lasts: for its time, until Ctrl-C, or until the nemesis has failed."""
+        """Wait while the load lasts: for its time, until Ctrl-C, or until the nemesis fails."""
         began = time.monotonic()
         looked = 0.0
         while (past := time.monotonic() - began) < self._plan.seconds and not self._interrupted.is_set():
@@ -197,7 +200,7 @@ class Workload:
             return {}
 
     async def _drain(self, journal: Journal, admin: Admin, lock_s: float) -> None:
-        """Wait until everything is settled, or for so long that what is left is stuck."""
+        """Wait until all records are acknowledged, or long enough to consider the rest stuck."""
         plan = self._plan
         began = time.monotonic()
         enough = lock_s + plan.bound_ms / 1000 + 5
@@ -217,7 +220,7 @@ class Workload:
 
 
 async def _delete_group(admin: Admin, name: str) -> None:
-    """Delete a group with the members that vanished from it."""
+    """Delete a group, including members that vanished."""
     kind = await admin.group_type(name)
     if kind is not None:
         await admin.remove_members(name, kind, await admin.group_members(name, kind))

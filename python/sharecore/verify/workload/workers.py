@@ -1,4 +1,4 @@
-"""Members of the share group: they accept, release, reject, renew, crash, and let locks run out."""
+"""Members of the share group: they accept, release, reject, renew, crash, and let locks expire."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from sharecore.errors import KafkaError
 from sharecore.verify.workload.journal import Journal
 from sharecore.verify.workload.member import Member
 
-_FATES = ("go on", "crash", "leave", "let locks run out")
+_FATES = ("go on", "crash", "leave", "let locks expire")
 _CHANCES = (980, 4, 6, 10)
 _KINDS = (AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT, AcknowledgeType.RENEW)
 _WEIGHTS = (80, 10, 4, 6)
 
 
 class Worker:
-    """One member after another, with a share of the work.
+    """A sequence of members, with a part of the work.
 
     Args:
         number: of the worker.
@@ -35,7 +35,7 @@ class Worker:
         self._lives = 0
 
     async def run(self) -> None:
-        """Work until all is to end."""
+        """Work until the end of the run."""
         while not self._journal.stopped.is_set():
             name = f"worker-{self._number}.{self._lives}"
             self._lives += 1
@@ -51,7 +51,7 @@ class Worker:
                 await (member.vanish() if crashes else member.leave())
 
     async def _live(self, member: Member) -> bool:
-        """Work as one member; return whether it is to crash."""
+        """Work as one member; return whether it should crash."""
         while not self._journal.stopped.is_set():
             try:
                 records = await member.poll(50, timeout=0.5)
@@ -62,7 +62,7 @@ class Worker:
                 fate = self._random.choices(_FATES, _CHANCES)[0]
                 if fate in ("crash", "leave"):
                     return fate == "crash"
-                if fate == "let locks run out" and records:
+                if fate == "let locks expire" and records:
                     await asyncio.sleep(self._lock_s * 1.2)
             await self._decide(member, list(records))
         return False

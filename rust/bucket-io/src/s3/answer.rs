@@ -1,35 +1,35 @@
-//! What came of a request, as an answer: definite, or unknown with a sentence that says why.
+//! The outcome of a request as an answer: definite, or unknown with a reason.
 
 use object_store::Error;
 
 use super::connect::innermost;
 use super::refusal::Refusal;
 
-/// What a request came to, when it did not succeed.
+/// Why a request did not succeed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Failure {
     /// The name exists: 412.
     Exists,
-    /// The name does not exist: 404 that names the key, not the bucket.
+    /// The object does not exist: a 404 about the key, not the bucket.
     Absent,
     /// No definite answer.
     Unknown(String),
 }
 
-/// Classify an error of a request that was for `action`, such as "PUT journal/7".
+/// Classify an error; `action` describes the request, such as "PUT journal/7".
 pub(super) fn failure(error: &Error, refusal: Option<&Refusal>, action: &str) -> Failure {
     let status = refusal.map_or(0, |refusal| refusal.status);
     let code = refusal.map_or("", |refusal| refusal.code.as_str());
     match error {
-        // a 409 is one of two creates that met, and says nothing of which won
+        // a 409 is one of two concurrent creates, and does not say which one won
         Error::AlreadyExists { .. } if status == 412 || status == 304 => Failure::Exists,
-        // a missing bucket, a wrong host or a proxy say 404, too
+        // a missing bucket, a wrong host or a proxy also return 404
         Error::NotFound { .. } if code == "NoSuchKey" => Failure::Absent,
         _ => Failure::Unknown(format!("{action}: {}", reason(error, refusal))),
     }
 }
 
-/// Where a machine with a role is given credentials.
+/// Where a machine's role provides credentials.
 const METADATA: &str = "169.254.169.254";
 
 fn reason(error: &Error, refusal: Option<&Refusal>) -> String {

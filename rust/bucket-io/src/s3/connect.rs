@@ -1,4 +1,4 @@
-//! The client of `object_store`: endpoint, credentials, time-outs.
+//! The `object_store` client: endpoint, credentials, timeouts.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use super::refusal::NotingConnector;
 use crate::place::Settings;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Without a byte: a body may take as long as it comes.
+/// Idle time without a byte; a body may otherwise take as long as it needs.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Return the client; nothing is sent yet.
+/// Return the client; no request is sent yet.
 pub(super) fn open(settings: &Settings, bucket: &str) -> Result<AmazonS3, String> {
     let mut builder = AmazonS3Builder::from_env()
         .with_bucket_name(bucket)
-        // the environment may have turned it off, and everything rests on it
+        // the environment may have disabled conditional puts, which correctness depends on
         .with_conditional_put(S3ConditionalPut::ETagMatch)
-        // an object at a time: not every server has the call that deletes many
+        // one object at a time: not every server supports bulk deletes
         .with_disable_bulk_delete(true)
         .with_retry(RetryConfig {
             max_retries: 0,
@@ -52,27 +52,26 @@ pub(super) fn open(settings: &Settings, bucket: &str) -> Result<AmazonS3, String
         .map_err(|error| format!("{}: {}", settings.place, innermost(&error)))
 }
 
-/// Return whether the endpoint is plain HTTP, or why it cannot be used.
+/// Return whether the endpoint is plain HTTP; fail if it is invalid.
 fn check_endpoint(endpoint: &str, allow_http: bool) -> Result<bool, String> {
-    let uri: http::Uri = endpoint
-        .parse()
-        .map_err(|_| "the bucket's endpoint is no URL; allowed: https://host[:port]".to_owned())?;
+    let uri: http::Uri = endpoint.parse().map_err(|_| {
+        "the bucket's endpoint is not a URL; allowed: https://host[:port]".to_owned()
+    })?;
     let host = uri.host().unwrap_or_default();
     if uri.authority().is_some_and(|a| a.as_str().contains('@')) {
         return Err("the bucket's endpoint contains a user name or password; credentials come from the environment".into());
     }
     match uri.scheme_str() {
         _ if host.is_empty() => Err(format!(
-            "{endpoint}: the bucket's endpoint names no host; allowed: https://host[:port]"
+            "{endpoint}: the bucket's endpoint has no host; allowed: https://host[:port]"
         )),
         Some("https") => Ok(false),
         Some("http") if allow_http || is_loopback(host) => Ok(true),
         Some("http") => Err(format!(
-            "{endpoint}: without TLS everybody on the way reads the records. Use https, or allow it \
-             (sharecore.bucket.allow.http=true, --allow-http)"
+            "{endpoint}: without TLS anyone on the network path can read the records. Use https, or allow plain HTTP (sharecore.bucket.allow.http=true, --allow-http)"
         )),
         _ => Err(format!(
-            "{endpoint}: the bucket's endpoint is no URL; allowed: https://host[:port]"
+            "{endpoint}: the bucket's endpoint is not a URL; allowed: https://host[:port]"
         )),
     }
 }
@@ -82,7 +81,7 @@ fn is_loopback(host: &str) -> bool {
     host == "localhost" || bare.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-/// Return the last cause of an error, which says what is wrong without what it was wrapped in.
+/// Return the innermost cause of an error, without its wrappers.
 pub(super) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     let mut last = error;
     while let Some(source) = last.source() {
@@ -91,11 +90,11 @@ pub(super) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     last.to_string()
 }
 
-/// Install ring where rustls has no cryptography yet.
+/// Install ring unless rustls has a crypto provider already.
 pub(super) fn use_ring() {
-    // another one that is there already serves as well
+    // any other provider serves as well
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-/// The store as the transport uses it.
+/// The shared store.
 pub(super) type Store = Arc<AmazonS3>;

@@ -1,4 +1,4 @@
-//! S3 and what speaks its protocol: one thread that runs tokio and `object_store`.
+//! S3 and compatible servers: one thread that runs tokio and `object_store`.
 
 mod answer;
 mod connect;
@@ -15,7 +15,7 @@ use crate::place::Settings;
 use crate::transport::Request;
 use requests::Objects;
 
-/// Requests under way at once; more wait in the order they came.
+/// Concurrent requests; more wait in order.
 const UNDER_WAY_MAX: usize = 32;
 
 /// The thread that sends requests.
@@ -46,7 +46,7 @@ impl S3 {
             .name("sharecore-bucket".into())
             .spawn(move || {
                 runtime.block_on(send_all(objects, queue));
-                // a look-up of an address may still be under way: it is not waited for
+                // do not wait for DNS lookups in progress
                 runtime.shutdown_background();
             })
             .map_err(failed)?;
@@ -56,7 +56,7 @@ impl S3 {
         })
     }
 
-    /// Hand over a request, or get it back when the thread has ended.
+    /// Queue a request; return it if the thread has ended.
     pub(crate) fn send(&self, request: Request) -> Result<(), Request> {
         match &self.requests {
             Some(requests) => requests.send(request).map_err(|refused| refused.0),
@@ -69,7 +69,7 @@ impl Drop for S3 {
     fn drop(&mut self) {
         self.requests = None;
         if let Some(thread) = self.thread.take() {
-            // one that panicked has printed why
+            // a panic has already been printed
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! What a server said when it refused a request: seen below `object_store`, which keeps it as text only.
+//! Error responses, captured below `object_store`, which keeps only their text.
 
 use std::cell::RefCell;
 
@@ -9,29 +9,29 @@ use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpRequest, HttpResponse, HttpService, ReqwestConnector,
 };
 
-/// Of an error document; a server that sends more is none that this code knows.
+/// The largest error document read; servers send smaller ones.
 const BODY_BYTES_MAX: usize = 16 << 10;
 const MESSAGE_CHARS_MAX: usize = 200;
 
-/// The last response of a request that was no success, or where none came from.
+/// The last failed response of a request, or an attempt without response.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Refusal {
-    /// Host and port of the server that was asked.
+    /// Host and port of the server.
     pub(super) server: String,
-    /// 0: there was no response.
+    /// 0 if there was no response.
     pub(super) status: u16,
-    /// Such as `NoSuchKey`; empty without an error document.
+    /// For example `NoSuchKey`; empty without an error document.
     pub(super) code: String,
-    /// What the server says of it, shortened.
+    /// The server's message, shortened.
     pub(super) message: String,
 }
 
 tokio::task_local! {
-    /// Of the request that the current task runs.
+    /// Of the current task's request.
     pub(super) static REFUSAL: RefCell<Option<Refusal>>;
 }
 
-/// Connects as `object_store` does, and notes refusals.
+/// Connects as `object_store` does, and records refusals.
 #[derive(Debug, Default)]
 pub(super) struct NotingConnector(ReqwestConnector);
 
@@ -75,7 +75,7 @@ impl HttpService for Noting {
         let mut bytes = Vec::new();
         let mut chunks = body.bytes_stream();
         while let Some(chunk) = chunks.next().await {
-            // a connection that breaks in a refusal's text leaves a refusal
+            // a connection that breaks within the error document still counts as a refusal
             let Ok(chunk) = chunk else { break };
             let room = BODY_BYTES_MAX - bytes.len();
             bytes.extend_from_slice(&chunk[..chunk.len().min(room)]);
@@ -94,12 +94,12 @@ impl HttpService for Noting {
     }
 }
 
-/// Outside of a request there is nobody to tell.
+/// Outside a request, nobody is interested.
 fn note(refusal: Refusal) {
     let _ = REFUSAL.try_with(|seen| *seen.borrow_mut() = Some(refusal));
 }
 
-/// Return the text of the first element of a name, in one line of printable characters.
+/// Return the text of the first element with this name, in one line of printable characters.
 fn element(document: &str, name: &str) -> String {
     let (open, close) = (format!("<{name}>"), format!("</{name}>"));
     let inner = document

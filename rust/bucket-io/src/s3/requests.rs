@@ -1,4 +1,4 @@
-//! Requests as `object_store` sends them, and their answers.
+//! Sends requests through `object_store`, and converts their results.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -14,10 +14,10 @@ use super::answer::{Failure, failure};
 use super::connect::Store;
 use super::refusal::{REFUSAL, Refusal};
 
-/// A request that has no answer after this long, and a second for each of these bytes, is unknown.
+/// A request times out after this long, plus one second per this many bytes; its outcome is then unknown.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 const BYTES_PER_SECOND_MIN: usize = 256 << 10;
-/// Names of one page of a list, as S3 has it.
+/// Names per page of a list, as in S3.
 const PAGE: usize = 1000;
 
 /// The objects below a prefix.
@@ -28,7 +28,7 @@ pub(super) struct Objects {
 }
 
 impl Objects {
-    /// Send a request, once, and say what came of it.
+    /// Send a request once, and return its outcome.
     pub(super) async fn answer(&self, what: What) -> Answer {
         let action = format!("{} {}", what.kind(), self.full_name(what.name()));
         let is_delete = matches!(what, What::Delete { .. });
@@ -83,7 +83,7 @@ impl Objects {
     }
 
     async fn list(&self, prefix: &str, after: Option<&str>) -> Result<Answer, Error> {
-        // object_store lists below a folder; the rest of the prefix is looked at here
+        // object_store lists whole folders; the rest of the prefix is filtered here
         let folder = prefix.rsplit_once('/').map_or("", |(folder, _)| folder);
         let below = self.full_name(folder);
         let below = (!below.is_empty())
@@ -136,11 +136,11 @@ fn settle(
 ) -> Answer {
     match result {
         Ok(answer) => answer,
-        // a range behind the end of the object: there is nothing
+        // a range beyond the end of the object is empty
         Err(_) if refusal.is_some_and(|r| r.status == 416) => Answer::Bytes(Vec::new()),
         Err(error) => match failure(&error, refusal, action) {
             Failure::Exists => Answer::Exists,
-            // some servers say that there was nothing to delete
+            // some servers report that there was nothing to delete
             Failure::Absent if is_delete => Answer::Done,
             Failure::Absent => Answer::Absent,
             Failure::Unknown(why) => Answer::Unknown(why),
@@ -148,7 +148,7 @@ fn settle(
     }
 }
 
-/// Bytes that an object's body shares with who sends it.
+/// An object's body, shared with the sender.
 struct Owned(Body);
 
 impl AsRef<[u8]> for Owned {

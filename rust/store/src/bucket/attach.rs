@@ -1,5 +1,5 @@
-//! Reading the bucket at the start: whose copy it is, where the journal ends, whether this directory can go on with it,
-//! and the claim.
+//! Reading the bucket at startup: whose copy it is, where the journal ends, whether this directory can continue it, and
+//! the claim.
 
 mod base;
 
@@ -24,50 +24,50 @@ use crate::{
     store::Shared,
 };
 
-/// Objects of the journal that are read at a time.
+/// Objects of the journal read at a time.
 const READ_AHEAD: u64 = 16;
 
-/// How attaching stands.
+/// The state of attaching.
 pub(super) enum Attached {
-    /// It goes on.
+    /// In progress.
     Not,
     /// This store writes the journal.
     Leads(Box<Start>),
-    /// The copy must not go on.
+    /// The copy must not continue.
     Refused(String),
 }
 
-/// How a store that writes the journal begins.
+/// The start of a store that writes the journal.
 pub(super) struct Start {
     pub(super) copied: Copied,
-    /// Bytes of committed frames that are not in the bucket.
+    /// Bytes of committed frames missing from the bucket.
     pub(super) behind: u64,
-    /// The checkpoint that the copy begins with, where it begins anew.
+    /// The first checkpoint, if the copy restarts.
     pub(super) base: Option<Sealed>,
 }
 
 enum Phase {
     /// Reading whose copy the bucket holds.
     Home,
-    /// Writing that it is ours, where nobody has.
+    /// Creating the object `format` in a new bucket.
     MakeHome(Vec<u8>),
-    /// Listing checkpoints: place and epoch, ascending. With what was wrong in the journal, if something was.
+    /// Listing checkpoints: place and epoch, ascending. With the damage found in the journal, if any.
     List(Vec<(u64, u32)>, Option<String>),
     /// Reading the newest of these checkpoints.
     Checkpoint(Vec<(u64, u32)>),
     Walk,
-    /// Listing, and then reading, what lies behind the end, for what proves that it is none.
+    /// Listing, and then reading, objects after the end, which would prove that it is not the end.
     ListBeyond,
     Beyond(Vec<String>),
-    /// Waiting for the checkpoint of a segment behind this one.
+    /// Waiting for the checkpoint at the start of a segment after this one.
     Base(u64),
     Claim(Claiming, Option<Sealed>),
 }
 
-/// An object of the journal that is being read.
+/// A journal object being read.
 struct Ahead {
     slot: Retried,
-    /// It was the next one when it was asked for.
+    /// Whether it was the next one when requested.
     was_next: bool,
     found: Option<Answer>,
 }
@@ -77,9 +77,9 @@ pub(super) struct Attach {
     slot: Retried,
     ahead: BTreeMap<u64, Ahead>,
     copied: Copied,
-    /// The place of the checkpoint that the walk began with.
+    /// The place of the checkpoint that the walk started from.
     begun: u64,
-    /// The place that was absent, with objects far behind it.
+    /// The absent place, with objects far after it.
     gap: u64,
     next: Cursor,
     behind: u64,
@@ -153,7 +153,7 @@ impl Attach {
         })
     }
 
-    /// Take an answer.
+    /// Handle an answer.
     pub(super) fn answer(
         &mut self,
         backup: &Backup,
@@ -259,7 +259,7 @@ impl Attach {
                     })));
                 }
             },
-            // an answer that does not fit: from the beginning
+            // an unexpected answer: restart
             _ => *self = Self::new(),
         }
         Ok(Attached::Not)
@@ -277,7 +277,7 @@ impl Attach {
             )),
             None => {
                 let what =
-                    "the object `format` is of another release or program. Use another prefix";
+                    "the object `format` is from another release or program. Use another prefix";
                 Attached::Refused(what.into())
             }
         }
@@ -293,7 +293,7 @@ impl Attach {
         let pairs = page.iter().map(|(name, _)| names::parse_checkpoint(name));
         found.extend(pairs.flatten());
         if found.len() < before + page.len() {
-            let what = "objects in checkpoints/ are of another program. Use another prefix";
+            let what = "objects in checkpoints/ are from another program. Use another prefix";
             return Attached::Refused(what.into());
         }
         if !page.is_empty() {
@@ -303,7 +303,7 @@ impl Attach {
         found = counted(found);
         let newest = found.last().map_or(0, |(place, _)| *place);
         match damage {
-            // the objects behind an older checkpoint may have been deleted meanwhile
+            // the objects after an older checkpoint may have been deleted meanwhile
             Some(damage) if newest <= self.begun => return Attached::Refused(damage),
             _ => {}
         }
@@ -316,7 +316,7 @@ impl Attach {
         Attached::Not
     }
 
-    /// Pass the objects of the journal that are there.
+    /// Pass the objects of the journal that were read.
     fn walk_on(&mut self) {
         loop {
             let place = self.copied.walk.place;
@@ -352,7 +352,7 @@ impl Attach {
         }
     }
 
-    /// At the end of the journal: decide whether and how this directory goes on with it.
+    /// At the end of the journal: decide whether and how this directory continues it.
     fn judge(
         &mut self,
         backup: &Backup,
@@ -375,17 +375,16 @@ impl Attach {
                 names::journal(claim)
             )));
         }
-        // what was written here since the start may contradict what came meanwhile, also late, from who led before
+        // local writes since the start may contradict later writes of the previous leader
         if backup.is_home && walk.frame > backup.opened {
             return Ok(Attached::Refused(format!(
-                "the bucket has gone on since this broker was started, to frame {}: start it again",
+                "the bucket has advanced since this broker started, to frame {}: restart it",
                 walk.frame - 1
             )));
         }
         if walk.frame > tail.frame {
             return Ok(Attached::Refused(format!(
-                "the bucket holds frames up to {}, and this directory only up to {}: it has lost some, or was \
-                 restored to an earlier moment. Restore the newest, or use another prefix",
+                "the bucket holds frames up to {}, but this directory only up to {}: it has lost some, or was restored to an earlier time. Restore the latest state, or use another prefix",
                 walk.frame - 1,
                 tail.frame - 1
             )));
@@ -395,7 +394,7 @@ impl Attach {
         {
             let place = names::journal(self.copied.folded.last().map_or(0, |it| it.place));
             return Ok(Attached::Refused(format!(
-                "{place} differs from this directory's journal: they have gone different ways. Use another prefix"
+                "{place} differs from this directory's journal: they have diverged. Use another prefix"
             )));
         }
         let found = if self.copied.is_baseless || backup.is_broken() {
@@ -411,7 +410,7 @@ impl Attach {
         if backup.is_home {
             return self.base_of_home(backup, wall_ms);
         }
-        // from now on nothing is removed that the checkpoint will name
+        // from now on keep every file that the checkpoint will name
         backup.hold();
         let tail = backup.tail();
         if tail.at > SEGMENT_HEADER {
@@ -430,7 +429,7 @@ impl Attach {
                     frame: tail.frame,
                     checkpoint: Arc::new(bytes),
                 };
-                // what was committed meanwhile
+                // committed meanwhile
                 self.next = tail;
                 self.behind = self.from(backup)?;
                 self.claim(backup, Some(base), wall_ms)?;
@@ -470,7 +469,7 @@ impl Attach {
     }
 }
 
-/// Have the journal go on in a new segment.
+/// Request that the journal continues in a new segment.
 pub(super) fn request_roll(shared: &Shared) {
     let mut state = shared.lock();
     state.roll = true;

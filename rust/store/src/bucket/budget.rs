@@ -1,12 +1,12 @@
-//! How many objects may be created: so many a second, over a minute.
+//! Limits the creation of objects: a rate per second, over a minute.
 
-/// For how long what was not used is saved.
+/// For how long unused requests are saved.
 const SAVED_S: u64 = 60;
 
-/// Requests that may be made; a bucket of tokens.
+/// A token bucket of requests.
 pub(super) struct Budget {
     per_second: u64,
-    /// In thousandths of a request, as of `at_ms`. Below nothing where more was made than allowed.
+    /// In thousandths of a request, as of `at_ms`. Negative after exceeding the rate.
     left: i64,
     at_ms: u64,
 }
@@ -20,12 +20,12 @@ impl Budget {
         }
     }
 
-    /// A request is made, whether it was due or not.
+    /// Count a request, due or not.
     pub(super) fn take(&mut self, now_ms: u64) {
         let earned = (now_ms.saturating_sub(self.at_ms) * self.per_second).cast_signed();
         let most = (self.per_second * SAVED_S * 1000).cast_signed();
         self.left = (self.left + earned).min(most) - 1000;
-        // a burst that was not to be put off is not paid for by a long silence
+        // an urgent burst is not paid for with a long silence
         self.left = self.left.max(-most);
         self.at_ms = now_ms;
     }
@@ -41,7 +41,7 @@ impl Budget {
 mod tests {
     use super::*;
 
-    /// Make as many requests as are due, for a time; return how many.
+    /// Make as many requests as are due within a time; return how many.
     fn spend(budget: &mut Budget, from_ms: u64, to_ms: u64) -> u64 {
         (from_ms..to_ms).fold(0, |made, now_ms| {
             if budget.due_ms() > now_ms {

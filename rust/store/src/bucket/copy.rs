@@ -1,4 +1,4 @@
-//! What of the store is in the bucket, as far as it is needed to go on.
+//! The state of the bucket, as far as needed to continue.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -7,28 +7,28 @@ use sharecore_bucket::{Checkpoint, Folded, Frames, Segment, Step, Walk};
 use super::frames::{Cursor, added};
 use crate::{FORMAT, frame::Frame};
 
-/// What of the store is in the bucket.
+/// The contents of the bucket.
 #[derive(Default)]
 pub(super) struct Copied {
-    /// Behind the newest object.
+    /// After the newest object.
     pub(super) walk: Walk,
-    /// Behind the newest frame.
+    /// After the newest frame.
     pub(super) cursor: Cursor,
-    /// For each segment since the newest checkpoint the state before its first object.
+    /// The state before the first object of each segment since the newest checkpoint.
     pub(super) begins: VecDeque<(u64, Walk)>,
     /// The objects since the newest checkpoint.
     pub(super) folded: Vec<Folded>,
     /// Segments whose files are in the bucket.
     pub(super) uploaded: BTreeMap<u64, Segment>,
-    /// Those of them that frames behind the newest checkpoint need.
+    /// Those needed by frames after the newest checkpoint.
     pub(super) fresh: BTreeSet<Segment>,
-    /// The frames that have put rewritten segments in place.
+    /// The frames that added rewritten segments.
     pub(super) carried: BTreeMap<u64, u64>,
-    /// The segment that begins behind the newest checkpoint; 0 for none.
+    /// The segment that begins at the newest checkpoint; 0 for none.
     pub(super) checkpoint: u64,
-    /// The newest frames object, to be compared with the local files.
+    /// The newest object with frames, to compare with the local files.
     pub(super) newest: Option<(Frames, Vec<u8>)>,
-    /// The newest base claim has no checkpoint: nothing behind it can be restored.
+    /// The newest base claim has no checkpoint: nothing after it can be restored.
     pub(super) is_baseless: bool,
 }
 
@@ -50,7 +50,7 @@ impl Copied {
         match self.walk.take(bytes)? {
             Step::Claim(_, claim) if claim.format > FORMAT => {
                 return Err(format!(
-                    "{} is of a newer release: format {}, and this release reads up to {FORMAT}",
+                    "{} is from a newer release: format {}, and this release reads up to {FORMAT}",
                     before.name(),
                     claim.format
                 ));
@@ -94,16 +94,16 @@ impl Copied {
 
     /// A segment's file is in the bucket.
     pub(super) fn is_there(&mut self, segment: Segment) {
-        // one that a checkpoint names may have been uploaded in an earlier epoch than its frame
+        // a segment named by a checkpoint may have been uploaded in an earlier epoch than its frame
         let known = self.uploaded.entry(segment.id).or_insert(segment);
         self.fresh.insert(*known);
     }
 
-    /// A checkpoint is in the bucket; `segment` begins behind it.
+    /// A checkpoint is in the bucket; `segment` begins after it.
     pub(super) fn covered(&mut self, segment: u64, checkpoint: &Checkpoint) {
         self.checkpoint = segment;
         self.folded.retain(|it| it.place >= checkpoint.place);
-        // a frame behind it may put in place what was uploaded before it
+        // a later frame may add a segment uploaded before it
         let carried = &self.carried;
         let follows = |it: &Segment| {
             if it.is_compact {
@@ -122,7 +122,7 @@ impl Copied {
         self.is_baseless = false;
     }
 
-    /// The next frame lies at a cursor: note the state where that begins a segment.
+    /// The next frame is at a cursor: record the state if that begins a segment.
     pub(super) fn goes_on(&mut self, cursor: Cursor, header: u64) {
         self.cursor = cursor;
         if cursor.at == header
@@ -136,7 +136,7 @@ impl Copied {
     }
 }
 
-/// Return the segments that the frames of an object put in place, with the numbers of the frames.
+/// Return the segments that the frames of an object add, with the frame numbers.
 pub(super) fn segments_added(mut body: &[u8]) -> Vec<(u64, u64)> {
     let mut ids = Vec::new();
     while let Some(frame) = Frame::read(body) {

@@ -1,4 +1,4 @@
-//! Reading objects for a restore.
+//! Reading objects during a restore.
 
 use std::{
     io::Write,
@@ -15,19 +15,19 @@ use super::{
 };
 use crate::{error::StoreError, files::File};
 
-/// How often a request is made that gets no answer.
+/// How often a request is tried.
 const ATTEMPTS: u32 = 6;
 const PAUSE: Duration = Duration::from_millis(100);
-/// Parts of a segment that are read at a time.
+/// Parts of a segment read at a time.
 const PARTS: usize = 4;
 
 pub(super) struct Fetch<'a, 'b> {
     bucket: &'a mut (dyn Bucket + 'b),
     dir: &'a Path,
     progress: &'a mut (dyn FnMut(&Restoring) + 'b),
-    /// A directory that has some segments, and which.
+    /// A directory that already has some segments, and which ones.
     cache: Option<(&'a Path, &'a Local)>,
-    /// The segments that were needed, and their sizes.
+    /// The segments needed, with sizes.
     pub(super) segments: Local,
     pub(super) read: Restoring,
 }
@@ -49,7 +49,7 @@ impl<'a, 'b> Fetch<'a, 'b> {
         }
     }
 
-    /// Ask until the answers are definite, or too often.
+    /// Ask until the answers are definite, or attempts run out.
     fn ask(&mut self, whats: Vec<What>) -> Result<Vec<Answer>, BucketError> {
         let mut answers = self.bucket.ask_all(whats.clone());
         for (what, answer) in whats.into_iter().zip(&mut answers) {
@@ -71,7 +71,7 @@ impl<'a, 'b> Fetch<'a, 'b> {
         Ok(answers)
     }
 
-    /// Return objects, None for those that are absent.
+    /// Return objects; None for absent ones.
     pub(super) fn all(
         &mut self,
         names: impl Iterator<Item = String>,
@@ -111,7 +111,7 @@ impl<'a, 'b> Fetch<'a, 'b> {
         self.cache = None;
     }
 
-    /// Write a segment's file, unless it is there already.
+    /// Write a segment's file, unless it exists.
     pub(super) fn segment(&mut self, segment: Segment) -> Result<PathBuf, BucketError> {
         if let Some((dir, local)) = self.cache
             && let Some(size) = local.get(&segment)

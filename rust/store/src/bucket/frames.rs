@@ -1,4 +1,4 @@
-//! Reading committed frames back from the segment files, to ship them.
+//! Reading committed frames from the segment files, to ship them.
 
 use std::{io, path::Path};
 
@@ -11,7 +11,7 @@ use crate::{
     segment::{self, Kind, SEGMENT_HEADER},
 };
 
-/// A place in the journal's files, and the number of the frame that begins there.
+/// A position in the journal's files, and the number of the frame there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Cursor {
     pub(crate) segment: u64,
@@ -19,20 +19,20 @@ pub(crate) struct Cursor {
     pub(crate) frame: u64,
 }
 
-/// Frames that were read.
+/// Frames read.
 pub(super) struct Cut {
     /// Room for a header, and the frames.
     pub(super) object: Vec<u8>,
     pub(super) frames: Frames,
-    /// Where the next one begins.
+    /// The position of the next frame.
     pub(super) end: Cursor,
-    /// The segments that they put in place, with the numbers of the frames.
+    /// The segments that the frames add, with the frame numbers.
     pub(super) added: Vec<(u64, u64)>,
-    /// The next frame puts this segment in place, which must be in the bucket before.
+    /// The segment that the next frame adds, which must be uploaded first.
     pub(super) needs: Option<u64>,
 }
 
-/// Return the segment that follows and the number of its first frame.
+/// Return the following segment and the number of its first frame.
 pub(super) fn following(dir: &Path, segment: u64) -> Result<Option<(u64, u64)>, StoreError> {
     let ids = segment::list(dir, Kind::Journal.suffix())?;
     let Some(id) = ids.into_iter().find(|id| *id > segment) else {
@@ -42,7 +42,7 @@ pub(super) fn following(dir: &Path, segment: u64) -> Result<Option<(u64, u64)>, 
     Ok(segment::first_frame(&path, id)?.map(|first| (id, first)))
 }
 
-/// Return the segments that a frame puts in place.
+/// Return the segments that a frame adds.
 pub(super) fn added<'a>(frame: &Frame<'a>) -> impl Iterator<Item = u64> + use<'a> {
     frame.ops().flatten().flat_map(|(op, _)| match op {
         Op::Segments { added, .. } => added,
@@ -51,7 +51,7 @@ pub(super) fn added<'a>(frame: &Frame<'a>) -> impl Iterator<Item = u64> + use<'a
     })
 }
 
-/// Read whole frames from a cursor on, about `bytes_max` bytes and at least one, up to frame `until` of the same segment.
+/// Read whole frames from a cursor, about `bytes_max` bytes and at least one, up to frame `until` of the same segment.
 pub(super) fn read(
     dir: &Path,
     from: Cursor,
@@ -78,7 +78,7 @@ pub(super) fn read(
         let read = file.read_exact_at(&mut header, cut.end.at);
         read.map_err(StoreError::io(&path))?;
         let damaged = |what| StoreError::damaged(path.clone(), cut.end.at, what);
-        let size = body_len(&header).ok_or_else(|| damaged("a committed frame is not there"))?;
+        let size = body_len(&header).ok_or_else(|| damaged("a committed frame is missing"))?;
         let size = FRAME_HEADER + size;
         let begin = cut.object.len();
         if cut.frames.count > 0 && begin + size > HEADER + bytes_max {
@@ -105,8 +105,8 @@ pub(super) fn read(
     Ok(cut)
 }
 
-/// Return where a frame begins, and how many bytes of frames there are from it to the tail; None where it, or one between,
-/// is in no file any more.
+/// Return the position of a frame, and the bytes of frames from it to the tail; None if it or a later one is not in a
+/// file any more.
 pub(super) fn locate(
     dir: &Path,
     frame: u64,
@@ -151,7 +151,7 @@ pub(super) fn locate(
     Ok(found.map(|found| (found, bytes)))
 }
 
-/// The size of the frame at a place; None where another stands there, or none.
+/// The size of the frame at a position; None if another frame is there, or none.
 fn size_at(file: &File, at: Cursor) -> io::Result<Option<u64>> {
     let mut header = [0; FRAME_HEADER];
     match file.read_exact_at(&mut header, at.at) {
@@ -164,7 +164,7 @@ fn size_at(file: &File, at: Cursor) -> io::Result<Option<u64>> {
     Ok(body.map(|body| (FRAME_HEADER + body) as u64))
 }
 
-/// Whether the bytes of shipped frames are those of the local file; None where there is no such file.
+/// Whether the bytes of shipped frames match the local file; None if that is gone.
 pub(super) fn is_same(
     dir: &Path,
     frames: &Frames,

@@ -1,5 +1,5 @@
-//! A directory whose answers wait for the bucket (durability `bucket`) is a cache: at a start it is brought in line with
-//! the bucket. What the local journal holds beyond was never answered, and may contradict what another one has written.
+//! With durability `bucket` the directory is a cache: at startup it is synchronized with the bucket. Anything more in
+//! the local journal was never acknowledged, and may contradict what another broker has written.
 
 use std::{collections::BTreeSet, fs, io, path::Path};
 
@@ -22,25 +22,25 @@ use crate::{
     segment,
 };
 
-/// Says that the bucket has what the directory holds.
+/// Marks a directory whose contents are in the bucket.
 const MARK: &str = "bucket.home";
-/// Where the state of the bucket is put together.
+/// Where the bucket's state is assembled.
 const FRESH: &str = "bucket.fresh";
 
-/// What a home begins with.
+/// How a home starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Prepared {
-    /// Neither the directory nor the bucket holds anything; the cluster that the bucket is of, if it is known.
+    /// Both the directory and the bucket are empty; with the bucket's cluster, if known.
     Empty(Option<String>),
-    /// The directory was no home so far: what it holds is shipped first.
+    /// The directory was not a home so far: its contents are shipped first.
     Local,
-    /// The directory is in line with the bucket.
+    /// The directory matches the bucket.
     Bucket(Restored),
 }
 
-/// Bring a directory in line with the bucket, so that it can be opened with [`Durability::Bucket`]. What the bucket lacks
-/// is dropped, unless the directory has not been a home so far. An error leaves the directory as it was; so does a bucket of
-/// another cluster than `cluster_id`, if that is known.
+/// Synchronize a directory with the bucket, so that it can be opened with [`Durability::Bucket`]. Anything that the
+/// bucket lacks is dropped, unless the directory was not a home so far. On an error the directory is unchanged, as it
+/// is if the bucket belongs to another cluster than `cluster_id`, if known.
 pub fn prepare_home(
     bucket: &mut dyn Bucket,
     dir: &Path,
@@ -78,7 +78,7 @@ pub fn prepare_home(
             }
             Err(_) if tried.is_stale && n < ATTEMPTS => {}
             Err(BucketError::Nothing(_)) if !is_home => {
-                // whoever has claimed it has written nothing
+                // its claimer has written nothing
                 let writers = own::read(&fresh)?;
                 if !writers.is_empty() {
                     own::write(dir, &writers)?;
@@ -102,13 +102,12 @@ pub fn prepare_home(
     unreachable!("the last attempt has returned")
 }
 
-/// Refuse to open a directory in another way than it was written.
+/// Refuse to open a directory with other durability than it was written with.
 pub(crate) fn check(dir: &Path, options: &Options) -> Result<(), StoreError> {
     let what = match options.durability {
         Durability::Bucket if options.bucket.is_none() => "durability bucket needs a bucket",
         Durability::Fsync | Durability::Os if is_home(dir) => {
-            "the directory is the cache of a home in a bucket: what was answered may not be in it. Serve it with the \
-             durability `bucket`, or restore the bucket to a new directory"
+            "the directory is the cache of a home in a bucket, and may lack confirmed writes. Serve it with durability `bucket`, or restore the bucket to a new directory"
         }
         _ => return Ok(()),
     };
@@ -118,12 +117,12 @@ pub(crate) fn check(dir: &Path, options: &Options) -> Result<(), StoreError> {
     )))
 }
 
-/// Whether the bucket has what the directory holds, and more counts only once the bucket has it.
+/// Whether the directory's contents are in the bucket, and later writes count only once uploaded.
 pub(super) fn is_home(dir: &Path) -> bool {
     files::File::open(&dir.join(MARK)).is_ok()
 }
 
-/// From now on the bucket says what the directory holds.
+/// From now on the bucket is authoritative for the directory.
 pub(super) fn mark(dir: &Path) -> Result<(), StoreError> {
     files::replace(
         &dir.join(MARK),
@@ -134,9 +133,9 @@ pub(super) fn mark(dir: &Path) -> Result<(), StoreError> {
     segment::sync_dir(dir)
 }
 
-/// Put what lies in `fresh` in the place of what the directory holds, except for the segments that both have.
+/// Replace the directory's contents with those of `fresh`, except for common segments.
 fn install(dir: &Path, fresh: &Path, segments: &Local) -> Result<(), BucketError> {
-    // a crash from here on: the next start does it again
+    // after a crash from here on, the next start repeats this
     mark(dir)?;
     let stays: BTreeSet<_> = segments.keys().map(|it| local::path(dir, *it)).collect();
     for path in files_of(dir)?.into_iter().filter(|it| !stays.contains(it)) {
@@ -159,7 +158,7 @@ fn clear(fresh: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// The files of a directory that hold data.
+/// The data files of a directory.
 fn files_of(dir: &Path) -> Result<Vec<std::path::PathBuf>, StoreError> {
     let is_data = |path: &std::path::PathBuf| {
         let suffix = path.extension().and_then(|it| it.to_str());

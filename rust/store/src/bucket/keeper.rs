@@ -1,4 +1,4 @@
-//! Uploads of sealed segments and checkpoints, one request at a time, and then the sweep.
+//! Uploads sealed segments and checkpoints, one request at a time, and then sweeps.
 
 use std::{collections::VecDeque, io, path::Path, sync::Arc};
 
@@ -15,7 +15,7 @@ use crate::{checkpoint, error::StoreError, files::File, segment::Kind};
 enum Doing {
     Nothing,
     Upload(Upload),
-    /// With the segment that begins behind it.
+    /// With the segment that begins after it.
     Checkpoint(u64, Box<Checkpoint>),
     Sweep,
 }
@@ -28,7 +28,7 @@ struct Upload {
 }
 
 impl Upload {
-    /// The next request: a part, or behind the last the manifest.
+    /// The next request: a part, or after the last one the manifest.
     fn next(&mut self, dir: &Path) -> Result<What, StoreError> {
         let (segment, manifest) = (self.segment, &mut self.manifest);
         let part = manifest.parts.len() as u64;
@@ -61,9 +61,9 @@ impl Upload {
 pub(super) struct Keeper {
     slot: Retried,
     doing: Doing,
-    /// Segments to be uploaded, in this order.
+    /// Segments to upload, in order.
     queue: VecDeque<(u64, Kind)>,
-    /// The checkpoint to be uploaded next.
+    /// The next checkpoint to upload.
     pending: Option<Sealed>,
     sweep: Sweep,
     epoch: u32,
@@ -95,12 +95,12 @@ impl Keeper {
         self.queue.len()
     }
 
-    /// Upload a journal segment that was sealed.
+    /// Queue a sealed journal segment.
     pub(super) fn sealed(&mut self, id: u64) {
         self.queue.push_back((id, Kind::Journal));
     }
 
-    /// Upload a segment before all others, unless it is being uploaded: frames wait for it.
+    /// Upload a segment next, unless it is being uploaded: frames wait for it.
     pub(super) fn hurry(&mut self, id: u64) {
         let is_under_way = matches!(&self.doing, Doing::Upload(it) if it.segment.id == id);
         if !is_under_way && self.queue.front() != Some(&(id, Kind::Compact)) {
@@ -108,18 +108,18 @@ impl Keeper {
         }
     }
 
-    /// Upload a checkpoint that is in the bucket, as of a later place.
+    /// Upload a checkpoint again, as of a later place.
     pub(super) fn again(&mut self, sealed: Sealed) {
         self.pending.get_or_insert(sealed);
     }
 
-    /// Whether a segment's file is to be uploaded.
+    /// Whether a segment's file is still to be uploaded.
     pub(super) fn needs(&self, id: u64) -> bool {
         let is_under_way = matches!(&self.doing, Doing::Upload(it) if it.segment.id == id);
         is_under_way || self.queue.iter().any(|(queued, _)| *queued == id)
     }
 
-    /// Append the calls that are due. `answered` is the place below which all objects are in the bucket.
+    /// Append the calls that are due. `answered`: all objects at places below are in the bucket.
     pub(super) fn calls(
         &mut self,
         (backup, copied, answered): (&Backup, &Copied, u64),
@@ -153,7 +153,7 @@ impl Keeper {
             let size = match File::open(&path).and_then(|file| file.len()) {
                 Ok(size) => size,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    // a frame that puts it in place can never be shipped; a journal segment that nothing names may go
+                    // a frame that adds it could never be shipped; an unnamed journal segment may go
                     if kind == Kind::Compact {
                         backup.break_off();
                         return Ok(None);
@@ -196,7 +196,7 @@ impl Keeper {
         Ok(what)
     }
 
-    /// The request that uploads the pending checkpoint; None while something that it names is not in the bucket.
+    /// The request that uploads the pending checkpoint; None while something it names is missing from the bucket.
     fn checkpoint(&mut self, backup: &Backup, copied: &Copied, answered: u64) -> Option<What> {
         if self.pending.is_none() {
             let newest = backup.newest();
@@ -205,7 +205,7 @@ impl Keeper {
         let pending = self.pending.as_ref()?;
         let segment = pending.since.segment;
         let Some((_, walk)) = copied.begins.iter().find(|(id, _)| *id == segment) else {
-            // not shipped as far yet, or begun before the journal that is in the bucket
+            // not shipped that far yet, or older than the journal in the bucket
             if copied.cursor.segment >= segment {
                 self.pending = None;
             }
@@ -214,7 +214,7 @@ impl Keeper {
         if walk.place > answered || walk.frame != pending.since.frame {
             return None;
         }
-        // what is in the bucket must reach as far as the indexes do
+        // the bucket's objects must reach as far as the indexes
         let usable = if pending.frame <= walk.frame {
             (walk.place - 1, walk.ms)
         } else {
@@ -270,7 +270,7 @@ impl Keeper {
         Some(what)
     }
 
-    /// Take an answer, if it is to its call.
+    /// Handle an answer, if it is for the current call.
     pub(super) fn answer(
         &mut self,
         backup: &Backup,
@@ -281,13 +281,13 @@ impl Keeper {
         let Some((_, answer)) = self.slot.answer(id, answer, now_ms) else {
             return;
         };
-        // names hold the epoch, in which nobody else writes: what exists is what an earlier attempt wrote
+        // names contain the epoch, in which nobody else writes: an existing object is from an earlier attempt
         match std::mem::replace(&mut self.doing, Doing::Nothing) {
             Doing::Nothing => {}
             Doing::Upload(upload) if upload.is_at_end => {
                 copied.is_there(upload.segment);
                 if backup.is_home {
-                    // what is not noted is fetched again
+                    // an unrecorded file is fetched again
                     let _ = local::add(&backup.dir, upload.segment, upload.manifest.size);
                 }
                 backup.update(|status| status.segments += 1);
@@ -298,7 +298,7 @@ impl Keeper {
                 backup.update(|status| status.checkpoint_place = checkpoint.place);
                 self.error = None;
                 self.sweep.begin((checkpoint.place, self.epoch), wall_ms);
-                // uploaded already, and named by the next checkpoint
+                // already uploaded, and named by the next checkpoint
                 copied.fresh.iter().for_each(|it| self.sweep.spare(*it));
             }
             Doing::Sweep => self.error = self.sweep.answer(&answer).err(),

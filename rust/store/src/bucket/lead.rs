@@ -1,4 +1,4 @@
-//! A store that writes the journal of its bucket: when objects are cut, and what follows once they are there.
+//! A store that writes the journal of its bucket: when objects are cut, and what follows once they are uploaded.
 
 use std::{path::Path, sync::Arc};
 
@@ -30,27 +30,27 @@ pub(super) struct Lead {
     pub(super) shipper: Shipper,
     pub(super) copied: Copied,
     pub(super) keeper: Keeper,
-    /// Bytes of committed frames that were not cut, and since when the first of them has waited.
+    /// Bytes of committed frames not cut yet, and since when the first of them has waited.
     pub(super) uncut: u64,
     pub(super) since_ms: Option<u64>,
-    /// Bytes of frames that are under way.
+    /// Bytes of frames in progress.
     pub(super) under_way: u64,
     /// All frames below are in the bucket.
     pub(super) frame: u64,
-    /// The store knows that of all frames below.
+    /// All frames below are confirmed to the store.
     pub(super) confirmed: u64,
-    /// The place of the journal at which another segment was last asked for.
+    /// The place of the journal at the last request for a new segment.
     pub(super) rolled: u64,
-    /// The next frame waits for a segment's upload.
+    /// The segment whose upload the next frame waits for.
     pub(super) needs: Option<u64>,
-    /// Signs of life since the newest checkpoint.
+    /// Heartbeats since the newest checkpoint.
     pub(super) marks: usize,
-    /// When an object was last cut.
+    /// When the last object was cut.
     pub(super) cut_ms: u64,
     pub(super) budget: Budget,
-    /// The state in the bucket begins with a checkpoint that is not there yet.
+    /// The bucket's state begins with a checkpoint that is not uploaded yet.
     pub(super) is_baseless: bool,
-    /// The next may claim at once: nothing follows.
+    /// The next broker may claim at once: nothing follows.
     pub(super) is_released: bool,
 }
 
@@ -112,14 +112,14 @@ impl Lead {
         }
     }
 
-    /// Where answers wait for the bucket: give those whose frames it has.
+    /// With durability `bucket`: confirm frames that are in the bucket.
     pub(super) fn confirm(&mut self, shared: &Shared, backup: &Backup) -> Result<(), StoreError> {
-        // before the first frame there is nothing in the bucket to go by
+        // before the first frame the bucket is empty
         let is_due = self.frame > self.confirmed.max(1) && self.frame >= backup.opened;
         if !backup.is_home || self.is_baseless || !is_due {
             return Ok(());
         }
-        // what was there before is in the bucket, and what follows counts once it is
+        // earlier contents are in the bucket, and later ones count once they are
         if !backup.is_marked() {
             home::mark(&backup.dir)?;
             backup.marked();
@@ -129,7 +129,7 @@ impl Lead {
         Ok(())
     }
 
-    /// When the next object is due, if nothing but time is missing; `since` is when its oldest frame was committed.
+    /// When the next object is due, if only time is missing; `since`: when its oldest frame was committed.
     pub(super) fn cut_due_ms(&self, backup: &Backup, since: u64) -> u64 {
         let options = &backup.options;
         if !backup.is_home {
@@ -192,7 +192,7 @@ impl Lead {
         Ok(())
     }
 
-    /// Cut objects as long as there is room and reason for one.
+    /// Cut objects while there is room and reason.
     pub(super) fn cut(
         &mut self,
         backup: &Backup,
@@ -245,18 +245,18 @@ impl Lead {
         }
     }
 
-    /// Whether all that was committed is in the bucket.
+    /// Whether all committed frames are in the bucket.
     pub(super) fn is_drained(&self, backup: &Backup) -> bool {
         self.copied.cursor.frame == backup.tail().frame && self.shipper.under_way() == 0
     }
 
-    /// When a sign of life is due; None where something else is on its way, or nobody waits for one.
+    /// When a heartbeat is due; None if another object is in progress, or heartbeats are off.
     pub(super) fn beat_due_ms(&self, backup: &Backup) -> Option<u64> {
         let beats = backup.is_home && !self.is_released && self.shipper.under_way() == 0;
         (beats && backup.options.beat_ms > 0).then(|| self.cut_ms + backup.options.beat_ms)
     }
 
-    /// Where answers wait for the bucket: say that this store lives, or that it has ended.
+    /// With durability `bucket`: write a heartbeat, or a release.
     pub(super) fn mark(&mut self, backup: &Backup, (now_ms, wall_ms): (u64, i64)) {
         let ends = backup.is_home && backup.is_closing() && self.is_drained(backup);
         let kind = match self.beat_due_ms(backup) {
@@ -280,7 +280,7 @@ impl Lead {
         self.marks += 1;
     }
 
-    /// Have a checkpoint uploaded that leaves out the signs of life before the segment's first frame.
+    /// Upload a checkpoint that drops the heartbeats before the segment's first frame.
     fn begin_later(&mut self, backup: &Backup) -> Result<(), StoreError> {
         self.marks = 0;
         let segment = self.copied.cursor.segment;
@@ -300,7 +300,7 @@ impl Lead {
         Ok(())
     }
 
-    /// The walk is behind the object that was cut.
+    /// The walk is past the object that was cut.
     pub(super) fn went_on(&mut self) {
         let walk = &mut self.copied.walk;
         walk.place = self.shipper.next();
@@ -314,7 +314,7 @@ impl Lead {
         debug_assert_eq!(
             self.copied.walk.place,
             self.shipper.next(),
-            "they count alike"
+            "frame counts differ"
         );
         self.copied.walk.frame += u64::from(cut.frames.count);
         self.copied.carried.extend(cut.added);

@@ -1,4 +1,4 @@
-//! Between the store's thread and the transport: calls that wait to be carried out, and answers.
+//! Connects the store's thread and the transport: queued calls, and answers.
 
 use std::{
     collections::VecDeque,
@@ -8,16 +8,16 @@ use std::{
 
 use sharecore_bucket::{Answer, Call, What};
 
-/// Requests so far, by kind.
+/// Request counts by kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Requests {
     pub(crate) creates: u64,
     pub(crate) gets: u64,
     pub(crate) lists: u64,
     pub(crate) deletes: u64,
-    /// Bytes of all objects that were to be created, each attempt counted.
+    /// Bytes of all create requests, retries included.
     pub(crate) bytes: u64,
-    /// Answers that said nothing.
+    /// Answers without a result.
     pub(crate) failed: u64,
 }
 
@@ -31,7 +31,7 @@ struct Inner {
     is_closed: bool,
 }
 
-/// The calls of a store, and the way for their answers. The transport's threads call `next` and `answer`.
+/// The queue of a store's calls and their answers. The transport's threads call `next` and `answer`.
 #[derive(Default)]
 pub struct BucketLine {
     inner: Mutex<Inner>,
@@ -44,7 +44,7 @@ impl BucketLine {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Return the next call to carry out. None after the time-out, or when the store was closed.
+    /// Return the next call to make. None after the timeout, or if the store was closed.
     pub fn next(&self, timeout: Duration) -> Option<Call> {
         let until = Instant::now() + timeout;
         let mut inner = self.lock();
@@ -61,13 +61,13 @@ impl BucketLine {
         }
     }
 
-    /// Whether the store was closed: no more calls will come, and answers have no effect.
+    /// Whether the store was closed: no more calls follow, and answers have no effect.
     pub fn is_closed(&self) -> bool {
         self.lock().is_closed
     }
 
-    /// Hand over the answer to a call. Answers may come in any order; every call needs one, [`Answer::Unknown`] where
-    /// nothing else can be said.
+    /// Pass in the answer to a call. Answers may arrive in any order; every call needs one, if only
+    /// [`Answer::Unknown`].
     pub fn answer(&self, id: u64, answer: Answer) {
         let mut inner = self.lock();
         if inner.is_closed {
@@ -78,7 +78,7 @@ impl BucketLine {
         self.wake_locked(inner);
     }
 
-    /// Have the store's thread look.
+    /// Wake the store's thread.
     pub(crate) fn wake(&self) {
         self.wake_locked(self.lock());
     }

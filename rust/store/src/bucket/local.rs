@@ -1,7 +1,7 @@
-//! Which segment files of a directory are those that the bucket has under a name: a file of lines, in a directory whose
-//! answers wait for the bucket.
+//! Which of a directory's segment files match a name in the bucket: a file of lines, in a directory with durability
+//! `bucket`.
 //!
-//! Ids of segments are used again by another directory that goes on with the journal; names in the bucket are not.
+//! Segment IDs are reused by another directory that continues the journal; names in the bucket are not.
 
 use std::{collections::BTreeMap, fmt::Write as _, io, io::IoSlice, path::Path};
 
@@ -15,7 +15,7 @@ use crate::{
 
 const FILE: &str = "bucket.local";
 
-/// Files that are known to be in the bucket, with the names that they have there and their sizes.
+/// Files known to be in the bucket, with their names there and their sizes.
 pub(super) type Local = BTreeMap<Segment, u64>;
 
 /// Return the path of a segment's file.
@@ -28,7 +28,7 @@ pub(super) fn path(dir: &Path, segment: Segment) -> std::path::PathBuf {
     kind.path(dir, segment.id)
 }
 
-/// Return what is known. Of lines about one file the newest counts, and only if the file has its size.
+/// Read the known files. The last line about a file counts, and only if the file has its size.
 pub(super) fn read(dir: &Path) -> Result<Local, StoreError> {
     let file = dir.join(FILE);
     let bytes = match files::read(&file) {
@@ -49,7 +49,7 @@ pub(super) fn read(dir: &Path) -> Result<Local, StoreError> {
     Ok(newest.into_values().filter(is_there).collect())
 }
 
-/// Note that a file is in the bucket.
+/// Record that a file is in the bucket.
 pub(super) fn add(dir: &Path, segment: Segment, size: u64) -> Result<(), StoreError> {
     let path = dir.join(FILE);
     let attempt = || {
@@ -62,7 +62,7 @@ pub(super) fn add(dir: &Path, segment: Segment, size: u64) -> Result<(), StoreEr
     attempt().map_err(StoreError::io(&path))
 }
 
-/// Write what is known anew.
+/// Rewrite the list of known files.
 pub(super) fn write(dir: &Path, local: &Local) -> Result<(), StoreError> {
     let mut lines = String::new();
     for (segment, size) in local {
@@ -79,7 +79,7 @@ fn push(lines: &mut String, segment: Segment, size: u64) {
         "journal"
     };
     let (id, epoch) = (segment.id, segment.epoch);
-    // the end says that the line is whole
+    // the dot marks a complete line
     writeln!(lines, "{kind} {id} {epoch} {size} .").expect("memory takes it");
 }
 

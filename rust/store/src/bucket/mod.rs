@@ -1,8 +1,8 @@
-//! A copy of the store in a bucket (backup mode): what was committed is shipped within a second or so, sealed segments
-//! and checkpoints are uploaded, and a directory can be restored from it at any object of its journal.
+//! A copy of the store in a bucket (backup mode): commits are shipped within about a second, sealed segments and
+//! checkpoints are uploaded, and a directory can be restored from it at any object of its journal.
 //!
-//! Commits never wait for the bucket. What is not shipped yet is read again from the segment files, so memory is bounded
-//! by the objects that are under way. A thread of the store decides; a transport carries its calls out.
+//! Commits never wait for the bucket. Frames to ship are read from the segment files, so memory is bounded by the
+//! objects in progress. A thread of the store decides; a transport makes its calls.
 
 mod attach;
 mod budget;
@@ -36,19 +36,19 @@ pub(crate) use shared::Backup;
 pub(crate) use worker::{Worker, run};
 
 impl Store {
-    /// The calls that a transport carries out for the copy in a bucket; `None` without one.
+    /// The calls for a transport to make, for the copy in a bucket; `None` without one.
     pub fn bucket_line(&self) -> Option<Arc<BucketLine>> {
         self.shared.backup.as_ref().map(|backup| backup.line())
     }
 
-    /// Whether it is known that nobody else leads who waits longer than `lease_ms` before a claim; true where answers do not
-    /// wait for a bucket.
+    /// Whether nobody else can lead who waits longer than `lease_ms` before a claim; always true without durability
+    /// `bucket`.
     pub fn is_proven(&self, lease_ms: u64) -> bool {
         let home = self.shared.backup.as_ref().filter(|backup| backup.is_home);
         home.is_none_or(|backup| backup.is_proven(lease_ms))
     }
 
-    /// How the copy in a bucket stands; `None` without one.
+    /// The state of the copy in a bucket; `None` without one.
     pub fn bucket_status(&self) -> Option<BackupStatus> {
         self.shared.backup.as_ref().map(|backup| backup.status())
     }

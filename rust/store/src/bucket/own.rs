@@ -1,6 +1,6 @@
-//! Which writers of the bucket's journal were this directory's: in a file, written before each claim.
+//! This directory's writers of the bucket's journal: a file, updated before each claim.
 //!
-//! A directory whose copy was continued by another one must not go on with it.
+//! A directory must not continue a copy that another one has continued.
 
 use std::{fmt::Write as _, io, path::Path};
 
@@ -10,7 +10,7 @@ use crate::{error::StoreError, files, segment};
 
 const FILE: &str = "bucket.writers";
 
-/// Return the writers; none where there is no file, or a damaged one.
+/// Return the writers; none if the file is missing or damaged.
 pub(super) fn read(dir: &Path) -> Result<Vec<Writer>, StoreError> {
     let path = dir.join(FILE);
     match files::read(&path) {
@@ -20,7 +20,7 @@ pub(super) fn read(dir: &Path) -> Result<Vec<Writer>, StoreError> {
     }
 }
 
-/// Write the writers in one step or not at all.
+/// Write the writers atomically.
 pub(super) fn write(dir: &Path, writers: &[Writer]) -> Result<(), StoreError> {
     let (path, new) = (dir.join(FILE), dir.join("bucket.new"));
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! Restoring a directory from a bucket, as it was behind an object of the journal.
+//! Restores a directory from a bucket, to the state after an object of the journal.
 
 mod journal;
 
@@ -21,60 +21,60 @@ use crate::{
 
 use journal::Journal;
 
-/// Objects of the journal that are read at a time.
+/// Objects of the journal read at a time.
 const READ_AHEAD: u64 = 16;
-/// How often restoring begins anew when the bucket changes meanwhile.
+/// How often a restore is retried when the bucket changes meanwhile.
 pub(super) const ATTEMPTS: usize = 3;
 
-/// What a directory is restored to.
+/// The point to restore to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
-    /// The newest that the bucket has.
+    /// The newest state in the bucket.
     Latest,
-    /// The last object that was made at this time, in milliseconds since 1970, or before.
+    /// The last object created at or before this time, in milliseconds since 1970.
     At(i64),
     /// The object at this place of the journal, or the last before it.
     Place(u64),
 }
 
-/// How far a restore is.
+/// Progress of a restore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Restoring {
-    /// Objects of the journal that were read.
+    /// Objects of the journal read.
     pub objects: u64,
-    /// Sealed segments that were read.
+    /// Sealed segments read.
     pub segments: u64,
-    /// Bytes that were read.
+    /// Bytes read.
     pub bytes: u64,
 }
 
-/// What was restored.
+/// The result of a restore.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restored {
-    /// The cluster whose data it is.
+    /// The cluster of the data.
     pub cluster_id: String,
-    /// The place of the newest object in it.
+    /// The place of the last object restored.
     pub place: u64,
-    /// When that object was made, in milliseconds since 1970.
+    /// When that object was created, in milliseconds since 1970.
     pub ms: i64,
-    /// The number of the newest frame.
+    /// The number of the last frame.
     pub frame: u64,
-    /// What was read.
+    /// Totals read.
     pub read: Restoring,
 }
 
-/// Why nothing was restored.
+/// Why a restore failed.
 #[derive(Debug)]
 pub enum BucketError {
-    /// The bucket gives no answer that says anything.
+    /// The bucket gives no definite answer.
     Unreachable(String),
-    /// An object is missing, damaged or does not fit the others; it is named.
+    /// An object is missing, damaged or inconsistent with others; with its name.
     Damaged(String),
-    /// There is no such moment in the bucket.
+    /// The bucket has no such moment.
     Nothing(String),
-    /// The directory holds something.
+    /// The directory is not empty.
     NotEmpty(PathBuf),
-    /// The local disk has failed.
+    /// The local disk failed.
     Disk(StoreError),
 }
 
@@ -85,7 +85,7 @@ impl fmt::Display for BucketError {
             Self::Damaged(what) => write!(f, "the bucket is damaged: {what}"),
             Self::Nothing(what) => f.write_str(what),
             Self::NotEmpty(dir) => {
-                write!(f, "{} is not empty: name a new directory", dir.display())
+                write!(f, "{} is not empty: use a new directory", dir.display())
             }
             Self::Disk(error) => write!(f, "{error}"),
         }
@@ -102,8 +102,8 @@ impl From<StoreError> for BucketError {
 
 /// Restore a directory, which must be empty or missing, from the copy in a bucket. A broker may be writing the copy.
 ///
-/// The directory holds files of the store alone: what else a broker keeps there is the caller's. `progress` is called
-/// after each answer. What fails leaves the directory as it was.
+/// Restores only the store's files: other files of a broker are the caller's. `progress` is called after each answer. A
+/// failed restore leaves the directory unchanged.
 pub fn restore(
     bucket: &mut dyn Bucket,
     dir: &Path,
@@ -124,7 +124,7 @@ pub fn restore(
             return result;
         }
         for path in files::list(dir).map_err(StoreError::io(dir))? {
-            // the error that is returned says more
+            // the returned error says more
             let _ = files::remove(&path);
         }
         if !is_stale || n == ATTEMPTS {
@@ -134,16 +134,16 @@ pub fn restore(
     }
 }
 
-/// What came of an attempt.
+/// The result of an attempt.
 pub(super) struct Tried {
     pub(super) result: Result<Restored, BucketError>,
-    /// It failed, and the bucket has changed meanwhile: another one may succeed.
+    /// It failed, and the bucket has changed meanwhile: a retry may succeed.
     pub(super) is_stale: bool,
-    /// The segments that the state consists of.
+    /// The segments of the state.
     pub(super) segments: Local,
 }
 
-/// Restore an empty directory, once. `cache` has some of the segments: they are not fetched.
+/// Restore an empty directory, once. Segments in `cache` are not fetched.
 pub(super) fn attempt(
     bucket: &mut dyn Bucket,
     dir: &Path,
@@ -173,14 +173,14 @@ struct Restore<'a, 'b> {
     known: Vec<(u64, u32)>,
 }
 
-/// The newest object that is restored: its place, when it was made, and the number after its last frame.
+/// The last object restored: its place, its creation time, and the number after its last frame.
 type End = (u64, i64, u64);
 
-/// How the state before a restored moment lies in the bucket.
+/// Where the state before a restored moment begins.
 struct Origin {
-    /// The checkpoint that it begins with; `None`: with nothing.
+    /// The first checkpoint; `None` if the journal begins empty.
     checkpoint: Option<Checkpoint>,
-    /// Those that follow, ascending: objects before the last of them may be gone.
+    /// Later ones, ascending: objects before the last of them may be gone.
     later: Vec<Checkpoint>,
 }
 
@@ -189,12 +189,12 @@ impl Restore<'_, '_> {
         let home = self.fetch.get(names::FORMAT)?;
         let home = home.ok_or_else(|| BucketError::Nothing("the bucket holds no copy".into()))?;
         let cluster_id = read_home(&home).ok_or_else(|| {
-            BucketError::Damaged("the object `format` is of another release or program".into())
+            BucketError::Damaged("the object `format` is from another release or program".into())
         })?;
         self.known = self.fetch.checkpoints()?;
         let from = self.choose()?;
         if !from.later.is_empty() {
-            // what comes behind the moment is cut off from them
+            // frames after the moment are cut off from them
             self.fetch.without_cache();
         }
         let mut named: Vec<Segment> = Vec::new();
@@ -204,7 +204,7 @@ impl Restore<'_, '_> {
         };
         if let Some(checkpoint) = &from.checkpoint {
             let (at, _) = checkpoint::parts(&checkpoint.store).ok_or_else(|| {
-                BucketError::Damaged("a checkpoint holds none of this release".into())
+                BucketError::Damaged("a checkpoint holds none that this release can read".into())
             })?;
             since = at;
             for segment in &checkpoint.segments {
@@ -216,7 +216,7 @@ impl Restore<'_, '_> {
         named.extend(from.later.iter().flat_map(Checkpoint::named));
         let (place, ms, frame) = self.follow(&from, since, &named)?;
         if place == 0 {
-            // a directory with nothing in it would be served as a cluster that has just begun
+            // an empty directory would be served as a new cluster
             return Err(too_old());
         }
         if segment::list(self.dir, Kind::Journal.suffix())?
@@ -237,7 +237,7 @@ impl Restore<'_, '_> {
         })
     }
 
-    /// Whether the bucket has a newer checkpoint than when the restore began: what it covers may have been deleted.
+    /// Whether the bucket has a newer checkpoint than at the start: objects that it covers may have been deleted.
     fn is_stale(&mut self) -> bool {
         let now = self.fetch.checkpoints();
         now.is_ok_and(|now| now.last() > self.known.last())
@@ -252,7 +252,7 @@ impl Restore<'_, '_> {
                 return Err(BucketError::Damaged(format!("{name} is missing")));
             };
             let Some(read) = Checkpoint::decode(&bytes) else {
-                // what the newest covers is still there, up to the one before
+                // objects covered by the newest are still there, back to the previous one
                 if later.is_empty() {
                     continue;
                 }
@@ -282,7 +282,7 @@ impl Restore<'_, '_> {
         }
     }
 
-    /// Restore what was committed behind the checkpoint: out of sealed segments, and then object by object.
+    /// Restore the commits after the checkpoint: from sealed segments, and then object by object.
     fn follow(
         &mut self,
         from: &Origin,
@@ -295,7 +295,7 @@ impl Restore<'_, '_> {
         let mut segment = since.segment;
         let mut is_reached = false;
         for later in &from.later {
-            // one that begins anew says nothing of what lies before it
+            // a checkpoint that restarts the journal says nothing about earlier frames
             if later.folded.is_empty() && later.frame != walk.frame {
                 break;
             }
@@ -326,7 +326,7 @@ impl Restore<'_, '_> {
         self.walk(walk, end, Journal::new(self.dir, segment), named)
     }
 
-    /// Restore frames below one out of sealed segments: the objects that brought them may be gone.
+    /// Restore frames below one from sealed segments: their journal objects may be gone.
     fn folded(
         &mut self,
         is_first: bool,
@@ -351,7 +351,7 @@ impl Restore<'_, '_> {
                     too_old()
                 } else {
                     BucketError::Damaged(format!(
-                        "{} does not go on with frame {frame}",
+                        "{} does not continue with frame {frame}",
                         names::manifest(segment)
                     ))
                 });
@@ -370,7 +370,7 @@ impl Restore<'_, '_> {
                 at += read.size;
                 frame += 1;
             }
-            // the index, and frames behind the moment
+            // remove the index, and frames after the moment
             let file = File::open_for(&path, Access::Write);
             file.and_then(|file| file.set_len(at as u64).and_then(|()| file.sync_data()))
                 .map_err(StoreError::io(&path))?;
@@ -414,7 +414,7 @@ impl Restore<'_, '_> {
                 self.fetch.read.objects += 1;
                 let mut later = walk.clone();
                 match later.take(&object).map_err(BucketError::Damaged)? {
-                    // what follows has no checkpoint, or the moment lies before it
+                    // what follows has no checkpoint, or the moment is before it
                     Step::Claim(_, claim) if claim.is_base => {
                         journal.finish()?;
                         return Ok(end);
@@ -431,7 +431,7 @@ impl Restore<'_, '_> {
                         let place = (header.frames.segment, header.frames.at);
                         if !journal.write(place, header.frames.first, body)? {
                             let name = names::journal(header.place);
-                            let what = format!("{name} does not go on where the segment ends");
+                            let what = format!("{name} does not continue where the segment ends");
                             return Err(BucketError::Damaged(what));
                         }
                         end = (header.place, header.ms, later.frame);
@@ -450,13 +450,13 @@ impl Restore<'_, '_> {
             return Err(BucketError::Damaged(format!("{} is gone", walk.name())));
         }
         if self.moment == Moment::Latest {
-            // the directory may go on with the copy
+            // the directory may continue the copy
             own::write(self.dir, &[walk.writer])?;
         }
         Ok(end)
     }
 
-    /// Fetch a rewritten segment that a frame puts in place.
+    /// Fetch a rewritten segment that a frame adds.
     fn compact(&mut self, id: u64, named: &[Segment], epoch: u32) -> Result<(), BucketError> {
         let known = named.iter().find(|it| it.id == id && it.is_compact);
         let segment = known.copied().unwrap_or(Segment {
@@ -469,5 +469,5 @@ impl Restore<'_, '_> {
 }
 
 fn too_old() -> BucketError {
-    BucketError::Nothing("the bucket holds nothing as old as that".into())
+    BucketError::Nothing("the bucket holds no state that old".into())
 }

@@ -1,5 +1,4 @@
-//! What the threads of a store share about its copy: how far it was committed, which files wait for the bucket, and how
-//! the copy stands.
+//! State of a copy shared by a store's threads: how far was committed, which files wait for the bucket, and its status.
 
 use std::{
     path::{Path, PathBuf},
@@ -20,39 +19,39 @@ use crate::{
     segment::SEGMENT_HEADER,
 };
 
-/// How a store is copied to a bucket; sizes in bytes, times in milliseconds.
+/// Settings of a store's copy; sizes in bytes, times in milliseconds.
 #[derive(Debug, Clone)]
 pub struct BackupOptions {
-    /// Whose data it is: a bucket that holds another cluster's is refused.
+    /// The cluster: a bucket that holds another cluster's data is refused.
     pub cluster_id: String,
-    /// The node id, for people who look at the bucket.
+    /// The node ID, for humans who look at the bucket.
     pub node: i32,
-    /// Random bytes that no other store ever used.
+    /// Random bytes, unique among all stores.
     pub writer: Writer,
-    /// Release and listeners, for people.
+    /// Release and listeners, for humans.
     pub about: Vec<u8>,
-    /// How long what was committed waits at most for more to be shipped with it.
+    /// How long a commit waits at most for others to be shipped with it.
     pub interval_ms: u64,
-    /// So many bytes are shipped at once; a larger frame by itself.
+    /// How many bytes are shipped at once; a larger frame is shipped alone.
     pub object_bytes: usize,
-    /// Objects of the journal that are under way at most.
+    /// The most journal objects in progress.
     pub window: u32,
-    /// Sealed segments are uploaded in parts of this size, one at a time.
+    /// Part size of sealed segments; parts are uploaded one at a time.
     pub part_bytes: u64,
-    /// How far back restoring to a time reaches at least.
+    /// How far back restoring to a time must reach.
     pub history_ms: i64,
-    /// Disk space that segment files may take which are kept only until the bucket has them. Beyond it they are removed, and
-    /// the copy begins anew.
+    /// Disk space for segment files that are kept only until they are uploaded. Beyond it they are removed, and the
+    /// copy restarts.
     pub surplus_bytes: u64,
-    /// A segment ends after so many objects, so that a restore does not read more of them.
+    /// The most objects per segment, which bounds how many a restore reads.
     pub objects_max: usize,
-    /// How long closing the store waits at most for what is not shipped.
+    /// How long closing the store waits at most for unshipped commits.
     pub close_ms: u64,
-    /// Where answers wait for the bucket: how long what was written waits at most for more, while an object is under way.
+    /// With durability `bucket`: how long a write waits at most for others, while an object is in progress.
     pub linger_ms: u64,
-    /// Where answers wait for the bucket: how long nothing is created before a sign of life; 0: none is given.
+    /// With durability `bucket`: the idle time before a heartbeat is written; 0 turns heartbeats off.
     pub beat_ms: u64,
-    /// Where answers wait for the bucket: how many objects of the journal are created a second, over a minute. Beyond, only
+    /// With durability `bucket`: how many journal objects may be created per second, over a minute. Beyond that, only
     /// objects of `object_bytes`.
     pub puts_per_second: u64,
 }
@@ -79,7 +78,7 @@ impl Default for BackupOptions {
     }
 }
 
-/// A clock that goes on while the machine is suspended, in milliseconds.
+/// A monotonic clock that includes suspended time, in milliseconds.
 pub(super) fn steady_ms() -> u64 {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     let clock = rustix::time::ClockId::Boottime;
@@ -89,30 +88,30 @@ pub(super) fn steady_ms() -> u64 {
     (now.tv_sec * 1000 + now.tv_nsec / 1_000_000).cast_unsigned()
 }
 
-/// What a copy is doing.
+/// The state of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BackupState {
-    /// It reads the bucket to learn where to go on.
+    /// Reading the bucket to find where to continue.
     #[default]
     Attaching,
-    /// It ships what is committed.
+    /// Shipping commits.
     Leading,
-    /// Another broker has claimed the prefix: nothing more is shipped.
+    /// Another broker has claimed the prefix: shipping has ended.
     Fenced,
-    /// The bucket holds something else than a copy of this directory: nothing is shipped.
+    /// The bucket holds something other than a copy of this directory: nothing is shipped.
     Refused,
 }
 
-/// How a copy stands.
+/// The status of a copy.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BackupStatus {
-    /// What it is doing.
+    /// The state.
     pub state: BackupState,
     /// Why it was fenced or refused, with what to do.
     pub stopped: Option<String>,
-    /// Why the newest attempt failed; None once one has succeeded.
+    /// Why the last attempt failed; None after a success.
     pub error: Option<String>,
-    /// The epoch in which it writes; 0 before it does.
+    /// The writer's epoch; 0 before it writes.
     pub epoch: u32,
     /// All places of the journal below this one are in the bucket.
     pub place: u64,
@@ -120,23 +119,23 @@ pub struct BackupStatus {
     pub frame: u64,
     /// All frames below this one are committed.
     pub committed: u64,
-    /// Bytes that were committed and are not known to be in the bucket.
+    /// Bytes committed and not known to be in the bucket.
     pub behind_bytes: u64,
-    /// How long the oldest of them has waited, in milliseconds; 0 when there are none.
+    /// How long the oldest of them has waited, in milliseconds; 0 without any.
     pub behind_ms: u64,
-    /// Objects of the journal that were shipped, and their bytes.
+    /// Journal objects shipped, and their bytes.
     pub objects: u64,
     /// See `objects`.
     pub bytes: u64,
-    /// Sealed segments that were uploaded, and those that wait for it.
+    /// Sealed segments uploaded, and waiting.
     pub segments: u64,
     /// See `segments`.
     pub segments_waiting: u64,
-    /// The place of the newest checkpoint that was written; 0 for none.
+    /// The place of the last checkpoint written; 0 for none.
     pub checkpoint_place: u64,
-    /// Bytes of files that are kept only until the bucket has them.
+    /// Bytes of files kept only until they are uploaded.
     pub surplus_bytes: u64,
-    /// Requests so far, retries included.
+    /// Request counts, retries included.
     pub creates: u64,
     /// See `creates`.
     pub gets: u64,
@@ -150,8 +149,8 @@ pub struct BackupStatus {
     pub sent_bytes: u64,
 }
 
-/// A checkpoint of the store, as of the beginning of a segment. The segments before it have got their indexes, the last
-/// of them when frame `frame` was the next to be committed.
+/// A checkpoint of the store at the start of a segment. The segments before it have their indexes; the last of these
+/// was written when frame `frame` was the next to commit.
 #[derive(Clone)]
 pub(super) struct Sealed {
     pub(super) since: Since,
@@ -159,44 +158,44 @@ pub(super) struct Sealed {
     pub(super) checkpoint: Arc<Vec<u8>>,
 }
 
-/// A file that nothing local needs.
+/// A file that is not needed locally.
 struct Held {
     id: u64,
     path: PathBuf,
     bytes: u64,
-    /// The frame that made it useless is below this one.
+    /// The file became useless with a frame below this one.
     frame: u64,
 }
 
 #[derive(Default)]
 struct Inner {
     tail: Cursor,
-    /// Bytes that were committed since the worker last looked, and how many of them wake it.
+    /// Bytes committed since the worker last looked, and how many of them wake it.
     unseen_bytes: u64,
     wake_at: u64,
-    /// Segments that were sealed since the worker last looked; of the checkpoints the newest alone counts.
+    /// Segments sealed since the worker last looked; only the newest checkpoint counts.
     sealed: Vec<u64>,
     newest: Option<Sealed>,
     held: Vec<Held>,
     held_bytes: u64,
     holds: bool,
-    /// Held files were given up: the journal in the bucket cannot go on.
+    /// Held files were given up: the journal in the bucket cannot continue.
     is_broken: bool,
     status: BackupStatus,
-    /// When the worker last told it.
+    /// When the worker last reported it.
     reported: Option<Instant>,
 }
 
-/// See the module.
+/// State of a copy; see the module.
 pub(crate) struct Backup {
     pub(crate) options: BackupOptions,
-    /// Answers wait for the bucket.
+    /// Whether durability is `bucket`.
     pub(crate) is_home: bool,
     pub(super) dir: PathBuf,
     /// All frames below were in the directory when it was opened.
     pub(super) opened: u64,
     is_marked: AtomicBool,
-    /// When the newest object that is known to be there was sent.
+    /// When the newest object known to be uploaded was sent.
     proven_ms: AtomicU64,
     pub(super) line: Arc<BucketLine>,
     inner: Mutex<Inner>,
@@ -254,20 +253,20 @@ impl Backup {
         }
     }
 
-    /// Have the worker woken once so many bytes were committed since it last looked.
+    /// Wake the worker once this many bytes were committed since it last looked.
     pub(super) fn wake_at(&self, bytes: u64) {
         let mut inner = self.lock();
         inner.wake_at = bytes;
         self.wake(inner);
     }
 
-    /// The journal goes on in another segment.
+    /// The journal continues in another segment.
     pub(crate) fn rotated(&self, segment: u64, frame: u64) {
         self.committed(segment, SEGMENT_HEADER, frame, 0);
         self.line.wake();
     }
 
-    /// A segment got its index, and there is a checkpoint of the state behind it.
+    /// A segment has its index, and there is a checkpoint of the state after it.
     pub(crate) fn sealed(&self, segment: u64, checkpoint: &Arc<Vec<u8>>) {
         let Some((since, _)) = checkpoint::parts(checkpoint) else {
             return;
@@ -308,13 +307,13 @@ impl Backup {
         Ok(())
     }
 
-    /// Remove what is held, and hold no more.
+    /// Remove the held files, and stop holding files.
     pub(super) fn hold_no_more(&self) {
         self.lock().holds = false;
         self.release(u64::MAX, |_| false);
     }
 
-    /// Remove the files that frames below this one have made useless, and that are not to be uploaded.
+    /// Remove the files made useless by frames below this one that are not to be uploaded.
     pub(super) fn release(&self, frame: u64, is_needed: impl Fn(u64) -> bool) {
         let mut inner = self.lock();
         if inner.held.is_empty() {
@@ -326,24 +325,24 @@ impl Backup {
         inner.held = stays;
         for held in gone {
             inner.held_bytes -= held.bytes;
-            // a leftover does no harm: the next start finds it
+            // a leftover is harmless: the next start finds it
             let _ = files::remove(&held.path);
         }
     }
 
-    /// From now on files are kept until the bucket has what it needs of them.
+    /// From now on keep files until they are uploaded.
     pub(super) fn hold(&self) {
         let mut inner = self.lock();
         inner.holds = true;
         inner.is_broken = false;
     }
 
-    /// A file is gone that the bucket needed.
+    /// A file that the bucket needed is gone.
     pub(super) fn break_off(&self) {
         self.lock().is_broken = true;
     }
 
-    /// Whether files were removed that the bucket needed.
+    /// Whether files that the bucket needed were removed.
     pub(super) fn is_broken(&self) -> bool {
         self.lock().is_broken
     }
@@ -358,12 +357,12 @@ impl Backup {
         (inner.tail, std::mem::take(&mut inner.unseen_bytes))
     }
 
-    /// Return the segments that were sealed since the last call.
+    /// Return the segments sealed since the last call.
     pub(super) fn take_sealed(&self) -> Vec<u64> {
         std::mem::take(&mut self.lock().sealed)
     }
 
-    /// Return the newest checkpoint of this life of the store.
+    /// Return the newest checkpoint since the store was opened.
     pub(super) fn newest(&self) -> Option<Sealed> {
         self.lock().newest.clone()
     }
@@ -400,19 +399,19 @@ impl Backup {
         Arc::clone(&self.line)
     }
 
-    /// An object that was sent at this time, and all before it, are in the bucket.
+    /// The object sent at this time, and all before it, are in the bucket.
     pub(super) fn proven(&self, ms: u64) {
         self.proven_ms.fetch_max(ms, Ordering::Relaxed);
     }
 
-    /// Whether an object that was sent so long ago at most is known to be in the bucket: nobody who waits longer before a
-    /// claim leads.
+    /// Whether an object sent at most this long ago is known to be in the bucket: nobody can lead who waits longer
+    /// before a claim.
     pub(super) fn is_proven(&self, lease_ms: u64) -> bool {
         let proven_ms = self.proven_ms.load(Ordering::Relaxed);
         proven_ms > 0 && steady_ms() <= proven_ms + lease_ms
     }
 
-    /// Whether the directory is known as one whose answers wait for the bucket.
+    /// Whether the directory is marked as one with durability `bucket`.
     pub(super) fn is_marked(&self) -> bool {
         self.is_marked.load(Ordering::Relaxed)
     }
@@ -421,7 +420,7 @@ impl Backup {
         self.is_marked.store(true, Ordering::Relaxed);
     }
 
-    /// No more commits follow: what is left is shipped, then the thread ends.
+    /// No more commits follow: the rest is shipped, then the thread ends.
     pub(crate) fn begin_closing(&self) {
         self.is_closing.store(true, Ordering::Release);
         self.line.wake();

@@ -1,18 +1,19 @@
-//! Watching a home that another broker leads, until that one has ended or says nothing any more.
+//! Watches a home that another broker leads, until that broker has ended or fallen silent.
 //!
-//! A wrong claim is safe: whoever leads is fenced, and nothing answered is lost. Time decides only how soon a claim is made.
+//! A wrong claim is safe: the leader is fenced, and no confirmed write is lost. Timing only decides how soon a claim is
+//! made.
 
 use sharecore_bucket::{
     Answer, Bucket, Checkpoint, Kind, Step, Walk, What, counted, list_all, names, object_claim,
 };
 
-/// No two looks may lie further apart, or what happened between them is not known.
+/// The longest time between two looks; after a longer one, the silence is counted from zero.
 const APART_MS: u64 = 3000;
 
-/// What a look at the journal has shown.
+/// The result of a look at the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Led {
-    /// Nobody leads, or whoever did has ended or is silent.
+    /// Nobody leads, or the leader has ended or is silent.
     Free,
     /// A node leads, in an epoch.
     By(i32, u32),
@@ -32,8 +33,7 @@ pub struct Standby {
 }
 
 impl Standby {
-    /// Watch for a node, which leads again at once where it was the last one; another one is waited for until it has said
-    /// nothing for `silence_ms`.
+    /// Watch for a node. It leads at once if it was the last leader; any other leader must be silent for `silence_ms`.
     pub fn new(node: i32, silence_ms: u64) -> Self {
         Self {
             node,
@@ -46,7 +46,7 @@ impl Standby {
         }
     }
 
-    /// Look at the journal. The error says why that failed: the silence is counted anew.
+    /// Look at the journal. After an error the silence is counted from zero.
     pub fn look(&mut self, bucket: &mut dyn Bucket, now_ms: u64) -> Result<Led, String> {
         let found = self.try_look(bucket, now_ms);
         if found.is_err() {
@@ -61,7 +61,7 @@ impl Standby {
             None => self.begin(bucket)?,
         };
         while let Some(bytes) = get(bucket, walk.name())? {
-            // what is damaged is read anew from the newest checkpoint by the next look
+            // a damaged object is read again from the newest checkpoint by the next look
             match walk.take(&bytes)? {
                 Step::Claim(_, claim) => {
                     self.leader = claim.node;

@@ -1,6 +1,6 @@
-//! Deleting what no restore needs any more: after each checkpoint, what the ones that stay do not name.
+//! Deletes objects that no restore needs any more: after each checkpoint, those that kept checkpoints do not name.
 //!
-//! Names are never used again, so a store that deletes late deletes only what was useless already.
+//! Names are never reused, so a late delete only removes objects that were useless already.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -13,7 +13,7 @@ use sharecore_bucket::{
     names,
 };
 
-/// What is known of a checkpoint in the bucket.
+/// A checkpoint in the bucket.
 #[derive(Clone)]
 struct Known {
     ms: i64,
@@ -30,21 +30,21 @@ enum Phase {
     Journal,
 }
 
-/// Deletes, one call at a time.
+/// Deletes objects, one call at a time.
 pub(super) struct Sweep {
     phase: Phase,
-    /// The last name of the newest page of a list.
+    /// The last name of the last page of a list.
     after: Option<String>,
-    /// Pins that were listed.
+    /// Pins found by listing.
     pins: Vec<String>,
-    /// Checkpoints or pins that are to be read.
+    /// Checkpoints or pins to read.
     unread: VecDeque<String>,
     deletes: VecDeque<String>,
     found: BTreeSet<(u64, u32)>,
     known: BTreeMap<(u64, u32), Known>,
     /// Segments that checkpoints and pins name.
     named: BTreeSet<Segment>,
-    /// The place of the oldest checkpoint that stays, and the claims before it.
+    /// The place of the oldest kept checkpoint, and the claims before it.
     floor: (u64, Vec<u64>),
     /// The newest checkpoint, and its epoch, which is ours.
     newest: (u64, u32),
@@ -70,10 +70,10 @@ impl Sweep {
         }
     }
 
-    /// Begin, behind a checkpoint that was just written.
+    /// Begin after a checkpoint was written.
     pub(super) fn begin(&mut self, newest: (u64, u32), now_ms: i64) {
         (self.newest, self.now_ms) = (newest, now_ms);
-        // what is to be deleted stays so; all else is learned anew
+        // pending deletes stay; everything else is learned again
         self.found.clear();
         self.unread.clear();
         self.pins.clear();
@@ -81,7 +81,7 @@ impl Sweep {
         self.enter(Phase::Checkpoints);
     }
 
-    /// Leave a segment alone that is being uploaded.
+    /// Keep a segment that is being uploaded.
     pub(super) fn spare(&mut self, segment: Segment) {
         if !planted(Mistake::SegmentSwept) {
             self.named.insert(segment);
@@ -93,7 +93,7 @@ impl Sweep {
         self.after = None;
     }
 
-    /// Return the next call; None when there is nothing to do.
+    /// Return the next call; None if there is nothing to do.
     pub(super) fn next(&mut self) -> Option<What> {
         if let Some(name) = self.deletes.pop_front() {
             return Some(What::Delete { name });
@@ -115,7 +115,7 @@ impl Sweep {
         })
     }
 
-    /// Take the answer to the newest call. The error says why the sweep has ended early.
+    /// Handle the answer to the last call. The error says why the sweep ended early.
     pub(super) fn answer(&mut self, answer: &Answer) -> Result<(), String> {
         match answer {
             Answer::Names(page) => {
@@ -192,7 +192,7 @@ impl Sweep {
                 let counted: BTreeSet<_> = counted(self.found.iter().copied().collect())
                     .into_iter()
                     .collect();
-                // first, as what they name may be gone
+                // first, as segments they name may be gone
                 let void = self.found.difference(&counted);
                 self.deletes
                     .extend(void.map(|it| names::checkpoint(it.0, it.1)));
@@ -220,7 +220,7 @@ impl Sweep {
 
     fn end_of_reading(&mut self) {
         match self.phase {
-            // an old list: what it does not show may name what seems useless
+            // an outdated list: checkpoints missing from it may name segments that seem useless
             Phase::Checkpoints if !self.known.contains_key(&self.newest) => {
                 self.phase = Phase::Idle;
             }
@@ -233,7 +233,7 @@ impl Sweep {
                         self.named.extend(known.named.iter().copied());
                         self.known.insert(key, known);
                     } else {
-                        // first, so that no checkpoint names what is gone
+                        // first, so that no checkpoint names a missing segment
                         self.deletes.push_back(names::checkpoint(key.0, key.1));
                     }
                 }

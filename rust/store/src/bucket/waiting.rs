@@ -1,23 +1,23 @@
-//! Since when the oldest commit has waited for the bucket, as metrics tell it.
+//! Since when the oldest commit has waited for the bucket, for metrics.
 
 use std::collections::VecDeque;
 
-/// Times are kept this far apart at least, so that an hour without the bucket takes little memory.
+/// The smallest distance between times, so that an hour without the bucket takes little memory.
 const APART_MS: u64 = 100;
-/// Beyond so many, half of them are left out.
+/// Beyond this many, every second one is dropped.
 const MARKS_MAX: usize = 1024;
 
-/// When frames were committed. It errs to the early side: a commit may be said to have waited longer than it has.
+/// When frames were committed. Errs early: the reported wait may be longer than the actual one.
 #[derive(Default)]
 pub(super) struct Waiting {
-    /// Frames below, and when the first of them that no mark before covers was seen.
+    /// Frames below, and when the first one not covered by an earlier mark was seen.
     marks: VecDeque<(u64, u64)>,
-    /// How often half of them were left out; each time they lie twice as far apart.
+    /// How often every second mark was dropped; each time the distance doubles.
     halved: u32,
 }
 
 impl Waiting {
-    /// All frames below this one are committed, and all below `confirmed` are in the bucket.
+    /// All frames below `committed` are committed, and all below `confirmed` are in the bucket.
     pub(super) fn note(&mut self, committed: u64, confirmed: u64, now_ms: u64) {
         while self
             .marks
@@ -46,7 +46,7 @@ impl Waiting {
         }
     }
 
-    /// Since when the oldest of them has waited; None where all are in the bucket.
+    /// Since when the oldest frame has waited; None if all are in the bucket.
     pub(super) fn since_ms(&self) -> Option<u64> {
         self.marks.front().map(|(_, ms)| *ms)
     }

@@ -1,4 +1,4 @@
-//! The thread that copies: it attaches, then ships what is committed and has the keeper upload what is sealed.
+//! The thread that copies: it attaches, then ships commits and lets the keeper upload sealed files.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -47,11 +47,11 @@ enum Mode {
     Stopped,
 }
 
-/// Decides what is asked of the bucket; takes answers and the time.
+/// Decides the requests to the bucket; takes answers and the time.
 pub(crate) struct Worker {
     mode: Mode,
     id: u64,
-    /// No look at the local disk before this.
+    /// No access to the local disk before this.
     paused_until_ms: u64,
     error: Option<String>,
     waiting: Waiting,
@@ -68,7 +68,7 @@ impl Worker {
         }
     }
 
-    /// Whether there is nothing to wait for when the store is closed.
+    /// Whether closing the store need not wait.
     fn is_done(&self, backup: &Backup) -> bool {
         match &self.mode {
             Mode::Attaching(_) | Mode::Stopped => true,
@@ -76,7 +76,7 @@ impl Worker {
         }
     }
 
-    /// Do what there is to do; return when to look again by itself.
+    /// Do what is due; return when to look again.
     pub(crate) fn step(
         &mut self,
         shared: &Shared,
@@ -126,10 +126,9 @@ impl Worker {
                     lead.answer(backup, answer, times);
                     if let Some(fenced) = lead.shipper.fenced() {
                         let then = if backup.is_home {
-                            "it leads, and nothing more is answered here"
+                            "it leads, and this broker confirms nothing any more"
                         } else {
-                            "this directory is not copied any more. If both serve the same data, stop one; else give \
-                             one another prefix"
+                            "this directory is no longer copied. If both serve the same data, stop one; else use another prefix for one"
                         };
                         let place = names::journal(fenced.place);
                         let why = format!("another broker has claimed {place}: {then}");
@@ -164,7 +163,7 @@ impl Worker {
         let mut calls: Vec<Call> = Vec::new();
         if let Mode::Leading(lead) = &mut self.mode {
             if backup.is_broken() {
-                // a journal with a hole cannot be gone on with
+                // a journal with a hole cannot be continued
                 self.mode = Mode::Attaching(Box::new(Attach::new()));
             } else {
                 lead.act(shared, backup, times, &mut self.id, &mut calls)?;
@@ -182,7 +181,7 @@ impl Worker {
     fn report(&mut self, backup: &Backup, now_ms: u64) {
         let confirmed = match &self.mode {
             Mode::Leading(lead) => lead.frame,
-            // it is not known what the bucket has
+            // the bucket's contents are unknown
             Mode::Attaching(_) | Mode::Stopped => 0,
         };
         self.waiting.note(backup.tail().frame, confirmed, now_ms);
@@ -216,7 +215,7 @@ impl Worker {
             Mode::Attaching(attach) => attach.due_ms(),
             Mode::Leading(lead) => {
                 let can_cut = lead.since_ms.filter(|_| lead.shipper.has_room());
-                // what waits for an upload waits for its answer
+                // a frame that waits for an upload waits for its answer
                 let ships = can_cut.map(|since| {
                     let due = lead.cut_due_ms(backup, since);
                     due.max(now_ms + u64::from(lead.needs.is_some()) * PAUSE_MS)

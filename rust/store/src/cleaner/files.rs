@@ -1,4 +1,4 @@
-//! Reading a log's batches in order, and writing what is left of them into segments of their own.
+//! Reads a log's batches in order, and writes the remaining ones into new segments.
 
 use std::{
     io::{self, BufWriter, Write},
@@ -18,7 +18,7 @@ use crate::{
     store::Shared,
 };
 
-/// The batches of one source, read in stretches: small gaps of other logs' batches are read along with them.
+/// Reads the batches of one source, in stretches: small gaps with other logs' batches are read along.
 pub(crate) struct Reader<'a> {
     source: &'a Source,
     file: File,
@@ -27,7 +27,7 @@ pub(crate) struct Reader<'a> {
     stretch: usize,
 }
 
-/// Gaps between two batches up to this many bytes are read rather than skipped.
+/// Gaps of up to this many bytes are read rather than skipped.
 const GAP_MAX: u32 = 32 << 10;
 
 impl<'a> Reader<'a> {
@@ -42,13 +42,13 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Reads the first of `entries`; those after it may be read along with it.
+    /// Reads the first of `entries`; those after it may be read along.
     pub(crate) fn batch(
         &mut self,
         entries: &[Entry],
         pace: &mut Pace<'_>,
     ) -> Result<Batch<'_>, Refusal> {
-        assert!(!entries.is_empty(), "no batch is asked for");
+        assert!(!entries.is_empty(), "no batch is requested");
         let entry = entries[0];
         let from = u64::from(entry.at);
         let end = from + u64::from(entry.len);
@@ -72,12 +72,12 @@ impl<'a> Reader<'a> {
                 && header.last_offset() == entry.last()
         });
         batch.ok_or_else(|| {
-            let what = format!("the batch at offset {} is damaged on the disk", entry.base);
+            let what = format!("the batch at offset {} is damaged on disk", entry.base);
             self.source.unreadable(&what)
         })
     }
 
-    /// Bytes from the first entry to the end of the last that belongs to the same stretch.
+    /// Bytes from the first entry to the end of the last one in the same stretch.
     fn reach(&self, entries: &[Entry]) -> usize {
         let first = &entries[0];
         let mut end = first.at + first.len;
@@ -95,7 +95,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Segments under construction; they are files without meaning until a frame of the journal names them.
+/// Segments under construction: files without effect until a frame of the journal names them.
 pub(crate) struct Writer<'a> {
     shared: &'a Shared,
     dir: &'a Path,
@@ -131,7 +131,7 @@ impl<'a> Writer<'a> {
     /// Adds a batch.
     pub(crate) fn push(&mut self, bytes: &[u8], pace: &mut Pace<'_>) -> Result<(), Refusal> {
         let header = Header::read(bytes)
-            .ok_or_else(|| Refusal::Storage("a batch was not written as it should be".into()))?;
+            .ok_or_else(|| Refusal::Storage("a batch was not written correctly".into()))?;
         let open = self.open.take();
         let mut open = match open {
             Some(open) if open.position < self.segment_bytes => open,
@@ -159,7 +159,7 @@ impl<'a> Writer<'a> {
         debug_assert!(self.open.is_none(), "a segment is left open");
         debug_assert!(
             self.written.is_sorted_by(|(_, a), (_, b)| a.last < b.first),
-            "segments follow each other"
+            "segments are consecutive"
         );
         segment::sync_dir(self.dir).map_err(|error| Refusal::Storage(error.to_string()))
     }
@@ -215,7 +215,7 @@ impl Drop for Writer<'_> {
     fn drop(&mut self) {
         self.open = None;
         for path in &self.paths {
-            // a file that stays is removed when the store is opened
+            // a leftover is removed when the store is opened
             let _ = files::remove(path);
         }
     }

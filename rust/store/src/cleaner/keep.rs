@@ -1,4 +1,5 @@
-//! What stays of a batch: the newest record of each key, and tombstones and markers until their time (KIP-58, KIP-534).
+//! Decides which records of a batch stay: the newest of each key, and tombstones and markers until their time (KIP-58,
+//! KIP-534).
 
 use std::{borrow::Cow, collections::HashMap};
 
@@ -13,7 +14,7 @@ use crate::{
     producer::LastBatch,
 };
 
-/// What becomes of a batch.
+/// The outcome for a batch.
 pub(crate) enum Fate {
     Gone,
     AsItIs,
@@ -25,11 +26,11 @@ pub(crate) struct Keep<'a> {
     pub(crate) transactions: Transactions<'a>,
     pub(crate) producers: &'a HashMap<i64, LastBatch>,
     pub(crate) now_ms: i64,
-    /// When tombstones and markers that are seen for the first time may go.
+    /// When tombstones and markers seen for the first time may be removed.
     pub(crate) horizon_ms: i64,
     pub(crate) records_read: u64,
     pub(crate) records_kept: u64,
-    /// First offset of the first batch whose records cannot be read.
+    /// First offset of the first unreadable batch.
     pub(crate) first_unreadable: Option<i64>,
 }
 
@@ -63,7 +64,7 @@ impl Keep<'_> {
         self.records_kept += kept.len() as u64;
         debug_assert!(
             self.records_kept <= self.records_read,
-            "a record that was not there"
+            "a record that did not exist"
         );
         debug_assert!(!discarded || kept.is_empty(), "an aborted record stays");
         let horizon = (tombstones || (undone && marker)) && header.delete_horizon().is_none();
@@ -87,7 +88,8 @@ impl Keep<'_> {
         Ok(Fate::Anew(bytes))
     }
 
-    /// Whether a record stays. Records without a key have no successor to wait for: they do not belong here, and go.
+    /// Whether a record stays. Records without a key have no later version: they do not belong in a compacted log, and
+    /// are removed.
     fn stays(&self, record: &Record<'_>, due: bool) -> bool {
         let newest = |key| {
             self.newest
@@ -97,7 +99,7 @@ impl Keep<'_> {
         record.key.is_some_and(newest) && (record.value.is_some() || !due)
     }
 
-    /// Whether the batch carries its producer's last sequence number, so that its header must stay.
+    /// Whether the batch has its producer's last sequence number, so that its header must stay.
     fn is_last_of_producer(&self, header: &Header) -> bool {
         let Some(last) = self.producers.get(&header.producer_id) else {
             return false;
@@ -109,8 +111,8 @@ impl Keep<'_> {
     }
 }
 
-/// A batch's records; `None` where they are as they were written, but nobody can read them: brokers before this one took
-/// compressed batches as they came.
+/// A batch's records; `None` if its checksum is right but the records cannot be read: earlier brokers did not validate
+/// compressed batches.
 pub(crate) fn readable<'a>(batch: &Batch<'a>) -> Result<Option<Cow<'a, [u8]>>, Refusal> {
     let header = &batch.header;
     batch.check().map_err(|fault| damaged(header, &fault))?;
@@ -121,7 +123,7 @@ pub(crate) fn readable<'a>(batch: &Batch<'a>) -> Result<Option<Cow<'a, [u8]>>, R
     Ok(expanded.ok().filter(whole))
 }
 
-/// Whether a marker commits its transaction; `None` for one without its record, or of another kind.
+/// Whether a marker commits its transaction; `None` for an invalid one, or one of another kind.
 pub(crate) fn marker_commits(batch: &Batch<'_>, expanded: &[u8]) -> Result<Option<bool>, Refusal> {
     let first = batch.records(expanded).next().transpose();
     let first = first.map_err(|fault| damaged(&batch.header, &fault))?;
@@ -143,7 +145,7 @@ mod tests {
 
     use super::*;
 
-    /// A compressed batch of one record, some of whose bytes are cut off.
+    /// A compressed batch of one record, truncated.
     fn compressed(cut: usize) -> Vec<u8> {
         let (whole, mut header) = local_batch(
             &[(Some(b"k"), Some(b"v"))],

@@ -1,9 +1,8 @@
 //! Log compaction: the newest record of each key stays (KIP-58).
 //!
-//! A pass reads the newest offset of each key from the part of the log that no pass has seen, and writes what is left
-//! of everything before the end of that part into new segments. One frame of the journal then puts these in place of
-//! the old ones: the pass takes effect as a whole when that frame is durable. A pass holds the store's lock only for
-//! moments.
+//! A pass reads the newest offset of each key from the part of the log not compacted yet, and rewrites the log before
+//! the end of that part into new segments. One frame of the journal then replaces the old segments: the pass takes
+//! effect as a whole once that frame is durable. It holds the store's lock only briefly.
 
 mod files;
 mod keep;
@@ -36,55 +35,55 @@ pub(crate) use section::Progress;
 use section::{Section, Source};
 use transactions::Transactions;
 
-/// How a pass works.
+/// Settings of a pass.
 #[derive(Debug, Clone, Copy)]
 pub struct CleanOptions {
-    /// The time now.
+    /// The current time.
     pub now_ms: i64,
-    /// Segments with newer records stay as they are (`min.compaction.lag.ms`).
+    /// Segments with newer records are not compacted (`min.compaction.lag.ms`).
     pub newest_ms: i64,
-    /// How long tombstones and markers stay that no pass has seen before (`delete.retention.ms`).
+    /// How long tombstones and markers stay after the first pass over them (`delete.retention.ms`).
     pub delete_retention_ms: i64,
-    /// Memory for keys (`log.cleaner.dedupe.buffer.size`), and the share of it that is used
+    /// Memory for keys (`log.cleaner.dedupe.buffer.size`), and the fraction of it to use
     /// (`log.cleaner.io.buffer.load.factor`).
     pub keys_bytes: usize,
     /// See `keys_bytes`.
     pub keys_load: f64,
-    /// About how many bytes are read at a time (`log.cleaner.io.buffer.size`).
+    /// About how many bytes to read at a time (`log.cleaner.io.buffer.size`).
     pub read_bytes: usize,
     /// Bytes read and written per second (`log.cleaner.io.max.bytes.per.second`).
     pub bytes_per_second: f64,
 }
 
-/// What a pass did.
+/// The result of a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cleaned {
-    /// First offset that it did not see.
+    /// The first offset not covered.
     pub end: i64,
-    /// Records that it looked at, and those that stayed.
+    /// Records read, and records kept.
     pub records_read: u64,
     /// See `records_read`.
     pub records_kept: u64,
-    /// Bytes of what it replaced, and of what it wrote instead.
+    /// Bytes of the old segments, and of the new ones.
     pub bytes_before: u64,
     /// See `bytes_before`.
     pub bytes_after: u64,
     /// Distinct keys between the end of the last pass and that of this one.
     pub keys: u64,
-    /// Memory that they took.
+    /// Memory for these keys.
     pub keys_bytes: u64,
-    /// Whether there were more keys than memory for them: another pass goes on from `end`.
+    /// Whether the keys exceeded the memory: another pass continues from `end`.
     pub is_partial: bool,
-    /// First offset of the first batch whose records nobody can read; such batches stay as they are.
+    /// First offset of the first unreadable batch; such batches stay as they are.
     pub first_unreadable: Option<i64>,
 }
 
-/// Segments with what is left of a log's beginning; takes effect with the frame that carries it.
+/// Segments that replace the beginning of a log; takes effect with the frame that carries it.
 pub(crate) struct Replacement {
     pub(crate) log: LogId,
     pub(crate) progress: Progress,
     pub(crate) added: Vec<(u64, Block)>,
-    /// Aborted transactions of which nothing is left.
+    /// Aborted transactions without remaining batches.
     pub(crate) vanished: Vec<Aborted>,
 }
 
@@ -106,22 +105,22 @@ impl Replacement {
 }
 
 impl Store {
-    /// What there is to clean in a log; `newest_ms` as in [`CleanOptions`].
+    /// How much of a log can be compacted; `newest_ms` as in [`CleanOptions`].
     pub fn dirt(&self, log: LogId, newest_ms: i64) -> Result<Dirt, Refusal> {
         let mut section = Section::of(&self.shared.lock(), log, newest_ms)?;
         section.spare_last()?;
         section.dirt()
     }
 
-    /// Compacts a log; `None` when there is nothing to do. It may take long: call it from a thread of its own.
+    /// Compacts a log; `None` if there is nothing to do. May take long: call it from a separate thread.
     ///
-    /// Batches that are undecided or lie in the journal segment being written are left alone, and so is the last batch.
+    /// Undecided batches, those in the active journal segment, and the last batch are left alone.
     pub fn clean(&self, log: LogId, options: &CleanOptions) -> Result<Option<Cleaned>, Refusal> {
         let pass = Pass::begin(&self.shared, log, options)?;
         pass.run(&self.dir, self.segment_bytes)
     }
 
-    /// Goes on in a new journal segment, so that the batches of the current one may be compacted.
+    /// Continues in a new journal segment, so that the batches of the current one can be compacted.
     pub fn roll(&self) -> Result<(), Refusal> {
         let mut state = self.shared.lock();
         state.writable()?;
@@ -131,13 +130,13 @@ impl Store {
     }
 }
 
-/// One pass over one log; keeps its segments from being rewritten while it runs.
+/// One pass over one log; keeps its segments from being rewritten meanwhile.
 struct Pass<'a> {
     shared: &'a Shared,
     options: &'a CleanOptions,
     log: LogId,
     section: Section,
-    /// The segments that it writes have ids from this one on; none that it reads does.
+    /// The segments written have IDs from this one; those read have lower ones.
     since: u64,
     aborted: Vec<Aborted>,
     producers: HashMap<i64, LastBatch>,
@@ -187,7 +186,7 @@ impl<'a> Pass<'a> {
         }
         assert!(
             end <= self.section.limit,
-            "what may still change is not compacted"
+            "undecided batches are not compacted"
         );
         let now_ms = self.options.now_ms;
         let mut keep = Keep {
@@ -203,7 +202,7 @@ impl<'a> Pass<'a> {
         let mut writer = Writer::new(self.shared, dir, self.log, segment_bytes);
         let sources = &self.section.sources;
         let count = sources.partition_point(|source| source.extent.first < end);
-        assert!(count > 0, "what was read lies somewhere");
+        assert!(count > 0, "batches read are in no segment");
         assert!(
             end <= sources[count - 1].extent.last + 1,
             "more is replaced than was read"
@@ -237,14 +236,14 @@ impl<'a> Pass<'a> {
         Ok(Some(cleaned))
     }
 
-    /// The newest offset of each key from where the last pass ended, up to the returned offset; true when the memory
-    /// for keys ran out there.
+    /// The newest offset of each key since the end of the last pass, up to the returned offset; true if the memory for
+    /// keys ran out there.
     fn newest_offsets(&self, pace: &mut Pace<'_>) -> Result<(OffsetMap, i64, bool), Refusal> {
         let mut newest = OffsetMap::new(self.options.keys_bytes, self.options.keys_load);
         let Section {
             dirty_from, limit, ..
         } = self.section;
-        // a transaction whose marker lies before this part would never end here
+        // a transaction whose marker is before this part would never end here
         let aborted = self.aborted.iter().filter(|a| a.last_offset >= dirty_from);
         let aborted: Vec<Aborted> = aborted.copied().collect();
         let mut transactions = Transactions::new(&aborted);
@@ -273,7 +272,7 @@ impl<'a> Pass<'a> {
                         let Some(key) = record.key.filter(|_| record.offset >= dirty_from) else {
                             continue;
                         };
-                        // the first batch goes in however many keys it has, or there would be no progress
+                        // the first batch is always included, however many keys it has, to guarantee progress
                         if newest.is_full() && end > dirty_from && newest.get(key).is_none() {
                             return Ok((newest, end, true));
                         }
@@ -343,7 +342,7 @@ impl Drop for Pass<'_> {
             state.segments.unpin(source.extent.segment);
         }
         if let Some(log) = state.logs.get_mut(&self.log) {
-            debug_assert!(log.cleaning, "another pass has ended for it");
+            debug_assert!(log.cleaning, "another pass over it has ended");
             log.cleaning = false;
         }
         state.passes -= 1;
@@ -353,7 +352,7 @@ impl Drop for Pass<'_> {
 }
 
 impl State {
-    /// Makes readers find the new segments in place of what a pass has read.
+    /// Makes readers use the new segments in place of the old ones.
     pub(crate) fn replace_cleaned(&mut self, replacement: &Replacement) {
         let Replacement {
             log: id,

@@ -1,15 +1,15 @@
-//! Which offset of each key is the newest, for as many keys as a given memory holds.
+//! The newest offset of each key, for as many keys as fit into a given memory.
 
 use std::hash::{BuildHasher, RandomState};
 
-/// What is kept of a key: two hashes with secret seeds, so that no one can make two keys collide.
+/// Two hashes of a key with secret seeds, so that nobody can construct a collision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Slot {
     key: (u64, u64),
     offset: i64,
 }
 
-/// Bytes that a key takes.
+/// Bytes per key.
 pub(crate) const SLOT_BYTES: usize = size_of::<Slot>();
 
 const EMPTY: Slot = Slot {
@@ -29,7 +29,7 @@ pub(crate) struct OffsetMap {
 }
 
 impl OffsetMap {
-    /// A map of at most `bytes` once it has grown, filled up to `load`, a fraction of 1.
+    /// A map of at most `bytes`, filled up to the fraction `load`.
     pub(crate) fn new(bytes: usize, load: f64) -> Self {
         let slots_max = (bytes / SLOT_BYTES).max(SLOTS_LEAST);
         let per_mille = (load.clamp(0.001, 0.95) * 1000.0) as usize;
@@ -55,9 +55,9 @@ impl OffsetMap {
         self.len >= self.keys_max
     }
 
-    /// Sets a key's newest offset; exceeds the bound if the caller does not check `is_full`.
+    /// Sets a key's newest offset; exceeds the limit if the caller does not check `is_full`.
     pub(crate) fn put(&mut self, key: &[u8], offset: i64) {
-        debug_assert!(offset > EMPTY.offset, "this offset stands for none");
+        debug_assert!(offset > EMPTY.offset, "this offset means none");
         let limit = if self.slots.len() < self.slots_max {
             self.slots.len() / 4 * 3
         } else {
@@ -72,7 +72,7 @@ impl OffsetMap {
         self.slots[at] = Slot { key, offset };
         assert!(
             self.len < self.slots.len(),
-            "a search that finds nothing would not end"
+            "an unsuccessful search would not end"
         );
     }
 
@@ -104,7 +104,7 @@ impl OffsetMap {
     }
 }
 
-/// The slot of a key, or the empty one where it belongs.
+/// The slot of a key, or the empty one for it.
 fn find(slots: &[Slot], key: (u64, u64)) -> usize {
     let mut at = ((u128::from(key.0) * slots.len() as u128) >> 64) as usize;
     while slots[at] != EMPTY && slots[at].key != key {
@@ -149,7 +149,7 @@ mod tests {
         }
         assert_eq!(keys as usize, slots / 2);
         assert!(map.bytes() <= slots * SLOT_BYTES);
-        // a batch that is larger than the whole map goes in completely
+        // a batch larger than the whole map is still included completely
         for key in keys..4 * keys {
             map.put(&key.to_string().into_bytes(), key);
         }

@@ -1,4 +1,4 @@
-//! How fast a pass may read and write, and when it has to end.
+//! The rate of a pass, and when it must end.
 
 use std::{
     thread,
@@ -7,7 +7,7 @@ use std::{
 
 use crate::{error::Refusal, store::Shared};
 
-/// The longest sleep before looking again whether the store is being closed.
+/// The longest sleep before checking whether the store is closing.
 const NAP: Duration = Duration::from_millis(100);
 
 pub(crate) struct Pace<'a> {
@@ -27,7 +27,7 @@ impl<'a> Pace<'a> {
         }
     }
 
-    /// Counts bytes that were read or written, and waits until the rate allows them.
+    /// Counts bytes read or written, and waits as the rate requires.
     pub(crate) fn moved(&mut self, bytes: usize) -> Result<(), Refusal> {
         self.bytes += bytes as u64;
         loop {
@@ -44,7 +44,7 @@ impl<'a> Pace<'a> {
             let nap = Duration::try_from_secs_f64(ahead).map_or(NAP, |ahead| ahead.min(NAP));
             thread::sleep(nap);
         }
-        // time that was not used is not saved up
+        // unused time is not saved up
         if self.since.elapsed() > Duration::from_secs(1) {
             (self.since, self.bytes) = (Instant::now(), 0);
         }

@@ -1,4 +1,4 @@
-//! The part of a log that may be compacted, and how much of it has not been.
+//! The part of a log that can be compacted, and how much of it has not been.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -12,30 +12,30 @@ use crate::{
     state::State,
 };
 
-/// What there is to clean in a log (`min.cleanable.dirty.ratio`, `max.compaction.lag.ms`, `segment.ms`).
+/// How much of a log can be compacted (`min.cleanable.dirty.ratio`, `max.compaction.lag.ms`, `segment.ms`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Dirt {
-    /// Bytes of batches that have been compacted, and of those that may be now.
+    /// Bytes of compacted batches, and of those that can be compacted now.
     pub clean_bytes: u64,
     /// See `clean_bytes`.
     pub dirty_bytes: u64,
-    /// Newest timestamp of the first batch that may be compacted now.
+    /// Newest timestamp of the first batch that can be compacted now.
     pub dirty_since_ms: Option<i64>,
-    /// Bytes in the journal segment that is being written: they wait until it is full or given up.
+    /// Bytes in the active journal segment: they wait until it is full or rolled.
     pub active_bytes: u64,
     /// Newest timestamp of the first of them.
     pub active_since_ms: Option<i64>,
 }
 
-/// The sealed segments of a log up to what must stay as it is.
+/// The sealed segments of a log, up to the first batch that must stay.
 pub(crate) struct Section {
     pub(crate) start: i64,
-    /// First offset that no pass has seen.
+    /// First offset not compacted yet.
     pub(crate) dirty_from: i64,
-    /// First offset that this pass may not look at.
+    /// First offset beyond this pass.
     pub(crate) limit: i64,
     pub(crate) sources: Vec<Source>,
-    /// Its batches in segments whose index is not on the disk: the one being written, and full ones before it.
+    /// Its batches in segments without an index on disk: the active one, and full ones before it.
     active: Vec<Extent>,
 }
 
@@ -61,8 +61,8 @@ impl Source {
 }
 
 impl Section {
-    /// The part of the log that may be compacted: decided batches in sealed segments, not newer than `newest_ms`, and
-    /// never the last batch, which tells readers where the log ends.
+    /// The part of the log that can be compacted: decided batches in sealed segments, not newer than `newest_ms`, and
+    /// never the last batch, which defines the end of the log.
     pub(crate) fn of(state: &State, id: LogId, newest_ms: i64) -> Result<Self, Refusal> {
         let log = state.log(id)?;
         let sealed = |extent: &&Extent| state.segments.is_sealed(extent.segment);
@@ -93,7 +93,7 @@ impl Section {
         })
     }
 
-    /// Sets the limit before the last batch if that lies in a sealed segment; reads the segment's index.
+    /// Sets the limit before the last batch if that is in a sealed segment; reads the segment's index.
     pub(crate) fn spare_last(&mut self) -> Result<(), Refusal> {
         let Some(source) = self.sources.last().filter(|_| self.active.is_empty()) else {
             return Ok(());
@@ -138,15 +138,15 @@ impl Section {
 /// How far a log has been compacted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Progress {
-    /// First offset that no pass has seen.
+    /// First offset not compacted yet.
     pub(crate) end: i64,
-    /// What is left of the batches before this offset lies only in segments from `since` on.
+    /// The remaining batches before this offset are all in segments from `since`.
     pub(crate) covered: i64,
     pub(crate) since: u64,
 }
 
 impl Progress {
-    /// Whether batches from `first` on that lie in `segment` have been replaced by others.
+    /// Whether batches from `first` in `segment` have been replaced.
     pub(crate) fn replaced(&self, segment: u64, first: i64) -> bool {
         first < self.covered && segment < self.since
     }

@@ -1,23 +1,23 @@
-//! Which batches belong to aborted transactions, and which markers have nothing left to decide.
+//! Which batches belong to aborted transactions, and which markers have no batches left.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::{batch::Header, producer::Aborted};
 
-/// The transactions of a log while its batches go by in order.
+/// The transactions of a log, as its batches are visited in order.
 pub(crate) struct Transactions<'a> {
     /// By first offset.
     aborted: &'a [Aborted],
     next: usize,
-    /// By producer: its aborted transaction, and whether a batch of it was seen.
+    /// By producer: its aborted transaction, and whether one of its batches was seen.
     aborting: HashMap<i64, (Aborted, bool)>,
-    /// Producers of other transactions of which a batch was seen.
+    /// Producers of other transactions with a batch seen.
     committing: HashSet<i64>,
     seen: HashSet<(i64, i64)>,
 }
 
 impl<'a> Transactions<'a> {
-    /// `aborted` in the order of first offsets.
+    /// `aborted` is ordered by first offset.
     pub(crate) fn new(aborted: &'a [Aborted]) -> Self {
         debug_assert!(
             aborted.is_sorted_by_key(|transaction| transaction.first_offset),
@@ -41,7 +41,7 @@ impl<'a> Transactions<'a> {
         }
     }
 
-    /// Takes a batch of records; true when it was aborted.
+    /// Visits a data batch; returns whether it was aborted.
     pub(crate) fn data(&mut self, header: &Header) -> bool {
         self.begin_up_to(header.last_offset());
         if !header.is_transactional() {
@@ -57,7 +57,7 @@ impl<'a> Transactions<'a> {
         false
     }
 
-    /// Takes a marker that commits or not, `None` for one without its record; true when no batch of its transaction is
+    /// Visits a marker (committing or not, `None` for an invalid one); returns whether no batch of its transaction is
     /// left before it.
     pub(crate) fn marker(&mut self, header: &Header, commits: Option<bool>) -> bool {
         self.begin_up_to(header.last_offset());
@@ -71,7 +71,7 @@ impl<'a> Transactions<'a> {
         }
     }
 
-    /// Aborted transactions that were decided before `end` and have no batch left: readers need not know of them.
+    /// Aborted transactions decided before `end` without remaining batches: readers need not know of them.
     pub(crate) fn vanished(&self, end: i64) -> Vec<Aborted> {
         let gone = |a: &&Aborted| {
             a.last_offset < end && !self.seen.contains(&(a.producer_id, a.first_offset))

@@ -1,4 +1,4 @@
-//! What a file on a disk in memory holds, and what a crash leaves of it.
+//! The content of a file on a memory disk, and what a crash leaves of it.
 
 #[derive(Debug)]
 enum Change {
@@ -11,7 +11,7 @@ pub(super) struct Content {
     pub(super) now: Vec<u8>,
     durable: Vec<u8>,
     unsynced: Vec<Change>,
-    /// What is unsynced was said to be synced.
+    /// The unsynced part was reported as synced.
     claimed: bool,
 }
 
@@ -56,7 +56,7 @@ impl Content {
         self.unsynced.push(Change::Write(at, bytes.to_vec()));
     }
 
-    /// A sync that only seems to happen.
+    /// A sync that reports success without effect.
     pub(super) fn claim(&mut self) {
         self.claimed = !self.unsynced.is_empty();
     }
@@ -72,15 +72,15 @@ impl Content {
         debug_assert!(self.durable == self.now, "a sync leaves nothing behind");
     }
 
-    /// Cuts the file off, or makes it longer.
+    /// Truncates or extends the file.
     pub(super) fn set_len(&mut self, size: u64) {
         self.now.resize(size as usize, 0);
         self.unsynced.push(Change::Length(size));
     }
 
-    /// Keeps what a crash may leave of the file, which is durable from now on.
+    /// Keeps what a crash may leave of the file, as its durable content.
     ///
-    /// Returns whether it was said to hold more.
+    /// Returns whether more was reported as durable.
     pub(super) fn crash(&mut self, random: &mut Random, rot_per_mille: u64) -> bool {
         let whole = random.below(self.unsynced.len() as u64 + 1) as usize;
         let stray = random.below(4) == 0;
@@ -97,7 +97,7 @@ impl Content {
                 }
                 Change::Write(at, mut bytes) if i == whole || (stray && random.below(2) == 0) => {
                     let kept = random.below(bytes.len() as u64 + 1) as usize;
-                    // a sector that was being written may hold anything
+                    // a sector that was being written may contain anything
                     let torn = (kept + random.below(512) as usize).min(bytes.len());
                     let garbage = random.draw().to_le_bytes();
                     for (byte, other) in bytes[kept..torn].iter_mut().zip(garbage.iter().cycle()) {
@@ -114,7 +114,7 @@ impl Content {
                 Change::Length(_) | Change::Write(..) => {}
             }
         }
-        debug_assert!(self.unsynced.is_empty(), "nothing outlives a crash unseen");
+        debug_assert!(self.unsynced.is_empty(), "bytes survive a crash untracked");
         self.now.clone_from(&self.durable);
         std::mem::take(&mut self.claimed)
     }

@@ -1,4 +1,4 @@
-//! Taking the files of a disk in memory out, and putting others in.
+//! Exporting the files of a memory disk, and importing others.
 
 use std::{
     path::PathBuf,
@@ -8,7 +8,7 @@ use std::{
 use super::{MemoryDisk, content::Content, lock};
 
 impl MemoryDisk {
-    /// All files as they are, by their names.
+    /// All current files, by name.
     pub fn files(&self) -> Vec<(String, Vec<u8>)> {
         let inner = lock(&self.inner);
         let name = |path: &PathBuf| {
@@ -23,7 +23,7 @@ impl MemoryDisk {
             .collect()
     }
 
-    /// Puts other files, which are durable, in the place of all. Open files can no longer be used.
+    /// Replaces all files with others, which are durable. Open files become invalid.
     pub fn replace(&self, files: Vec<(String, Vec<u8>)>) {
         let mut inner = lock(&self.inner);
         let durable = |bytes| Arc::new(Mutex::new(Content::durable(bytes)));

@@ -1,8 +1,8 @@
-//! A disk in memory, for simulations: it fails on demand, and after a crash it holds what a disk may hold then.
+//! A memory disk for simulations: it fails on demand, and after a crash it holds what a real disk may hold.
 //!
-//! After a crash, what was written but not synced may be there, missing, cut short or garbage, and later writes may
-//! survive without earlier ones; what was synced stays. Changes of names survive in their order, up to any one of them.
-//! A sync may be said to have happened, and a write may land where it does not belong: the disk counts what came of that.
+//! After a crash, unsynced writes may be present, missing, truncated or garbage, and later ones may survive without
+//! earlier ones; synced writes stay. Changes of names survive in order, up to any one of them. A sync may only be
+//! reported, and a write may be misdirected: the disk counts the harm done.
 
 use std::{
     collections::BTreeMap,
@@ -24,7 +24,7 @@ mod image;
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 static MOUNTS: RwLock<Vec<(PathBuf, MemoryDisk)>> = RwLock::new(Vec::new());
 
-/// The disk that is mounted on a directory, for it and the files in it.
+/// The disk mounted on a directory, for it and the files in it.
 pub(crate) fn mounted(path: &Path) -> Option<MemoryDisk> {
     if COUNT.load(Ordering::Acquire) == 0 {
         return None;
@@ -36,16 +36,16 @@ pub(crate) fn mounted(path: &Path) -> Option<MemoryDisk> {
     found.map(|(_, disk)| disk.clone())
 }
 
-/// What a disk does for a store.
+/// An operation of a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
-    /// Opening or making a file.
+    /// Opening or creating a file.
     Open,
-    /// Writing, or cutting off.
+    /// Writing or truncating.
     Write,
     /// Making a file's content or a directory's names durable.
     Sync,
-    /// Giving a file another name, or none.
+    /// Renaming or removing a file.
     Rename,
     /// Reading.
     Read,
@@ -54,7 +54,7 @@ pub enum Operation {
 #[derive(Debug, Clone, Copy)]
 enum Outcome {
     Fails(i32),
-    /// Success is reported: of a sync that has not happened, or a write that has landed elsewhere.
+    /// Reported success of a sync that was skipped, or a write that was misdirected.
     Lies,
 }
 
@@ -80,25 +80,25 @@ fn dead() -> io::Error {
 #[derive(Debug)]
 struct Inner {
     names: Names,
-    /// The names as they were after each change since the last sync; the first is what is durable.
+    /// The names after each change since the last sync; the first entry is durable.
     history: Vec<Names>,
     planned: Vec<Planned>,
     random: Random,
-    /// Counts crashes: files that were opened before one can no longer be used.
+    /// Counts crashes: files opened before a crash are invalid.
     life: u64,
     /// After this many more changes the disk is gone.
     left: Option<u64>,
     capacity: u64,
     cold_per_mille: u64,
     rot_per_mille: u64,
-    /// The names' last sync was a lie.
+    /// The names' last sync was only reported.
     names_claimed: bool,
     harmed: u64,
     operations: u64,
 }
 
 impl Inner {
-    /// Checks whether an operation may happen; false if it is only to seem so.
+    /// Checks whether an operation may happen; false if it is only reported.
     fn allow(&mut self, operation: Operation) -> io::Result<bool> {
         if self.left == Some(0) {
             return Err(dead());
@@ -140,7 +140,7 @@ impl Inner {
         change(&mut self.names);
     }
 
-    /// Writes somewhere in some file.
+    /// Writes at a random position of a random file.
     fn write_elsewhere(&mut self, bytes: &[u8]) {
         self.harmed += 1;
         let at = self.random.below(self.names.len() as u64) as usize;
@@ -152,7 +152,7 @@ impl Inner {
     }
 }
 
-/// A disk in memory, mounted on a directory of this process until it is unmounted.
+/// A memory disk, mounted on a directory of this process until it is unmounted.
 #[derive(Debug, Clone)]
 pub struct MemoryDisk {
     dir: PathBuf,
@@ -160,7 +160,7 @@ pub struct MemoryDisk {
 }
 
 impl MemoryDisk {
-    /// An empty disk; what a crash leaves is determined by the seed.
+    /// An empty disk; the seed determines what a crash leaves.
     pub fn mount(dir: &Path, seed: u64) -> Self {
         let disk = Self {
             dir: dir.into(),
@@ -185,25 +185,25 @@ impl MemoryDisk {
         disk
     }
 
-    /// Gives the directory back to the operating system.
+    /// Returns the directory to the operating system.
     pub fn unmount(&self) {
         let mut mounts = MOUNTS.write().unwrap_or_else(PoisonError::into_inner);
         mounts.retain(|(_, disk)| !Arc::ptr_eq(&disk.inner, &self.inner));
         COUNT.store(mounts.len(), Ordering::Release);
     }
 
-    /// Makes an operation fail `times` times with `errno`, after `skip` more that succeed.
+    /// Makes an operation fail `times` times with `errno`, after `skip` successes.
     pub fn fail(&self, operation: Operation, errno: i32, skip: u64, times: u64) {
         let outcome = Outcome::Fails(errno);
         self.plan(operation, outcome, skip, times);
     }
 
-    /// Makes syncs report success `times` times without having synced, after `skip` more that do.
+    /// Makes syncs report success without effect `times` times, after `skip` real ones.
     pub fn lie(&self, skip: u64, times: u64) {
         self.plan(Operation::Sync, Outcome::Lies, skip, times);
     }
 
-    /// Makes writes report success `times` times that have landed in another place, after `skip` more that do not.
+    /// Makes writes report success but go to another position `times` times, after `skip` correct ones.
     pub fn misdirect(&self, skip: u64, times: u64) {
         self.plan(Operation::Write, Outcome::Lies, skip, times);
     }
@@ -217,7 +217,7 @@ impl MemoryDisk {
         });
     }
 
-    /// Forgets what was planned, including the end of the disk.
+    /// Cancels planned failures, including the end of the disk.
     pub fn heal(&self) {
         let mut inner = lock(&self.inner);
         inner.planned.clear();
@@ -225,7 +225,7 @@ impl MemoryDisk {
         inner.left = inner.left.filter(|left| *left == 0);
     }
 
-    /// Makes the disk go away at the last of this many more changes, which may be done in part.
+    /// Makes the disk disappear at the last of this many more changes, which may be done in part.
     pub fn end_after(&self, changes: u64) {
         lock(&self.inner).left = Some(changes);
     }
@@ -235,37 +235,37 @@ impl MemoryDisk {
         lock(&self.inner).left == Some(0)
     }
 
-    /// Sets how many bytes all files may have together.
+    /// Sets the capacity for all files together.
     pub fn set_capacity(&self, bytes: u64) {
         lock(&self.inner).capacity = bytes;
     }
 
-    /// Sets how many of 1,000 reads would have to wait for the disk.
+    /// Sets how many of 1,000 reads would wait for the disk.
     pub fn set_cold(&self, per_mille: u64) {
         lock(&self.inner).cold_per_mille = per_mille;
     }
 
-    /// Sets of how many of 1,000 unsynced writes that survive a crash a bit is wrong then.
+    /// Sets how many of 1,000 unsynced writes that survive a crash have a flipped bit.
     pub fn set_rot(&self, per_mille: u64) {
         lock(&self.inner).rot_per_mille = per_mille;
     }
 
-    /// How often the disk has not held what it had said it held.
+    /// How often the disk lost content that it had reported as durable.
     pub fn harmed(&self) -> u64 {
         lock(&self.inner).harmed
     }
 
-    /// Bytes in all files.
+    /// Total bytes of all files.
     pub fn used(&self) -> u64 {
         lock(&self.inner).used()
     }
 
-    /// Operations so far.
+    /// The number of operations so far.
     pub fn operations(&self) -> u64 {
         lock(&self.inner).operations
     }
 
-    /// Fails the power: leaves what a disk may hold then. Open files can no longer be used.
+    /// Simulates a power failure. Open files become invalid.
     pub fn crash(&self) {
         let mut inner = lock(&self.inner);
         let mut history = std::mem::take(&mut inner.history);
@@ -277,7 +277,7 @@ impl MemoryDisk {
         let nodes: Vec<Node> = inner.names.values().cloned().collect();
         let rot = inner.rot_per_mille;
         for node in nodes {
-            // a file apart from what old handles may still write to
+            // a copy, as old handles may still write to the file
             let claimed = lock(&node).crash(&mut inner.random, rot);
             inner.harmed += u64::from(claimed);
         }
@@ -285,7 +285,7 @@ impl MemoryDisk {
         self.restart();
     }
 
-    /// Ends the process that used the disk, which goes on: open files can no longer be used.
+    /// Ends the process that used the disk, whose content stays: open files become invalid.
     pub fn restart(&self) {
         let mut inner = lock(&self.inner);
         inner.life += 1;
@@ -363,7 +363,7 @@ impl MemoryDisk {
     }
 }
 
-/// An open file of a disk in memory.
+/// An open file of a memory disk.
 #[derive(Debug)]
 pub(crate) struct Handle {
     disk: MemoryDisk,
@@ -410,7 +410,7 @@ impl Handle {
         Ok(())
     }
 
-    /// As `read_exact_at`, but as if part of the file were not in the page cache.
+    /// As `read_exact_at`, but sometimes as if part of the file were not in the page cache.
     pub(crate) fn read_cached(&self, out: &mut [u8], at: u64) -> io::Result<()> {
         let mut inner = lock(&self.disk.inner);
         let cold = inner.cold_per_mille;
@@ -433,7 +433,7 @@ impl Handle {
                 (inner, room)
             }
             Err(error) => {
-                // part of it may have been written all the same
+                // a failed write may still be done in part
                 let mut inner = lock(&self.disk.inner);
                 if inner.life == self.life && !was_gone {
                     let kept = inner.random.below(bytes.len() as u64 + 1) as usize;

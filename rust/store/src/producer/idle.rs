@@ -1,10 +1,10 @@
-//! Producers that are forgotten: after a time, and the ones idle for the longest where there are too many.
+//! Forgetting producers: after a time, and the longest idle ones if there are too many.
 
 use super::Producers;
 use crate::producer_room::oldest;
 
 impl Producers {
-    /// Forgets producers last seen before `before_ms`; open transactions stay.
+    /// Forgets producers last seen before `before_ms`, except those with open transactions.
     pub(crate) fn expire(&mut self, before_ms: i64) {
         self.announced.expire(before_ms);
         self.entries
@@ -12,12 +12,12 @@ impl Producers {
         self.entries.shrink_to(2 * self.entries.len());
     }
 
-    /// Producers that are remembered, and first batches that are announced.
+    /// The number of producers, and of announced first batches.
     pub(crate) fn counts(&self) -> [usize; 2] {
         [self.entries.len(), self.announced.len()]
     }
 
-    /// Forgets the producers above `max` that were idle for the longest time; open transactions stay.
+    /// Forgets the longest idle producers beyond `max`, except those with open transactions.
     pub(crate) fn keep_newest(&mut self, max: usize) {
         self.announced.keep_newest(max);
         let surplus = self.entries.len().saturating_sub(max);

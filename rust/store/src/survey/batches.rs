@@ -1,9 +1,9 @@
-//! Which offsets of a log no batch covers.
+//! Finds the offsets of a log that no batch covers.
 
 use super::Batches;
 
-/// Stretches of `[start, end)` covered neither by a whole batch nor by a hole that was always there; below `holes_end`
-/// only those that a broken batch covers.
+/// Ranges of `[start, end)` covered neither by a whole batch nor by a hole from compaction; below `holes_end` only
+/// those that a broken batch covers.
 ///
 /// ```text
 /// found    [0      9][whole 20-29][broken 30-39]      [whole 50-59]  hole from 45
@@ -31,7 +31,7 @@ pub(super) fn lost(found: &Batches, holes_end: i64, start: i64, end: i64) -> Vec
     add(next.max(holes_end), end - 1);
     debug_assert!(
         lost.is_sorted_by(|a, b| a.1 < b.0 - 1),
-        "what is lost together is told together"
+        "adjacent lost ranges are merged"
     );
     lost
 }

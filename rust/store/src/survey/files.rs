@@ -1,4 +1,4 @@
-//! One file at a time: the frames of a journal segment, the batches that an index lists.
+//! Checks one file: the frames of a journal segment, the batches in an index.
 
 use std::{fs, path::Path};
 
@@ -15,7 +15,7 @@ use crate::{
     segment::{self, Kind, SEGMENT_HEADER},
 };
 
-/// A file in memory.
+/// The content of a file.
 struct Contents<'a> {
     path: &'a Path,
     segment: u64,
@@ -23,17 +23,17 @@ struct Contents<'a> {
     bytes: &'a [u8],
 }
 
-/// Where the frames of a segment must lie.
+/// The expected frames of a segment.
 struct Stretch {
     end: usize,
     first: u64,
-    /// The first frame of the segment after it.
+    /// The first frame of the following segment.
     next: Option<u64>,
     must_reach_next: bool,
     must_reach_end: bool,
 }
 
-/// What the index of a segment lists, so far as it can be read.
+/// The readable part of a segment's index.
 struct Listed {
     blocks: Vec<Block>,
     /// Where the index begins.
@@ -41,7 +41,7 @@ struct Listed {
 }
 
 impl Survey {
-    /// Looks at a segment that holds batches one after the other; returns its size.
+    /// Checks a segment of concatenated batches; returns its size.
     pub(super) fn walk_compact(&mut self, id: u64) -> Result<u64, StoreError> {
         let path = Kind::Compact.path(&self.dir, id);
         let bytes = fs::read(&path).map_err(StoreError::io(&path))?;
@@ -57,13 +57,13 @@ impl Survey {
         if let Some(listed) = self.index(&contents, true)? {
             self.hold_against(&contents, &listed.blocks)?;
         } else {
-            // only the index says whose batches they are
+            // only the index says which log they belong to
             self.history_lost = true;
         }
         Ok(bytes.len() as u64)
     }
 
-    /// Looks at all journal segments, which are one history.
+    /// Checks all journal segments, which form one history.
     pub(super) fn walk_journals(
         &mut self,
         ids: &[u64],
@@ -114,7 +114,7 @@ impl Survey {
         Ok(())
     }
 
-    /// Looks at a journal segment; returns the number after its last frame, and its size.
+    /// Checks a journal segment; returns the number after its last frame, and its size.
     fn walk_journal(
         &mut self,
         id: u64,
@@ -139,7 +139,7 @@ impl Survey {
             end,
             first,
             next,
-            // some older segments were joined and removed, so the next one need not follow
+            // some older segments were merged and removed, so the next one may not follow directly
             must_reach_next: id >= self.since.segment,
             must_reach_end: listed.is_some(),
         };
@@ -150,7 +150,7 @@ impl Survey {
         Ok((frame, bytes.len() as u64))
     }
 
-    /// Takes every whole frame; returns the number after the last.
+    /// Reads every whole frame; returns the number after the last.
     fn walk_frames(&mut self, contents: &Contents<'_>, stretch: &Stretch) -> u64 {
         let mut at = SEGMENT_HEADER as usize;
         let mut number = stretch.first;
@@ -221,7 +221,7 @@ impl Survey {
                     segment: contents.segment,
                     state: &mut self.state,
                 };
-                // an append to a log of which nothing else is known waits among the batches
+                // an append to an otherwise unknown log is kept with the batches
                 let _ = replay.apply(&op, place as u64);
             }
         }
@@ -251,14 +251,14 @@ impl Survey {
             .or_default()
             .entry(entry.base)
             .or_insert(batch);
-        // compaction writes a batch anew under its old offset: the newest counts
+        // compaction rewrites a batch under its old offset: the newest counts
         let is_newer = batch.kind == Kind::Compact && batch.segment > known.segment;
         if !known.is_whole || (batch.is_whole && is_newer) {
             *known = batch;
         }
     }
 
-    /// The index at the end of a segment; `None` when there is none or it cannot be read.
+    /// The index at the end of a segment; `None` if it is missing or unreadable.
     fn index(
         &mut self,
         contents: &Contents<'_>,
@@ -280,7 +280,7 @@ impl Survey {
         }
     }
 
-    /// Compares the batches that an index lists with what lies there.
+    /// Compares the batches in an index with the file's content.
     fn hold_against(
         &mut self,
         contents: &Contents<'_>,
@@ -310,7 +310,7 @@ impl Survey {
                             entry.base,
                             block.log,
                             if is_whole {
-                                ", but can be put right"
+                                ", but can be repaired"
                             } else {
                                 ""
                             }
@@ -339,19 +339,19 @@ impl Survey {
     }
 }
 
-/// The number of the first frame, for a segment whose header is broken.
+/// The number of the first frame, for a segment with a broken header.
 fn first_whole(path: &Path) -> Result<Option<u64>, StoreError> {
     let bytes = fs::read(path).map_err(StoreError::io(path))?;
     let first = bytes.get(SEGMENT_HEADER as usize..).and_then(Frame::read);
     Ok(first.map(|frame| frame.number))
 }
 
-/// What became of a batch that an index lists.
+/// The state of a batch listed in an index.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Condition {
     Whole,
-    /// Wrong only in fields that its checksum leaves out and that the index knows: its offset, and the leader's epoch,
-    /// which is 0.
+    /// Wrong only in fields that its checksum does not cover and that are known: its offset, from the index, and the
+    /// leader epoch, which is 0.
     Misplaced,
     Broken,
 }
@@ -372,9 +372,9 @@ fn condition(bytes: &[u8], entry: &Entry) -> Condition {
     }
 }
 
-/// Where the history goes on after a broken frame, and with which frame: after the length that the broken one
-/// announces, or at the next whole frame. In the newest segment a later frame counts only if it is marked
-/// as synced; otherwise what follows is a write that was cut short and never acknowledged.
+/// Where the history continues after a broken frame, and with which frame: after the broken one's length, or at the
+/// next whole frame. In the newest segment a later frame counts only if it is marked as synced; otherwise the rest is a
+/// torn write, which was never confirmed.
 fn resume(bytes: &[u8], at: usize, stretch: &Stretch, number: u64) -> Option<(usize, u64)> {
     let &Stretch { end, next, .. } = stretch;
     let fits = |frame: &Frame<'_>| match next {

@@ -1,8 +1,7 @@
-//! Which parts of a directory are whole: every file is read from end to end, and nothing is changed.
+//! Surveys which parts of a directory are intact: every file is read from end to end, and nothing is changed.
 //!
-//! A store is opened or refused as a whole. A survey looks at its parts: each frame of the journal and each batch that
-//! an index lists is checked against its own checksum, and what is not whole is named, by file and byte and by log and
-//! offset.
+//! A store is opened or refused as a whole; a survey checks its parts: each frame of the journal and each batch in an
+//! index is checked against its own checksum, and damage is reported by file and byte, and by log and offset.
 
 mod batches;
 mod files;
@@ -25,21 +24,21 @@ use crate::{
     state::State,
 };
 
-/// Called with the bytes read so far and how many there are.
+/// Called with the bytes read so far and the total.
 pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
 
-/// A place that is not as it was written.
+/// A damaged place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// The file.
     pub path: PathBuf,
-    /// Where in it.
+    /// Its position.
     pub at: u64,
-    /// What is wrong there.
+    /// What is wrong.
     pub what: String,
 }
 
-/// What is whole of a log.
+/// The intact part of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kept {
     /// The log.
@@ -48,15 +47,15 @@ pub struct Kept {
     pub start: i64,
     /// The offset of its next record.
     pub end: i64,
-    /// How many batches are whole, and their bytes.
+    /// The number of intact batches.
     pub batches: u64,
-    /// Bytes of the whole batches.
+    /// Bytes of the intact batches.
     pub bytes: u64,
-    /// Apart from its batches, nothing that is whole says that the log exists.
+    /// Only its batches show that the log exists.
     pub is_orphan: bool,
 }
 
-/// Offsets of a log whose records are gone.
+/// Lost offsets of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Lost {
     /// The log.
@@ -67,28 +66,28 @@ pub struct Lost {
     pub last: i64,
 }
 
-/// What a directory holds.
+/// The result of a survey.
 #[derive(Debug, Clone, Default)]
 pub struct Findings {
-    /// What is damaged; nothing when the store is whole.
+    /// Damage; empty if the store is intact.
     pub problems: Vec<Problem>,
-    /// Logs in the order of their ids.
+    /// Logs in ID order.
     pub kept: Vec<Kept>,
-    /// In the order of logs and offsets.
+    /// In log and offset order.
     pub lost: Vec<Lost>,
-    /// The newest entries of the catalogue that are known.
+    /// The newest known entries of the catalog.
     pub catalogue: Vec<(Vec<u8>, Vec<u8>)>,
-    /// A write at the end of the journal that was cut short, and never confirmed: it is no damage.
+    /// A torn write at the end of the journal, never confirmed: not damage.
     pub torn: Option<Torn>,
-    /// Frames are gone of which nothing is known: changes of the catalogue and the newest records of any log may have
-    /// been in them.
+    /// Frames with unknown content are lost: catalog changes and the newest records of any log may have been among
+    /// them.
     pub history_lost: bool,
 }
 
-/// Batches of one log by their first offsets.
+/// Batches of one log by first offset.
 type Batches = BTreeMap<i64, Batch>;
 
-/// A batch that was written once.
+/// A batch found in a file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Batch {
     pub(crate) segment: u64,
@@ -97,31 +96,31 @@ pub(crate) struct Batch {
     pub(crate) len: u32,
     pub(crate) last: i64,
     pub(crate) max_timestamp: i64,
-    /// No record lies between this offset and the batch's first.
+    /// No record is between this offset and the batch's first.
     pub(crate) from: i64,
     pub(crate) is_whole: bool,
 }
 
-/// A survey under way.
+/// A survey in progress.
 pub(crate) struct Survey {
     pub(crate) dir: PathBuf,
-    /// What the frames that are whole say, and the checkpoint.
+    /// The state from the whole frames and the checkpoint.
     pub(crate) state: State,
     pub(crate) batches: HashMap<LogId, Batches>,
     pub(crate) orphans: HashSet<LogId>,
     since: Since,
     dropped: HashSet<LogId>,
-    /// The highest end of each log according to the indexes.
+    /// The highest end of each log in the indexes.
     ends: HashMap<LogId, i64>,
     problems: Vec<Problem>,
     torn: Option<Torn>,
-    /// Operations are missing, or the checkpoint is.
+    /// Whether operations or the checkpoint are missing.
     history_lost: bool,
 }
 
-/// Reads all of `dir` and tells what is whole and what is lost.
+/// Reads all of `dir` and reports what is intact and what is lost.
 ///
-/// Refused while a process has the store open, and where there is none.
+/// Refused while a process has the store open, or without a store.
 pub fn survey(dir: &Path, progress: Progress<'_>) -> Result<Findings, StoreError> {
     let _lock = DirectoryLock::existing(dir)?;
     Ok(Survey::run(dir, progress)?.findings())
@@ -175,7 +174,7 @@ impl Survey {
     fn load_checkpoint(&mut self, journals: &[u64]) -> Result<(), StoreError> {
         match checkpoint::load(&self.dir, &mut self.state) {
             Ok(Some(since)) => self.since = since,
-            // a store that never filled a segment has none; one that has filled one has lost its first
+            // a store that never filled a segment has no checkpoint; one that did has lost its first segment
             Ok(None) => self.history_lost = journals.first() != Some(&1),
             Err(StoreError::Damaged { path, at, what }) => {
                 self.state = State::new(self.dir.clone(), 0, 0, usize::MAX);
@@ -190,7 +189,7 @@ impl Survey {
             self.problem(
                 path,
                 0,
-                "what came before this segment is missing, and no checkpoint tells of it".into(),
+                "everything before this segment is missing, and there is no checkpoint".into(),
             );
         }
         Ok(())
@@ -209,7 +208,7 @@ impl Survey {
         self.problems.push(Problem { path, at, what });
     }
 
-    /// Notes what a start would refuse the directory for, where nothing else was found: both judge alike.
+    /// Adds the reason for which a start would refuse the directory, if nothing else was found: both must agree.
     fn hold_against_opening(&mut self) -> Result<(), StoreError> {
         if !self.problems.is_empty() {
             return Ok(());
@@ -223,7 +222,7 @@ impl Survey {
                 self.problem(path, at, what);
                 Ok(())
             }
-            // a start makes the first segment where there is none
+            // a start creates the first segment if it is missing
             Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                 Ok(())
             }
@@ -231,7 +230,7 @@ impl Survey {
         }
     }
 
-    /// Segments that the store counts on and that are not there.
+    /// Reports segments that the store needs and that are missing.
     fn miss_segments(&mut self, journals: &[u64], compacts: &[u64]) {
         let missing: Vec<PathBuf> = self
             .state
@@ -248,7 +247,7 @@ impl Survey {
         }
     }
 
-    /// Keeps, of everything found, what belongs to the store: the rest was deleted, dropped or replaced.
+    /// Keeps what belongs to the store of everything found; the rest was deleted, dropped or replaced.
     fn settle(&mut self) {
         let Self {
             state,
@@ -262,11 +261,11 @@ impl Survey {
         } = self;
         batches.retain(|id, found| {
             if !*history_lost {
-                // what a crash left of segments that had been replaced
+                // a crash left replaced segments
                 found.retain(|_, batch| state.segments.contains(batch.segment));
             }
             let known = state.logs.contains_key(id);
-            // a log that the checkpoint does not know was dropped before it, or made after it
+            // a log unknown to the checkpoint was dropped before it, or created after it
             let is_newer = |batch: &Batch| {
                 let is_behind = batch.kind == Kind::Journal && batch.segment >= since.segment;
                 is_behind || since.segment == 0
@@ -298,7 +297,7 @@ impl Survey {
         }
     }
 
-    /// The batches of a log that are whole, in order.
+    /// The intact batches of a log, in order.
     pub(crate) fn whole(&self, log: LogId) -> impl Iterator<Item = (i64, &Batch)> {
         let found = self.batches.get(&log).into_iter().flatten();
         found
@@ -350,7 +349,7 @@ impl Survey {
     }
 }
 
-/// The offset below which records may be missing because compaction removed them.
+/// The offset below which compaction may have removed records.
 fn holes_end(log: &Log) -> i64 {
     log.cleaned.covered
 }

@@ -1,7 +1,7 @@
-//! Messages as structs of Rust: read in place, without an object a field, and written field by field.
+//! Typed messages: structs read in place, without an allocation per field, and written field by field.
 //!
-//! Which bytes are right is the same as for [`read`](crate::read) and [`write`](crate::write), which take any schema: the
-//! same errors, too. [`Message::layout`] is the schema of a struct in those terms.
+//! The encoding is the same as that of [`read`](crate::read) and [`write`](crate::write), which take any schema,
+//! including the errors. [`Message::layout`] is a struct's schema in those terms.
 
 mod messages;
 mod parts;
@@ -16,7 +16,7 @@ use crate::input::{Input, Malformed};
 use crate::layout::{Field, Layout};
 use crate::value::{Sink, Unfit};
 
-/// The version of a message, and what follows from it.
+/// A message's version, and the encoding that follows from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Form {
     /// The version.
@@ -25,21 +25,21 @@ pub struct Form {
     pub flexible: bool,
 }
 
-/// What can be a field, or an element of an array.
+/// A field, or an element of an array.
 pub trait Part<'a>: Sized {
-    /// Fewest bytes of a field.
+    /// The smallest encoded size of a field.
     const FIELD_BYTES: usize;
-    /// Fewest bytes of an element of an array.
+    /// The smallest encoded size of an array element.
     fn element_bytes(form: Form) -> usize;
-    /// Reads one; `name` is the field's.
+    /// Reads one; `name` is the field's name.
     fn read(name: &str, form: Form, input: &mut Input<'a>) -> Result<Self, Malformed>;
-    /// Writes one; `name` is the field's.
+    /// Writes one; `name` is the field's name.
     fn write<S: Sink>(&self, name: &str, form: Form, out: &mut S) -> Result<(), Unfit>;
     /// A field of this type.
     fn field(name: &str, form: Form) -> Field;
 }
 
-/// A part that has fields itself: an array may have it as an element.
+/// A part with fields of its own, which an array may have as an element.
 pub trait Struct<'a>: Part<'a> {
     /// Its schema.
     fn schema(form: Form) -> Layout;
@@ -47,14 +47,14 @@ pub trait Struct<'a>: Part<'a> {
 
 /// A whole request or response.
 pub trait Message<'a>: Struct<'a> {
-    /// As Kafka names it.
+    /// Its name in Kafka.
     const NAME: &'static str;
-    /// The versions that it has.
+    /// Its versions.
     const VERSIONS: RangeInclusive<i16>;
     /// The first version with compact lengths.
     const FLEXIBLE_SINCE: i16;
 
-    /// What follows from a version.
+    /// The encoding of a version.
     fn form(version: i16) -> Form {
         Form {
             version,
@@ -62,7 +62,7 @@ pub trait Message<'a>: Struct<'a> {
         }
     }
 
-    /// Reads the message of a version; what follows it is left alone.
+    /// Reads a message of this version; the bytes after it are left.
     fn decode(version: i16, input: &mut Input<'a>) -> Result<Self, Malformed> {
         Self::read(Self::NAME, Self::form(version), input)
     }
@@ -72,7 +72,7 @@ pub trait Message<'a>: Struct<'a> {
         self.write(Self::NAME, Self::form(version), out)
     }
 
-    /// The schema of a version; `None` for one that there is not.
+    /// The schema of a version; `None` for an unknown one.
     fn layout(version: i16) -> Option<Layout> {
         Self::VERSIONS
             .contains(&version)

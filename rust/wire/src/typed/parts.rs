@@ -1,4 +1,4 @@
-//! The types that fields have.
+//! Field types.
 
 use std::borrow::Cow;
 
@@ -93,7 +93,7 @@ impl Part<'_> for bool {
     }
 }
 
-/// A UUID; all zeros is none.
+/// A UUID; all zeros means none.
 impl Part<'_> for [u8; 16] {
     const FIELD_BYTES: usize = 16;
 
@@ -196,19 +196,19 @@ pub enum Records<'a> {
     /// None.
     #[default]
     Null,
-    /// As they lie in the message, or are copied into it.
+    /// Bytes in the message, or to be copied into it.
     Here(&'a [u8]),
-    /// Bytes that the [`Sink`] has.
+    /// Bytes held by the [`Sink`].
     Far {
-        /// How many.
+        /// Their length.
         len: usize,
-        /// What the sink knows them by.
+        /// Their ID in the sink.
         id: usize,
     },
 }
 
 impl<'a> Records<'a> {
-    /// Those of a message that was read.
+    /// The bytes of a message that was read.
     pub fn bytes(self) -> &'a [u8] {
         match self {
             Records::Here(bytes) => bytes,
@@ -260,7 +260,7 @@ impl<'a, T: Part<'a>> Part<'a> for Vec<T> {
 
     fn read(name: &str, form: Form, input: &mut Input<'a>) -> Result<Self, Malformed> {
         let count = length(false, form.flexible, input)?.ok_or_else(|| null(name))?;
-        // memory is reserved for no more elements than the bytes that are left can hold
+        // memory is reserved for no more elements than the remaining bytes can hold
         if count.saturating_mul(T::element_bytes(form)) > input.left() {
             return Err(Malformed::past_the_end(name));
         }

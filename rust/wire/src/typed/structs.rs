@@ -1,9 +1,9 @@
-//! The macro that makes structs of schemas.
+//! The macro that defines structs from schemas.
 
 use crate::input::{Input, Malformed};
 use crate::output::Output;
 
-/// Reads the tagged fields at the end of a struct; `known` reads one that it knows, and says whether it does.
+/// Reads the tagged fields at the end of a struct; `known` reads a tag it knows and returns whether it did.
 pub(super) fn read_tagged<'a>(
     input: &mut Input<'a>,
     mut known: impl FnMut(u64, &mut Input<'a>) -> Result<bool, Malformed>,
@@ -11,7 +11,7 @@ pub(super) fn read_tagged<'a>(
     for _ in 0..input.uvarint()? {
         let tag = input.uvarint()?;
         let mut value = input.clone();
-        // the size is for those who pass over the field: Apache Kafka believes the field itself
+        // Apache Kafka ignores this size too and trusts the field itself
         value.uvarint()?;
         if known(tag, &mut value)? {
             *input = value;
@@ -33,9 +33,9 @@ pub(super) fn write_tagged(mut fields: Vec<(u32, Vec<u8>)>, out: &mut Vec<u8>) {
     }
 }
 
-/// Makes structs, each field with its type, the versions that have it, its tag where it has one, and its default.
+/// Defines structs: each field with its type, versions, tag if it has one, and default.
 ///
-/// A struct with `message` is a whole one: the versions that there are, and the first with compact lengths.
+/// A struct with `message` is a whole message: its versions, and the first with compact lengths.
 macro_rules! structs {
     () => {};
     (

@@ -1,4 +1,4 @@
-//! Copies that begin with a checkpoint, as the journal in the bucket cannot go on.
+//! Copies that restart from a checkpoint, because the journal in the bucket cannot continue.
 
 use std::sync::Arc;
 
@@ -15,7 +15,8 @@ use crate::{
 };
 
 impl Attach {
-    /// Begin anew with the newest checkpoint of the directory: what came after it is shipped, and nothing is answered before.
+    /// Restart with the newest checkpoint of the directory: later frames are shipped, and nothing is acknowledged
+    /// before.
     pub(super) fn base_of_home(
         &mut self,
         backup: &Backup,
@@ -28,8 +29,7 @@ impl Attach {
             Some((since, it))
         });
         let Some((since, bytes)) = found.filter(|_| !home::is_home(&backup.dir)) else {
-            let what = "the journal in the bucket does not go on with this directory. Restore the newest to a new \
-                        directory, or use another prefix";
+            let what = "the journal in the bucket does not continue this directory's. Restore the latest state to a new directory, or use another prefix";
             return Ok(Attached::Refused(what.into()));
         };
         self.next = Cursor {
@@ -47,7 +47,7 @@ impl Attach {
         Ok(Attached::Not)
     }
 
-    /// Go on once there is the checkpoint that the copy begins with.
+    /// Continue once the first checkpoint exists.
     pub(in super::super) fn look(
         &mut self,
         backup: &Backup,
@@ -68,7 +68,7 @@ impl Attach {
         self.claim(backup, Some(base), wall_ms)
     }
 
-    /// Bytes of frames that were committed since the next one.
+    /// Bytes of frames committed since the next one.
     pub(super) fn from(&self, backup: &Backup) -> Result<u64, StoreError> {
         let (tail, _) = backup.take_committed();
         let found = locate(&backup.dir, self.next.frame, tail)?;

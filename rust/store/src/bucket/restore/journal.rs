@@ -1,4 +1,4 @@
-//! The files that the frames of a restored journal are written to.
+//! The files that a restored journal is written to.
 
 use std::{io::IoSlice, path::Path};
 
@@ -8,7 +8,7 @@ use crate::{
     segment::{self, Kind, SEGMENT_HEADER},
 };
 
-/// The journal segment that frames are written to.
+/// The journal segment being written.
 pub(super) struct Journal<'a> {
     dir: &'a Path,
     id: u64,
@@ -26,7 +26,7 @@ impl<'a> Journal<'a> {
         }
     }
 
-    /// Write frames at a place; false where that is not where the frames so far end.
+    /// Write frames at a position; false if that is not the current end.
     pub(super) fn write(
         &mut self,
         (id, at): (u64, u64),
