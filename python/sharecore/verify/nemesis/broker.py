@@ -25,7 +25,7 @@ OWN_BROKER = (
     "--set group.share.session.timeout.ms=6000 --set group.share.min.heartbeat.interval.ms=500 "
     "--set group.share.heartbeat.interval.ms=1000"
 )
-"""The command line of a broker whose locks and sessions may be short."""
+"""The command line of a broker that allows short locks and sessions."""
 START_SECONDS_MAX = 90.0
 _LOG_TAIL = 2000
 
@@ -33,13 +33,13 @@ _LOG_TAIL = 2000
 class LocalBroker:
     """One broker process behind a proxy.
 
-    Every signal goes to the process group of a process that this object started and has not waited for yet:
-    its id cannot belong to anybody else.
+    Signals go to the process group of a process that this object started and has not reaped yet, so its ID
+    cannot have been reused.
 
     Args:
         command: the command line; {port}, {advertised}, {data} and {node} stand for the port to listen on,
             the port to advertise to clients, a directory for its data, and its number.
-        home: a directory of its own, for data and output.
+        home: a directory for data and output.
         number: of this broker, from 1.
         with_clock: the process has a wall clock of its own.
     """
@@ -59,7 +59,7 @@ class LocalBroker:
 
     @property
     def bootstrap(self) -> str:
-        """Where clients connect: the proxy."""
+        """The address for clients: the proxy."""
         return f"127.0.0.1:{self.proxy.port}"
 
     async def launch(self) -> None:
@@ -87,7 +87,7 @@ class LocalBroker:
         """Start the process, and wait until it listens.
 
         Raises:
-            RuntimeError: it ended, or did not listen in time; the message has the end of its output.
+            RuntimeError: it exited, or did not listen in time; the message contains the end of its output.
         """
         await self.launch()
         until = time.monotonic() + START_SECONDS_MAX
@@ -105,7 +105,7 @@ class LocalBroker:
 
     @property
     def is_running(self) -> bool:
-        """Whether the process has not ended."""
+        """Whether the process is running."""
         return self._process is not None and self._process.poll() is None
 
     @property
@@ -141,7 +141,7 @@ class LocalBroker:
 
     def _signal(self, number: int) -> None:
         if self._process is None or not self.is_running:
-            raise RuntimeError("the broker does not run")
+            raise RuntimeError("the broker is not running")
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, number)
 
@@ -154,17 +154,17 @@ class LocalBroker:
             self._forget()
 
     def _forget(self) -> None:
-        """Close the pipe to a process that has ended."""
+        """Close the pipe to an ended process."""
         if self._process is not None and self._process.stdin is not None:
             self._process.stdin.close()
         self._process = None
 
     def pause(self) -> None:
-        """Stop the process where it stands (SIGSTOP)."""
+        """Suspend the process (SIGSTOP)."""
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let a stopped process go on."""
+        """Resume a suspended process."""
         self._signal(signal.SIGCONT)
 
     def fill_disk(self) -> None:
@@ -178,7 +178,7 @@ class LocalBroker:
 
     def _limit_files(self, size: int | None) -> None:
         if self._process is None or not self.is_running:
-            raise RuntimeError("the broker does not run")
+            raise RuntimeError("the broker is not running")
         hard = resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE)[1]
         resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE, (hard if size is None else size, hard))
 

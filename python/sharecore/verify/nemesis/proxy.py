@@ -1,4 +1,4 @@
-"""A TCP relay between clients and a broker that cuts, delays, half-closes and swallows."""
+"""A TCP proxy between clients and a broker that cuts, delays, half-closes and blocks connections."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NO_LINGER = struct.pack("ii", 1, 0)
 
 
 class Proxy:
-    """Relays bytes to a port of this machine.
+    """Forwards bytes to a local port.
 
     Args:
         target: the port to connect to.
@@ -20,7 +20,7 @@ class Proxy:
 
     Attributes:
         port: where clients connect; 0 until it was started on a free one.
-        delay_s: how long each piece of data is held back.
+        delay_s: the delay of each piece of data.
     """
 
     def __init__(self, target: int, port: int = 0) -> None:
@@ -53,17 +53,17 @@ class Proxy:
             _reset(broker)
 
     def half_close(self) -> None:
-        """Tell every broker's side that its client sends nothing more; answers still pass."""
+        """Close the client's direction of every connection; responses still pass."""
         for broker in list(self._pairs.values()):
             with contextlib.suppress(OSError, RuntimeError):
                 broker.write_eof()
 
     def hold(self) -> None:
-        """Let nothing pass from now on."""
+        """Block all traffic."""
         self._flows.clear()
 
     def release(self) -> None:
-        """Let everything pass again."""
+        """Unblock all traffic."""
         self._flows.set()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -102,7 +102,7 @@ class Proxy:
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:
-    """End a connection with a reset, as a peer sees it that was cut off."""
+    """End a connection with a reset, as a cut-off peer sees it."""
     connection = writer.get_extra_info("socket")
     if connection is not None:
         with contextlib.suppress(OSError):

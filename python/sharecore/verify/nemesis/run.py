@@ -1,4 +1,4 @@
-"""Faults one after another, drawn from a seed."""
+"""Consecutive faults, drawn from a seed."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class Nemesis:
     """Breaks a cluster that this program started, until it is cancelled; then everything is mended.
 
     Args:
-        cluster: runs.
-        hurry: how many times faster than planned everything goes.
+        cluster: a running broker.
+        hurry: speedup of the schedule.
     """
 
     def __init__(self, cluster: LocalCluster, seed: int, hurry: float = 1.0) -> None:
@@ -62,7 +62,7 @@ class Nemesis:
         return (*kinds, *(LINK_KINDS if self._cluster.links else ()))
 
     async def __call__(self, writer: Writer) -> None:
-        """Break and mend; each fault goes into the history."""
+        """Inject and repair faults; each is recorded in the history."""
         for planned in schedule(self._seed, self.kinds):
             step = planned._replace(
                 pause_s=planned.pause_s / self._hurry, lasts_s=planned.lasts_s / self._hurry
@@ -81,7 +81,7 @@ class Nemesis:
                     await self._break(node, step)
                 await _whatever_comes(self._cluster.settle())
             finally:
-                # a broker that is half way through its start is waited for, also when this is cancelled
+                # a broker that is starting is waited for, even if this is cancelled
                 await asyncio.shield(self._note(step.kind, target, began, writer))
 
     async def _note(self, kind: str, target: dict[str, int], began: float, writer: Writer) -> None:
@@ -149,7 +149,7 @@ async def _break_link(proxy: Proxy, kind: str, seconds: float) -> None:
 
 
 async def _whatever_comes(work: Coroutine[None, None, None]) -> None:
-    """Do something to its end, also when this is cancelled meanwhile."""
+    """Run something to its end, even if this is cancelled meanwhile."""
     working = asyncio.ensure_future(work)
     try:
         await asyncio.shield(working)
