@@ -97,7 +97,7 @@ adapters-apache: .venv-test/.installed .venv-adapters/.installed jars jars-4.4.0
 		.venv-adapters/bin/python -m pytest $(ARGS) tests/adapters
 
 clients: .venv/.installed .venv-test/.installed jars ## clients of several ecosystems, the same programs on sharecore and on Apache Kafka (an hour; ARGS="-k sarama")
-	@.ci/need java maven go node
+	@.ci/need java maven go node cargo cxx
 	$(PYTEST) tests/clients
 
 .venv-page/.installed: build/wheel pyproject.toml

@@ -116,7 +116,14 @@ def _java(client: Client) -> list[str]:
     return ["java", *_JAVA, "-cp", f"{home}/*", str(HERE / "java" / folder / program)]
 
 
-_WAYS = {"shell": _shell, "python": _python, "node": _node, "go": _go, "java": _java}
+def _rust(client: Client) -> list[str]:
+    home = BUILD / "rust"
+    command = ["cargo", "build", "-q", "--release", "--locked", "--bin", client.program]
+    _run([*command, "--target-dir", str(home)], HERE / "rust")
+    return [str(home / "release" / client.program)]
+
+
+_WAYS = {"shell": _shell, "python": _python, "node": _node, "go": _go, "java": _java, "rust": _rust}
 
 
 def _once(home: Path, inputs: str, install: Callable[[], None]) -> None:
