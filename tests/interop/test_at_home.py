@@ -166,13 +166,13 @@ def wrong(home: Listeners) -> list[tuple[str, dict[str, str], str]]:
         (
             "token",
             home.client("SASL_PLAINTEXT", "OAUTHBEARER") | {"sasl.oauthbearer.token": home.token()[:-4]},
-            "check the token's issuer, audience and end",
+            "check the token's issuer, audience and expiry",
         ),
         ("authority", scram | {"ssl.ca.location": str(home.home / "other/ca.pem")}, "set ssl.ca.location"),
         (
             "no SASL there",
             scram | {"bootstrap.servers": home.address("SSL")},
-            "asks for no SASL: set security.protocol to SSL",
+            "does not use SASL: set security.protocol to SSL",
         ),
         ("no TLS", bare | {"bootstrap.servers": home.address("SSL")}, "security.protocol"),
         ("no SASL", bare | {"bootstrap.servers": home.address("SASL_PLAINTEXT")}, "security.protocol"),

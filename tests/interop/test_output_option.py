@@ -136,5 +136,5 @@ def test_a_broker_that_is_silent_is_waited_for_as_long_as_is_said(command: str) 
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         shown = run(address, command, "--timeout", "0.1", stdin="secret\n")
     assert shown.exit_code == 1, shown.output
-    expected = "Message timed out" if command.startswith("produce") else "did not answer within 100 ms"
+    expected = "Message timed out" if command.startswith("produce") else "did not respond within 100 ms"
     assert expected in shown.output

@@ -1,4 +1,4 @@
-"""A share consumer (KIP-932), workers and a producer, for Apache Kafka 4.2 and newer as for sharecore."""
+"""A share consumer (KIP-932), workers and a producer, for sharecore and for Apache Kafka 4.2 and newer."""
 
 from __future__ import annotations
 
@@ -102,10 +102,10 @@ _HOMES = {
 }
 
 
-if not TYPE_CHECKING:  # a type checker shall know of a name that is not there
+if not TYPE_CHECKING:  # type checkers should report unknown names
 
     def __getattr__(name: str) -> object:
-        """Import what is asked for: commands that need a part of this package start in half the time."""
+        """Import on demand: commands that need only part of this package start in half the time."""
         home = _HOMES.get(name)
         if home is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

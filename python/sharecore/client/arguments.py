@@ -1,4 +1,4 @@
-"""Checks of what an application passes to a consumer's methods."""
+"""Checks of arguments to a consumer's methods."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def check_max_records(max_records: int | None) -> None:
 
 
 def topic_names(topics: Any) -> tuple[str, ...]:
-    """Return the names of a subscription, sorted, each once.
+    """Return the topic names of a subscription, sorted, without duplicates.
 
     Raises:
-        ValueError: the argument is not several names, or a name is blank.
+        ValueError: the argument is a single string, or a name is blank.
     """
     if isinstance(topics, str | bytes):
         raise ValueError("topics must be several names, not one string: pass a list")
@@ -33,5 +33,5 @@ def topic_names(topics: Any) -> tuple[str, ...]:
     names = list(topics)
     for name in names:
         if not isinstance(name, str) or not name.strip():
-            raise ValueError(f"a topic needs a name, a string that is not blank; {name!r} is none")
+            raise ValueError(f"{name!r} is not a topic name: pass a non-blank string")
     return tuple(sorted(set(names)))

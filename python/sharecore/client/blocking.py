@@ -28,23 +28,23 @@ from sharecore.errors import KafkaError
 
 T = TypeVar("T")
 _LEAVE_SECONDS = 1.0
-_OWN_THREAD = "a callback or deserializer may call nothing of its consumer but wakeup and metrics"
+_OWN_THREAD = "a callback or deserializer may call only wakeup and metrics of its consumer"
 
 
 class ShareConsumer:
-    """`sharecore.client.ShareConsumer` behind calls that block; its loop runs in a thread of its own.
+    """A blocking `sharecore.client.ShareConsumer`, whose event loop runs in a separate thread.
 
-    Heartbeats and renewals go on while the program works. Safe to use from several threads. Acknowledgements
-    are kept here until the next call that talks to the loop.
+    Heartbeats and renewals go on while the program works. Thread-safe. Acknowledgements are kept here until
+    the next call that reaches the loop.
 
-    One that is not closed leaves its group when nobody has it any more or the program ends, and what it holds
-    is released; what was acknowledged since the last call is lost then.
+    A consumer that is not closed leaves its group when it is garbage-collected or the program ends, and its
+    records are released; acknowledgements since the last call are lost then.
 
     Args:
         config, keywords: as for the asyncio consumer.
 
     Raises:
-        ConfigError: a setting that is unknown, missing or cannot stand.
+        ConfigError: an unknown, missing or invalid setting.
     """
 
     def __init__(self, config: Mapping[str, Any] | None = None, /, **keywords: Any) -> None:
@@ -77,7 +77,7 @@ class ShareConsumer:
         try:
             return waiting.result()
         except BaseException:
-            # KeyboardInterrupt comes to this thread only
+            # only this thread gets KeyboardInterrupt
             waiting.cancel()
             raise
 
@@ -87,8 +87,10 @@ class ShareConsumer:
         return await work
 
     def _take(self, call: Callable[[], Coroutine[Any, Any, T]], records: Callable[[T], Batch]) -> T:
-        """Run a call for records. One that is interrupted, by Ctrl-C say, delivers nothing: what it took goes
-        back, since in implicit mode the next call would accept it.
+        """Run a call for records.
+
+        An interrupted call, by Ctrl-C for example, returns its records to the buffer: in implicit mode the
+        next call would otherwise accept them.
         """
         taken: list[T] = []
 
@@ -99,7 +101,7 @@ class ShareConsumer:
         try:
             return self._run(take())
         except BaseException:
-            # behind the call's cancellation: what it did not take by then it never takes
+            # after the call's cancellation, so that it takes no more records
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._give_back, taken, records)
             raise
@@ -127,7 +129,7 @@ class ShareConsumer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the consumer. What was neither accepted nor committed is released, in implicit mode too."""
+        """Close the consumer. Records neither accepted nor committed are released, in implicit mode too."""
         self.close()
 
     @property
@@ -160,7 +162,7 @@ class ShareConsumer:
         return self._take(lambda: self._inner.poll(max_records, timeout=timeout), lambda batch: batch)
 
     def __iter__(self) -> Iterator[Record]:
-        """Return the records one by one; in implicit mode each is accepted when the next is asked for."""
+        """Yield records one by one; in implicit mode, asking for the next one accepts the previous one."""
         return self
 
     def __next__(self) -> Record:
@@ -203,11 +205,11 @@ class ShareConsumer:
         max_ms: int | None = None,
         on_error: AcknowledgeType = AcknowledgeType.RELEASE,
     ) -> Iterator[threading.Event]:
-        """`with consumer.lease(record) as lost:` renews while the block runs; as `ShareConsumer.lease` of
-        asyncio.
+        """Renew locks while the block of `with consumer.lease(record) as lost:` runs; as asyncio's
+        `ShareConsumer.lease`.
 
         A thread cannot be cancelled: `lost` is set when a lock is lost, and the block raises `LeaseLost` at
-        its end. Where a lock is gone already, `LeaseLost` is raised at once.
+        its end. If a lock is already lost, `LeaseLost` is raised at once.
         """
         lost = threading.Event()
         kept = self._inner.lease(records, max_ms=max_ms, on_error=on_error, cancel=False)
@@ -227,7 +229,7 @@ class ShareConsumer:
         self._call(self._inner.commit_async)
 
     def set_acknowledgement_commit_callback(self, callback: Callback | None) -> None:
-        """As the asyncio consumer's; `callback` runs in the consumer's own thread."""
+        """Set the callback, as for asyncio; `callback` runs in the consumer's own thread."""
         self._call(self._inner.set_acknowledgement_commit_callback, callback)
 
     def metrics(self) -> dict[MetricName, float]:
@@ -254,17 +256,17 @@ class ShareConsumer:
 
 
 _open: weakref.WeakSet[ShareConsumer] = weakref.WeakSet()
-"""Those that are not closed."""
+"""Consumers that are not closed."""
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
-    """The consumer's thread."""
+    """Run the consumer's thread."""
     loop.run_forever()
     loop.close()
 
 
 def _leave(inner: aio.ShareConsumer, loop: asyncio.AbstractEventLoop) -> None:
-    """Has a consumer that nobody closed leave its group, and its thread end."""
+    """Make a consumer that was not closed leave its group, and end its thread."""
 
     async def leave() -> None:
         try:
@@ -277,7 +279,7 @@ def _leave(inner: aio.ShareConsumer, loop: asyncio.AbstractEventLoop) -> None:
 
 @atexit.register
 def _leave_all() -> None:
-    """Before OpenSSL is taken down at the end of the program: no thread may be in a handshake then."""
+    """Close consumers before OpenSSL shuts down at program exit: no thread may be in a handshake then."""
     left = list(_open)
     for consumer in left:
         consumer._forgotten()

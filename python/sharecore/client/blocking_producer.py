@@ -27,18 +27,18 @@ _SPACE_SECONDS = 0.01
 
 
 class BlockingProducer:
-    """`sharecore.client.Producer` behind calls that block. Safe to use from several threads.
+    """A blocking `sharecore.client.Producer`. Thread-safe.
 
     Args:
         config, keywords: as for the asyncio producer.
 
     Raises:
-        ConfigError: a setting that is unknown, missing or cannot stand.
+        ConfigError: an unknown, missing or invalid setting.
     """
 
     def __init__(self, config: Mapping[str, Any] | None = None, /, **keywords: Any) -> None:
         self._engine = Engine(read_producer_settings(config, **keywords))
-        # callbacks and librdkafka's long calls run there, where no Ctrl-C comes
+        # runs callbacks and librdkafka's long calls, away from Ctrl-C
         self._work = ThreadPoolExecutor(1, "sharecore producer")
         self._order = threading.Lock()
         self._closed = False
@@ -50,7 +50,7 @@ class BlockingProducer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Wait for what is on its way, and close."""
+        """Wait for pending records, and close."""
         self.close()
 
     def send(
@@ -66,7 +66,7 @@ class BlockingProducer:
         delay: timedelta | float | None = None,
         ttl: timedelta | float | None = None,
     ) -> Sent:
-        """Send a record, and return where it is once the cluster has confirmed it; as `Producer.send`."""
+        """Send a record, and return its position once the cluster has confirmed it; as `Producer.send`."""
         headers = timed_headers(headers, deliver_at=deliver_at, delay=delay, ttl=ttl)
         sending = self.submit(
             topic, value, key=key, headers=headers, partition=partition, timestamp=timestamp
@@ -86,9 +86,9 @@ class BlockingProducer:
         delay: timedelta | float | None = None,
         ttl: timedelta | float | None = None,
     ) -> Future[Sent]:
-        """Send a record without waiting; the future has what `send` returns or raises.
+        """Send a record without waiting; the future has the result or exception of `send`.
 
-        Waits only where as many records are on their way as may be, up to `max.block.ms`. Callbacks of the
+        Waits, up to `max.block.ms`, only while the limit of pending records is reached. Callbacks of the
         future run in the producer's thread.
         """
         self._check_open()
@@ -104,7 +104,7 @@ class BlockingProducer:
                     future.set_exception(error)
 
         until = time.monotonic() + self._engine.settings.max_block_ms / 1000
-        # who waits for space keeps its place
+        # threads waiting for space keep their order
         with self._order:
             while True:
                 try:
@@ -131,7 +131,7 @@ class BlockingProducer:
         headers: Headers | None = None,
         schedules: str = SCHEDULES,
     ) -> Sent:
-        """Have a record written to a topic when it is due; as `Producer.schedule`."""
+        """Schedule a record for a topic; as `Producer.schedule`."""
         named = schedule_headers(
             key,
             topic,
@@ -150,7 +150,7 @@ class BlockingProducer:
         return self.send(schedules, None, key=key)
 
     def send_many(self, topic: str, records: Iterable[Any]) -> SentRecords:
-        """Send records in their order, and return where each is; as `Producer.send_many`."""
+        """Send records in order, and return their positions; as `Producer.send_many`."""
         self._check_open()
         several = list(records)
         answer: Future[SentRecords] = Future()
@@ -160,7 +160,7 @@ class BlockingProducer:
         return answer.result().checked()
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Wait until all that is on its way is answered; return whether all of it was."""
+        """Wait until all pending records are answered; return whether they were."""
         check_timeout(timeout)
         self._check_open()
         return self._flush(timeout)
@@ -171,7 +171,7 @@ class BlockingProducer:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """`with producer.transaction():` commits what the block sends, or aborts it; as `Producer`'s."""
+        """Commit the records sent within `with producer.transaction():`, or abort; as `Producer`'s."""
         self._check_open()
         with self._engine.one_transaction():
             self._run(self._engine.begin_transaction)
@@ -184,13 +184,13 @@ class BlockingProducer:
                 raise
 
     def close(self, timeout: float | None = None) -> None:
-        """Wait for what is on its way, and end; what is not confirmed by then fails.
+        """Wait for pending records, and close; records not confirmed by then fail.
 
         Args:
-            timeout: seconds; `delivery.timeout.ms` without it.
+            timeout: seconds; `delivery.timeout.ms` by default.
 
         Raises:
-            ValueError: a negative time-out; the producer stays open.
+            ValueError: a negative timeout; the producer stays open.
         """
         check_timeout(timeout)
         if self._closed:

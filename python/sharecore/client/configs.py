@@ -1,4 +1,4 @@
-"""The settings of topics, brokers and groups, read and changed over the wire."""
+"""Reading and changing the settings of topics, brokers and groups."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sharecore.protocol import ApiKey
 
 
 class ResourceKind(IntEnum):
-    """What has settings; the numbers are Kafka's."""
+    """The kind of a resource, with Kafka's number."""
 
     TOPIC = 2
     BROKER = 4
@@ -20,7 +20,7 @@ class ResourceKind(IntEnum):
 
 
 class ConfigSource(Enum):
-    """Where a value comes from; the numbers are Kafka's."""
+    """The source of a value, with Kafka's number."""
 
     UNKNOWN = 0
     TOPIC = 1
@@ -35,7 +35,7 @@ class ConfigSource(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """A setting and where its value comes from."""
+    """A setting and the source of its value."""
 
     name: str
     value: str | None
@@ -44,7 +44,7 @@ class ConfigEntry:
 
     @property
     def own(self) -> bool:
-        """Whether it was set for the topic or the group itself."""
+        """Whether it is set for the topic or the group itself."""
         return self.source in (ConfigSource.GROUP, ConfigSource.TOPIC)
 
 
@@ -54,13 +54,13 @@ _SET, _DELETE = 0, 1
 async def describe_configs(
     transport: Transport, kind: ResourceKind, name: str, names: Collection[str] = ()
 ) -> dict[str, ConfigEntry]:
-    """Return the settings of a resource by name, all or those in `names`.
+    """Return settings of a resource by name, all or those in `names`.
 
     Args:
-        name: of the topic or the group, or the id of the broker.
+        name: topic or group name, or broker ID.
 
     Raises:
-        KafkaError: a broker refused, or did not answer.
+        KafkaError: a broker returned an error or did not respond.
     """
     resource = {"resource_type": kind, "resource_name": name, "configuration_keys": [*names] or None}
     message = {"resources": [resource], "include_synonyms": False, "include_documentation": True}
@@ -86,10 +86,10 @@ async def alter_configs(
     unset: Collection[str] = (),
     validate_only: bool = False,
 ) -> None:
-    """Set settings of a topic or a group, and take others back to their defaults; all of them or none.
+    """Set settings of a topic or a group, and reset others to their defaults; all or none.
 
     Raises:
-        KafkaError: INVALID_CONFIG with what is allowed, or a broker refused or did not answer.
+        KafkaError: INVALID_CONFIG with the allowed values, or a broker returned an error or did not respond.
     """
     configs: list[dict[str, object]] = [
         {"name": key, "config_operation": _SET, "value": config_text(value)}
@@ -105,7 +105,7 @@ async def alter_configs(
 
 
 def config_text(value: object) -> str:
-    """Return a value as Kafka writes it."""
+    """Return a value in Kafka's notation."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)

@@ -29,30 +29,29 @@ from sharecore.clock import Clock, SystemClock
 from sharecore.errors import ErrorCode, KafkaError
 
 _YIELD_MS = 20
-"""The event loop gets a turn at least this often, even while records wait in the buffer."""
+"""The event loop gets a turn at least this often, even while records are buffered."""
 ASKS_MS_MIN = 20
-"""A poll that waits for less asks a broker for records all the same; the next poll gets what comes."""
+"""A shorter poll still sends a fetch; the next poll returns its records."""
 _AT_ONCE = (AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT)
-"""Kinds after which a record needs nothing more than its mark."""
+"""Acknowledge types for which marking the record is enough."""
 
 
 class ShareConsumer:
     """A member of a share group (KIP-932).
 
-    In implicit mode, the default, asking for more accepts the records that came before, and so does a commit;
-    nothing else does. In explicit mode each record is acknowledged by name, in any order, before the next
-    poll. Records that are leased or renewed do not hold up polls, so any number of batches may be worked on
-    at once.
+    In implicit mode, the default, a poll or a commit accepts the records returned before it; nothing else
+    does. In explicit mode each record is acknowledged individually, in any order, before the next poll.
+    Leased or renewed records do not block polls, so several batches may be processed at once.
 
-    Must be made where an event loop runs, and used in that loop; only `wakeup` may be called from anywhere.
+    Must be created in a running event loop, and used in that loop; only `wakeup` may be called from anywhere.
 
     Args:
-        config: settings under the names of confluent-kafka and Kafka's Java client; see docs/client.md.
+        config: settings named as in confluent-kafka and Kafka's Java client; see docs/client.md.
         clock: for tests.
         keywords: the same settings with `_` for each dot.
 
     Raises:
-        ConfigError: a setting that is unknown, missing or cannot stand.
+        ConfigError: an unknown, missing or invalid setting.
     """
 
     _intake = staticmethod(take_in)
@@ -82,22 +81,20 @@ class ShareConsumer:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the consumer. What was neither accepted nor committed is released, in implicit mode too."""
+        """Close the consumer. Records neither accepted nor committed are released, in implicit mode too."""
         await self.close()
 
     # subscription
 
     @property
     def subscription(self) -> frozenset[str]:
-        """The topics subscribed to."""
+        """The subscribed topics."""
         self._raise_in_callback()
         return frozenset(self._subscription)
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:
-        """The share partitions that the coordinator gave to this member, as far as their topics' names are
-        known.
-        """
+        """The share partitions assigned to this member, as far as their topic names are known."""
         self._raise_in_callback()
         topics = self._runtime.cluster.topics
         return frozenset(
@@ -108,28 +105,28 @@ class ShareConsumer:
 
     @property
     def refusals(self) -> dict[TopicPartition, Refusal]:
-        """The share partitions that give an error in place of records now; they are asked again."""
+        """The share partitions that currently return an error in place of records; they are retried."""
         self._raise_in_callback()
         return self._runtime.refused()
 
     @property
     def member_id(self) -> str:
-        """This member's id in the group; it stays the same."""
+        """This member's ID in the group; it never changes."""
         return self._runtime.member_id
 
     @property
     def acquisition_lock_timeout_ms(self) -> int | None:
-        """How long acquisition locks last, by the last answer of a leader; None before the first."""
+        """The duration of acquisition locks in the last response of a leader; None before the first."""
         self._raise_in_callback()
         return self._runtime.lock_ms or None
 
     def subscribe(self, topics: Iterable[str]) -> None:
         """Replace the subscription; an empty list is the same as `unsubscribe`.
 
-        A name that no topic can have makes a later poll raise, once the broker has answered.
+        An invalid topic name makes a later poll raise, once the broker has responded.
 
         Raises:
-            ValueError: the argument is not several names, or a name is blank.
+            ValueError: the argument is a single string, or a name is blank.
         """
         names = topic_names(topics)
         self._raise_if_closed()
@@ -137,7 +134,7 @@ class ShareConsumer:
         self._runtime.subscribe(names)
 
     def unsubscribe(self) -> None:
-        """Leaves the group, and gives back what was not delivered; what is held may still be acknowledged."""
+        """Leave the group, and release buffered records; returned records may still be acknowledged."""
         self.subscribe(())
 
     # records
@@ -145,23 +142,23 @@ class ShareConsumer:
     async def poll(self, max_records: int | None = None, *, timeout: float | None = None) -> Batch:
         """Return records as soon as there are any.
 
-        Records whose locks `acknowledge` renewed are returned first, by themselves, once the broker has
+        Records renewed with `acknowledge` are returned first, in a batch of their own, once the broker has
         confirmed the renewal.
 
         Args:
-            max_records: never more than that; without it, whole fetches of about `max.poll.records`.
-            timeout: seconds to wait at most, after which the batch is empty; forever without it. However
-                short it is, a fetch is sent, and the next poll returns what it brings.
+            max_records: the most records to return; by default whole fetches of about `max.poll.records`.
+            timeout: seconds to wait, after which an empty batch is returned; unlimited by default. Even a
+                short poll sends a fetch, and the next poll returns its records.
 
         Raises:
-            ValueError: a negative time-out, or a maximum below 1.
+            ValueError: a negative timeout, or a maximum below 1.
             WakeupError: `wakeup` was called.
             ConsumerClosed: the consumer is closed, or was closed while this waited.
-            CorruptRecords: records that could not be read were rejected.
-            DeserializationError: a deserializer refused a record.
-            KafkaError: what the brokers refuse for good, such as a name that no topic can have.
+            CorruptRecords: unreadable records were rejected.
+            DeserializationError: a deserializer failed for a record.
+            KafkaError: a permanent error from the brokers, such as an invalid topic name.
             RuntimeError: there is no subscription; in explicit mode, a record of an earlier poll is neither
-                acknowledged nor being worked on (`lease`, `renew`).
+                acknowledged nor in progress (`lease`, `renew`).
         """
         check_timeout(timeout)
         check_max_records(max_records)
@@ -179,7 +176,7 @@ class ShareConsumer:
         return self
 
     async def __anext__(self) -> Record:
-        """Return the next record; in implicit mode the one before is accepted."""
+        """Return the next record; in implicit mode the previous one is accepted."""
         runtime = self._runtime
         try:
             self._begin()
@@ -202,7 +199,7 @@ class ShareConsumer:
             raise StopAsyncIteration from None
 
     def _begin(self) -> None:
-        """Start every call for records."""
+        """Check the state at the start of each call for records."""
         self._raise_pending()
         if not self._subscription:
             raise RuntimeError("subscribe to topics before asking for records")
@@ -245,7 +242,7 @@ class ShareConsumer:
             self._yielded_ms = self._runtime.now_ms()
 
     async def _take_renewed(self, wanted: int | None, deadline: float | None) -> Batch:
-        """Return what was renewed once its leaders have answered; an empty batch at the deadline."""
+        """Return renewed records once their leaders have responded; an empty batch at the deadline."""
         batch = self.deliveries.renewed(wanted)
         if not batch and self.deliveries.renewing:
             await self._runtime.flush_until(deadline)
@@ -254,11 +251,10 @@ class ShareConsumer:
         return batch
 
     def put_back(self, records: Iterable[Record]) -> None:
-        """Hands records back to be polled again, as part of the same delivery; what was acknowledged is left
-        out.
+        """Return records to the buffer, as part of the same delivery; acknowledged ones are left out.
 
         Raises:
-            KafkaError: INVALID_RECORD_STATE, a record was not delivered by this consumer.
+            KafkaError: INVALID_RECORD_STATE: a record was not delivered by this consumer.
             RuntimeError: in implicit mode.
         """
         self._need_explicit("put_back")
@@ -269,22 +265,22 @@ class ShareConsumer:
     def acknowledge(
         self, records: Record | Iterable[Record], kind: AcknowledgeType = AcknowledgeType.ACCEPT
     ) -> None:
-        """Acknowledge a record, several, or what is left of a batch; sent with the next poll or commit.
+        """Acknowledge a record, several, or the rest of a batch; sent with the next poll or commit.
 
-        A record may be acknowledged again, with another kind, until it is sent. A record that is renewed
-        here is returned by the next poll, to be acknowledged then; `renew` leaves it with the application.
+        Until it is sent, a record may be acknowledged again with another type. A record renewed here is
+        returned by the next poll, to be acknowledged then; `renew` leaves it with the application.
 
         Raises:
-            KafkaError: INVALID_RECORD_STATE, a record was acknowledged and sent before, or was not delivered
-                by this consumer; nothing of the call is acknowledged then. Of a batch it means that nothing
-                is left. UNSUPPORTED_VERSION, the broker cannot renew locks.
+            KafkaError: INVALID_RECORD_STATE: a record was already acknowledged and sent, or was not delivered
+                by this consumer; nothing in the call is acknowledged then. For a batch: no record is left.
+                UNSUPPORTED_VERSION: the broker cannot renew locks.
             RuntimeError: in implicit mode.
         """
         if not self._explicit or self._closed or self._runtime.results.calling_in:
             self._need_explicit("acknowledge")
         if type(records) is Record and kind in _AT_ONCE:
             lease, position = records.lease, records.position
-            # what a queue does all the time: one more record of a lease that is being acknowledged anyway
+            # the common case: one more record of a lease that has acknowledgements to send
             if (
                 lease is not None
                 and lease.queued
@@ -296,26 +292,26 @@ class ShareConsumer:
         self.deliveries.mark(self.deliveries.check(records, kind))
 
     def accept(self, records: Record | Iterable[Record]) -> None:
-        """Acknowledges records as processed."""
+        """Acknowledge records as processed."""
         self.acknowledge(records, AcknowledgeType.ACCEPT)
 
     def release(self, records: Record | Iterable[Record]) -> None:
-        """Acknowledges records to be delivered again, unless they reached the delivery limit."""
+        """Release records for redelivery, unless they reached the delivery limit."""
         self.acknowledge(records, AcknowledgeType.RELEASE)
 
     def reject(self, records: Record | Iterable[Record]) -> None:
-        """Acknowledges records as impossible to process; they are not delivered again."""
+        """Reject records that cannot be processed; they are not redelivered."""
         self.acknowledge(records, AcknowledgeType.REJECT)
 
     async def renew(self, records: Record | Iterable[Record]) -> None:
-        """Restart the records' acquisition locks; sent at once, with whatever else is marked.
+        """Restart the records' acquisition locks; sent at once, with all other pending acknowledgements.
 
-        The records stay with the application and do not hold up polls.
+        The records stay with the application and do not block polls.
 
         Raises:
-            LeaseLost: the lock of a record was gone.
-            KafkaError: INVALID_RECORD_STATE, as `acknowledge`; UNSUPPORTED_VERSION, the broker does not know
-                renewal (Kafka before 4.2).
+            LeaseLost: a record's lock was already lost.
+            KafkaError: INVALID_RECORD_STATE, as `acknowledge`; UNSUPPORTED_VERSION: the broker does not
+                support renewal (Kafka before 4.2).
             RuntimeError: in implicit mode.
         """
         self._need_explicit("renew")
@@ -327,7 +323,7 @@ class ShareConsumer:
         await asyncio.gather(*(owner.flush() for owner in {part.lease.owner for part in parts}))
         for lease, low, high in parts:
             if not lease.holds(low, high):
-                error = lease.lost or KafkaError(ErrorCode.INVALID_RECORD_STATE, "the lock ran out")
+                error = lease.lost or KafkaError(ErrorCode.INVALID_RECORD_STATE, "the lock expired")
                 raise LeaseLost(error.code, error.message)
 
     def lease(
@@ -338,18 +334,18 @@ class ShareConsumer:
         on_error: AcknowledgeType = AcknowledgeType.RELEASE,
         cancel: bool = True,
     ) -> Kept:
-        """`async with consumer.lease(record):` renews the record's lock while the block runs.
+        """Renew the record's lock while the block of `async with consumer.lease(record):` runs.
 
-        What the block does not acknowledge is accepted at its end, or released when it raises.
+        Records that the block does not acknowledge are accepted at its end, or released if it raises.
 
         Args:
             records: a record, records, or a batch.
-            max_ms: how long to renew at most; `lease.max.ms` without it.
-            on_error: what becomes of the records when the block raises.
-            cancel: whether the block is cancelled when the lock is lost.
+            max_ms: the longest renewal; `lease.max.ms` by default.
+            on_error: the acknowledgement of the records if the block raises.
+            cancel: whether the block is cancelled when a lock is lost.
 
         Raises:
-            LeaseLost: when the block begins or ends: the lock of a record was gone.
+            LeaseLost: at the start or end of the block: a record's lock was lost.
             KafkaError: INVALID_RECORD_STATE, as `acknowledge`.
             RuntimeError: in implicit mode.
             ValueError: a negative `max_ms`.
@@ -363,20 +359,19 @@ class ShareConsumer:
         return Kept(self._runtime.keeper, parts, limit, on_error, cancel)
 
     async def commit_sync(self, timeout: float | None = None) -> dict[TopicPartition, KafkaError | None]:
-        """Send acknowledgements, in implicit mode of all records delivered so far, and wait for the
-        answers.
+        """Send acknowledgements, in implicit mode of all records returned so far, and wait for the responses.
 
         Args:
-            timeout: seconds; `default.api.timeout.ms` without it.
+            timeout: seconds; `default.api.timeout.ms` by default.
 
         Returns:
-            For each share partition with an answer since the last commit, the first error or None. Errors of
-            acknowledgements that went with a poll are among them.
+            For each share partition with a response since the last commit, the first error or None. Includes
+            errors of acknowledgements sent with a poll.
 
         Raises:
-            WakeupError: `wakeup` was called; the acknowledgements are on their way nevertheless.
+            WakeupError: `wakeup` was called; the acknowledgements are sent nevertheless.
             ConsumerClosed: the consumer is closed.
-            ValueError: a negative time-out.
+            ValueError: a negative timeout.
         """
         check_timeout(timeout)
         self._raise_pending()
@@ -387,15 +382,15 @@ class ShareConsumer:
         self._raise_pending()
         results = runtime.results.take()
         if not flushed:
-            late = KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"no answer within {seconds} s")
+            late = KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"no response within {seconds} s")
             for lease in runtime.unsettled():
                 results[TopicPartition(lease.topic, lease.partition)] = late
         return results
 
     def commit_async(self) -> None:
-        """Send acknowledgements, in implicit mode of all records delivered so far, without waiting.
+        """Send acknowledgements, in implicit mode of all records returned so far, without waiting.
 
-        The answers go to the callback, and to the next `commit_sync`.
+        Results go to the callback, and to the next `commit_sync`.
         """
         self._raise_if_closed()
         self._commit_delivered()
@@ -407,11 +402,11 @@ class ShareConsumer:
         self.deliveries.latest = None
 
     def set_acknowledgement_commit_callback(self, callback: Callback | None) -> None:
-        """Call `callback` in the event loop with the answer to each share partition's acknowledgements, but
-        never from within `acknowledge` and its like.
+        """Call `callback` in the event loop with the result of each share partition's acknowledgements, but
+        never from within `acknowledge` and similar calls.
 
-        Of this consumer it may call `wakeup` and `metrics`; all else raises RuntimeError there. What it
-        raises is raised by the application's next poll or commit.
+        The callback may call only `wakeup` and `metrics` of this consumer; other calls raise RuntimeError. An
+        exception of the callback is raised by the application's next poll or commit.
         """
         self._raise_if_closed()
         self._runtime.results.callback = callback
@@ -428,16 +423,16 @@ class ShareConsumer:
         return self._runtime.metrics.read()
 
     async def client_instance_id(self, timeout: float | None = None) -> UUID:
-        """Return the id under which the cluster has this client's metrics (KIP-714).
+        """Return the ID that the cluster assigned to this client for its metrics (KIP-714).
 
         Args:
-            timeout: seconds; `default.api.timeout.ms` without it.
+            timeout: seconds; `default.api.timeout.ms` by default.
 
         Raises:
             RuntimeError: `enable.metrics.push` is false.
             ConsumerClosed: the consumer is closed.
-            KafkaError: UNSUPPORTED_VERSION, the cluster asks no client for metrics; REQUEST_TIMED_OUT.
-            ValueError: a negative time-out.
+            KafkaError: UNSUPPORTED_VERSION: the cluster does not collect client metrics; REQUEST_TIMED_OUT.
+            ValueError: a negative timeout.
         """
         check_timeout(timeout)
         self._raise_if_closed()
@@ -445,25 +440,22 @@ class ShareConsumer:
         return await self._runtime.client_instance_id(seconds)
 
     def wakeup(self) -> None:
-        """Lets the poll or commit that waits, or else the next, raise `WakeupError`; may be called from any
-        thread.
-        """
+        """Make the waiting poll or commit, or else the next one, raise `WakeupError`; thread-safe."""
         self._woken = True
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._runtime.interrupt)
 
     async def close(self, timeout: float = 30.0) -> dict[TopicPartition, KafkaError | None]:
-        """Send what was acknowledged, release the rest, and leave the group.
+        """Send pending acknowledgements, release other records, and leave the group.
 
         Args:
-            timeout: seconds; what takes longer is abandoned, and found out by the brokers when sessions time
-                out.
+            timeout: seconds; longer operations are abandoned, and the brokers' session timeouts take effect.
 
         Returns:
             As `commit_sync` does.
 
         Raises:
-            ValueError: a negative time-out; the consumer stays open.
+            ValueError: a negative timeout; the consumer stays open.
         """
         check_timeout(timeout)
         self._raise_in_callback()
@@ -479,10 +471,10 @@ class ShareConsumer:
 
     def _raise_in_callback(self) -> None:
         if self._runtime.results.calling_in == get_ident():
-            raise RuntimeError("an acknowledgement callback may call nothing but wakeup and metrics")
+            raise RuntimeError("an acknowledgement callback may call only wakeup and metrics")
 
     def _raise_pending(self) -> None:
-        """Raise the next error that waits for the application: a final one each time, others once."""
+        """Raise the next pending error: permanent ones each time, others once."""
         runtime = self._runtime
         self._raise_in_callback()
         if self._closed:

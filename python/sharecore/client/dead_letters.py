@@ -1,7 +1,7 @@
-"""All that a dead-letter topic needs (KIP-1191), on Apache Kafka 4.4 and newer as on sharecore.
+"""Setting up a dead-letter topic (KIP-1191), on sharecore and on Apache Kafka 4.4 and newer.
 
-Kafka archives a rejected record without its dead letter where any of it is missing: the level of a feature, a
-name with the right prefix, the topic, its permission, the group's setting.
+Kafka archives a rejected record without a dead-letter record if anything is missing: the feature level, the
+name prefix, the topic, its permission, or the group's setting.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _UNKNOWN_GROUP = frozenset({ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterSetup:
-    """What a set-up changed.
+    """The changes made by a setup.
 
     Args:
-        changes: what was created or set, a sentence each; empty where all was there.
-        unchecked: what could not be looked at, and which right is missing.
+        changes: what was created or set, as sentences; empty if everything was in place.
+        unchecked: what could not be checked, and the missing permission.
     """
 
     group_id: str
@@ -60,22 +60,22 @@ async def set_up_dead_letters(
     partitions: int = BROKER_DEFAULT,
     replication_factor: int = BROKER_DEFAULT,
 ) -> DeadLetterSetup:
-    """Have a share group's dead letters go to a topic: permit the topic, and set the group.
+    """Send a share group's dead-letter records to a topic: enable the topic, and configure the group.
 
-    What is in place already takes no rights but those to see it.
+    If everything is in place, only permissions to read it are needed.
 
     Args:
-        create: create the topic where it is missing.
-        copy: whether a dead letter carries the record.
-        partitions, replication_factor: of a topic that is created; -1: the broker's defaults.
+        create: create the topic if it is missing.
+        copy: whether a dead-letter record contains the original record.
+        partitions, replication_factor: for a new topic; -1: the broker's defaults.
 
     Raises:
-        KafkaError: dead letters would not be written, for the reason given; or a right is missing, which the
-            message names.
+        KafkaError: dead-letter records would not be written, with the reason; or a permission is missing,
+            with its name.
     """
     setup = _Setup(transport, group_id, topic)
     if topic.startswith(_RESERVED_PREFIX) or not topic:
-        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic!r}: no group can have its letters there")
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic!r} cannot be a dead-letter topic")
     await setup.check_feature()
     created_later = await setup.check_brokers()
     await setup.check_group()
@@ -102,26 +102,25 @@ class _Setup:
         self.unchecked: list[str] = []
 
     async def check_feature(self) -> None:
-        """Raise KafkaError where the cluster writes no dead letters."""
+        """Raise KafkaError if the cluster does not write dead-letter records."""
         levels = await self._transport.features()
         level, highest = levels.get(_FEATURE, (0, 0))
         if level >= _LEVEL:
             return
         remedy = f"raise it: kafka-features.sh upgrade --feature {_FEATURE}={_LEVEL}"
         if highest < _LEVEL:
-            remedy = (
-                f"its brokers support {highest} at most: it takes Apache Kafka 4.4 or newer, or sharecore"
-            )
+            remedy = f"its brokers support at most {highest}: use Apache Kafka 4.4 or newer, or sharecore"
         raise KafkaError(
             ErrorCode.UNSUPPORTED_VERSION,
-            f"the cluster writes no dead letters: {_FEATURE} is at {level}, and {_LEVEL} is needed; {remedy}",
+            f"the cluster does not write dead-letter records: {_FEATURE} is at {level}, and {_LEVEL} is "
+            f"needed; {remedy}",
         )
 
     async def check_brokers(self) -> bool:
-        """Return whether brokers create the topic by themselves.
+        """Return whether brokers create the topic automatically.
 
         Raises:
-            KafkaError: the name of the topic has not the prefix that a broker asks for.
+            KafkaError: the topic's name lacks the prefix that the brokers require.
         """
 
         async def ask(node: int) -> Mapping[str, str]:
@@ -145,13 +144,13 @@ class _Setup:
             if not self._topic.startswith(prefix):
                 raise KafkaError(
                     ErrorCode.INVALID_TOPIC_EXCEPTION,
-                    f"{self._topic} does not begin with {prefix}, as names of dead-letter topics must "
-                    f"({_PREFIX}): take {prefix}{self._topic}",
+                    f"{self._topic} does not begin with {prefix}, as dead-letter topics must ({_PREFIX}): "
+                    f"use {prefix}{self._topic}",
                 )
         return all(broker.get(_AUTO_CREATE) == "true" for broker in brokers)
 
     async def check_group(self) -> None:
-        """Raise KafkaError for a group of another type, or one that reads the topic itself."""
+        """Raise KafkaError if the group is not a share group, or reads the topic itself."""
         try:
             read = await self._read_topics()
         except KafkaError as error:
@@ -173,8 +172,8 @@ class _Setup:
         if self._topic in read:
             raise KafkaError(
                 ErrorCode.INVALID_CONFIG,
-                f"group {self._group_id} reads {self._topic}, and would be given its own dead letters: "
-                "take another topic",
+                f"group {self._group_id} reads {self._topic}, and would receive its own dead-letter "
+                "records: use another topic",
             )
 
     async def _read_topics(self) -> set[str]:
@@ -215,12 +214,12 @@ class _Setup:
         except KafkaError as error:
             if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
                 raise
-            await self.permit_topic()  # another one has created it meanwhile
+            await self.permit_topic()  # created by another client meanwhile
             return
         self.changes.append(f"topic {self._topic} created with {ENABLE}=true")
 
     async def permit_topic(self) -> None:
-        """Let share groups have their dead letters in the topic that exists."""
+        """Allow share groups to write dead-letter records to the existing topic."""
         kind = ResourceKind.TOPIC
         try:
             found = await describe_configs(
@@ -234,8 +233,8 @@ class _Setup:
         if "compact" in policy:
             raise KafkaError(
                 ErrorCode.INVALID_CONFIG,
-                f"topic {self._topic} is compacted (cleanup.policy={policy}), which loses dead letters: take "
-                "another topic, or set cleanup.policy=delete",
+                f"topic {self._topic} is compacted (cleanup.policy={policy}), which loses dead-letter "
+                "records: use another topic, or set cleanup.policy=delete",
             )
         if ENABLE in found and found[ENABLE].value == "true":
             return
@@ -264,7 +263,7 @@ class _Setup:
 
     @contextmanager
     def _needs(self, right: str, resource: str) -> Iterator[None]:
-        """Name the right that is missing where the broker refuses."""
+        """Add the missing permission to an authorization error."""
         try:
             yield
         except KafkaError as error:

@@ -1,4 +1,4 @@
-"""Records that are with the application: delivered, acknowledged, renewed, put back."""
+"""Records held by the application: delivered, acknowledged, renewed, put back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RENEW = AcknowledgeType.RENEW
 
 
 class Marks(NamedTuple):
-    """One call of `acknowledge`: the records, and the parts of leases that they cover."""
+    """One call of `acknowledge`: its records, and the parts of leases that they cover."""
 
     records: Sequence[Record]
     parts: Sequence[Part]
@@ -25,7 +25,7 @@ class Marks(NamedTuple):
 
 
 class Deliveries:
-    """What the application got from a consumer, and what it is to get again.
+    """The records that the application got from a consumer, and those to return again.
 
     Args:
         runtime: holds the records.
@@ -33,16 +33,16 @@ class Deliveries:
 
     def __init__(self, runtime: Runtime) -> None:
         self.parts: list[Part] = []
-        """Delivered since the last poll; in implicit mode also not accepted yet."""
+        """Delivered since the last poll; in implicit mode, also not accepted yet."""
         self.latest: Batch | None = None
-        """What the last poll returned, until something is committed."""
+        """The result of the last poll, until a commit."""
         self._runtime = runtime
         self._renewing: list[Record] = []
         self._read: set[tuple[Lease, int]] = set()
-        """Put back with keys and values that deserializers have made already."""
+        """Records put back whose keys and values are already deserialized."""
 
     def add(self, batch: Batch) -> Batch:
-        """Note and return what a poll delivers."""
+        """Record and return the records of a poll."""
         for lease, low, high in batch.parts:
             if lease.working:
                 lease.working.difference_update(range(low, high))
@@ -51,7 +51,7 @@ class Deliveries:
         return batch
 
     def accept(self) -> None:
-        """Accept what was delivered since the last poll or commit (implicit mode)."""
+        """Accept the records delivered since the last poll or commit (implicit mode)."""
         if self.parts:
             parts, self.parts = self.parts, []
             for lease, low, high in parts:
@@ -59,23 +59,23 @@ class Deliveries:
                     lease.owner.mark(lease, low, high, AcknowledgeType.ACCEPT)
 
     def check_decided(self) -> None:
-        """Raise RuntimeError while a record of an earlier poll is not acknowledged (explicit mode)."""
+        """Raise RuntimeError if a record of an earlier poll is not acknowledged (explicit mode)."""
         if any(lease.undecided(low, high) for lease, low, high in self.parts):
             raise RuntimeError(
-                "in explicit mode every record is to be acknowledged before the next poll; "
-                "lease or renew those that are still worked on"
+                "in explicit mode every record must be acknowledged before the next poll; lease or renew "
+                "those still in progress"
             )
         self.parts = []
 
     # acknowledging
 
     def check(self, records: Record | Iterable[Record], kind: AcknowledgeType) -> Marks:
-        """Return what an acknowledgement marks; safe to call from any thread.
+        """Return the marks of an acknowledgement; thread-safe.
 
         Raises:
-            KafkaError: INVALID_RECORD_STATE, a record is not held by this consumer, or nothing of a batch is;
-                UNSUPPORTED_VERSION, the broker cannot renew.
-            ValueError: there is no such kind of acknowledgement.
+            KafkaError: INVALID_RECORD_STATE: a record is not held by this consumer, or no record of a batch
+                is; UNSUPPORTED_VERSION: the broker cannot renew.
+            ValueError: unknown acknowledge type.
         """
         kind = AcknowledgeType(kind)
         marks = Marks(*self._found(records), kind)
@@ -85,17 +85,17 @@ class Deliveries:
         return marks
 
     def held(self, records: Record | Iterable[Record]) -> Sequence[Part]:
-        """Return the parts of leases that records cover; raises KafkaError as `check` does."""
+        """Return the parts of leases that records cover; raise KafkaError as `check` does."""
         return self._found(records)[1]
 
     def mark(self, marks: Marks) -> None:
-        """Mark what `check` returned, to be sent with the next poll or commit."""
+        """Apply the result of `check`, to be sent with the next poll or commit."""
         self._runtime.acknowledge_parts(marks.parts, marks.kind)
         if marks.kind is RENEW:
             self._note_renewing(marks.records)
 
     def mark_late(self, marks: Marks) -> None:
-        """Mark what `check` returned before; what is no longer held fails as if the leader refused it."""
+        """Apply an earlier result of `check`; records no longer held fail as if refused by the leader."""
         left: list[Part] = []
         for part in marks.parts:
             if part.lease.lost is not None or part.lease.accepts_marks(part.low, part.high):
@@ -154,7 +154,7 @@ class Deliveries:
         return bool(self._renewing)
 
     def renewed(self, wanted: int | None) -> Batch:
-        """Return the records whose renewal the leader has confirmed, at most `wanted` of them."""
+        """Return at most `wanted` records with a renewal confirmed by the leader."""
         confirmed: list[Record] = []
         waiting: list[Record] = []
         for record in self._renewing:
@@ -167,10 +167,10 @@ class Deliveries:
         return batch_of(given)
 
     def put_back(self, records: Iterable[Record]) -> None:
-        """Put records before all others that wait, as long as they are held.
+        """Put records at the front of the buffer, as long as they are held.
 
         Raises:
-            KafkaError: INVALID_RECORD_STATE, a record was not delivered by this consumer.
+            KafkaError: INVALID_RECORD_STATE: a record was not delivered by this consumer.
         """
         records = list(records)
         for record in records:
@@ -200,11 +200,11 @@ class Deliveries:
         return settings.key_deserializer is not None or settings.value_deserializer is not None
 
     def deserialized(self, batch: Batch) -> Batch:
-        """Return a batch with what the deserializers make of its keys and values.
+        """Return a batch with deserialized keys and values.
 
         Raises:
-            DeserializationError: a deserializer refused the first record; when it refuses a later one, the
-                records before that are returned and the next poll raises.
+            DeserializationError: a deserializer failed for the first record; if it fails for a later one, the
+                records before are returned and the next poll raises.
         """
         if not self.deserializes:
             return batch

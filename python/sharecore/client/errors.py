@@ -1,4 +1,4 @@
-"""What a share consumer raises besides `KafkaError`."""
+"""Exceptions of a share consumer besides `KafkaError`."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ RETRIED = frozenset(
         ErrorCode.NETWORK_EXCEPTION,
     }
 )
-"""Errors that pass with time, or on another broker, whatever was asked."""
+"""Errors that may go away after a retry, possibly on another broker."""
 
 
 class Disconnected(KafkaError):
-    """The connection to a broker could not be made, or ended before the answer came."""
+    """A broker could not be reached, or the connection ended before the response."""
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.NETWORK_EXCEPTION, message)
 
 
 class AuthenticationFailed(KafkaError):
-    """The broker does not accept the credentials, or the broker's certificate cannot be trusted."""
+    """The broker refused the credentials, or its certificate is not trusted."""
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.SASL_AUTHENTICATION_FAILED, message)
@@ -49,15 +49,18 @@ class ProducerClosed(Exception):
 
 
 class LeaseLost(KafkaError):
-    """The acquisition lock is gone: it ran out, or the share session ended. Others may have the record."""
+    """The acquisition lock was lost: it expired, or the share session ended.
+
+    Other members may have the record.
+    """
 
 
 class CorruptRecords(KafkaError):
-    """Acquired records that cannot be read; they were rejected, and the records around them are delivered.
+    """Acquired records are unreadable; they were rejected, and the records around them are delivered.
 
     Args:
-        topic, partition: where.
-        offsets: (first, last) of each range that was rejected.
+        topic, partition: the partition.
+        offsets: (first, last) of each rejected range.
     """
 
     def __init__(self, topic: str, partition: int, offsets: list[tuple[int, int]], reason: str) -> None:
@@ -67,9 +70,9 @@ class CorruptRecords(KafkaError):
 
 
 class DeserializationError(PortableError):
-    """A deserializer refused a record; it stays leased, with key and value as bytes in `record`.
+    """A deserializer failed for a record, which stays acquired, with key and value as bytes in `record`.
 
-    Acknowledge `record` with reject, release or accept; the records behind it come with the next poll.
+    Acknowledge `record` with reject, release or accept; the next poll returns the records after it.
     """
 
     def __init__(self, record: Record, error: Exception) -> None:

@@ -1,4 +1,4 @@
-"""What a client may have to know of a group before it uses or changes it."""
+"""What a client must know about a group before it uses or changes it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from sharecore.protocol import ApiKey
 
 
 async def group_type(transport: Transport, group_id: str) -> str | None:
-    """Return classic, consumer, share or streams; None where there is no such group, or none that shows.
+    """Return classic, consumer, share or streams; None if the group does not exist or is not visible.
 
     Raises:
-        KafkaError: the group's coordinator refused, or did not answer.
+        KafkaError: the group's coordinator returned an error or did not respond.
     """
     everything: dict[str, list[str]] = {"states_filter": [], "types_filter": []}
     answer = await transport.coordinator(group_id, ApiKey.LIST_GROUPS, everything, lambda answer: answer)

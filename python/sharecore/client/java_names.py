@@ -1,4 +1,4 @@
-"""TLS and SASL as Kafka's Java client wants them set, and Spark's Kafka source with it."""
+"""TLS and SASL settings in the form of Kafka's Java client, and of Spark's Kafka source."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _OPTION = re.compile(r"""(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)')
 
 
 def from_java(given: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return settings with `sasl.jaas.config`, trust store and key store replaced by what they hold.
+    """Return settings with `sasl.jaas.config`, trust store and key store replaced by their contents.
 
     Args:
-        prefix: of the names as their user wrote them, for errors.
+        prefix: prefix of the names as users write them, for errors.
 
     Raises:
-        ConfigError: a store that only a JVM can read, or a login module that is not known.
+        ConfigError: a store that only a JVM can read, or an unknown login module.
     """
     settings = dict(given)
     jaas = settings.pop("sasl.jaas.config", None)
@@ -37,7 +37,7 @@ def from_java(given: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         kind = str(settings.pop(f"ssl.{store}.type", "JKS")).upper()
         if used and kind != "PEM":
             raise ConfigError(
-                f"{prefix}{used[0]} is a {kind} store, which only a JVM reads: write it as PEM (with "
+                f"{prefix}{used[0]} is a {kind} store, which only a JVM can read: convert it to PEM (with "
                 f"keytool -exportcert -rfc, or openssl pkcs12) and set {prefix}ssl.{store}.type=PEM"
             )
         for name in used:
@@ -49,8 +49,8 @@ def _credentials(jaas: str, prefix: str) -> dict[str, str]:
     module, _, rest = jaas.strip().partition(" ")
     if not module.endswith(_MODULES):
         raise ConfigError(
-            f"{prefix}sasl.jaas.config begins with {module!r}: {' and '.join(_MODULES)} are understood; "
-            f"without it, {prefix}sasl.mechanism, {prefix}sasl.username and {prefix}sasl.password"
+            f"{prefix}sasl.jaas.config begins with {module!r}: supported are {' and '.join(_MODULES)}; or "
+            f"remove it and set {prefix}sasl.mechanism, {prefix}sasl.username and {prefix}sasl.password"
         )
     options = {
         name: re.sub(r"\\(.)", r"\1", double or single) for name, double, single in _OPTION.findall(rest)

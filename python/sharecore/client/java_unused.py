@@ -1,4 +1,4 @@
-"""Settings of Kafka's share consumer that are refused, or that change nothing here."""
+"""Settings of Kafka's share consumer that are refused, or have no effect here."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ REFUSED = {
 """Java's share consumer refuses them too."""
 
 _INSTEAD = {
-    "allow.auto.create.topics": ("false", "a consumer creates no topics"),
+    "allow.auto.create.topics": ("false", "consumers do not create topics"),
     "auto.commit.interval.ms": (None, "acknowledgements go with polls and commits"),
     "check.crcs": ("true", "checksums are always checked"),
     "client.dns.lookup": ("use_all_dns_ips", "all addresses of a name are tried"),
     "connections.max.idle.ms": (None, "connections stay as long as the consumer"),
-    "exclude.internal.topics": ("true", "topics are subscribed to by name"),
+    "exclude.internal.topics": ("true", "topics are subscribed by name"),
     "max.partition.fetch.bytes": (None, "share fetches are bounded by fetch.max.bytes"),
     "metadata.recovery.strategy": ("rebootstrap", "bootstrap.servers are always tried again"),
     "metric.reporters": (None, "read them with metrics()"),
-    "ssl.enabled.protocols": (None, "TLS 1.2 and newer are spoken, as OpenSSL is set up"),
-    "ssl.protocol": (None, "TLS 1.2 and newer are spoken, as OpenSSL is set up"),
+    "ssl.enabled.protocols": (None, "TLS 1.2 and newer are used, as configured in OpenSSL"),
+    "ssl.protocol": (None, "TLS 1.2 and newer are used, as configured in OpenSSL"),
     "ssl.cipher.suites": (None, "OpenSSL's are used"),
 }
-"""The value that asks for what happens anyway, and what that is."""
+"""The value that requests what happens anyway, and what that is."""
 
 _NO_EFFECT = {
     "bootstrap.resolve.timeout.ms",
@@ -97,11 +97,11 @@ _NO_EFFECT = {
     "ssl.truststore.password",
 }
 UNUSED = _NO_EFFECT | set(_INSTEAD)
-"""Java's share consumer takes them."""
+"""Accepted by Java's share consumer."""
 
 
 def warning(name: str, value: Any) -> str | None:
-    """Return what to tell the user of a setting among `UNUSED`; None if its value is what happens anyway."""
+    """Return a warning about a setting in `UNUSED`; None if its value is what happens anyway."""
     asks_for, instead = _INSTEAD.get(name, (None, "it is for Java's client"))
     if asks_for is not None and str(value).lower() == asks_for:
         return None

@@ -1,4 +1,4 @@
-"""Keeps acquisition locks alive: of records that a handler works on, and of those that wait in the buffer."""
+"""Renews acquisition locks: of records in a handler, and of buffered ones."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ logger = logging.getLogger(__name__)
 _RENEW_AT = 0.5
 _TICKS_A_LOCK = 8
 _TICK_MIN_MS = 20
-_RAN_OUT = KafkaError(ErrorCode.INVALID_RECORD_STATE, "the acquisition lock ran out")
+_RAN_OUT = KafkaError(ErrorCode.INVALID_RECORD_STATE, "the acquisition lock expired")
 
 
 class Owner(Protocol):
-    """What the keeper needs of the consumer."""
+    """The consumer, as the keeper sees it."""
 
     lock_ms: int
     buffer: Buffer
@@ -42,18 +42,18 @@ def _ends(part: Part) -> int | None:
 
 
 class Kept:
-    """Records whose locks are renewed while a block of code runs; made by `ShareConsumer.lease`.
+    """Records whose locks are renewed while a block of code runs; created by `ShareConsumer.lease`.
 
-    `async with` yields this object; it raises `LeaseLost` at once where a lock is gone already. When a lock
-    is lost later, the block's task is cancelled, the block raises `LeaseLost`, and what is still held is
-    released. Otherwise records that the block did not acknowledge are accepted when it ends, and are
-    released, or what `on_error` says, when it raises.
+    `async with` yields this object; it raises `LeaseLost` at once if a lock is already lost. When a lock is
+    lost later, the block's task is cancelled, the block raises `LeaseLost`, and records still held are
+    released. Otherwise, records that the block did not acknowledge are accepted when it ends, or acknowledged
+    with `on_error` when it raises.
 
     Args:
-        keeper: renews.
-        parts: what is held.
-        max_ms: no renewal starts later than this after the block began.
-        on_error: what becomes of the records when the block raises.
+        keeper: the renewer.
+        parts: the parts of leases.
+        max_ms: no renewal starts later than this after the start of the block.
+        on_error: the acknowledge type if the block raises.
         cancel: whether losing a lock cancels the block; `lost` is set in any case.
     """
 
@@ -89,7 +89,7 @@ class Kept:
         if self.error is None:
             self._keeper.settle(self.parts, AcknowledgeType.ACCEPT if kind is None else self._on_error)
             return
-        # a lock that is gone says nothing about the other records, whatever a failing block would do to them
+        # a lost lock says nothing about the other records, whatever `on_error` is
         self._keeper.settle(self.parts, AcknowledgeType.RELEASE)
         ours = self._cancelled and self._task is not None and self._task.uncancel() <= self._cancelling
         if kind is None or (ours and kind is asyncio.CancelledError):
@@ -97,19 +97,19 @@ class Kept:
 
     @property
     def held(self) -> bool:
-        """Whether any of the records is not acknowledged yet."""
+        """Whether any of the records is unacknowledged."""
         return any(part.lease.holds(part.low, part.high) for part in self.parts)
 
     def lose(self, error: KafkaError) -> None:
-        """The locks are gone."""
+        """Handle the loss of the locks."""
         if not self.lost.is_set():
             self.error = error
             self.lost.set()
             if self.when_lost is not None:
                 self.when_lost()
             if self._cancel and self._task is not None:
-                # a turn of the loop later: a task that cancels itself would be cancelled at its next await,
-                # which may come behind the block
+                # in the next turn of the loop: a task that cancels itself would be cancelled at its next
+                # await, possibly after the block
                 self._to_cancel = asyncio.get_running_loop().call_soon(self._cancel_block)
 
     def _end(self) -> None:
@@ -124,7 +124,7 @@ class Kept:
 
 
 class Keeper:
-    """Renews locks once half of their time has passed; checks several times in the course of a lock.
+    """Renews locks after half of their duration; checks several times per lock.
 
     Args:
         owner: the consumer.
@@ -137,22 +137,22 @@ class Keeper:
 
     @property
     def busy(self) -> bool:
-        """Whether handlers are at work."""
+        """Whether handlers are running."""
         return bool(self._kept)
 
     def now_ms(self) -> int:
         return self._owner.now_ms()
 
     def keeps(self, lease: Lease) -> bool:
-        """Return whether a block works on something of the lease; safe to call from any thread."""
+        """Return whether a block is using part of the lease; thread-safe."""
         return any(part.lease is lease for kept in list(self._kept) for part in kept.parts)
 
     def kick(self) -> None:
-        """Something was leased."""
+        """Start renewing after records were acquired."""
         self._kick.set()
 
     def keep(self, kept: Kept) -> None:
-        """Renews the locks from now on."""
+        """Start renewing these locks."""
         self._kept.add(kept)
         self._kick.set()
         for part in kept.parts:
@@ -162,17 +162,17 @@ class Keeper:
                 kept.lose(_RAN_OUT)
 
     def drop(self, kept: Kept) -> None:
-        """The block has ended."""
+        """Stop renewing: the block has ended."""
         self._kept.discard(kept)
 
     def settle(self, parts: Sequence[Part], kind: AcknowledgeType) -> None:
-        """Acknowledges what a block left open, and sends it."""
+        """Acknowledge records that a block left open, and send it."""
         left = [part for part in parts if part.lease.holds(part.low, part.high)]
         self._owner.acknowledge_parts(left, kind)
         self._owner.send({part.lease for part in parts})
 
     def refused(self, lease: Lease, spans: Iterable[Span], error: KafkaError) -> None:
-        """Tells the blocks that work on these offsets that their locks are gone."""
+        """Notify the blocks with these offsets that their locks are lost."""
         ranges = [(span.at, span.at + len(span.types)) for span in spans]
         for kept in list(self._kept):
             for part in kept.parts:
@@ -180,13 +180,13 @@ class Keeper:
                     kept.lose(error)
 
     def lose(self, lease: Lease, error: KafkaError) -> None:
-        """Tell the blocks that work on records of a lease that its locks are gone."""
+        """Notify the blocks with records of a lease that its locks are lost."""
         for kept in list(self._kept):
             if any(part.lease is lease for part in kept.parts):
                 kept.lose(error)
 
     async def run(self) -> None:
-        """Renews and expires leases until it is cancelled."""
+        """Renew and expire leases until cancelled."""
         while True:
             self._kick.clear()
             if not self._owner.leased and not self._kept:
@@ -226,7 +226,7 @@ class Keeper:
             [part for part in old if part.lease in renewable], AcknowledgeType.RENEW
         )
         if leases - renewable:
-            logger.info("records that nobody asked for in time are released")
+            logger.info("records not polled in time are released")
             dropped = self._owner.buffer.drop(lambda lease: lease in leases - renewable)
             self._owner.acknowledge_parts(dropped, AcknowledgeType.RELEASE)
         self._owner.send(leases)

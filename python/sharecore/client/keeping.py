@@ -1,4 +1,4 @@
-"""A consumer whose records are kept and acknowledged outside of the task that asked for them."""
+"""A consumer whose records are kept and acknowledged outside of the polling task."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from sharecore.errors import KafkaError
 
 
 class KeepingConsumer(ShareConsumer):
-    """A member in explicit mode that renews locks until told otherwise, and hears of every answer."""
+    """A member in explicit mode that renews locks until told otherwise, and reports every response."""
 
     def when_answered(self, told: Callable[[Lease, Sequence[Span], KafkaError | None], None]) -> None:
-        """Call `told` in the event loop with each answer to what was acknowledged or renewed."""
+        """Call `told` in the event loop with each result of an acknowledgement or renewal."""
         self._runtime.results.answered = told
 
     def trouble(self) -> str:
-        """Return why the member can do nothing now, empty if it can; safe to call from any thread."""
+        """Return why the member cannot work now, or an empty string; thread-safe."""
         return self._runtime.membership.trouble()
 
     def settle(self, part: Part, kind: AcknowledgeType) -> None:
@@ -27,7 +27,7 @@ class KeepingConsumer(ShareConsumer):
         part.lease.owner.mark(part.lease, part.low, part.high, kind)
 
     def keep(self, parts: Iterable[Part]) -> Kept:
-        """Renew the locks of these parts until `drop`, for `lease.max.ms` at most."""
+        """Renew the locks of these parts until `drop`, for at most `lease.max.ms`."""
         kept = Kept(
             self._runtime.keeper, list(parts), self.settings.lease_max_ms, AcknowledgeType.RELEASE, False
         )
@@ -36,15 +36,15 @@ class KeepingConsumer(ShareConsumer):
         return kept
 
     def keep_on(self, kept: Kept) -> None:
-        """Let `lease.max.ms` begin anew."""
+        """Restart `lease.max.ms`."""
         kept.until_ms = self._runtime.now_ms() + self.settings.lease_max_ms
 
     def drop(self, kept: Kept) -> None:
-        """End the renewals that `keep` began."""
+        """Stop the renewals that `keep` started."""
         self._runtime.keeper.drop(kept)
 
     def release_fetched(self) -> None:
-        """Release the records that were fetched and not asked for."""
+        """Release the fetched records that were not polled."""
         runtime = self._runtime
         parts = runtime.buffer.drop(lambda _: True)
         if parts:

@@ -1,4 +1,4 @@
-"""A member that leases offsets and leaves the records to others to read."""
+"""A member that acquires offsets and leaves reading the records to others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HELD_RUN = re.compile(re.escape(_HELD_BYTE) + rb"+")
 
 
 class Leased(NamedTuple):
-    """Neighbouring offsets of one delivery, held under one lease.
+    """Neighboring offsets of one delivery, held under one lease.
 
     `deliveries` is the delivery count, `at` the position of the first offset in the lease.
     """
@@ -35,16 +35,16 @@ class Leased(NamedTuple):
     at: int
 
     def within(self, first: int, last: int) -> Leased:
-        """Return the offsets from one to another of these."""
+        """Return a sub-range of these offsets."""
         return self._replace(first=first, last=last, at=self.at + first - self.first)
 
     def part(self, first: int, last: int) -> Part:
-        """Return the part of the lease from one offset to another within."""
+        """Return the part of the lease for a sub-range of offsets."""
         return Part(self.lease, self.at + first - self.first, self.at + last - self.first + 1)
 
 
 class CountedLease(Lease):
-    """A lease that remembers its delivery counts, and how large its records are on average."""
+    """A lease that also knows its delivery counts, and the average size of its records."""
 
     __slots__ = ("acquired", "record_bytes")
 
@@ -62,7 +62,7 @@ class CountedLease(Lease):
         self.record_bytes = size / max(1, self.open)
 
     def held(self, low: int, high: int) -> Iterator[Leased]:
-        """Yield what is still held of positions `low` up to `high`."""
+        """Yield the held parts of positions `low` to `high`."""
         base = 0
         for first, last, count in self.acquired:
             size = last - first + 1
@@ -81,16 +81,18 @@ class _Bare(Fetched):
 
 
 def _take_in(key: TopicIdPartition, answer: Any, link: BrokerLink, host: Host) -> int:
-    """Delivers what was acquired; what can be seen to be damaged is rejected. Returns the number of offsets.
+    """Deliver acquired offsets; reject those that are visibly damaged. Return the number of offsets.
 
     Raises:
-        KafkaError: CORRUPT_MESSAGE, the acquired ranges make no sense.
+        KafkaError: CORRUPT_MESSAGE: the acquired ranges are invalid.
     """
     topic = host.cluster.topics[key.topic_id].name
     acquired = [(first, last, count) for first, last, count in answer.acquired_records]
     edges = [edge for first, last, _ in acquired for edge in (first, last)]
     if edges != sorted(edges):
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{topic}-{key.partition}: ranges that do not ascend")
+        raise KafkaError(
+            ErrorCode.CORRUPT_MESSAGE, f"{topic}-{key.partition}: acquired ranges are not ascending"
+        )
     records = answer.records or b""
     lease = CountedLease(topic, key, acquired, host.now_ms() + host.lock_ms, link, len(records))
     link.leases.add(lease)
@@ -104,7 +106,7 @@ def _take_in(key: TopicIdPartition, answer: Any, link: BrokerLink, host: Host) -
         ranges = [(first, last) for first, last, _ in damaged]
         host.fail(CorruptRecords(topic, key.partition, ranges, damaged[0][2]), False)
     size = len(lease.states)
-    # a range is all that `Fetched` needs of the records here
+    # a range is all that `Fetched` needs as records here
     host.deliver(_Bare(lease, cast(list[Record], range(size))))
     return size
 
@@ -112,14 +114,14 @@ def _take_in(key: TopicIdPartition, answer: Any, link: BrokerLink, host: Host) -
 class LeaseConsumer(KeepingConsumer):
     """A member of a share group that acquires offsets and does not read their records.
 
-    What is acquired is fetched by whoever works on it, by an ordinary fetch from the partition's leader. To
-    be used in explicit mode; `acquire` takes the place of `poll`.
+    The records are fetched by their processor, with a plain fetch from the partition's leader. To be used in
+    explicit mode; `acquire` replaces `poll`.
     """
 
     _intake = staticmethod(_take_in)
 
     async def acquire(self, max_records: int, timeout: float) -> list[Leased]:
-        """Leases as soon as there are any, of up to `max_records` offsets; none after `timeout` seconds.
+        """Acquire up to `max_records` offsets as soon as there are any; none after `timeout` seconds.
 
         Raises:
             As `poll` does.

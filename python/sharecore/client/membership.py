@@ -26,7 +26,7 @@ _LOST_COORDINATOR = {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILA
 _TRY_AGAIN = _LOST_COORDINATOR | {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.REQUEST_TIMED_OUT}
 _LEAVE_TRIES = 6
 _ANSWER_SECONDS_MAX = 5.0
-"""A coordinator that has not answered a heartbeat for so long is in trouble."""
+"""A coordinator that has not responded to a heartbeat for this long is in trouble."""
 _FENCED = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH}
 
 Assigned = Callable[[frozenset[TopicIdPartition]], None]
@@ -34,15 +34,15 @@ Failed = Callable[[Exception, bool], None]
 
 
 class Membership:
-    """One member of a share group. `run` keeps it one as long as it is subscribed to something.
+    """One member of a share group. `run` keeps up the membership while there is a subscription.
 
     Args:
-        cluster: finds the coordinator.
+        cluster: locates the coordinator.
         metrics: counts heartbeats and rebalances.
-        assigned: called with the partitions whenever they changed.
-        failed: called with an error and whether it is final: after a final one the member does nothing more.
-        idle_ms: how long the application has not asked for records; it gives up its place past
-            `max.poll.interval.ms`, and takes it again when it asks.
+        assigned: called with the partitions after each change.
+        failed: called with an error and whether it is permanent: after a permanent one the member stops.
+        idle_ms: how long the application has not polled; the member leaves after `max.poll.interval.ms`, and
+            rejoins at the next poll.
     """
 
     def __init__(
@@ -67,39 +67,39 @@ class Membership:
         self._wake = asyncio.Event()
         self._joined = False
         self._asked_at: float | None = None
-        """When the heartbeat was begun that has no answer yet."""
+        """When the unanswered heartbeat was sent."""
         self._trouble: KafkaError | None = None
         """Why the last heartbeat failed."""
         self._known = False
-        """The coordinator may have this member: it was asked to join, and no leave was answered since."""
+        """Whether the coordinator may know this member: it was asked to join, and no leave was confirmed
+        since.
+        """
 
     def subscribe(self, names: tuple[str, ...]) -> None:
-        """The topics from now on; none leaves the group."""
+        """Set the subscribed topics; an empty set leaves the group."""
         if names != self._names:
             self._names = names
             self._wake.set()
 
     def polled(self) -> None:
-        """The application asks for records; a member that was idle too long joins again."""
+        """Record a poll; a member that was idle too long rejoins."""
         if not self._joined:
             self._wake.set()
 
     def trouble(self) -> str:
-        """Return why this is not a member that the group's coordinator answers, empty if it is; safe to call
-        from any thread.
-        """
+        """Return why the coordinator does not accept this member now, or an empty string; thread-safe."""
         group, error, asked_at = self._settings.group_id, self._trouble, self._asked_at
         if error is not None:
             return f"heartbeats of group {group} fail: {error}"
         if asked_at is not None and (waited := self._metrics.clock() - asked_at) > _ANSWER_SECONDS_MAX:
-            return f"the coordinator of group {group} has not answered for {waited:.0f} s"
+            return f"the coordinator of group {group} has not responded for {waited:.0f} s"
         connection = self._connection
         if connection is not None and connection.closed:
             return f"the connection to the coordinator of group {group} has ended"
         return "" if self._joined else f"not a member of group {group} yet"
 
     async def run(self) -> None:
-        """Send heartbeats until it is cancelled or an error is final."""
+        """Send heartbeats until cancelled or a permanent error."""
         backoff = Backoff(self._settings.retry_backoff_ms, self._settings.retry_backoff_max_ms)
         while True:
             self._wake.clear()
@@ -119,7 +119,7 @@ class Membership:
                     await self._wake.wait()
 
     async def _step(self) -> float | None:
-        """One heartbeat, or none when there is nothing to say; the seconds until the next."""
+        """Send a heartbeat if one is due; return the seconds until the next."""
         if not self._names:
             await self.leave()
             return None
@@ -192,7 +192,7 @@ class Membership:
             self._assigned(assignment)
 
     async def _recover(self, error: KafkaError) -> bool:
-        """Prepare the next try; False when there is none."""
+        """Prepare a retry; return False if there is none."""
         if isinstance(error, Disconnected) or error.code in _LOST_COORDINATOR:
             logger.info("coordinator of group %s is lost: %s", self._settings.group_id, error)
             self._drop_connection()
@@ -200,7 +200,7 @@ class Membership:
         if error.code in _TRY_AGAIN:
             return True
         if error.code in _FENCED or (error.code is ErrorCode.GROUP_ID_NOT_FOUND and self.epoch != JOIN):
-            # the group may have been deleted, or restored from a backup that is older than it
+            # the group may have been deleted, or restored from an older backup
             logger.warning("group %s does not know this member any more: %s", self._settings.group_id, error)
             self.epoch, self._told = JOIN, None
             self._assign(frozenset())
@@ -221,11 +221,11 @@ class Membership:
         self._told = None
 
     async def leave(self) -> None:
-        """Give the place in the group back, and also one that was asked for and not confirmed yet.
+        """Leave the group, also if joining was not confirmed yet.
 
         Raises:
-            KafkaError: the coordinator did not answer, or cannot do it now; without another try it finds out
-                when the session times out.
+            KafkaError: the coordinator did not respond, or cannot now; without a retry, the session times
+                out.
         """
         if not self._known:
             return
@@ -246,7 +246,7 @@ class Membership:
         logger.info("member %s left group %s", self.member_id, self._settings.group_id)
 
     async def close(self) -> None:
-        """Leave, trying a few times while the coordinator moves or loads.
+        """Leave, retrying a few times while the coordinator moves or loads.
 
         Raises:
             KafkaError: as `leave`.

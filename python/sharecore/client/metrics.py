@@ -11,16 +11,16 @@ FETCH = "consumer-share-fetch-manager-metrics"
 CONNECTIONS = "consumer-metrics"
 NODE = "consumer-node-metrics"
 WINDOW_SECONDS = 30.0
-"""Averages, maxima and rates look back over one to two windows, as Kafka's two samples of 30 s do."""
+"""Averages, maxima and rates cover one to two windows, like Kafka's two samples of 30 s."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetricName:
-    """A metric's name, the group that Kafka puts it in, and what it is of.
+    """A metric's name, its group in Kafka, and its tags.
 
     Args:
-        tags: the client's id, and the broker where it is about one; part of what tells metrics apart.
-        description: what it measures, in a sentence; two names that differ in it alone are equal.
+        tags: client ID and, for a broker's metrics, the broker; part of the metric's identity.
+        description: what it measures, in a sentence; ignored in comparisons.
     """
 
     name: str
@@ -35,7 +35,7 @@ _DESCRIPTIONS = {
     "time-between-poll-max": "Longest time between calls of poll, in ms",
     "poll-idle-ratio-avg": "Average fraction of time in poll, the rest being the application's own work",
     "last-heartbeat-seconds-ago": "Seconds since the last heartbeat was sent, -1 before the first",
-    "heartbeat-response-time-max": "Longest time to an answer to a heartbeat, in ms",
+    "heartbeat-response-time-max": "Longest response time of a heartbeat, in ms",
     "heartbeat-rate": "Heartbeats a second",
     "heartbeat-total": "Heartbeats sent",
     "rebalance-total": "Changes of the assignment",
@@ -55,13 +55,13 @@ _DESCRIPTIONS = {
     "records-fetched-rate": "Records a second",
     "records-fetched-total": "Records fetched",
     "acknowledgements-send-rate": "Acknowledged records a second",
-    "acknowledgements-send-total": "Acknowledged records that were answered",
-    "acknowledgements-error-rate": "Acknowledged records a second whose answer was an error",
-    "acknowledgements-error-total": "Acknowledged records whose answer was an error",
+    "acknowledgements-send-total": "Acknowledged records with a response",
+    "acknowledgements-error-rate": "Acknowledged records a second with an error response",
+    "acknowledgements-error-total": "Acknowledged records with an error response",
     "connection-creation-rate": "Connections made a second",
     "connection-creation-total": "Connections made",
-    "request-latency-avg": "Average time to a broker's answer, in ms",
-    "request-latency-max": "Longest time to a broker's answer, in ms",
+    "request-latency-avg": "Average response time of a broker, in ms",
+    "request-latency-max": "Longest response time of a broker, in ms",
 }
 
 
@@ -76,7 +76,7 @@ class _Sample:
 
 
 class Sensor:
-    """Numbers as they come, kept as two samples and a total."""
+    """Aggregates numbers in two samples and a total."""
 
     __slots__ = ("_now", "_old", "count", "total")
 
@@ -116,14 +116,14 @@ class Sensor:
         return highest if highest != float("-inf") else float("nan")
 
     def rate(self, now: float, *, of_count: bool = False) -> float:
-        """Per second; of the values, or of how many there were."""
+        """Return the rate per second: of the values, or of their number."""
         samples = self._samples(now)
         seconds = max(now - samples[0].began, WINDOW_SECONDS)
         return sum(sample.count if of_count else sample.total for sample in samples) / seconds
 
 
 class Metrics:
-    """What the parts of a consumer report, and what an application reads.
+    """Metrics reported by the parts of a consumer, and read by the application.
 
     Args:
         clock: seconds that never go backwards.
@@ -161,7 +161,7 @@ class Metrics:
         self._sensors[sensor].record(value, self.clock())
 
     def poll_began(self) -> float:
-        """Note that a poll begins; return the seconds since the previous one began, 0 for the first."""
+        """Record the start of a poll; return the seconds since the previous one, 0 for the first."""
         now = self.clock()
         before = self._poll_began
         self._poll_began = now
@@ -186,7 +186,7 @@ class Metrics:
         self._record("rebalance", 1)
 
     def fetched(self, seconds: float, size: int, records: int, throttle_ms: int) -> None:
-        """Note one answer to a fetch: its duration, and the bytes and records in it."""
+        """Record a fetch response: its duration, and the bytes and records in it."""
         now = self.clock()
         sensors = self._sensors
         sensors["fetch"].record(seconds * 1000, now)
@@ -195,7 +195,7 @@ class Metrics:
         sensors["throttle"].record(throttle_ms, now)
 
     def acknowledged(self, records: int, failed: bool) -> None:
-        """Count the acknowledgements of `records` records that were answered."""
+        """Count acknowledgements of `records` records with a response."""
         self._record("acknowledgements", records)
         if failed:
             self._record("acknowledgement-errors", records)
@@ -214,7 +214,10 @@ class Metrics:
         return MetricName(name, group, (self._client, *tags), _DESCRIPTIONS[name])
 
     def read(self) -> dict[MetricName, float]:
-        """All metrics now; NaN where nothing was measured lately. Times are in milliseconds unless named."""
+        """Return all current metrics; NaN if nothing was measured lately.
+
+        Times are in milliseconds unless the name says otherwise.
+        """
         now = self.clock()
         sensor = self._sensors
         since = {

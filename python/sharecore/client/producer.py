@@ -32,20 +32,20 @@ _Waiting = tuple[Ready, "asyncio.Future[Sent]"]
 
 
 class Producer:
-    """Sends records to a cluster, with librdkafka: each once, in order, confirmed by all replicas in sync.
+    """Sends records to a cluster, with librdkafka: exactly once, in order, confirmed by all in-sync replicas.
 
-    A key goes to the partition where Java's producer sends it. Strings are sent as UTF-8, models of pydantic
-    and what JSON has as JSON, unless a serializer is set.
+    Keys map to the same partitions as in Java's producer. Strings are sent as UTF-8, pydantic models and JSON
+    values as JSON, unless a serializer is set.
 
-    Must be made where an event loop runs, and used in that loop. One that nobody closes sends what is on its
-    way when it is forgotten or the program ends.
+    Must be created in a running event loop, and used in that loop. A producer that is not closed sends its
+    pending records when it is garbage-collected or the program ends.
 
     Args:
-        config: settings under the names of confluent-kafka and Kafka's Java client; see docs/producer.md.
+        config: settings named as in confluent-kafka and Kafka's Java client; see docs/producer.md.
         keywords: the same settings with `_` for each dot.
 
     Raises:
-        ConfigError: a setting that is unknown, missing or cannot stand.
+        ConfigError: an unknown, missing or invalid setting.
     """
 
     def __init__(self, config: Mapping[str, Any] | None = None, /, **keywords: Any) -> None:
@@ -64,7 +64,7 @@ class Producer:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Wait for what is on its way, and close."""
+        """Wait for pending records, and close."""
         await self.close()
 
     # records
@@ -82,27 +82,26 @@ class Producer:
         delay: timedelta | float | None = None,
         ttl: timedelta | float | None = None,
     ) -> Sent:
-        """Send a record, and return where it is once the cluster has confirmed it.
+        """Send a record, and return its position once the cluster has confirmed it.
 
-        Many at once go together: gather several calls, or use `send_many`. Calls keep their order in each
-        partition. A call that is cancelled may have sent its record.
+        Concurrent calls share requests: gather several calls, or use `send_many`. Calls keep their order in
+        each partition. A cancelled call may have sent its record.
 
         Args:
-            value, key: bytes, a string, None, a model of pydantic, or what JSON has.
-            headers: a mapping, or pairs where a name comes more than once.
-            partition: where the key does not decide.
-            timestamp: in ms since the epoch; now without it.
-            deliver_at: share groups with `share.deliver.at.header=deliver-at` get the record no earlier: a
-                time with a zone, or ms since the epoch.
-            delay: the same, as seconds from now on or a timedelta.
-            ttl: share groups with `share.record.ttl.header=ttl` give the record up after this time, in
-                seconds or as a timedelta.
+            value, key: bytes, a string, None, a pydantic model, or a JSON value.
+            headers: a mapping, or pairs for repeated names.
+            partition: by default, chosen by the key.
+            timestamp: in ms since the epoch; now by default.
+            deliver_at: earliest delivery in share groups with `share.deliver.at.header=deliver-at`: a time
+                with a zone, or ms since the epoch.
+            delay: the same as a delay, in seconds or as a timedelta.
+            ttl: expiry in share groups with `share.record.ttl.header=ttl`, in seconds or as a timedelta.
 
         Raises:
-            KafkaError: the record was not confirmed, and why; REQUEST_TIMED_OUT, within
+            KafkaError: the record was not confirmed, with the reason; REQUEST_TIMED_OUT: not within
                 `delivery.timeout.ms`, or there was no space for it within `max.block.ms`.
             ProducerClosed: the producer is closed.
-            TypeError, ValueError: it is no record.
+            TypeError, ValueError: an invalid record.
         """
         self._check_open()
         headers = timed_headers(headers, deliver_at=deliver_at, delay=delay, ttl=ttl)
@@ -136,22 +135,23 @@ class Producer:
         headers: Headers | None = None,
         schedules: str = SCHEDULES,
     ) -> Sent:
-        """Have a record written to a topic when it is due, by a scheduler (`sharecore schedules run`).
+        """Schedule a record for a topic, to be written by a scheduler (`sharecore schedules run`).
 
-        A schedule with the same key is replaced. Consumers that read committed records get each time once.
+        A schedule with the same key is replaced. Consumers that read committed records get each occurrence
+        once.
 
         Args:
             key: the schedule's name.
             topic, value, record_key, headers: the record, as for `send`.
-            at: the first time: with a zone, or ms since the epoch; with `cron`, none before.
-            delay: the same, as seconds from now on or a timedelta.
-            every: again and again, in seconds or as a timedelta; 1 s at least.
-            cron: five fields of cron; needs `sharecore[schedules]`.
+            at: the first time: with a zone, or ms since the epoch; with `cron`, the earliest.
+            delay: the same as a delay, in seconds or as a timedelta.
+            every: repeat after this time, in seconds or as a timedelta; at least 1 s.
+            cron: five cron fields; needs `sharecore[schedules]`.
             zone: the time zone of `cron`, such as Europe/Berlin.
             schedules: the topic of the schedules.
 
         Raises:
-            ConfigError: a value that cannot stand.
+            ConfigError: an invalid value.
             KafkaError: as `send`.
         """
         named = schedule_headers(
@@ -168,14 +168,14 @@ class Producer:
         return await self.send(schedules, value, key=key, headers=named)
 
     async def cancel_schedule(self, key: str | bytes, *, schedules: str = SCHEDULES) -> Sent:
-        """Cancel a schedule: what is not written yet is not written any more; raises as `send`."""
+        """Cancel a schedule and all its future records; raise as `send`."""
         return await self.send(schedules, None, key=key)
 
     def _produce(self, ready: Ready, answer: asyncio.Future[Sent]) -> None:
         self._engine.send(ready, lambda error, message: self._answered(answer, error, message))
 
     def _no_space(self, answer: asyncio.Future[Sent]) -> None:
-        """Fail a record that still waits for space."""
+        """Fail a record that is still waiting for space."""
         for waiting in self._waiting:
             if waiting[1] is answer:
                 self._waiting.remove(waiting)
@@ -184,19 +184,19 @@ class Producer:
                 return
 
     def _answered(self, answer: asyncio.Future[Sent], error: KafkaError | None, message: Any) -> None:
-        """Take an answer, in a thread of the engine's."""
+        """Handle a confirmation, in a thread of the engine."""
         self._answers.append((answer, error, message))
         self._wake()
 
     def _wake(self) -> None:
         if not self._woken:
             self._woken = True
-            # a loop that was closed has nobody who waits
+            # after the loop was closed nobody is waiting
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._settle)
 
     def _settle(self) -> None:
-        """Resolve what was answered, and send what waits for space."""
+        """Complete confirmed records, and send those waiting for space."""
         self._woken = False
         while self._answers:
             answer, error, message = self._answers.popleft()
@@ -218,15 +218,15 @@ class Producer:
             self._waiting.popleft()
 
     async def send_many(self, topic: str, records: Iterable[Any]) -> SentRecords:
-        """Send records in their order, and return where each is once the cluster has confirmed all.
+        """Send records in order, and return their positions once the cluster has confirmed all.
 
         Args:
-            records: values as for `send`, or `NewRecord`s; all are in memory at once.
+            records: values as for `send`, or `NewRecord`s; all are held in memory.
 
         Raises:
-            RecordsNotSent: some were not confirmed; it has a result for each.
+            RecordsNotSent: some were not confirmed; contains a result for each.
             ProducerClosed: the producer is closed.
-            TypeError, ValueError: one is no record; nothing was sent.
+            TypeError, ValueError: an invalid record; nothing was sent.
         """
         self._check_open()
         several = list(records)
@@ -243,17 +243,17 @@ class Producer:
         return (await answer).checked()
 
     async def flush(self, timeout: float | None = None) -> bool:
-        """Wait until all that is on its way is answered.
+        """Wait until all pending records are answered.
 
         Args:
-            timeout: seconds; `delivery.timeout.ms` without it.
+            timeout: seconds; `delivery.timeout.ms` by default.
 
         Returns:
-            Whether all of it was.
+            Whether all of them were.
 
         Raises:
             ProducerClosed: the producer is closed.
-            ValueError: a negative time-out.
+            ValueError: a negative timeout.
         """
         check_timeout(timeout)
         self._check_open()
@@ -262,7 +262,7 @@ class Producer:
     async def _flush(self, timeout: float | None) -> bool:
         seconds = self._engine.settings.delivery_timeout_ms / 1000 if timeout is None else timeout
         until = self._loop.time() + seconds
-        # records that wait for space are not librdkafka's yet
+        # records waiting for space are not in librdkafka yet
         while self._waiting and self._loop.time() < until:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         left = max(0.0, until - self._loop.time())
@@ -273,13 +273,13 @@ class Producer:
 
     @contextlib.asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:
-        """`async with producer.transaction():` commits what the block sends at its end, or aborts it when the
-        block raises. Needs `transactional.id`.
+        """Commit the records sent in the block of `async with producer.transaction():`, or abort if it
+        raises. Needs `transactional.id`.
 
         Raises:
-            KafkaError: the transaction could not begin or commit, and was aborted; PRODUCER_FENCED, another
-                producer has the `transactional.id`.
-            RuntimeError: there is no `transactional.id`, or a transaction is under way.
+            KafkaError: the transaction could not begin or commit, and was aborted; PRODUCER_FENCED: another
+                producer uses the `transactional.id`.
+            RuntimeError: there is no `transactional.id`, or a transaction is in progress.
         """
         self._check_open()
         with self._engine.one_transaction():
@@ -298,13 +298,13 @@ class Producer:
     # the end
 
     async def close(self, timeout: float | None = None) -> None:
-        """Wait for what is on its way, and end; what is not confirmed by then fails.
+        """Wait for pending records, and close; records not confirmed by then fail.
 
         Args:
-            timeout: seconds; `delivery.timeout.ms` without it.
+            timeout: seconds; `delivery.timeout.ms` by default.
 
         Raises:
-            ValueError: a negative time-out; the producer stays open.
+            ValueError: a negative timeout; the producer stays open.
         """
         check_timeout(timeout)
         if self._closed:
@@ -330,7 +330,7 @@ class Producer:
 
 
 class _Weakly:
-    """Wakes a producer whose records wait for space; keeps it from nothing."""
+    """Wakes a producer whose records wait for space, without keeping it alive."""
 
     def __init__(self, producer: Producer) -> None:
         self._producer = weakref.ref(producer)

@@ -13,7 +13,7 @@ _EVERY = "*"
 _TOTAL = ".total"
 _DELTA, _CUMULATIVE = 1, 2
 _CLIENT_ID = "client-id"
-"""The cluster knows it by the connection, and Java's clients leave it out."""
+"""The cluster knows it from the connection, and Java's clients omit it."""
 _VARINT, _FIXED64, _BYTES = 0, 1, 2
 _NUMBER, _MOMENT = struct.Struct("<d"), struct.Struct("<Q")
 
@@ -26,11 +26,11 @@ def pushed_name(metric: MetricName) -> str:
 
 
 class Pushes:
-    """Writes pushes; totals as what has come since the last one that arrived, where that is asked for.
+    """Encodes pushes; totals as the difference since the last successful push, if requested.
 
     Args:
-        about: what the client says of itself, such as its group.
-        began_ns: since when totals are counted, in nanoseconds of the epoch.
+        about: attributes of the client, such as its group.
+        began_ns: start of the totals, in nanoseconds of the epoch.
     """
 
     def __init__(self, about: Mapping[str, str | None], began_ns: int) -> None:
@@ -43,7 +43,7 @@ class Pushes:
     def write(
         self, metrics: Mapping[MetricName, float], wanted: Sequence[str], now_ns: int, *, delta: bool
     ) -> bytes:
-        """One push: those metrics whose names begin as wanted and that have a value."""
+        """Encode a push: the metrics with a value whose names begin with a requested prefix."""
         self._sent, self._sent_ns = {}, now_ns
         named = ((pushed_name(metric), metric, value) for metric, value in metrics.items())
         scope = b"".join(
@@ -54,7 +54,7 @@ class Pushes:
         return _field(1, _field(1, self._about) + _field(2, scope))
 
     def _metric(self, name: str, metric: MetricName, value: float, now_ns: int, *, delta: bool) -> bytes:
-        """Return a `Metric` with one point: a sum where it is a total, else a gauge."""
+        """Return a `Metric` with one point: a sum for a total, else a gauge."""
         attributes = b"".join(
             _field(7, _text(key.replace("-", "_"), text)) for key, text in metric.tags if key != _CLIENT_ID
         )
@@ -71,12 +71,12 @@ class Pushes:
         return named + _field(7, point + temporality + monotonic)
 
     def arrived(self) -> None:
-        """What was written last has arrived."""
+        """Record that the last push succeeded."""
         self._arrived.update(self._sent)
         self._since_ns = self._sent_ns
 
 
-# protobuf's encoding, of as much as a push needs
+# protobuf's encoding, as far as pushes need it
 
 
 def _text(name: str, text: str) -> bytes:

@@ -1,4 +1,4 @@
-"""The tasks behind a share consumer, and the state that they share."""
+"""The tasks of a share consumer, and their shared state."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ logger = logging.getLogger(__name__)
 _ERRORS_MAX = 100
 _FETCH_WAIT_MIN_MS = 10
 _PREFETCH_POLLS_A_LOCK = 10
-"""Records are fetched ahead only for an application that polls this often within a lock's time."""
+"""Records are prefetched only for an application that polls at least this often per lock."""
 
 
 class Runtime:
-    """Wires membership, links, buffer and keeper of one consumer together, and owns their tasks.
+    """Connects membership, links, buffer and keeper of one consumer, and owns their tasks.
 
     Args:
-        settings: the consumer's.
-        clock: what locks and polls are measured with.
-        intake: makes of an answer what is delivered.
+        settings: of the consumer.
+        clock: measures locks and polls.
+        intake: turns responses into records.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Runtime:
         self.settings = settings
         self.take_in = intake
         self.told_lost: Callable[[Lease], None] | None = None
-        """Called with each lease that is lost."""
+        """Called with each lost lease."""
         self.lock_ms = 0
         self.poll_gap_ms = 0.0
         self.final: Exception | None = None
@@ -76,9 +76,9 @@ class Runtime:
         self._stale = asyncio.Event()
         self._names: tuple[str, ...] = ()
         self._look_up = False
-        """The topics are to be looked up by their names."""
+        """Whether to look up the topics by name."""
         self._flushing: set[asyncio.Future[None]] = set()
-        """What is done when a flush is interrupted."""
+        """Completed when a flush is interrupted."""
 
     @property
     def member_id(self) -> str:
@@ -86,11 +86,11 @@ class Runtime:
 
     @property
     def leased(self) -> bool:
-        """Whether anything is leased now."""
+        """Whether any record is held."""
         return any(link.leases for link in self.links.values())
 
     def refused(self) -> dict[TopicPartition, Refusal]:
-        """Return the share partitions that are refused now, by the names of their topics."""
+        """Return the currently refused share partitions, by topic name."""
         topics = self.cluster.topics
         return {
             TopicPartition(topics[key.topic_id].name, key.partition): refusal
@@ -99,7 +99,7 @@ class Runtime:
         }
 
     def start(self) -> None:
-        """Start the tasks; nothing happens the second time."""
+        """Start the tasks; idempotent."""
         if not self._tasks:
             self.spawn(self.membership.run(), "membership")
             self.spawn(self._watch(), "metadata")
@@ -117,7 +117,7 @@ class Runtime:
         return Telemetry(self.cluster, self.metrics.read, about)
 
     def subscribe(self, names: tuple[str, ...]) -> None:
-        """The topics from now on."""
+        """Set the subscribed topics."""
         self.polled_ms = self.now_ms()
         self.membership.subscribe(names)
         self._names, self._look_up = names, True
@@ -125,7 +125,7 @@ class Runtime:
         self.start()
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> object:
-        """Run something in a task that ends with the consumer at the latest."""
+        """Run a task that ends with the consumer at the latest."""
         task = asyncio.get_running_loop().create_task(work, name=f"sharecore {name}")
         self._tasks.add(task)
         task.add_done_callback(self._ended)
@@ -138,14 +138,16 @@ class Runtime:
             self.fail(error, True)
 
     def idle_ms(self) -> float:
-        """How long the application has neither asked for records nor held a lease."""
+        """Return how long the application has neither polled nor held a lease."""
         return 0 if self.keeper.busy or self.buffer.waiting_for else self.now_ms() - self.polled_ms
 
     # what links ask and tell
 
     def demand(self, *, requested: int, drained: bool) -> Demand | None:
-        """Return the fetch that is due; `requested` records are on their way from the broker whose link
-        asks, and `drained` says that it had none the last time.
+        """Return the fetch that is due.
+
+        `requested`: records in flight from the broker of the asking link; `drained`: it had none the last
+        time.
         """
         settings, buffer = self.settings, self.buffer
         if self.closing or self.final is not None:
@@ -153,10 +155,10 @@ class Runtime:
         if buffer.waiting_for and not buffer.records and not requested:
             left_ms = buffer.waiting_until_ms - self.now_ms()
             if left_ms < _FETCH_WAIT_MIN_MS:
-                # what comes after the poll gave up would wait for the next one under a lock
+                # records arriving after the poll timed out would wait for the next one under a lock
                 return None
             return Demand(int(min(settings.fetch_wait_max_ms, left_ms)), buffer.waiting_for)
-        # what nobody asks for is given back, and fetching it again would use its deliveries up
+        # unpolled records are released, and fetching them again would use up their deliveries
         gap_ms = max(self.poll_gap_ms, self.idle_ms())
         quick = gap_ms * _PREFETCH_POLLS_A_LOCK < self.lock_ms
         if quick and not drained and buffer.records + requested < settings.prefetch_records:
@@ -175,7 +177,7 @@ class Runtime:
             self.keeper.lose(lease, lease.lost)
 
     def fail(self, error: Exception, final: bool) -> None:
-        """Has the application's next call raise an error; a final one, every call after it too."""
+        """Make the application's next call raise an error; a permanent one, every later call too."""
         if final and self.final is None:
             self.final = error
         else:
@@ -183,7 +185,7 @@ class Runtime:
         self.buffer.wake()
 
     def refresh(self) -> None:
-        """Has the metadata refreshed."""
+        """Refresh the metadata."""
         self._stale.set()
 
     # what the keeper and the application ask
@@ -193,7 +195,7 @@ class Runtime:
             lease.owner.mark(lease, low, high, kind)
 
     def send(self, leases: Iterable[Lease]) -> None:
-        """Send what is marked of these leases, without waiting for the answer."""
+        """Send the marks of these leases, without waiting for the response."""
         for owner in {lease.owner for lease in leases}:
             owner.commit()
 
@@ -203,35 +205,35 @@ class Runtime:
             link.expire(now_ms)
 
     def advance(self) -> None:
-        """The application took records or waits for some: links fetch if that is due."""
+        """Fetch if that is due: the application took records or waits for some."""
         for link in self.links.values():
             link.advance()
 
     def commit(self) -> None:
-        """Links send what is marked, with a fetch if one is due."""
+        """Send the marks of all links, with a fetch if one is due."""
         for link in self.links.values():
             link.commit()
 
     def unsettled(self) -> set[Lease]:
-        """Leases with acknowledgements that have no answer yet."""
+        """Return the leases with unanswered acknowledgements."""
         return {lease for link in self.links.values() for lease in link.leases if lease.unsettled}
 
     def interrupt(self) -> None:
-        """Wakes whatever waits for the application."""
+        """Wake everything that waits for the application."""
         self.buffer.wake()
         for interrupted in self._flushing:
             if not interrupted.done():
                 interrupted.set_result(None)
 
     async def flush(self) -> None:
-        """Return when all that is marked has been answered or has failed."""
+        """Return when all marks were answered or have failed."""
         await asyncio.gather(*(link.flush() for link in self.links.values()))
 
     async def flush_until(self, deadline: float | None) -> bool:
-        """Return whether all that is marked was answered, or failed, before `interrupt` and the deadline.
+        """Return whether all marks were answered or failed before `interrupt` and the deadline.
 
         Args:
-            deadline: by the loop's time; None for no limit.
+            deadline: in loop time; None for no limit.
         """
         loop = asyncio.get_running_loop()
         # before any task starts: `interrupt` may be due in this turn of the loop
@@ -251,9 +253,7 @@ class Runtime:
         return flushed in done
 
     async def client_instance_id(self, seconds: float) -> UUID:
-        """Return the id that the cluster gives this client; raise RuntimeError where it is to ask for
-        none.
-        """
+        """Return the ID that the cluster assigned to this client; raise RuntimeError without metrics."""
         if self.telemetry is None:
             raise RuntimeError("client_instance_id needs enable.metrics.push=true")
         self.start()
@@ -261,7 +261,7 @@ class Runtime:
             async with asyncio.timeout(seconds):
                 return await self.telemetry.instance_id()
         except TimeoutError:
-            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"no id within {seconds} s") from None
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"no ID within {seconds} s") from None
 
     # partitions and their leaders
 
@@ -277,7 +277,7 @@ class Runtime:
             self.refresh()
 
     def _spread(self) -> None:
-        """Give each assigned partition to the link to its leader, as far as that is known."""
+        """Assign each partition to the link of its leader, if known."""
         found: dict[int, set[TopicIdPartition]] = defaultdict(set)
         for key in self.membership.assignment:
             node = self.cluster.leader(key)
@@ -289,7 +289,7 @@ class Runtime:
             link.want(frozenset(found.get(node, ())))
 
     async def _watch(self) -> None:
-        """Refresh what is known of the cluster when it is out of date, or old."""
+        """Refresh the metadata when it is outdated."""
         settings = self.settings
         backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms)
         while True:
@@ -320,7 +320,7 @@ class Runtime:
                 backoff.reset()
 
     async def _look_up_names(self) -> None:
-        """Learns the topics' leaders, which the assignment will need; says which names cannot be."""
+        """Look up the topics' leaders, which the assignment will need; report invalid names."""
         self._look_up = False
         try:
             refused = await self.cluster.refresh(names=self._names)
@@ -330,14 +330,12 @@ class Runtime:
         invalid = [name for name, code in refused.items() if code == ErrorCode.INVALID_TOPIC_EXCEPTION]
         if invalid:
             shown = ", ".join(map(repr, invalid))
-            self.fail(KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"no topic can be named {shown}"), False)
+            self.fail(KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"invalid topic name: {shown}"), False)
 
     # the end
 
     async def close(self, timeout: float) -> None:
-        """Send what is marked, close the share sessions, leave the group; give up after `timeout`
-        seconds.
-        """
+        """Send the marks, close the share sessions, leave the group; give up after `timeout` seconds."""
         self.closing = True
         self.buffer.wake()
         loop = asyncio.get_running_loop()
@@ -353,7 +351,7 @@ class Runtime:
                 if self.telemetry is not None:
                     await self.telemetry.finish()
         except TimeoutError:
-            logger.warning("the coordinator could not be told within %.1f s that this member leaves", timeout)
+            logger.warning("could not leave the group within %.1f s", timeout)
         except KafkaError as error:
             logger.info("while leaving: %s", error)
         finally:

@@ -1,4 +1,4 @@
-"""The settings of a client, under the names that confluent-kafka and Kafka's Java client give them."""
+"""The settings of a client, named as in confluent-kafka and Kafka's Java client."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ _OF_TOKENS = (
 
 @dataclass(frozen=True, slots=True)
 class ConnectionSettings:
-    """What every client runs with; names are the keys with `_` for a dot, times in milliseconds."""
+    """Settings of every client; names are the keys with `_` for dots, times in milliseconds."""
 
     bootstrap_servers: tuple[tuple[str, int], ...]
     client_id: str
@@ -212,7 +212,7 @@ class ConnectionSettings:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Settings(ConnectionSettings):
-    """What a share consumer runs with."""
+    """Settings of a share consumer."""
 
     group_id: str
     client_rack: str | None
@@ -240,7 +240,7 @@ def read_settings(config: Mapping[str, Any] | None = None, /, **keywords: Any) -
     both.
 
     Raises:
-        ConfigError: a name that is not known, a value that cannot stand, or one that is missing.
+        ConfigError: an unknown, missing or invalid setting.
     """
     values = _read(_CONNECTION_KEYS | _CONSUMER_KEYS, "a share consumer", config, keywords)
     if values["group_id"] is None:
@@ -253,12 +253,12 @@ def read_settings(config: Mapping[str, Any] | None = None, /, **keywords: Any) -
 def read_connection_settings(
     config: Mapping[str, Any] | None = None, /, **keywords: Any
 ) -> ConnectionSettings:
-    """Read the settings that every client has; raise ConfigError as `read_settings` does."""
+    """Read the settings common to all clients; raise ConfigError as `read_settings` does."""
     return ConnectionSettings(**_read(_CONNECTION_KEYS, "an admin client", config, keywords))
 
 
 def connection_settings_among(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Those that `read_connection_settings` knows, of settings of any client."""
+    """Return those of a client's settings that `read_connection_settings` knows."""
     return {
         name: value
         for name, value in from_java(config).items()
@@ -296,7 +296,7 @@ def _read(
     if values["bootstrap_servers"] is None:
         raise ConfigError("bootstrap.servers is missing")
     _check_security(values)
-    # what confluent-kafka must be told follows here from the other settings
+    # confluent-kafka needs this; here it follows from the other settings
     del values["sasl_oauthbearer_method"]
     return values
 

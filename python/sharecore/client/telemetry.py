@@ -1,4 +1,4 @@
-"""Pushes a client's metrics to the cluster, as far as the cluster asks for them (KIP-714)."""
+"""Pushes a client's metrics to the cluster, if it collects them (KIP-714)."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ logger = logging.getLogger(__name__)
 
 _NONE, _GZIP = 0, 1
 _FIRST_PUSH = (0.5, 1.5)
-"""The first push comes after so many intervals, drawn at random: not all clients push at once."""
+"""The first push comes after a random multiple of the interval, so that clients do not push at once."""
 _UNASKED_SECONDS = 300.0
-"""A broker that asks for nothing is looked at again after so long."""
+"""A broker that collects no metrics is asked again after this time."""
 _ASK_ANEW = {ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE}
 _NEXT_TIME = {ErrorCode.THROTTLING_QUOTA_EXCEEDED, ErrorCode.TELEMETRY_TOO_LARGE}
 
@@ -35,9 +35,9 @@ class Telemetry:
     """A client's side of KIP-714.
 
     Args:
-        cluster: whom to tell.
-        read: the metrics now.
-        about: what the client says of itself.
+        cluster: receives the metrics.
+        read: returns the current metrics.
+        about: attributes of the client.
     """
 
     def __init__(
@@ -55,10 +55,10 @@ class Telemetry:
         self._refused: KafkaError | None = None
 
     async def instance_id(self) -> UUID:
-        """Return the id that the cluster has given to this client, as soon as it has.
+        """Return the ID that the cluster assigns to this client, once it has.
 
         Raises:
-            KafkaError: UNSUPPORTED_VERSION, the cluster gives none.
+            KafkaError: UNSUPPORTED_VERSION: the cluster assigns none.
         """
         await self._known.wait()
         if self._id is None:
@@ -67,7 +67,7 @@ class Telemetry:
         return self._id
 
     async def run(self) -> None:
-        """Asks and pushes until it is cancelled, or the cluster will hear no more."""
+        """Ask and push until cancelled, or the cluster ends it."""
         settings = self._cluster.settings
         backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms)
         while True:
@@ -75,7 +75,7 @@ class Telemetry:
                 seconds = await self._step()
                 backoff.reset()
             except AuthenticationFailed:
-                return  # whoever needs the cluster for more says so
+                return  # other users of the cluster report its failure
             except KafkaError as error:
                 logger.debug("telemetry: %s", error)
                 seconds = backoff.seconds()
@@ -84,15 +84,15 @@ class Telemetry:
             await asyncio.sleep(seconds)
 
     async def finish(self) -> None:
-        """The last push; raises KafkaError where it cannot be sent."""
+        """Push for the last time; raise KafkaError if that fails."""
         if self._asked is not None and self._asked.requested_metrics:
             await self._push(await self._cluster.any_connection(), terminating=True)
 
     async def _step(self) -> float | None:
-        """Asks or pushes; the seconds until the next time, None where there is none."""
+        """Ask or push; return the seconds until the next time, None to end."""
         connection = await self._cluster.any_connection()
         if not connection.offers(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS):
-            self._refuse(f"{connection.address} gives clients no ids, as it does not ask for their metrics")
+            self._refuse(f"{connection.address} assigns no client IDs, as it does not collect client metrics")
             return _UNASKED_SECONDS
         if self._asked is None or not self._asked.requested_metrics:
             return await self._ask(connection)
@@ -131,7 +131,7 @@ class Telemetry:
         return self._interval
 
     def _after(self, code: int) -> float | None:
-        """Return the seconds until the next time after a refusal; None where there is none."""
+        """Return the seconds until the next attempt after an error; None to end."""
         if code in _ASK_ANEW:
             self._asked = None
             return 0.0

@@ -1,4 +1,4 @@
-"""Topics, made over the wire."""
+"""Creating topics over the wire."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ async def create_topic(
     Args:
         partitions, replication_factor: -1: the broker's default.
         configs: settings of the topic, by Kafka's names.
-        validate_only: only see whether it would be created.
+        validate_only: only check whether it could be created.
 
     Raises:
-        KafkaError: TOPIC_ALREADY_EXISTS, or the broker refused or did not answer.
+        KafkaError: TOPIC_ALREADY_EXISTS, or the broker returned an error or did not respond.
     """
     topic = {
         "name": name,

@@ -237,7 +237,7 @@ async def test_a_callback_of_the_asyncio_consumer(
         member.set_acknowledgement_commit_callback(called)
         member.accept(first)
         await commit(member)
-        assert refused == ["an acknowledgement callback may call nothing but wakeup and metrics"]
+        assert refused == ["an acknowledgement callback may call only wakeup and metrics"]
         with pytest.raises(RuntimeError, match="before the next poll"):
             await later[0]
         member.set_acknowledgement_commit_callback(None)

@@ -118,7 +118,7 @@ async def test_a_worker_that_has_reached_no_broker_says_so() -> None:
     async def handle(_: Record) -> None: ...
 
     async with running(handle, f"127.0.0.1:{port}", "workers"):
-        body = await until(handle, is_not_ready_for("no answer from"))
+        body = await until(handle, is_not_ready_for("no response from"))
         assert f"127.0.0.1:{port}" in body["reason"]
         assert body["last_poll_seconds"] is None
 

@@ -151,10 +151,10 @@ def test_what_rules_dead_letters_out_is_said_before_anything_is_changed(
     )
     for group, topic, code, words in (
         (name, f"dlq.{name}", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "--create"),
-        (name, f"{name}.dlq", ErrorCode.INVALID_TOPIC_EXCEPTION, f"take dlq.{name}.dlq"),
+        (name, f"{name}.dlq", ErrorCode.INVALID_TOPIC_EXCEPTION, f"use dlq.{name}.dlq"),
         (name, "__letters", ErrorCode.INVALID_TOPIC_EXCEPTION, "__letters"),
         (name, f"dlq.{name}.c", ErrorCode.INVALID_CONFIG, "cleanup.policy=compact"),
-        (f"{name}.reader", f"dlq.{name}.r", ErrorCode.INVALID_CONFIG, "its own dead letters"),
+        (f"{name}.reader", f"dlq.{name}.r", ErrorCode.INVALID_CONFIG, "its own dead-letter records"),
         (f"{name}.plain", f"dlq.{name}.r", ErrorCode.GROUP_ID_NOT_FOUND, "is a consumer group"),
     ):
         error = refusal(connection(broker), group, topic, create=words != "--create")
@@ -239,7 +239,7 @@ def test_another_prefix_is_allowed_where_the_brokers_allow_it(broker: RunningBro
 
     change("dead-")
     try:
-        assert "take dead-dlq." in str(refusal(connection(broker), name, f"dlq.{name}", create=True))
+        assert "use dead-dlq." in str(refusal(connection(broker), name, f"dlq.{name}", create=True))
         assert set_up(connection(broker), name, f"dead-{name}", create=True).changes
     finally:
         change(None)

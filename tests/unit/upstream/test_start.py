@@ -27,7 +27,7 @@ async def test_a_cluster_that_stays_silent_is_given_up() -> None:
     upstream = cluster.upstream(default_api_timeout_ms=10_000)
     cluster.says[ApiKey.METADATA] += [None] * 100
     began = upstream.clock.monotonic_ms()
-    with pytest.raises(Disconnected, match=r"cannot reach the upstream cluster .*no answer within"):
+    with pytest.raises(Disconnected, match=r"cannot reach the upstream cluster .*no response within"):
         await upstream.start()
     assert 8_000 <= upstream.clock.monotonic_ms() - began <= 12_000
     await upstream.close()

@@ -1,4 +1,4 @@
-"""What became of acknowledgements: results a share partition, and the callback that hears of each answer."""
+"""Results of acknowledgements by share partition, and the callback for each response."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class TopicPartition(NamedTuple):
 
 
 class Acknowledged(NamedTuple):
-    """The answer to acknowledgements of one share partition; `error` is None when they are committed."""
+    """The result of acknowledgements of one share partition; `error` is None on success."""
 
     topic: str
     partition: int
@@ -35,29 +35,29 @@ Callback = Callable[[Acknowledged], None]
 
 
 class Results:
-    """Collects answers until the next commit asks for them."""
+    """Collects results until the next commit takes them."""
 
     def __init__(self) -> None:
         self.callback: Callback | None = None
         self.raised: list[Exception] = []
-        """What callbacks raised, for the application's next call to raise."""
+        """Exceptions of callbacks, raised by the application's next call."""
         self.refused: Callable[[Lease, Sequence[Span], KafkaError], None] | None = None
-        """Called with each error, before the application learns of it."""
+        """Called with each error, before the application sees it."""
         self.answered: Callable[[Lease, Sequence[Span], KafkaError | None], None] | None = None
-        """Called with each answer and what it answers, renewals included."""
+        """Called with each response and its acknowledgements, renewals included."""
         self.calling_in = 0
-        """The thread in which the callback runs now; 0 while it doesn't."""
+        """The thread that runs the callback now; 0 if none does."""
         self._since: dict[TopicPartition, KafkaError | None] = {}
         self._untold: list[Acknowledged] = []
 
     def settled(
         self, lease: Lease, spans: Sequence[Span], error: KafkaError | None, *, later: bool = False
     ) -> None:
-        """Note an answer; of a share partition's answers the first error is kept.
+        """Record a response; the first error per share partition is kept.
 
         Args:
-            later: the callback hears of it in a turn of the event loop of its own, or from the next `tell`:
-                the application acknowledges, and may yet have to note what.
+            later: call the callback in another turn of the event loop, or from the next `tell`: the
+                application is inside an acknowledge call.
         """
         key = TopicPartition(lease.topic, lease.partition)
         if self._since.get(key) is None:
@@ -75,14 +75,14 @@ class Results:
                 self.tell()
         elif error is not None and self.answered is None:
             logger.warning(
-                "acknowledgements of %s-%d failed, the records may come again: %s",
+                "acknowledgements of %s-%d failed, the records may be redelivered: %s",
                 key.topic,
                 key.partition,
                 error,
             )
 
     def tell(self) -> None:
-        """Call the callback with the answers that it has not heard of, in their order."""
+        """Call the callback with the pending results, in order."""
         untold, self._untold = self._untold, []
         for answer in untold:
             if self.callback is None:
@@ -96,7 +96,7 @@ class Results:
                 self.calling_in = 0
 
     def take(self) -> dict[TopicPartition, KafkaError | None]:
-        """Return the answers since the last time; the callback has heard of all of them."""
+        """Return the results since the last call, after the callback has been called with all of them."""
         self.tell()
         since, self._since = self._since, {}
         return since

@@ -1,4 +1,4 @@
-"""Records as a poll returns them."""
+"""Records returned by a poll."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Part(NamedTuple):
 
 
 class Batch(Sequence[Record]):
-    """Records that one poll returned, in the order of their offsets a share partition; it never changes.
+    """Records returned by one poll, in offset order per share partition; immutable.
 
-    A batch is acknowledged as a whole far faster than record by record.
+    Acknowledging a batch as a whole is far faster than record by record.
     """
 
     __slots__ = ("_records", "parts")
@@ -48,7 +48,7 @@ class Batch(Sequence[Record]):
 
 
 def batch_of(records: list[Record]) -> Batch:
-    """Return a batch of these records, in their order, which covers no other."""
+    """Return a batch of exactly these records, in order."""
     return Batch(
         records,
         tuple(Part(run[0].lease, run[0].position, run[-1].position + 1) for run in runs_of(records)),
@@ -68,7 +68,7 @@ def runs_of(records: Iterable[Record]) -> Iterator[list[Record]]:
 
 
 def parts_of(records: Record | Iterable[Record]) -> Iterable[Part]:
-    """Return the parts of leases that a record, several, or a batch cover."""
+    """Return the parts of leases covered by a record, several, or a batch."""
     if isinstance(records, Batch):
         return records.parts
     if isinstance(records, Record):
@@ -81,6 +81,6 @@ def parts_of(records: Record | Iterable[Record]) -> Iterable[Part]:
 
 
 def work_on(parts: Iterable[Part]) -> None:
-    """Mark parts as being worked on: the application may poll before it acknowledges them."""
+    """Mark parts as in progress: the application may poll before it acknowledges them."""
     for lease, low, high in parts:
         lease.working.update(range(low, high))

@@ -1,4 +1,4 @@
-"""Records that were fetched and wait for the application."""
+"""Fetched records waiting for the application."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sharecore.client.fetching.lease import Lease
 
 
 async def done_by(future: asyncio.Future[None], deadline: float | None) -> bool:
-    """Whether the future was done before the loop's time was `deadline`, None for never."""
+    """Return whether the future was done before `deadline` in loop time (None: never)."""
     if deadline is None:
         await future
         return True
@@ -26,7 +26,7 @@ async def done_by(future: asyncio.Future[None], deadline: float | None) -> bool:
 
 
 class Fetched:
-    """Records of one lease, of which those before `taken` are with the application."""
+    """Records of one lease; those before `taken` are with the application."""
 
     __slots__ = ("lease", "records", "taken")
 
@@ -43,39 +43,39 @@ class Fetched:
 
 
 class Buffer:
-    """Keeps fetches in the order in which they came; polls wait here."""
+    """Keeps fetches in order of arrival; polls wait here."""
 
     def __init__(self) -> None:
         self.records = 0
         self.waiting_for = 0
         """The most records that a waiting poll asks for; 0 while none waits."""
         self.waiting_until_ms = 0.0
-        """When the last of the waiting polls gives up."""
+        """When the last of the waiting polls times out."""
         self._fetched: deque[Fetched] = deque()
         self._waiters: dict[asyncio.Future[None], tuple[int, float]] = {}
 
     def add(self, fetched: Fetched) -> None:
-        """Take in a fetch, and wake a poll that waits."""
+        """Add a fetch, and wake a waiting poll."""
         if len(fetched):
             self._fetched.append(fetched)
             self.records += len(fetched)
             self.wake()
 
     def put_back(self, fetched: Fetched) -> None:
-        """Put records before all others."""
+        """Put records at the front."""
         self._fetched.appendleft(fetched)
         self.records += len(fetched)
         self.wake()
 
     def wake(self) -> None:
-        """Lets every waiting poll look again."""
+        """Make all waiting polls check again."""
         for waiter in self._waiters:
             if not waiter.done():
                 waiter.set_result(None)
 
     @contextmanager
     def waiting(self, wanted: int, until_ms: float) -> Iterator[asyncio.Future[None]]:
-        """Count a poll as waiting until then; the future is done when it may look again."""
+        """Count a poll as waiting until then; the future is done when it should check again."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters[waiter] = (wanted, until_ms)
         self._sum_up()
@@ -90,7 +90,7 @@ class Buffer:
         self.waiting_until_ms = max((until for _, until in self._waiters.values()), default=0.0)
 
     def take_one(self) -> Record | None:
-        """Return the next record; None when there is none."""
+        """Return the next record; None without one."""
         while self._fetched:
             head = self._fetched[0]
             if head.lease.lost is None:
@@ -104,9 +104,7 @@ class Buffer:
         return None
 
     def take(self, wanted: int, *, exactly: bool) -> Batch:
-        """Return the next records: up to `wanted`, or whole fetches until there are as many, unless
-        `exactly`.
-        """
+        """Return the next records: up to `wanted`, or at least that many in whole fetches."""
         records: list[Record] = []
         parts: list[Part] = []
         while self._fetched and len(records) < wanted:
@@ -127,7 +125,7 @@ class Buffer:
         return Batch(records, tuple(parts))
 
     def take_parts(self, wanted: int) -> list[Part]:
-        """Up to `wanted` of the next records, as parts of their leases."""
+        """Return up to `wanted` of the next records, as parts of their leases."""
         parts: list[Part] = []
         while self._fetched and wanted > 0:
             head = self._fetched[0]
@@ -144,7 +142,7 @@ class Buffer:
         return parts
 
     def drop(self, which: Callable[[Lease], bool]) -> list[Part]:
-        """Take out the fetches of leases that `which` is true for; return what they held."""
+        """Remove the fetches of leases selected by `which`; return their records."""
         dropped = [fetched for fetched in self._fetched if which(fetched.lease)]
         if dropped:
             self._fetched = deque(fetched for fetched in self._fetched if not which(fetched.lease))
@@ -152,7 +150,7 @@ class Buffer:
         return [fetched.part(len(fetched)) for fetched in dropped]
 
     def parts(self) -> list[Part]:
-        """Return what is waiting."""
+        """Return the buffered parts."""
         return [fetched.part(len(fetched)) for fetched in self._fetched if fetched.lease.lost is None]
 
     def _drop_head(self) -> None:

@@ -1,4 +1,4 @@
-"""What a leader needs of the consumer that it works for, and what passes between them."""
+"""The consumer as seen by a leader's link, and the data exchanged between them."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from sharecore.protocol import ApiKey
 
 
 class Demand(NamedTuple):
-    """What a fetch is to bring: how long it may wait, and how many records."""
+    """The parameters of a fetch: maximum wait and number of records."""
 
     wait_ms: int
     records: int
 
 
 class Host(Protocol):
-    """The consumer, as a leader sees it."""
+    """The consumer, as a link sees it."""
 
     take_in: Callable[[TopicIdPartition, Any, Any, Any], int]
-    """Takes a share partition's answer in; arguments and result as `intake.take_in`."""
+    """Processes a share partition's response; arguments and result as `intake.take_in`."""
 
     cluster: Cluster[Settings]
     metrics: Metrics
@@ -50,15 +50,15 @@ class Host(Protocol):
 
 @dataclass(slots=True)
 class Request:
-    """A request under way; `flushes` wait until everything up to it is answered."""
+    """A request in flight; `flushes` wait until everything up to it is answered."""
 
     api_key: ApiKey
     parcel: Parcel
     began: float
     opens: bool = False
-    """It opens the share session."""
+    """Whether it opens the share session."""
     final: bool = False
-    """It closes the share session."""
+    """Whether it closes the share session."""
     records: int = 0
-    """As many were asked for."""
+    """How many records it requested."""
     flushes: list[asyncio.Future[None]] = field(default_factory=list)

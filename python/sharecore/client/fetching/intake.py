@@ -1,4 +1,4 @@
-"""Turns a share partition's answer into leases and records."""
+"""Turns a share partition's response into leases and records."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from sharecore.errors import ErrorCode, KafkaError
 
 
 def take_in(key: TopicIdPartition, answer: Any, link: BrokerLink, host: Host) -> int:
-    """Decode what was acquired of a share partition and deliver it; return how many records that is.
+    """Decode and deliver the acquired records of a share partition; return their number.
 
-    Acquired offsets without a record are acknowledged as gaps, those of a batch that was cut off are
-    released, and those of batches that cannot be read are rejected.
+    Acquired offsets without a record are acknowledged as gaps, those of a truncated batch are released, and
+    those of unreadable batches are rejected.
 
     Raises:
-        KafkaError: CORRUPT_MESSAGE, the acquired ranges make no sense.
+        KafkaError: CORRUPT_MESSAGE: the acquired ranges are invalid.
     """
     topic = host.cluster.topics[key.topic_id].name
     acquired = answer.acquired_records

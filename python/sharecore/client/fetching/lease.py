@@ -1,4 +1,4 @@
-"""What one fetch acquired of one share partition, and what has become of each offset since."""
+"""The offsets acquired by one fetch from one share partition, and the state of each."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from sharecore.errors import ErrorCode, KafkaError
 
 
 class AcknowledgeType(IntEnum):
-    """What becomes of a record, as ShareFetch and ShareAcknowledge number it."""
+    """An acknowledge type, numbered as in ShareFetch and ShareAcknowledge."""
 
     ACCEPT = 1
-    """Processed; it does not come again."""
+    """Processed; not redelivered."""
     RELEASE = 2
-    """Not processed; it comes again, to this member or another, unless the delivery limit is reached."""
+    """Not processed; redelivered to any member, unless the delivery limit is reached."""
     REJECT = 3
-    """Cannot be processed; it does not come again."""
+    """Cannot be processed; not redelivered."""
     RENEW = 4
-    """Still being processed; the acquisition lock starts anew."""
+    """Still being processed; the acquisition lock restarts."""
 
 
 GAP = 0
@@ -44,7 +44,7 @@ _MARK = {
 
 
 class Span(NamedTuple):
-    """Neighbouring offsets that are acknowledged in one batch; `at` is the first one's position."""
+    """Neighboring offsets acknowledged in one batch; `at` is the position of the first."""
 
     first: int
     last: int
@@ -53,7 +53,7 @@ class Span(NamedTuple):
 
 
 class Owner(Protocol):
-    """Where offsets were acquired, and where their acknowledgements go: the link to a broker."""
+    """The link to the broker that the offsets were acquired from, for their acknowledgements."""
 
     @property
     def host(self) -> object: ...
@@ -68,20 +68,20 @@ class Owner(Protocol):
 class Lease:
     """The acquired offsets of one fetch, each held, marked with an acknowledge type, sent, or done.
 
-    A byte an offset; marking, collecting and settling work on slices, so that a batch of records costs no
-    more than a few calls.
+    One byte per offset; marking, collecting and completing use slices, so that a batch of records costs only
+    a few calls.
 
     Args:
         topic: the topic's name.
         key: the share partition.
         acquired: (first offset, last offset, delivery count), ascending.
-        deadline_ms: when the acquisition lock runs out.
+        deadline_ms: when the acquisition lock expires.
         owner: the link to the broker that the offsets were acquired from.
 
     Attributes:
-        queued: whether the owner knows that there is something to send: one more mark is then all that an
-            acknowledgement needs.
-        working: positions that the application leased or renewed, or has put back: it may poll before it
+        queued: whether the owner knows that there is something to send, so that further acknowledgements only
+            need a mark.
+        working: positions that the application leased, renewed or put back: it may poll before it
             acknowledges them.
     """
 
@@ -131,20 +131,20 @@ class Lease:
         return self.key.partition
 
     def positions(self, first: int, last: int) -> tuple[int, int]:
-        """Where acquired neighbouring offsets are in `states`, as (from, up to)."""
+        """Return the position range in `states` of neighboring acquired offsets, as (from, to)."""
         for range_first, range_last, at in self._ranges:
             if range_first <= first and last <= range_last:
                 return at + first - range_first, at + last - range_first + 1
         raise ValueError(f"offsets {first}-{last} were not acquired together")
 
     def mark(self, low: int, high: int, kind: int) -> None:
-        """Mark what is still held of positions `low` up to `high`.
+        """Mark the held positions from `low` to `high`.
 
-        A single position may be marked anew as long as it was not sent. A lock that ran out by this machine's
-        clock is no obstacle: the leader decides.
+        A single position may be marked again until it is sent. A lock that has expired by the local clock is
+        still marked: the leader decides.
 
         Raises:
-            KafkaError: INVALID_RECORD_STATE, for a single position that was acknowledged before.
+            KafkaError: INVALID_RECORD_STATE: a single position was already acknowledged.
         """
         states = self.states
         if high - low == 1:
@@ -173,24 +173,24 @@ class Lease:
         states[low:high] = section.translate(_MARK[kind])
 
     def holds(self, low: int, high: int) -> bool:
-        """Whether the application still holds anything there; renewals under way count as held."""
+        """Return whether the application still holds anything there; pending renewals count as held."""
         section = self.states[low:high]
         return any(section.find(state) >= 0 for state in _WITH_APPLICATION)
 
     def accepts_marks(self, low: int, high: int) -> bool:
-        """Return whether something there is held, or is acknowledged and not sent."""
+        """Return whether something there is held, or acknowledged and not sent."""
         return _MARKABLE.search(self.states, low, high) is not None
 
     def expired(self, low: int, high: int) -> bool:
-        """Return whether the lock of something there ran out before it was acknowledged."""
+        """Return whether a lock there expired before an acknowledgement."""
         return self.states.find(_EXPIRED, low, high) >= 0
 
     def renews_at(self, position: int) -> bool:
-        """Return whether a renewal of that position has no answer yet."""
+        """Return whether a renewal of that position is unanswered."""
         return self.states[position] in (AcknowledgeType.RENEW, _SENT_RENEW)
 
     def undecided(self, low: int, high: int) -> bool:
-        """Whether the application has neither acknowledged a position there nor said that it works on it."""
+        """Return whether a position there is neither acknowledged nor in progress."""
         at = _UNDECIDED.search(self.states, low, high)
         while at is not None:
             if at.start() not in self.working:
@@ -199,7 +199,7 @@ class Lease:
         return False
 
     def spans(self, low: int, high: int) -> list[Span]:
-        """Positions `low` up to `high` as neighbouring offsets, with what is marked there."""
+        """Return positions `low` to `high` as runs of neighboring offsets, with their marks."""
         found = []
         for range_first, range_last, at in self._ranges:
             from_, to = max(low, at), min(high, at + range_last - range_first + 1)
@@ -209,7 +209,7 @@ class Lease:
         return found
 
     def collect(self) -> list[Span]:
-        """Take what is marked, to be sent."""
+        """Take the marked spans, to be sent."""
         spans = [span for found in _PENDING.finditer(self.states) for span in self.spans(*found.span())]
         for span in spans:
             end = span.at + len(span.types)
@@ -218,7 +218,7 @@ class Lease:
 
     @property
     def unsettled(self) -> bool:
-        """Whether anything that was marked has no answer yet."""
+        """Whether a marked position is unanswered."""
         return _UNSETTLED.search(self.states) is not None
 
     @property
@@ -227,17 +227,17 @@ class Lease:
         return self.states.find(_RENEW_BYTE) >= 0
 
     def put_back(self, span: Span) -> None:
-        """What was collected was not sent, or is to be sent again."""
+        """Restore collected spans that were not sent, or must be sent again."""
         end = span.at + len(span.types)
         self.states[span.at : end] = self.states[span.at : end].translate(_TO_PENDING)
 
     def settle(self, span: Span, error: KafkaError | None, deadline_ms: int) -> bool:
-        """Return the answer to what was sent; whether something that waited for it is to be sent now.
+        """Apply the response to a span; return whether something that waited for it must be sent now.
 
         Args:
-            span: what `collect` returned.
-            error: None when it was accepted.
-            deadline_ms: the lock of what was renewed runs out then.
+            span: a result of `collect`.
+            error: None if it was accepted.
+            deadline_ms: the new expiry of renewed locks.
         """
         states = self.states
         renews = span.types.count(AcknowledgeType.RENEW)
@@ -261,7 +261,7 @@ class Lease:
         return again
 
     def lose(self, error: KafkaError) -> list[Span]:
-        """The locks are gone; returns what was marked or sent, whose acknowledgement has failed now."""
+        """Lose all locks; return the marked or sent spans, whose acknowledgement has failed."""
         self.lost = error
         self.states = self.states.translate(_TO_PENDING)
         spans = [span for span in self.collect() if span.types.strip(bytes([GAP, AcknowledgeType.RENEW]))]
@@ -271,7 +271,7 @@ class Lease:
         return spans
 
     def expire(self, now_ms: int) -> int:
-        """Mark what is held past its deadline as expired; return the number of offsets."""
+        """Mark held positions past their deadline as expired; return their number."""
         if now_ms < self.deadline_ms:
             return 0
         held = self.states.count(HELD)
@@ -285,9 +285,7 @@ class Lease:
         return held - len(kept)
 
     def lock_until(self, low: int, high: int) -> int | None:
-        """When the first lock of what is held there runs out, by the last renewals; None when nothing is
-        held.
-        """
+        """Return when the first lock of held positions there expires; None if none is held."""
         if not self.holds(low, high):
             return None
         if not self._renewed:

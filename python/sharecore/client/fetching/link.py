@@ -23,9 +23,9 @@ from sharecore.protocol import ApiKey
 logger = logging.getLogger(__name__)
 
 IN_FLIGHT_MAX = 2
-"""Requests under way at once: the broker finds the next one there when it has answered one."""
+"""Concurrent requests: a broker that has answered one already has the next."""
 BUSY_WAIT_MAX_MS = 100
-"""A fetch waits no longer than this while records are leased: their acknowledgements queue behind it."""
+"""The longest wait of a fetch while records are held: their acknowledgements queue behind it."""
 
 _SESSION_LOST = {ErrorCode.SHARE_SESSION_NOT_FOUND, ErrorCode.INVALID_SHARE_SESSION_EPOCH}
 _MOVED = {
@@ -41,11 +41,11 @@ _FINAL = {ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.UNSUPPORTED_VERSION}
 
 
 class BrokerLink:
-    """Fetches from one broker and takes acknowledgements to it.
+    """Fetches from one broker and sends acknowledgements to it.
 
-    Everything happens in callbacks: what the application does, what the broker answers and what time brings
-    call `advance`, which sends what is due. Requests of a share session are numbered, so they go over one
-    connection, and when one is refused as a whole those behind it fail with it.
+    Everything is done in callbacks: actions of the application, responses and timers call `advance`, which
+    sends what is due. Requests of a share session are numbered, so they use one connection, and if one is
+    refused as a whole, later ones fail too.
 
     Args:
         node: the broker.
@@ -57,7 +57,7 @@ class BrokerLink:
         self.wanted: frozenset[TopicIdPartition] = frozenset()
         self.leases: set[Lease] = set()
         self.fetch_began_ms = 0
-        """When the fetch was sent whose answer is taken in."""
+        """When the fetch was sent whose response is being processed."""
         self.outbox = Outbox(host.results, host.now_ms)
         self._loop = asyncio.get_running_loop()
         self.closed: asyncio.Future[None] = self._loop.create_future()
@@ -79,7 +79,7 @@ class BrokerLink:
     # what the consumer says
 
     def want(self, partitions: frozenset[TopicIdPartition]) -> None:
-        """The share partitions to fetch from now on."""
+        """Set the share partitions to fetch."""
         if partitions != self.wanted:
             self.wanted = partitions
             self._drained = False
@@ -96,12 +96,12 @@ class BrokerLink:
             self.host.results.settled(lease, lease.spans(low, high), lease.lost, later=True)
 
     def commit(self) -> None:
-        """What is marked is to be sent, with a fetch if one is due."""
+        """Send the marked positions, with a fetch if one is due."""
         self._commit = True
         self.advance()
 
     async def flush(self) -> None:
-        """Send what is marked; return when all of it is answered or has failed."""
+        """Send the marked positions; return when all are answered or have failed."""
         flushed: asyncio.Future[None] = self._loop.create_future()
         if self.outbox:
             self._flushes.append(flushed)
@@ -119,12 +119,12 @@ class BrokerLink:
         return connection is not None and connection.version(ApiKey.SHARE_ACKNOWLEDGE) >= RENEW_VERSION
 
     def need_renewal(self) -> None:
-        """Raise KafkaError UNSUPPORTED_VERSION when the broker is known not to renew locks."""
+        """Raise KafkaError UNSUPPORTED_VERSION if the broker is known not to support renewal."""
         if self._connection is not None and not self.renews:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"broker {self.node} cannot renew locks")
 
     def expire(self, now_ms: int) -> None:
-        """Mark leases whose locks ran out as expired."""
+        """Mark leases whose locks expired."""
         for lease in list(self.leases):
             lease.expire(now_ms)
             if not lease.open:
@@ -132,15 +132,15 @@ class BrokerLink:
                 lease.queued = False
 
     def close(self) -> None:
-        """Send what is marked, close the session, and then set `closed`."""
+        """Send the marked positions, close the session, and then set `closed`."""
         self._closing = True
         self.advance()
 
     def abandon(self) -> None:
-        """Give up what could not be brought to an end in time."""
+        """Give up requests that could not be completed in time."""
         self._closing = True
         self._end_session(
-            KafkaError(ErrorCode.REQUEST_TIMED_OUT, "the consumer was closed before the answer")
+            KafkaError(ErrorCode.REQUEST_TIMED_OUT, "the consumer was closed before the response")
         )
         self._finished()
 
@@ -166,7 +166,7 @@ class BrokerLink:
             return self._closing
 
     def _step(self) -> bool:
-        """Send at most one request; whether it did."""
+        """Send at most one request; return whether one was sent."""
         if (
             self.closed.done()
             or self._busy
@@ -201,8 +201,8 @@ class BrokerLink:
         return True
 
     def _must_go_alone(self, demand: Demand | None) -> bool:
-        """Whether acknowledgements go by themselves: no fetch is due, one waits for them, or no fetch may
-        carry them.
+        """Return whether acknowledgements need their own request: no fetch is due, one waits for them, or a
+        fetch may not carry them.
         """
         if self._flushes or (self._commit and demand is None):
             return True
@@ -221,7 +221,7 @@ class BrokerLink:
         return not self._in_flight and self._acknowledge(final=True)
 
     def _ready(self) -> bool:
-        """Whether there is a connection that takes a request now; otherwise one is prepared."""
+        """Return whether a connection accepts a request now; otherwise prepare one."""
         if self._connection is not None and self._connection.ready:
             return True
         self._busy = True
@@ -291,7 +291,7 @@ class BrokerLink:
 
     def _answered(self, request: Request, response: Any) -> None:
         if not self._in_flight or self._in_flight[0] is not request:
-            # it failed with one before it, and was settled then
+            # it failed with an earlier one, and was completed then
             return
         try:
             if isinstance(response, KafkaError):
@@ -316,14 +316,14 @@ class BrokerLink:
         self.advance()
 
     def _keep_unanswered(self, request: Request) -> None:
-        """Count a request as under way again whose answer could not be read to its end."""
+        """Count a request as in flight again if its response could not be read to the end."""
         if not self._in_flight or self._in_flight[0] is not request:
             self._in_flight.appendleft(request)
 
     def _fetched(self, request: Request, response: Any) -> None:
         size = records = 0
         parcel = request.parcel
-        # the clock counts whole milliseconds: without rounding it may lie behind the answer
+        # the clock counts whole milliseconds: unrounded, the value may lie after the response
         self.fetch_began_ms = round(request.began * 1000)
         for topic in response.responses:
             for answer in topic.partitions:
@@ -365,7 +365,7 @@ class BrokerLink:
 
     def _settle_unanswered(self, parcel: Parcel) -> None:
         for key in list(parcel.entries):
-            self._settle(parcel, key, ErrorCode.UNKNOWN_SERVER_ERROR, "the leader did not answer for it")
+            self._settle(parcel, key, ErrorCode.UNKNOWN_SERVER_ERROR, "the response lacks the partition")
 
     # what goes wrong
 
@@ -388,7 +388,7 @@ class BrokerLink:
         host.refresh()
 
     def _failed(self, error: KafkaError, request: Request | None = None) -> None:
-        """A whole request was refused, or the broker cannot be reached."""
+        """Handle a request refused as a whole, or an unreachable broker."""
         if request is not None and error.code in _SESSION_LOST and not request.opens:
             logger.info("broker %d: %s; opening a new share session", self.node, error)
             self._take_back()
@@ -406,20 +406,20 @@ class BrokerLink:
             self.host.refresh()
 
     def _break(self, error: Exception) -> None:
-        """End the session for an error that nothing here expects; what waits for an answer gets none."""
+        """End the session for an unexpected error; pending requests get no response."""
         logger.error("broker %d: the share session ends", self.node, exc_info=error)
         self._end_session(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{type(error).__name__}: {error}"))
         self.host.fail(error, True)
 
     def _take_back(self) -> None:
-        """Request under way will not be answered, or only with the same error."""
+        """Handle requests in flight that will get no response, or only the same error."""
         requests, self._in_flight = self._in_flight, deque()
         for request in requests:
             self.outbox.put_back(request.parcel)
             self._flushes += request.flushes
 
     def _end_session(self, error: KafkaError) -> None:
-        """The connection, and with it the session and all that it acquired, is gone."""
+        """End the session: the connection, and all that it acquired, is lost."""
         self._take_back()
         connection, self._connection = self._connection, None
         if connection is not None:
@@ -443,7 +443,7 @@ class BrokerLink:
         self.host.lose(lease)
 
     def _rest(self) -> None:
-        """Send nothing for a while."""
+        """Pause sending for a while."""
         if self._pause is None and not self._closing:
             self._pause = self._loop.call_later(self._backoff.seconds(), self._rested)
 
@@ -454,7 +454,7 @@ class BrokerLink:
     # those who wait
 
     def _flush_nothing(self) -> None:
-        """There is nothing left to send for those who wait."""
+        """Complete waiting flushes: there is nothing left to send."""
         self._commit = False
         flushes, self._flushes = self._flushes, []
         if self._in_flight:

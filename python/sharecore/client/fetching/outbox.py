@@ -1,4 +1,4 @@
-"""Acknowledgements on their way to one leader: what is marked, grouped into requests, and settled."""
+"""Outgoing acknowledgements to one leader: collected from marks, grouped into requests, and completed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Entry = tuple[Lease, Span]
 
 
 class Parcel:
-    """The acknowledgements of one request, by share partition, in the order of their offsets."""
+    """The acknowledgements of one request, by share partition, in offset order."""
 
     def __init__(self, entries: dict[TopicIdPartition, list[Entry]]) -> None:
         self.entries = entries
@@ -28,7 +28,7 @@ class Parcel:
 
     @property
     def renews(self) -> bool:
-        """Whether a renewal is among them, which no fetch may carry."""
+        """Whether it contains a renewal, which a fetch may not carry."""
         return any(
             AcknowledgeType.RENEW in span.types for entries in self.entries.values() for _, span in entries
         )
@@ -37,9 +37,9 @@ class Parcel:
 class Outbox:
     """Leases with something to send to one leader.
 
-    A leader takes all of a request's acknowledgements of a share partition or none. What is refused for the
-    state of its records is therefore sent again in halves until the one that is wrong stands alone, and what
-    may have run out goes apart from the rest from the start.
+    A leader accepts all of a request's acknowledgements of a share partition or none. A request refused for
+    the state of its records is therefore resent in halves until the offending one is isolated, and
+    acknowledgements of possibly expired locks are sent separately from the start.
 
     Args:
         results: notified of each answer.
@@ -56,12 +56,12 @@ class Outbox:
         return bool(self._marked or self._again)
 
     def add(self, lease: Lease) -> None:
-        """Something of the lease was marked."""
+        """Record that the lease has marks."""
         self._marked.add(lease)
 
     @property
     def urgent(self) -> bool:
-        """Whether there is something that must not ride on a fetch."""
+        """Whether something must not be sent with a fetch."""
         return bool(self._again)
 
     @property
@@ -79,7 +79,7 @@ class Outbox:
         return {lease.key for lease in self._marked} | {key for key, _ in self._again}
 
     def collect(self) -> Parcel:
-        """Take the acknowledgements for the next request."""
+        """Collect the acknowledgements for the next request."""
         if self._again:
             entries: dict[TopicIdPartition, list[Entry]] = {}
             for _ in range(len(self._again)):
@@ -109,7 +109,7 @@ class Outbox:
         entries.sort(key=lambda entry: entry[1].first)
         taken: list[Entry] = []
         for lease, span in entries:
-            # the same offset may have been acquired anew before its first acknowledgement was sent
+            # the same offset may have been acquired again before its first acknowledgement was sent
             if taken and span.first <= taken[-1][1].last:
                 lease.put_back(span)
                 self._marked.add(lease)
@@ -118,14 +118,14 @@ class Outbox:
         return taken
 
     def put_back(self, parcel: Parcel) -> None:
-        """The request was not sent, or will be understood another time."""
+        """Restore the acknowledgements of a request that was not sent, or must be sent again."""
         for entries in parcel.entries.values():
             for lease, span in entries:
                 lease.put_back(span)
                 self._marked.add(lease)
 
     def settle(self, parcel: Parcel, key: TopicIdPartition, error: KafkaError | None, lock_ms: int) -> int:
-        """Take the leader's answer for one share partition; return how many offsets it settles."""
+        """Apply the leader's response for one share partition; return the number of completed offsets."""
         entries = parcel.entries[key]
         if error is not None and error.code == ErrorCode.INVALID_RECORD_STATE and len(entries) > 1:
             half = len(entries) // 2
@@ -144,7 +144,7 @@ class Outbox:
         return sum(len(span.types) for _, span in entries)
 
     def drop(self, lease: Lease) -> None:
-        """The lease is lost; nothing of it is sent any more."""
+        """Drop a lost lease; none of its marks is sent."""
         self._marked.discard(lease)
         lease.queued = False
         self._again = deque(

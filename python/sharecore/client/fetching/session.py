@@ -1,4 +1,4 @@
-"""The client's side of a share session (KIP-932): epochs, and which partitions the leader knows of."""
+"""The client's side of a share session (KIP-932): epochs, and the partitions known to the leader."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Acknowledgements = Mapping[TopicIdPartition, Sequence[Span]]
 
 
 class ShareSession:
-    """Writes the share session's part of requests; no I/O.
+    """Builds the share session's part of requests; without I/O.
 
     Args:
-        group_id, member_id: whose session it is.
+        group_id, member_id: of the session's member.
     """
 
     def __init__(self, group_id: str, member_id: str) -> None:
@@ -31,14 +31,14 @@ class ShareSession:
 
     @property
     def opened(self) -> bool:
-        """Whether the leader has the session, as far as is known; only then it takes acknowledgements."""
+        """Whether the leader is assumed to have the session; only then it accepts acknowledgements."""
         return self.epoch != INITIAL_EPOCH
 
     def fetch(
         self, wanted: frozenset[TopicIdPartition], acknowledgements: Acknowledgements
     ) -> dict[str, Any]:
-        """Return the session's fields of a ShareFetch for `wanted`; what is acknowledged must be part of
-        that.
+        """Return the session's fields of a ShareFetch for `wanted`, which must include the acknowledged
+        partitions.
         """
         self._next = wanted
         forgotten: dict[UUID, list[int]] = defaultdict(list)
@@ -53,9 +53,7 @@ class ShareSession:
         }
 
     def acknowledge(self, acknowledgements: Acknowledgements, *, final: bool = False) -> dict[str, Any]:
-        """Return the session's fields of a ShareAcknowledge, which closes the session where it is the final
-        one.
-        """
+        """Return the session's ShareAcknowledge fields; the final request closes the session."""
         self._next = frozenset() if final else self._known
         return {
             **self._identity(FINAL_EPOCH if final else self.epoch),
@@ -63,12 +61,12 @@ class ShareSession:
         }
 
     def sent(self) -> None:
-        """The request that was written last is on its way; once taken, the leader is at the next epoch."""
+        """Record that the last request built was sent; once accepted, the leader is at the next epoch."""
         self._known = self._next
         self.epoch = 1 if self.epoch == _EPOCH_MAX else self.epoch + 1
 
     def reset(self) -> None:
-        """The leader does not have the session, or cannot be told; the next fetch opens a new one."""
+        """Forget a session that the leader lacks or cannot close; the next fetch opens a new one."""
         self.epoch = INITIAL_EPOCH
         self._known = frozenset()
 

@@ -1,1 +1,1 @@
-"""Records on their way to a cluster, with librdkafka."""
+"""Sending records to a cluster, with librdkafka."""

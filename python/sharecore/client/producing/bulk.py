@@ -1,4 +1,4 @@
-"""Confirmations of many records that are sent together."""
+"""Confirmations of many records sent together."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from sharecore.client.producing.records import SentRecords
 from sharecore.errors import KafkaError
 
 UNUSED_MAX = 20_000
-"""So many callbacks are kept for later records, in some 2 MB."""
+"""The most callbacks kept for reuse, about 2 MB."""
 
 
 class Bulk:
-    """Collects where each record of one `send_many` is.
+    """Collects the positions of the records of one `send_many`.
 
     Args:
         topic, count: of its records.
-        failure: turns librdkafka's error into ours.
+        failure: converts librdkafka's error.
         done: called once all are answered; in any thread.
     """
 
@@ -33,21 +33,21 @@ class Bulk:
         self._results = results = SentRecords(topic, count)
         self.partitions, self.offsets = results.partitions, results.offsets
         self.timestamps = results.timestamps
-        # two threads that count answers cannot lose one
+        # atomic: two threads never lose a count
         self.answers = itertools.count(1)
         if not count:
             self.finish()
 
     def finish(self) -> None:
-        """Pass the results on: the last record is answered."""
+        """Pass on the results after the last record's response."""
         self._done(self._results)
 
     def failed(self, index: int, error: Any) -> None:
-        """Note librdkafka's error for a record."""
+        """Record librdkafka's error for a record."""
         self._results.failures[index] = self._failure(error)
 
     def not_sent(self, first: int, error: KafkaError) -> None:
-        """Fail this record and all behind it, which would overtake it."""
+        """Fail this record and all later ones, which would overtake it."""
         for index in range(first, self.count):
             self._results.failures[index] = error
             if next(self.answers) == self.count:
@@ -55,13 +55,13 @@ class Bulk:
 
 
 class Callback:
-    """Notes where one record is, or why it was not confirmed; used again for another record after that.
+    """Records the position of one record, or why it was not confirmed; then reused for another record.
 
-    The garbage collector visits what waits for a confirmation again and again, which costs more than the
-    callback's own work: so it is one object, not a function and what it is bound to, and is not made anew.
+    The garbage collector visits all pending callbacks again and again, which costs more than the callback's
+    own work: so it is one reused object, rather than a function with its bound state.
 
     Args:
-        unused: where it puts itself once it was called.
+        unused: where it returns itself after a call.
     """
 
     __slots__ = ("_unused", "bulk", "index")

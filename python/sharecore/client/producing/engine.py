@@ -1,4 +1,4 @@
-"""librdkafka's producer, its thread, and what waits for its answers."""
+"""librdkafka's producer, its thread, and pending confirmations."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ logger = logging.getLogger("sharecore.client.producing")
 
 _POLL_SECONDS = 0.1
 _SERVE_EACH = 64
-"""After so many records a bulk runs the callbacks that have come."""
+"""A bulk runs pending callbacks after this many records."""
 _SPACE_SECONDS = 0.02
 _REFUSED_SECONDS = 5.0
-"""After refused credentials records fail at once for so long, before another try."""
+"""How long records fail at once after refused credentials, before a retry."""
 _TRANSACT_SECONDS, _TRY_SECONDS = 60.0, 5.0
 _ANY_PARTITION = -1
 
 Done = Callable[[KafkaError | None, Any], None]
-"""Called with the error, or None and the confirmed message; in a thread of the producer's."""
+"""Called with the error, or with None and the confirmed message; in a thread of the producer."""
 
 
 class Ready(NamedTuple):
-    """A record as librdkafka takes it."""
+    """A record in librdkafka's form."""
 
     topic: str
     value: bytes | None
@@ -45,20 +45,20 @@ class Ready(NamedTuple):
 
 
 class NoSpace(Exception):
-    """As many records are on their way as may be."""
+    """The limit of pending records is reached."""
 
 
 class Engine:
-    """Sends records and calls back with what became of each; safe to use from several threads.
+    """Sends records and calls back with the result of each; thread-safe.
 
-    Callbacks of librdkafka run in the engine's own thread alone, or in the one that works on a bulk: a signal
-    handler that raises, as Ctrl-C does, would be lost in them.
+    Callbacks of librdkafka run only in the engine's thread, or in one that sends a bulk: an exception of a
+    signal handler, such as Ctrl-C, would be lost in them.
 
     Args:
         settings: the producer's.
 
     Raises:
-        ConfigError: settings that librdkafka does not run with.
+        ConfigError: settings that librdkafka rejects.
     """
 
     def __init__(self, settings: ProducerSettings) -> None:
@@ -93,7 +93,7 @@ class Engine:
     # records
 
     def ready(self, topic: str, record: Any) -> Ready:
-        """Return a value, or a `NewRecord`, as bytes.
+        """Return a value, or a `NewRecord`, in librdkafka's form.
 
         Raises:
             TypeError, ValueError: it cannot be sent.
@@ -114,11 +114,11 @@ class Engine:
         )
 
     def send(self, record: Ready, done: Done) -> None:
-        """Hand a record to librdkafka, which calls `done` later.
+        """Pass a record to librdkafka, which calls `done` later.
 
         Raises:
-            NoSpace: not now.
-            KafkaError: not at all.
+            NoSpace: try again later.
+            KafkaError: permanently refused.
         """
         self._check_refusal()
         self._began(1)
@@ -153,7 +153,7 @@ class Engine:
             raise kafka_error(error.args[0]) from None
 
     def prepare(self, topic: str, records: Iterable[Any]) -> list[bytes | Ready]:
-        """Return records for `send_bulk`; raises as `ready` does, before anything is sent."""
+        """Return records for `send_bulk`; raise as `ready` does, before anything is sent."""
         plain = self.settings.value_serializer is serialize
         _check_topic(topic)
         return [
@@ -163,10 +163,10 @@ class Engine:
     def send_bulk(
         self, topic: str, records: Sequence[bytes | Ready], done: Callable[[SentRecords], None]
     ) -> None:
-        """Hand records to librdkafka in their order, waiting for space where there is none.
+        """Pass records to librdkafka in order, waiting for space as needed.
 
         Args:
-            topic: of those that are bytes, which are values without a key.
+            topic: for records that are plain bytes, which are values without a key.
             done: called once all are answered; in any thread.
         """
         count = len(records)
@@ -186,7 +186,7 @@ class Engine:
                     if not index % _SERVE_EACH:
                         self._check_refusal()
                         self._poll(0)
-                    # no other thread takes one: bulks are sent one after the other
+                    # no other thread takes one: bulks are sent one at a time
                     called = unused.pop() if unused else Callback(unused)
                     called.bulk, called.index = bulk, index
                     try:
@@ -222,7 +222,7 @@ class Engine:
                     raise self.no_space() from None
 
     def no_space(self) -> KafkaError:
-        """Return the error for a record that found no space in `max.block.ms`."""
+        """Return the error for a record without space within `max.block.ms`."""
         return not_confirmed(
             f"no space for the record within max.block.ms={self.settings.max_block_ms}{self._recent_error}"
         )
@@ -254,7 +254,7 @@ class Engine:
             self._open -= count
 
     def _poll(self, seconds: float, *, flush: bool = False) -> None:
-        """Run the callbacks that are due; `flush` sends what lingers, too."""
+        """Run pending callbacks; `flush` also sends lingering records."""
         try:
             if flush:
                 self._producer.flush(seconds)
@@ -273,7 +273,7 @@ class Engine:
 
     @property
     def _recent_error(self) -> str:
-        """What librdkafka last said of brokers, for errors that say little by themselves."""
+        """The last broker error of librdkafka, to complement errors without details."""
         recent = time.monotonic() - self._last_error_at < self.settings.delivery_timeout_ms / 1000
         return f"; {self._last_error}" if self._last_error and recent else ""
 
@@ -286,7 +286,7 @@ class Engine:
             self._refusal = None
 
     def _purge_refused(self) -> None:
-        """Give up what waits for a broker that refuses the credentials, or what nobody can send any more."""
+        """Fail records waiting for a broker that refuses the credentials, or that can no longer be sent."""
         if self._fatal is not None:
             self._producer.purge(blocking=False)
         elif self._refusal is not None:
@@ -301,7 +301,7 @@ class Engine:
             self._purge_refused()
             if self.when_served is not None:
                 self.when_served()
-        # whatever is left: somebody closed or forgot the producer, or the program ends
+        # the producer was closed or garbage-collected, or the program ends
         if self._given_up:
             self._producer.purge()
         self.flush(self.settings.delivery_timeout_ms / 1000)
@@ -311,9 +311,9 @@ class Engine:
         _engines.discard(self)
 
     def flush(self, seconds: float) -> bool:
-        """Send what lingers, and wait; return whether all that was on its way is answered.
+        """Send lingering records, and wait; return whether all pending ones were answered.
 
-        Runs callbacks: not to be called in the main thread.
+        Runs callbacks: do not call it in the main thread.
         """
         until = time.monotonic() + seconds
         while self._open:
@@ -325,7 +325,7 @@ class Engine:
         return True
 
     def end(self, *, give_up: bool = False) -> None:
-        """Have what is on its way sent, or failed at once, and the thread ended; `join` waits for that."""
+        """Have pending records sent, or failed at once, and the thread ended; `join` waits for that."""
         self._given_up = give_up
         self._ending = True
 
@@ -339,12 +339,12 @@ class Engine:
         """Hold the producer's only transaction.
 
         Raises:
-            RuntimeError: there is no `transactional.id`, or a transaction is under way.
+            RuntimeError: there is no `transactional.id`, or a transaction is in progress.
         """
         if not self.settings.transactional:
             raise RuntimeError("transaction needs transactional.id")
         if self._transacting:
-            raise RuntimeError("a transaction is under way: a producer has one at a time")
+            raise RuntimeError("a transaction is in progress: a producer has one at a time")
         self._transacting = True
         try:
             yield
@@ -359,13 +359,13 @@ class Engine:
         self.transact("begin_transaction")
 
     def transact(self, step: str) -> None:
-        """Take a step of a transaction, again as long as librdkafka says that it may succeed.
+        """Take a step of a transaction, retrying while librdkafka says that it may succeed.
 
         Raises:
-            KafkaError: it cannot be taken; PRODUCER_FENCED, another producer has the transactional.id.
+            KafkaError: it failed; PRODUCER_FENCED: another producer uses the transactional.id.
         """
         until = time.monotonic() + max(_TRANSACT_SECONDS, self.settings.delivery_timeout_ms / 1000)
-        # so long one try takes at most, that refused credentials are noticed
+        # bounds each attempt, so that refused credentials are noticed
         arguments = () if step == "begin_transaction" else (_TRY_SECONDS,)
         while True:
             try:
@@ -385,7 +385,7 @@ def _check_topic(topic: Any) -> None:
 
 
 _engines: set[Engine] = set()
-"""Those that have not ended."""
+"""Engines that have not ended."""
 
 
 def end_all(engines: Iterable[Engine]) -> None:

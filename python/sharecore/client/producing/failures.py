@@ -1,4 +1,4 @@
-"""What librdkafka's errors are in Kafka's terms."""
+"""Converts librdkafka's errors to Kafka's."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ _CODES = {
     "_UNKNOWN_PARTITION": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     "_UNKNOWN_TOPIC": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
 }
-"""librdkafka's own errors, by their names without the prefix; its others have Kafka's codes."""
+"""librdkafka's own errors, by name without the prefix; its others have Kafka's codes."""
 
 
 def is_refusal(error: Any) -> bool:
-    """Return whether the broker does not accept the credentials, or its certificate is not trusted."""
-    # librdkafka calls it an error of SSL, too, when a broker goes away within the handshake
+    """Return whether the broker refused the credentials, or its certificate is not trusted."""
+    # librdkafka also reports a broker that disconnects during the handshake as an SSL error
     return error.name() == "_AUTHENTICATION" or (
         error.name() == "_SSL" and "certificate" in error.str().lower()
     )
 
 
 def kafka_error(error: Any, more: str = "") -> KafkaError:
-    """Return an error of confluent-kafka as ours.
+    """Convert an error of confluent-kafka.
 
     Args:
-        more: what else is known, for an error that says little by itself.
+        more: details for an error that has none.
     """
     message = f"{error.str()}{f'; {more}' if more else ''}"
     if is_refusal(error):

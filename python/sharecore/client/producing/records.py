@@ -1,4 +1,4 @@
-"""Records to send, what became of them, and how keys and values become bytes."""
+"""Records to send, their results, and serialization of keys and values."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Headers = Mapping[str, bytes | str | None] | Iterable[tuple[str, bytes | str | N
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NewRecord:
-    """One record for `send_many`, where a value alone does not say it.
+    """A record for `send_many` that is more than a value.
 
     Args:
         value, key: as for `Producer.send`.
-        headers: a mapping, or pairs where a name comes more than once.
-        partition: where the key does not decide.
-        timestamp: in ms since the epoch; when it is sent without it.
+        headers: a mapping, or pairs for repeated names.
+        partition: by default, chosen by the key.
+        timestamp: in ms since the epoch; the time of sending by default.
     """
 
     value: Any
@@ -33,7 +33,7 @@ class NewRecord:
 
 
 class Sent(NamedTuple):
-    """Where a confirmed record is; `timestamp` is in ms since the epoch."""
+    """The position of a confirmed record; `timestamp` is in ms since the epoch."""
 
     topic: str
     partition: int
@@ -42,12 +42,12 @@ class Sent(NamedTuple):
 
 
 class SentRecords(Sequence[Sent]):
-    """Where each record of a `send_many` is, in the order in which they were given.
+    """The positions of the records of a `send_many`, in order.
 
-    Numbers in arrays, since a million objects that live for a while cost more than the records.
+    Numbers in arrays: a million live objects would cost more than the records.
 
     Attributes:
-        failures: why records were not confirmed, by their place; empty in what the application gets.
+        failures: errors of unconfirmed records, by index; empty in results for the application.
     """
 
     __slots__ = ("_topic", "failures", "offsets", "partitions", "timestamps")
@@ -81,17 +81,17 @@ class SentRecords(Sequence[Sent]):
         return f"SentRecords({len(self)} records)"
 
     def checked(self) -> Self:
-        """Return this; raises RecordsNotSent when a record was not confirmed."""
+        """Return this; raise RecordsNotSent if a record was not confirmed."""
         if self.failures:
             raise RecordsNotSent([self.failures.get(index) or self._at(index) for index in range(len(self))])
         return self
 
 
 class RecordsNotSent(KafkaError):
-    """Some records of a `send_many` were not confirmed; the code is that of the first.
+    """Some records of a `send_many` were not confirmed; the code is that of the first one.
 
     Args:
-        results: for each record where it is, or why it was not confirmed.
+        results: for each record, its position or error.
     """
 
     def __init__(self, results: list[Sent | KafkaError]) -> None:
@@ -104,16 +104,16 @@ class RecordsNotSent(KafkaError):
 
 
 def sent_of(message: Any) -> Sent:
-    """Return where a message that librdkafka confirmed is."""
+    """Return the position of a message confirmed by librdkafka."""
     return Sent(message.topic(), message.partition(), message.offset(), message.timestamp()[1])
 
 
 def serialize(value: Any) -> bytes | None:
-    """Return what a key or value is on the wire: bytes as they are, a string as UTF-8, None as no value, a
-    model of pydantic as its JSON, and anything else that JSON has as JSON.
+    """Serialize a key or value: bytes unchanged, a string as UTF-8, None as null, a pydantic model or any
+    JSON value as JSON.
 
     Raises:
-        TypeError: JSON has no such value.
+        TypeError: not a JSON value.
     """
     if value is None or isinstance(value, bytes):
         return value
@@ -128,13 +128,13 @@ def serialize(value: Any) -> bytes | None:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_as_json).encode()
     except (TypeError, ValueError) as error:
         raise TypeError(
-            f"a {type(value).__name__} cannot be sent: {error}; pass bytes, a string, what JSON has, or set "
+            f"a {type(value).__name__} cannot be sent: {error}; pass bytes, a string, a JSON value, or set "
             "key.serializer or value.serializer"
         ) from error
 
 
 def _as_json(value: Any) -> Any:
-    """Return what JSON has of a value inside another one."""
+    """Convert a nested value for JSON."""
     if hasattr(type(value), "model_dump"):
         return value.model_dump(mode="json")
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -143,7 +143,7 @@ def _as_json(value: Any) -> Any:
 
 
 def header_pairs(headers: Headers | None) -> list[tuple[str, str | bytes | None]] | None:
-    """Return headers as pairs of a name and a value; raises TypeError for what they cannot be."""
+    """Return headers as (name, value) pairs; raise TypeError if they are invalid."""
     if not headers:
         return None
     pairs = headers.items() if isinstance(headers, Mapping) else headers
@@ -156,5 +156,5 @@ def header_pairs(headers: Headers | None) -> list[tuple[str, str | bytes | None]
 
 
 def not_confirmed(message: str) -> KafkaError:
-    """Return the error for a record whose confirmation did not come in time."""
+    """Return the error for a record that was not confirmed in time."""
     return KafkaError(ErrorCode.REQUEST_TIMED_OUT, message)

@@ -11,12 +11,12 @@ from sharecore.client.producing.records import Headers, header_pairs
 from sharecore.errors import ConfigError, missing
 
 TOPIC = "schedules"
-"""Where schedules are written, unless told."""
+"""The default topic for schedules."""
 TARGET, AT, EVERY = "schedule-target", "schedule-at", "schedule-every"
 CRON, ZONE, KEY = "schedule-cron", "schedule-zone", "schedule-key"
-"""Headers of a schedule. A record without a value cancels the schedule with its key."""
+"""Headers of a schedule. A record with a null value cancels the schedule with its key."""
 NAME, DUE = "schedule", "schedule-due"
-"""Headers of what is written to the target: the schedule's key, and when it was due."""
+"""Headers of the records written to the target: the schedule's key, and the due time."""
 _OURS = frozenset({TARGET, AT, EVERY, CRON, ZONE, KEY, NAME, DUE})
 EVERY_MS_MIN = 1000
 _MS_MAX = 253_402_300_799_000
@@ -27,19 +27,19 @@ Pair = tuple[str, bytes | None]
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """What is written to a topic, and when.
+    """A record to be written to a topic, and when.
 
     Args:
-        key: the schedule's name; a schedule with the same key takes its place.
+        key: the schedule's name; replaces a schedule with the same key.
         target: a topic.
-        at_ms: the first time, in milliseconds since the epoch; with `cron`, none before.
-        every_ms: again after each so many milliseconds.
-        cron: five fields of cron; needs the package cronsim (`sharecore[schedules]`).
+        at_ms: the first time, in milliseconds since the epoch; with `cron`, the earliest.
+        every_ms: repeat after this many milliseconds.
+        cron: five cron fields; needs the package cronsim (`sharecore[schedules]`).
         zone: the time zone of `cron`, such as Europe/Berlin.
-        record_key, headers: of the record that is written.
+        record_key, headers: of the record to write.
 
     Raises:
-        ConfigError: a value that cannot stand.
+        ConfigError: an invalid value.
     """
 
     key: bytes
@@ -72,7 +72,7 @@ class Schedule:
             self.after(0)
 
     def first(self, written_ms: int) -> int | None:
-        """Return when it is first due, of a schedule that was written at `written_ms`."""
+        """Return the first due time of a schedule written at `written_ms`."""
         if self.cron:
             return self.after(max(written_ms, (self.at_ms or 0) - 1))
         if self.at_ms is not None:
@@ -81,10 +81,10 @@ class Schedule:
         return written_ms + self.every_ms
 
     def after(self, due_ms: int) -> int | None:
-        """Return when it is due next after `due_ms`; None if never.
+        """Return the next due time after `due_ms`; None if there is none.
 
         Raises:
-            ConfigError: `cron` or `zone` cannot be read.
+            ConfigError: `cron` or `zone` is invalid.
         """
         if self.every_ms is not None:
             return due_ms + self.every_ms
@@ -117,10 +117,10 @@ class Schedule:
 
 
 def read_schedule(key: bytes | None, value: bytes, headers: Sequence[Pair] | None) -> Schedule:
-    """Return the schedule that a record sets; of several headers of a name the last one counts.
+    """Return the schedule set by a record; the last of several headers with a name counts.
 
     Raises:
-        ConfigError: it sets none.
+        ConfigError: it does not set one.
     """
     pairs = headers or ()
     own = {name: content for name, content in pairs if name in _OURS}
@@ -152,7 +152,7 @@ def schedule_headers(
     """Return the headers of a record that sets a schedule; as `Producer.schedule`.
 
     Raises:
-        ConfigError: a value that cannot stand.
+        ConfigError: an invalid value.
     """
     every_ms = None if every is None else round(_seconds(every) * 1000)
     pairs = [(name, _bytes(content)) for name, content in header_pairs(headers) or []]

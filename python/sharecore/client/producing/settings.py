@@ -1,4 +1,4 @@
-"""A producer's settings, under the names that Kafka's clients and confluent-kafka give them."""
+"""A producer's settings, named as in Kafka's clients and confluent-kafka."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sharecore.errors import ConfigError
 logger = logging.getLogger(__name__)
 
 _TOKEN_SECONDS = 300
-"""How long a token of the application's counts as good, before the next is asked for."""
+"""How long an application's token is used, before the next one is requested."""
 _MS_MAX = 2**31 - 1
 _OURS = ("max.block.ms", "key.serializer", "value.serializer")
 _OF_JAVA = {
@@ -57,7 +57,7 @@ _DEFAULTS: dict[str, Any] = {
     "linger.ms": 5,
     "queue.buffering.max.kbytes": 65_536,
 }
-"""Nothing lost, nothing twice, and a key where Java's producer sends it; bounded as Java's is by default."""
+"""No losses, no duplicates, and Java's partitioning; limits as Java's by default."""
 _SAME = {
     "acks": "request.required.acks",
     "compression.type": "compression.codec",
@@ -65,12 +65,12 @@ _SAME = {
     "linger.ms": "queue.buffering.max.ms",
     "retries": "message.send.max.retries",
 }
-"""Two names of one setting: Kafka's, and librdkafka's, which its errors have."""
+"""Two names of one setting: Kafka's, and librdkafka's, which appears in its errors."""
 _REFUSED = {
-    "partitioner.class": "it is a class of Java's; set partitioner, murmur2_random unless told",
+    "partitioner.class": "it is a Java class; set partitioner (default: murmur2_random)",
     "interceptor.classes": "it is for Java",
-    "error_cb": "errors are logged, and raised by what they concern",
-    "on_delivery": "await send, or take what send_many returns",
+    "error_cb": "errors are logged, and raised by the calls affected",
+    "on_delivery": "await send, or use the result of send_many",
     "oauth_cb": "set sasl.oauthbearer.token to a function that returns a token",
     "logger": "the log goes to the logger sharecore.client.producing",
 }
@@ -78,12 +78,12 @@ _REFUSED = {
 
 @dataclass(frozen=True, slots=True)
 class ProducerSettings:
-    """What a producer runs with.
+    """The settings of a producer.
 
     Args:
         rdkafka: for confluent-kafka.
-        max_block_ms: how long a record waits for space among those that are on their way.
-        delivery_timeout_ms: how long a record is tried.
+        max_block_ms: how long a record waits for space among pending ones.
+        delivery_timeout_ms: how long sending a record is retried.
     """
 
     rdkafka: dict[str, Any] = field(repr=False)
@@ -101,7 +101,7 @@ def read_producer_settings(config: Mapping[str, Any] | None = None, /, **keyword
     """Read a producer's settings: a mapping with Kafka's names, keywords with `_` for each dot, or both.
 
     Raises:
-        ConfigError: a value that cannot stand, one that is missing, or a setting for Java alone.
+        ConfigError: an invalid or missing value, or a setting only for Java.
     """
     given = from_java(config or {}) | from_java(
         {name.replace("_", "."): value for name, value in keywords.items()}
@@ -123,7 +123,7 @@ def read_producer_settings(config: Mapping[str, Any] | None = None, /, **keyword
                 chosen.pop(alias, None)
             chosen[_OF_JAVA.get(name, name)] = value
     if chosen.get("transactional.id") and not given.keys() & {"delivery.timeout.ms", "message.timeout.ms"}:
-        # no record may be tried for longer than its transaction lasts
+        # retrying a record longer than its transaction lasts is not allowed
         longest = _whole("transaction.timeout.ms", given.get("transaction.timeout.ms", 60_000))
         chosen["delivery.timeout.ms"] = min(chosen["delivery.timeout.ms"], longest)
     _log_in(chosen)
@@ -138,7 +138,7 @@ def read_producer_settings(config: Mapping[str, Any] | None = None, /, **keyword
 
 
 def _log_in(chosen: dict[str, Any]) -> None:
-    """Say with confluent-kafka's settings how the consumer would log in."""
+    """Log in like the consumer, in confluent-kafka's settings."""
     if isinstance(servers := chosen.get("bootstrap.servers"), list | tuple):
         chosen["bootstrap.servers"] = ",".join(map(str, servers))
     if "ssl.certificate.location" in chosen:
@@ -178,7 +178,7 @@ def _serializer(name: str, value: Any) -> Serializer:
 
 
 def refused(error: str, settings: ProducerSettings) -> ConfigError:
-    """Return the error for what confluent-kafka says of settings that it cannot run with."""
+    """Convert confluent-kafka's error about invalid settings."""
     for name in settings.rdkafka:
         if f'property: "{name}"' in error:
             close = difflib.get_close_matches(name, _NEAR, n=1)

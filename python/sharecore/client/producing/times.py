@@ -13,7 +13,7 @@ DELIVER_AT_HEADER = "deliver-at"
 TTL_HEADER = "ttl"
 """The header with a time to live; a group names it in `share.record.ttl.header`."""
 _MS_MAX = 10**19 - 1
-"""Brokers read 19 digits."""
+"""Brokers read up to 19 digits."""
 
 
 def timed_headers(
@@ -28,11 +28,11 @@ def timed_headers(
     Args:
         headers: of the record.
         deliver_at: a time with a zone, or milliseconds since the epoch.
-        delay: the delivery time from now on, in seconds.
+        delay: the delivery time as a delay, in seconds.
         ttl: in seconds.
 
     Raises:
-        TypeError, ValueError: a time that is none, or two of them; the record has such a header already.
+        TypeError, ValueError: an invalid time, or two of them; or the record already has such a header.
     """
     if deliver_at is None and delay is None and ttl is None:
         return headers

@@ -1,1 +1,1 @@
-"""Connections to the brokers of a cluster, and what the client knows of that cluster."""
+"""Connections to the brokers of a cluster, and its metadata."""

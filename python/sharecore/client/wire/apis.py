@@ -1,4 +1,4 @@
-"""The APIs that the clients speak, and the versions that they are written for."""
+"""The APIs and versions that the clients use."""
 
 from __future__ import annotations
 

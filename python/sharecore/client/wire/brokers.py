@@ -17,28 +17,28 @@ from sharecore.client.wire.security import ssl_context
 from sharecore.protocol import ApiKey
 
 _SHARED = ("any", "coordinator")
-"""Purposes of connections on which no request waits for long."""
+"""Purposes of connections on which no request waits long."""
 
 AnySettings = TypeVar("AnySettings", bound=ConnectionSettings)
 
 
 class Watch(Protocol):
-    """Who counts connections and takes the time of requests."""
+    """Observes connections and request times."""
 
     def connected(self) -> None:
-        """A connection was made."""
+        """Record a new connection."""
 
     def answered(self, node: str, seconds: float) -> None:
-        """A broker has answered a request; `node` is its number, -1 where that is not known yet."""
+        """Record a broker's response; `node` is its ID, -1 if unknown yet."""
 
 
 class Brokers(Generic[AnySettings]):
-    """Connections by broker and purpose: a request that waits holds up whatever is sent behind it.
+    """Connections by broker and purpose: a waiting request blocks all later ones on its connection.
 
     Args:
         settings: how to connect.
-        versions: the APIs that are spoken, and from which version up to which.
-        dial: makes every connection, whatever the addresses of the brokers are.
+        versions: the supported APIs, with their lowest and highest version.
+        dial: opens all connections, whatever the brokers' addresses.
     """
 
     def __init__(
@@ -59,11 +59,11 @@ class Brokers(Generic[AnySettings]):
         self.watch: Watch | None = None
 
     async def connect(self, node: int, purpose: str = "data") -> Connection:
-        """Return the open connection to a broker, made when there is none.
+        """Return the open connection to a broker, opening it if need be.
 
         Raises:
             Disconnected: the broker is unknown or cannot be reached.
-            AuthenticationFailed: it does not accept the credentials.
+            AuthenticationFailed: it refused the credentials.
         """
         if node not in self._nodes:
             raise Disconnected(f"broker {node} is not known")
@@ -91,13 +91,13 @@ class Brokers(Generic[AnySettings]):
 
     @property
     def nodes(self) -> list[int]:
-        """The brokers that the last refresh named."""
+        """The brokers in the last metadata."""
         return list(self._nodes)
 
     async def any_connection(self) -> Connection:
-        """Return an open connection to whichever broker answers; raise Disconnected when none does.
+        """Return an open connection to any responding broker; raise Disconnected if there is none.
 
-        One that the brokers do not name any more sends its clients away, and is not asked.
+        A broker missing from the metadata redirects its clients, and is not used.
         """
         known = list(self._nodes.values())
         named = {f"{host}:{port}" for host, port in known}
@@ -121,5 +121,5 @@ class Brokers(Generic[AnySettings]):
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()
-        # transports say goodbye to their protocols in the next round of the loop
+        # transports notify their protocols in the next turn of the loop
         await asyncio.sleep(0)

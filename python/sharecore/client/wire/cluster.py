@@ -15,11 +15,11 @@ from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 
 _GROUP, _SHARE = 0, 2
-"""Types of coordinators."""
+"""Coordinator types."""
 
 
 class TopicPartition(NamedTuple):
-    """A partition by the name of its topic."""
+    """A partition by topic name."""
 
     topic: str
     partition: int
@@ -29,14 +29,14 @@ class TopicPartition(NamedTuple):
 
 
 class TopicIdPartition(NamedTuple):
-    """A share partition's topic and number, as the protocol names them."""
+    """A share partition's topic ID and index."""
 
     topic_id: UUID
     partition: int
 
 
 class Leader(NamedTuple):
-    """Who leads a partition; `node` is -1 while nobody does."""
+    """The leader of a partition; `node` is -1 without one."""
 
     node: int
     epoch: int
@@ -51,7 +51,7 @@ class Topic:
 
 
 class Backoff:
-    """Waits that double from `first_ms` to `last_ms`, each shortened at random by up to a fifth."""
+    """Delays that double from `first_ms` to `last_ms`, each shortened at random by up to a fifth."""
 
     def __init__(self, first_ms: int, last_ms: int) -> None:
         self._first, self._last = first_ms / 1000, last_ms / 1000
@@ -61,33 +61,32 @@ class Backoff:
         self._next = self._first
 
     def seconds(self) -> float:
-        """Return the next wait."""
+        """Return the next delay."""
         now, self._next = self._next, min(self._last, self._next * 2)
         return now * random.uniform(0.8, 1.0)
 
 
 class Cluster(Brokers[AnySettings]):
-    """What the metadata says of topics, and the connections; one for data a broker, and one for the
-    coordinator beside it.
+    """Topic metadata, and connections: one per broker for data, and one for the coordinator.
 
     Args:
-        dial: makes every connection, whatever the addresses of the brokers are.
+        dial: opens all connections, whatever the brokers' addresses.
     """
 
     def __init__(self, settings: AnySettings, dial: Dial | None = None) -> None:
         super().__init__(settings, dial=dial)
         self.topics: dict[UUID, Topic] = {}
         self.controller = -1
-        """The broker that changes topics; -1 while it is not known."""
+        """The controller; -1 if unknown."""
 
     async def refresh(self, names: Iterable[str] = (), topic_ids: Iterable[UUID] = ()) -> dict[str, int]:
-        """Asks any broker for the brokers and for the topics that are named, or for those with these ids.
+        """Fetch the metadata of the brokers and of topics by name or ID, from any broker.
 
         Returns:
             The error codes of topics, by name.
 
         Raises:
-            KafkaError: no broker could be reached, or the answer was an error.
+            KafkaError: no broker could be reached, or the response has an error.
         """
         connection = await self.any_connection()
         topics: list[dict[str, Any]] = [{"name": name} for name in sorted(names)]
@@ -116,13 +115,13 @@ class Cluster(Brokers[AnySettings]):
         return refused
 
     def leader(self, partition: TopicIdPartition) -> int:
-        """Return the broker that leads a partition, -1 when it is not known."""
+        """Return the leader of a partition, -1 if unknown."""
         topic = self.topics.get(partition.topic_id)
         leader = topic.leaders.get(partition.partition) if topic is not None else None
         return leader.node if leader is not None and leader.node in self._nodes else -1
 
     def learn_leader(self, partition: TopicIdPartition, current: Any, endpoints: Iterable[Any]) -> bool:
-        """Learns a new leader from a broker that no longer leads; returns whether that was news."""
+        """Store a new leader reported by a former one; return whether it was news."""
         for endpoint in endpoints:
             self._nodes.setdefault(endpoint.node_id, (endpoint.host, endpoint.port))
         topic = self.topics.get(partition.topic_id)
@@ -135,16 +134,16 @@ class Cluster(Brokers[AnySettings]):
         return True
 
     def forget_leader(self, partition: TopicIdPartition) -> None:
-        """The leader that is known is not the leader: nobody is, until the next refresh."""
+        """Forget a leader that does not lead; until the next refresh there is none."""
         topic = self.topics.get(partition.topic_id)
         if topic is not None:
             topic.leaders.pop(partition.partition, None)
 
     async def coordinator(self, group_id: str) -> Connection:
-        """Return a connection to the group's coordinator, used for nothing else.
+        """Return a dedicated connection to the group's coordinator.
 
         Raises:
-            KafkaError: it cannot be found or reached now.
+            KafkaError: it cannot be located or reached now.
         """
         found = await self._find_coordinator(_GROUP, group_id)
         if found.error_code:
@@ -157,7 +156,7 @@ class Cluster(Brokers[AnySettings]):
         """Return a connection to the share coordinator of a share partition, by its coordinator key.
 
         Raises:
-            KafkaError: it cannot be found or reached now, or the right CLUSTER_ACTION is missing.
+            KafkaError: it cannot be located or reached now, or the permission CLUSTER_ACTION is missing.
         """
         found = accept(await self._find_coordinator(_SHARE, key))
         if found.node_id < 0:

@@ -1,4 +1,4 @@
-"""One connection to one broker: framing, versions, authentication, time-outs."""
+"""A connection to a broker: framing, versions, authentication, timeouts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CLOSED = "the broker closed the connection"
 
 Answered = Callable[[Any], None]
 Dial = Callable[[Callable[[], asyncio.Protocol]], Awaitable[object]]
-"""Connects what a factory makes; raises OSError."""
+"""Connects the protocol returned by a factory; raises OSError."""
 
 
 class _Sent(NamedTuple):
@@ -48,10 +48,9 @@ def _resolve(answer: asyncio.Future[Any], response: Any) -> None:
 
 
 class Connection(asyncio.Protocol):
-    """Sends requests and gives each the answer that belongs to it; several may be under way at once.
+    """Sends requests and matches responses to them; several may be in flight.
 
-    Made by `open`. A request that is not answered in time ends the connection, since nothing behind it would
-    be answered either.
+    Created by `open`. A request timeout ends the connection, since no later request would be answered either.
     """
 
     def __init__(
@@ -67,9 +66,9 @@ class Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._head = b""
-        """Less of an answer than tells its size."""
+        """The start of a response, without its whole size."""
         self._pieces: list[bytes] = []
-        """Of an answer that is not whole: `_due` bytes are missing."""
+        """Pieces of an incomplete response; `_due` bytes are missing."""
         self._due = 0
         self._sent: deque[_Sent] = deque()
         self._correlation_id = 0
@@ -80,13 +79,14 @@ class Connection(asyncio.Protocol):
         self._reason = "the connection was closed"
         self._heard = False
         self.on_answer: Callable[[float], None] | None = None
-        """Told how many seconds each answer took."""
+        """Called with the seconds that each response took."""
         self.on_announced: Callable[[int], bool] | None = None
-        """Asked with the size of each answer of which only the beginning is here. If it returns False nothing
-        more is read until `resume`.
+        """Called with the size of each incomplete response.
+
+        If it returns False, nothing more is read until `resume`.
         """
         self._announced = 0
-        """Size of the answer whose rest is not read yet."""
+        """Size of the response whose rest is not read yet."""
 
     @classmethod
     async def open(
@@ -98,20 +98,20 @@ class Connection(asyncio.Protocol):
         spoken: Mapping[ApiKey, tuple[int, int]] = VERSIONS,
         dial: Dial | None = None,
     ) -> Connection:
-        """Connect, learns the broker's versions and authenticates.
+        """Connect, get the broker's versions, and authenticate.
 
         Args:
             context: None for a connection without TLS.
-            spoken: the versions of each API that the client knows, lowest and highest.
-            dial: makes the connection instead; `host` and `port` only name it then.
+            spoken: the client's lowest and highest version of each API.
+            dial: opens the connection instead; `host` and `port` are then only its name.
 
         Raises:
             Disconnected: the broker cannot be reached.
-            AuthenticationFailed: certificate or credentials are not accepted.
+            AuthenticationFailed: the certificate or the credentials were refused.
         """
         address = f"{host}:{port}"
         connection = cls(address, settings, spoken)
-        # the first use of the schemas imports them, which is no time that the broker takes
+        # the first use of the schemas imports them: not the broker's time
         newest, oldest = (codec(ApiKey.API_VERSIONS, version) for version in (_API_VERSIONS_TRIED, 0))
         try:
             async with asyncio.timeout(settings.socket_connection_setup_timeout_ms / 1000):
@@ -133,11 +133,11 @@ class Connection(asyncio.Protocol):
         except TimeoutError as error:
             connection.close()
             raise Disconnected(
-                f"{address} did not answer within {settings.socket_connection_setup_timeout_ms} ms"
+                f"{address} did not respond within {settings.socket_connection_setup_timeout_ms} ms"
             ) from error
         except OSError as error:
             connection.close()
-            # a listener in the clear ends a handshake so; one that refuses to be connected to is none
+            # a plaintext listener ends a handshake like this; a refused connection is not one
             other = context is not None and isinstance(
                 error, ssl.SSLError | ConnectionResetError | ConnectionAbortedError
             )
@@ -151,19 +151,19 @@ class Connection(asyncio.Protocol):
     @property
     def _doubt(self) -> str:
         protocol = self._settings.security_protocol
-        return f"; security.protocol={protocol} may not be what it speaks there: {PROTOCOLS}"
+        return f"; security.protocol={protocol} may be wrong for this listener: {PROTOCOLS}"
 
     @property
     def closed(self) -> bool:
         return self._transport is None or self._transport.is_closing() or self.lost.done()
 
     def offers(self, api_key: ApiKey) -> bool:
-        """Whether the broker has this API, in a version that is known here."""
+        """Return whether the broker has this API, in a version known here."""
         (low, high), (broker_low, broker_high) = self._spoken[api_key], self._versions.get(api_key, (0, -1))
         return max(low, broker_low) <= min(high, broker_high)
 
     def version(self, api_key: ApiKey, newest: int | None = None) -> int:
-        """Return the newest version that both sides know; none above `newest`.
+        """Return the newest common version, at most `newest`.
 
         Raises:
             KafkaError: UNSUPPORTED_VERSION.
@@ -184,9 +184,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def ready(self) -> bool:
-        """Whether a request may be sent at once: the broker asked for no pause, and the credentials still
-        hold.
-        """
+        """Whether a request may be sent at once: no throttling, and the credentials are still valid."""
         now = self._loop.time()
         return self._throttled_until <= now < self._reauthenticate_at
 
@@ -207,10 +205,10 @@ class Connection(asyncio.Protocol):
     async def request(
         self, api_key: ApiKey, message: dict[str, Any], *, wait_ms: int = 0, newest: int | None = None
     ) -> Any:
-        """Send a request and wait for its answer; the arguments are those of `send`.
+        """Send a request and wait for its response; the arguments are those of `send`.
 
         Raises:
-            Disconnected: the connection ended first, or the time-out passed.
+            Disconnected: the connection ended first, or the request timed out.
             KafkaError: UNSUPPORTED_VERSION.
         """
         if not self.ready:
@@ -233,12 +231,12 @@ class Connection(asyncio.Protocol):
         wait_ms: int = 0,
         newest: int | None = None,
     ) -> None:
-        """Send a request; `answered` is called with the answer or, once the connection ended, with
+        """Send a request; `answered` is called with the response or, if the connection ends, with
         Disconnected.
 
         Args:
-            wait_ms: how long the broker may hold the answer back, beyond the request time-out.
-            newest: the highest version that fits the message, where that is not the highest one known.
+            wait_ms: how long the broker may delay the response, beyond the request timeout.
+            newest: the highest version for this message, if not the highest known one.
 
         Raises:
             Disconnected: the connection has ended.
@@ -259,12 +257,12 @@ class Connection(asyncio.Protocol):
             raise Disconnected(f"{self.address}: {self._reason}")
         self._correlation_id = self._correlation_id + 1 & 0x7FFFFFFF
         timeout_ms = self._settings.request_timeout_ms + wait_ms
-        timer = self._loop.call_later(timeout_ms / 1000, self.close, f"no answer within {timeout_ms} ms")
+        timer = self._loop.call_later(timeout_ms / 1000, self.close, f"no response within {timeout_ms} ms")
         self._sent.append(_Sent(self._correlation_id, read, answered, timer, self._loop.time()))
         self._transport.write(messages.write_request(self._correlation_id, self._settings.client_id, message))
 
     def close(self, reason: str = "the connection was closed") -> None:
-        """End the connection; requests that are under way fail with `reason`."""
+        """End the connection; requests in flight fail with `reason`."""
         self._end(reason)
         if self._transport is not None:
             self._transport.abort()
@@ -279,12 +277,12 @@ class Connection(asyncio.Protocol):
             request.answered(Disconnected(f"{self.address}: {self._reason}"))
 
     def resume(self) -> None:
-        """Ask `on_announced` again, and read on if it agrees."""
+        """Ask `on_announced` again, and continue reading if it agrees."""
         if self._announced and not self.closed:
             self._consider(self._announced)
 
     def _consider(self, size: int) -> None:
-        """Read the rest of an answer, or pause."""
+        """Read the rest of a response, or pause."""
         assert self._transport is not None
         assert self.on_announced is not None
         paused = self._announced > 0
@@ -295,7 +293,7 @@ class Connection(asyncio.Protocol):
             self._transport.resume_reading()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports are of no class of asyncio's
+        # uvloop's transports do not inherit from asyncio's
         self._transport = cast(asyncio.Transport, transport)
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -303,7 +301,7 @@ class Connection(asyncio.Protocol):
         self._end(reason if self._heard else reason + self._doubt)
 
     def data_received(self, data: bytes) -> None:
-        """Cuts answers out of what comes; a large one comes in many pieces, which are copied once."""
+        """Extract responses; a large one arrives in many pieces, which are copied once."""
         at = 0
         if self._due:
             at = min(self._due, len(data))
@@ -322,7 +320,7 @@ class Connection(asyncio.Protocol):
                 self.close("the broker speaks TLS there: set security.protocol to SSL or SASL_SSL")
                 return
             if not 4 <= size <= self._settings.receive_message_max_bytes:
-                self.close(f"the broker announced an answer of {size} bytes")
+                self.close(f"the broker announced a response of {size} bytes")
                 return
             at += 4
             frame = data[at : at + size]
@@ -338,19 +336,19 @@ class Connection(asyncio.Protocol):
 
     def _answer(self, frame: bytes) -> None:
         if not self._sent:
-            self.close("the broker sent an answer that nobody asked for")
+            self.close("the broker sent an unexpected response")
             return
         correlation_id = int.from_bytes(frame[:4], "big", signed=True)
         if correlation_id != self._sent[0].correlation_id:
-            self.close(f"answer {correlation_id} came, {self._sent[0].correlation_id} was due")
+            self.close(f"got response {correlation_id} instead of {self._sent[0].correlation_id}")
             return
         sent = self._sent[0]
         try:
             response = sent.read(frame)
         except MalformedMessage as error:
-            self.close(f"the broker's answer makes no sense: {error}")
+            self.close(f"invalid response from the broker: {error}")
             return
-        # before a client has said who it is every listener answers ApiVersions, and only that
+        # before authentication every listener answers ApiVersions, and only that
         self._heard = bool(self._versions)
         self._sent.popleft()
         sent.timer.cancel()
@@ -363,7 +361,7 @@ class Connection(asyncio.Protocol):
 
     async def _learn_versions(self, newest: Codec, oldest: Codec) -> None:
         def read(frame: bytes) -> Any:
-            # a broker that does not know the version answers in version 0, which starts with the error code
+            # a broker that does not know the version responds in version 0, which starts with the error code
             known = frame[4:6] != int(ErrorCode.UNSUPPORTED_VERSION).to_bytes(2, "big")
             return (newest if known else oldest).read_response(frame)[1]
 
@@ -390,7 +388,7 @@ class Connection(asyncio.Protocol):
             raise AuthenticationFailed(
                 f"{self.address} does not offer sasl.mechanism={mechanism}, only {offered}"
                 if offered
-                else f"{self.address} asks for no SASL: set security.protocol to "
+                else f"{self.address} does not use SASL: set security.protocol to "
                 f"{settings.security_protocol.removeprefix('SASL_')}, without sasl.mechanism"
             )
         lifetime_ms = 0

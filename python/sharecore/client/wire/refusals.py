@@ -1,4 +1,4 @@
-"""The errors of answers, with the right that is missing: brokers name neither it nor its resource."""
+"""Errors with the missing permission: brokers name neither it nor its resource."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 
 Missing = Mapping[ErrorCode, str]
-"""By the code of a refusal the right that it takes, such as `READ on topic jobs`."""
+"""The permission needed, by error code, such as `READ on topic jobs`."""
 _NONE: Missing = MappingProxyType({})
 _CHANGES = frozenset({ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS, ApiKey.ALTER_USER_SCRAM_CREDENTIALS})
 _READS_GROUP = frozenset(
@@ -30,12 +30,12 @@ _CHANGES_TOPIC = {
 
 
 def on_changed(api_key: ApiKey, topic: Any) -> Missing:
-    """Return the right that a change of a topic takes, by the part of the answer about that topic."""
+    """Return the permission needed to change a topic, from the response about that topic."""
     return on_topic(_CHANGES_TOPIC.get(api_key, "ALTER"), getattr(topic, "name", None) or "")
 
 
 def on_settings(api_key: ApiKey, name: str) -> Missing:
-    """Return the rights that settings of a resource take."""
+    """Return the permissions needed for a resource's settings."""
     right = "DESCRIBE_CONFIGS" if api_key is ApiKey.DESCRIBE_CONFIGS else "ALTER_CONFIGS"
     return {
         ErrorCode.TOPIC_AUTHORIZATION_FAILED: f"{right} on topic {name}",
@@ -45,12 +45,12 @@ def on_settings(api_key: ApiKey, name: str) -> Missing:
 
 
 def on_topic(right: str, topic: str) -> Missing:
-    """Return the right on a topic."""
+    """Return a permission on a topic."""
     return {ErrorCode.TOPIC_AUTHORIZATION_FAILED: f"{right} on topic {topic}"}
 
 
 def on_group(api_key: ApiKey, group_id: str) -> Missing:
-    """Return the rights that a request about a group takes."""
+    """Return the permissions needed for a request about a group."""
     right = "READ" if api_key in _READS_GROUP else "DELETE" if api_key in _DELETES_GROUP else "DESCRIBE"
     return {
         ErrorCode.GROUP_AUTHORIZATION_FAILED: f"{right} on group {group_id}",
@@ -59,37 +59,37 @@ def on_group(api_key: ApiKey, group_id: str) -> Missing:
 
 
 def on_cluster(api_key: ApiKey) -> Missing:
-    """Return the right on the cluster that a request takes."""
+    """Return the permission on the cluster needed for a request."""
     right = "ALTER" if api_key in _CHANGES else "DESCRIBE"
     return {ErrorCode.CLUSTER_AUTHORIZATION_FAILED: f"{right} on the cluster"}
 
 
 def refused_topic(name: str, code: int) -> KafkaError:
-    """Return the error of a topic that the metadata does not show."""
+    """Return the error of a topic missing from the metadata."""
     if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
         return KafkaError(code, f"the right DESCRIBE on topic {name} is missing")
     return KafkaError(code, f"topic {name}")
 
 
 def group_error(answer: Any, group_id: str) -> KafkaError:
-    """Return the error of an answer to a member of a group, or to who looks for its coordinator."""
+    """Return the error of a response to a group member, or of a coordinator lookup."""
     error = KafkaError(answer.error_code, answer.error_message or f"group {group_id}")
     return worded(error, {ErrorCode.GROUP_AUTHORIZATION_FAILED: f"READ on group {group_id}"})
 
 
 def worded(error: KafkaError, missing: Missing) -> KafkaError:
-    """Return an error with the right that is missing."""
+    """Return an error with the missing permission."""
     text = missing.get(error.code)
     return error if text is None else KafkaError(error.code, f"the right {text} is missing")
 
 
 def error_of(answer: Any, missing: Missing = _NONE) -> KafkaError:
-    """Return the error that an answer, or a part of one, carries."""
+    """Return the error in a response, or in a part of one."""
     return worded(KafkaError(answer.error_code, getattr(answer, "error_message", None) or ""), missing)
 
 
 def accept(answer: Any, missing: Missing = _NONE) -> Any:
-    """Return the answer; raise KafkaError when it carries an error."""
+    """Return the response; raise KafkaError if it contains an error."""
     if getattr(answer, "error_code", 0):
         raise error_of(answer, missing)
     return answer

@@ -1,4 +1,4 @@
-"""TLS and SASL as a client speaks them."""
+"""A client's TLS and SASL."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from sharecore.errors import ConfigError
 
 ITERATIONS_MAX = 1_000_000
 TLS_ALERT = b"\x15\x03"
-"""How a listener with TLS begins its answer to a client without."""
-PROTOCOLS = "PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL, as the broker's listener has it"
+"""How a TLS listener begins its response to a plaintext client."""
+PROTOCOLS = "PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL, as the listener requires"
 _NAMES_DIFFER = (62, 64)
 """X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH of OpenSSL."""
 Exchange = Callable[[bytes], Awaitable[bytes]]
 
 
 def ssl_context(settings: ConnectionSettings) -> ssl.SSLContext | None:
-    """Return the TLS context that the settings ask for, None without TLS.
+    """Return the TLS context for the settings, None without TLS.
 
     Raises:
-        ConfigError: a certificate or a key that cannot be loaded.
+        ConfigError: a certificate or key that cannot be loaded.
     """
     if not settings.tls:
         return None
@@ -57,20 +57,20 @@ def ssl_context(settings: ConnectionSettings) -> ssl.SSLContext | None:
 
 
 def distrust(error: ssl.SSLCertVerificationError) -> str:
-    """Why the broker's certificate is not trusted, and what to do."""
+    """Return why the broker's certificate is not trusted, and what to do."""
     if error.verify_code in _NAMES_DIFFER:
-        return f"{error.verify_message}; use the name that its certificate has"
+        return f"{error.verify_message}; connect with a name in its certificate"
     return (
-        f"the broker's certificate is not trusted: {error.verify_message}; set ssl.ca.location to a file of "
-        "the authority that signed it"
+        f"the broker's certificate is not trusted: {error.verify_message}; set ssl.ca.location to the file "
+        "of the CA that signed it"
     )
 
 
 def remedy(mechanism: str) -> str:
-    """Return what to do where a mechanism's exchange was refused."""
+    """Return what to do after a mechanism's exchange was refused."""
     if mechanism == "OAUTHBEARER":
-        return "check the token's issuer, audience and end"
-    return f"check sasl.username and sasl.password, and that the user has {mechanism}"
+        return "check the token's issuer, audience and expiry"
+    return f"check sasl.username and sasl.password, and that the user has {mechanism} credentials"
 
 
 async def authenticate(settings: ConnectionSettings, exchange: Exchange) -> None:
@@ -93,7 +93,7 @@ async def authenticate(settings: ConnectionSettings, exchange: Exchange) -> None
 async def _bear(token: str, exchange: Exchange) -> None:
     refusal = await exchange(f"n,,\x01auth=Bearer {token}\x01\x01".encode())
     if refusal:
-        # the broker says more only once it has heard that this was understood
+        # the broker sends details only after this acknowledgement
         await exchange(b"\x01")
         raise AuthenticationFailed(
             f"the broker refuses the token: {refusal[:200]!r}; {remedy('OAUTHBEARER')}"
@@ -110,9 +110,7 @@ async def _scram(digest: str, username: str, password: str, exchange: Exchange) 
         server_nonce, salt = challenge["r"], base64.b64decode(challenge["s"])
         iterations = int(challenge["i"])
     except (KeyError, ValueError) as error:
-        raise AuthenticationFailed(
-            f"the broker's SCRAM challenge makes no sense: {server_first!r}"
-        ) from error
+        raise AuthenticationFailed(f"invalid SCRAM challenge from the broker: {server_first!r}") from error
     if not server_nonce.startswith(nonce) or not 0 < iterations <= ITERATIONS_MAX:
         raise AuthenticationFailed("the broker's SCRAM challenge does not fit the request")
     salted = hashlib.pbkdf2_hmac(digest, password.encode(), salt, iterations)

@@ -1,4 +1,4 @@
-"""Where a client has its bearer token from: it was given, or a function or an issuer gives it (KIP-768)."""
+"""Sources of a client's bearer token: a setting, a function or an issuer (KIP-768)."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _ANSWER_BYTES_MAX = 1 << 20
 
 
 async def find_token(settings: ConnectionSettings) -> str:
-    """Return a token; ask anew each time, since the one before may have run out.
+    """Return a token; called each time, since the previous one may have expired.
 
     Raises:
-        AuthenticationFailed: there is none to be had.
+        AuthenticationFailed: no token is available.
     """
     given = settings.sasl_oauthbearer_token
     loop = asyncio.get_running_loop()
@@ -36,21 +36,23 @@ async def find_token(settings: ConnectionSettings) -> str:
         if inspect.isawaitable(found):
             found = await found
     except Exception as error:
-        raise AuthenticationFailed(f"sasl.oauthbearer.token gave no token: {type(error).__name__}") from error
+        raise AuthenticationFailed(
+            f"sasl.oauthbearer.token returned no token: {type(error).__name__}"
+        ) from error
     if not isinstance(found, str) or not found:
-        raise AuthenticationFailed(f"sasl.oauthbearer.token gave no token, but {type(found).__name__}")
+        raise AuthenticationFailed(f"sasl.oauthbearer.token returned no token, but {type(found).__name__}")
     return found
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """The secret goes to the address that was set, and to no other."""
+    """Sends the secret only to the configured address."""
 
     def redirect_request(self, *_: object) -> None:
         return None
 
 
 def _fetch(settings: ConnectionSettings) -> str:
-    """Return a token for the client's id and secret (RFC 6749, 4.4)."""
+    """Return a token for the client ID and secret (RFC 6749, 4.4)."""
     url = settings.sasl_oauthbearer_token_endpoint_url or ""
     client = f"{settings.sasl_oauthbearer_client_id}:{settings.sasl_oauthbearer_client_secret}"
     form = {"grant_type": "client_credentials"}
@@ -69,9 +71,9 @@ def _fetch(settings: ConnectionSettings) -> str:
         with opener.open(request, timeout=seconds) as answer:
             token = json.loads(answer.read(_ANSWER_BYTES_MAX))["access_token"]
     except HTTPError as error:
-        raise AuthenticationFailed(f"{url} gives no token: status {error.code}") from None
+        raise AuthenticationFailed(f"{url} returned no token: status {error.code}") from None
     except (OSError, HTTPException) as error:
-        raise AuthenticationFailed(f"{url} gives no token: {getattr(error, 'reason', error)}") from None
+        raise AuthenticationFailed(f"{url} returned no token: {getattr(error, 'reason', error)}") from None
     except (ValueError, KeyError, TypeError):
-        raise AuthenticationFailed(f"{url} gives no token: the answer holds no access_token") from None
+        raise AuthenticationFailed(f"{url} returned no token: the response has no access_token") from None
     return str(token)

@@ -1,4 +1,4 @@
-"""Requests to whoever can answer them: any broker, a group's coordinator, the leaders of partitions."""
+"""Sends requests to the right brokers: any, a group's coordinator, the leaders of partitions."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ Value = TypeVar("Value")
 
 
 class Transport:
-    """Connections of an administrator.
+    """Connections of an admin client.
 
     Args:
-        settings: how to connect, and how long to try.
-        dial: makes every connection, where it is not the addresses of the brokers that are called.
+        settings: connection settings and timeouts.
+        dial: opens all connections, whatever the brokers' addresses.
     """
 
     def __init__(self, settings: ConnectionSettings, dial: Dial | None = None) -> None:
@@ -39,7 +39,7 @@ class Transport:
         self._cluster: Cluster[ConnectionSettings] = Cluster(settings, dial)
 
     async def any(self, api_key: ApiKey, message: Mapping[str, Any]) -> Any:
-        """Return the answer of a broker, whichever; raise KafkaError."""
+        """Return the response of any broker; raise KafkaError."""
 
         async def ask() -> Any:
             connection = await self._cluster.any_connection()
@@ -48,16 +48,16 @@ class Transport:
         return await self._try(ask)
 
     async def check(self) -> None:
-        """Has a broker answer, whichever; raises KafkaError."""
+        """Check the response of any broker; raise KafkaError."""
         await self.any(ApiKey.METADATA, {"topics": [], "allow_auto_topic_creation": False})
 
     async def all(self, api_key: ApiKey, message: Mapping[str, Any]) -> list[Any]:
-        """Return the answers of all brokers; raise KafkaError when one does not answer."""
+        """Return the responses of all brokers; raise KafkaError if one does not respond."""
 
         return list((await self.by_node(api_key, message)).values())
 
     async def by_node(self, api_key: ApiKey, message: Mapping[str, Any]) -> dict[int, Any]:
-        """As `all`, by the ids of the brokers."""
+        """Return as `all`, by broker ID."""
 
         async def ask() -> dict[int, Any]:
             await self._cluster.refresh()
@@ -68,19 +68,19 @@ class Transport:
         return await self._try(ask)
 
     async def node(self, node: int, api_key: ApiKey, message: Mapping[str, Any]) -> Any:
-        """Return the answer of one broker; raise KafkaError."""
+        """Return the response of one broker; raise KafkaError."""
         return await self._try(lambda: self._ask_node(node, api_key, message))
 
     async def controller(
         self, api_key: ApiKey, message: Mapping[str, Any], pick: Callable[[Any], Any] = lambda answer: answer
     ) -> Any:
-        """Return the answer of the controller, or of any broker where the metadata names no controller.
+        """Return the response of the controller, or of any broker if the metadata has no controller.
 
         Args:
-            pick: the part of the answer that has the error code.
+            pick: selects the part of the response with the error code.
 
         Raises:
-            KafkaError: the error in that part, or nobody answered in time.
+            KafkaError: the error in that part, or a timeout.
         """
 
         async def ask() -> Any:
@@ -94,7 +94,7 @@ class Transport:
         return await self._try(ask)
 
     async def nodes(self) -> list[int]:
-        """Return the ids of all brokers; raises KafkaError."""
+        """Return the IDs of all brokers; raise KafkaError."""
 
         async def ask() -> list[int]:
             await self._cluster.refresh()
@@ -105,13 +105,13 @@ class Transport:
     async def coordinator(
         self, group_id: str, api_key: ApiKey, message: Mapping[str, Any], pick: Callable[[Any], Any]
     ) -> Any:
-        """Return the answer of a group's coordinator.
+        """Return the response of a group's coordinator.
 
         Args:
-            pick: the part of the answer that has the group's error code.
+            pick: selects the part of the response with the group's error code.
 
         Raises:
-            KafkaError: the group's error, or nobody answered in time.
+            KafkaError: the group's error, or a timeout.
         """
 
         async def ask() -> Any:
@@ -119,21 +119,21 @@ class Transport:
             try:
                 connection = await self._cluster.coordinator(group_id)
             except KafkaError as error:
-                # to find it takes DESCRIBE alone, which every other right implies
+                # locating it only takes DESCRIBE, which every other permission implies
                 raise worded(error, missing) from None
             return accept(pick(await connection.request(api_key, dict(message))), missing)
 
         return await self._try(ask)
 
     async def share_coordinator(self, key: str, api_key: ApiKey, message: Mapping[str, Any]) -> Any:
-        """Return what the share coordinator of a share partition answers about it.
+        """Return the share coordinator's response about a share partition.
 
         Args:
             key: of the coordinator, `group:topicId:partition`.
             message: about this one share partition.
 
         Raises:
-            KafkaError: the error about the partition, or nobody answered in time.
+            KafkaError: the partition's error, or a timeout.
         """
 
         async def ask() -> Any:
@@ -148,17 +148,17 @@ class Transport:
         return (await self.topic(topic))[1]
 
     async def topic(self, topic: str) -> tuple[UUID, list[TopicPartition]]:
-        """Return the id and the partitions of a topic; raise KafkaError (UNKNOWN_TOPIC_OR_PARTITION)."""
+        """Return the ID and the partitions of a topic; raise KafkaError (UNKNOWN_TOPIC_OR_PARTITION)."""
         (found,) = await self._topics([topic])
         return found.topic_id, [TopicPartition(topic, part.partition_index) for part in found.partitions]
 
     async def topic_names(self) -> list[str]:
-        """Return the names of all topics that show, sorted; raises KafkaError."""
+        """Return the names of all visible topics, sorted; raise KafkaError."""
         answer = await self.any(ApiKey.METADATA, {"topics": None, "allow_auto_topic_creation": False})
         return sorted(topic.name for topic in answer.topics if not topic.error_code)
 
     async def wait_for_topic(self, topic: str) -> None:
-        """Wait until a broker shows a topic that was created; raises KafkaError where none does in time."""
+        """Wait until a broker shows a new topic; raise KafkaError after a timeout."""
 
         async def ask() -> None:
             try:
@@ -171,7 +171,7 @@ class Transport:
         await self._try(ask)
 
     async def features(self) -> dict[str, tuple[int, int]]:
-        """Return each feature's level, and the highest that the broker supports; raises KafkaError."""
+        """Return each feature's level, and the highest that the broker supports; raise KafkaError."""
         answer = await self.any(ApiKey.API_VERSIONS, SOFTWARE)
         levels = {each.name: each.max_version_level for each in getattr(answer, "finalized_features", ())}
         highest = {each.name: each.max_version for each in getattr(answer, "supported_features", ())}
@@ -180,10 +180,10 @@ class Transport:
     async def offsets_for(
         self, partitions: Iterable[TopicPartition], timestamp: int
     ) -> dict[TopicPartition, int]:
-        """Offsets by timestamp, -1 and -2 standing for the end and the start; -1 where there is none.
+        """Return offsets by timestamp, -1 and -2 meaning the end and the start; -1 if there is none.
 
         Raises:
-            KafkaError: a topic is unknown, or a leader did not answer.
+            KafkaError: a topic is unknown, or a leader did not respond.
         """
         wanted = sorted(set(partitions))
 
@@ -199,10 +199,10 @@ class Transport:
         return await self._try(ask) if wanted else {}
 
     async def fetch(self, partition: TopicPartition, offset: int, max_bytes: int) -> Any:
-        """Return the records of a partition from an offset on: its part of a Fetch response.
+        """Return the records of a partition from an offset: its part of a Fetch response.
 
         Raises:
-            KafkaError: OFFSET_OUT_OF_RANGE, the topic is unknown, or its leader did not answer.
+            KafkaError: OFFSET_OUT_OF_RANGE, the topic is unknown, or its leader did not respond.
         """
 
         async def ask() -> Any:
@@ -231,10 +231,10 @@ class Transport:
     async def produce(self, partition: TopicPartition, records: bytes) -> int:
         """Append a record batch; return the offset of its first record.
 
-        What was not answered is tried again, so that the batch may be there twice.
+        Unanswered requests are retried, so the batch may be duplicated.
 
         Raises:
-            KafkaError: the broker refused, or the leader did not answer.
+            KafkaError: the broker returned an error, or the leader did not respond.
         """
 
         async def ask() -> int:
@@ -254,7 +254,7 @@ class Transport:
         return await self._try(ask)
 
     async def names_of(self, topic_ids: Iterable[UUID]) -> dict[UUID, str]:
-        """Return the names of topics, those left out that there are no more; raise KafkaError."""
+        """Return the names of topics, without deleted ones; raise KafkaError."""
         wanted = set(topic_ids)
         if wanted:
 
@@ -326,7 +326,7 @@ class Transport:
         }
 
     async def _try(self, ask: Callable[[], Awaitable[Value]]) -> Value:
-        """Asks until there is an answer, an error that stays, or no time left (`default.api.timeout.ms`)."""
+        """Retry until there is a response, a permanent error, or a timeout (`default.api.timeout.ms`)."""
         loop = asyncio.get_running_loop()
         until = loop.time() + self._settings.default_api_timeout_ms / 1000
         backoff = Backoff(self._settings.retry_backoff_ms, self._settings.retry_backoff_max_ms)

@@ -24,11 +24,11 @@ class Plan:
     """How a worker runs its handler.
 
     Args:
-        decode: what the deserializers make of a record; their failures are the job's.
-        on_error: what becomes of a job when its retries in one delivery end: RELEASE or REJECT.
-        by_group: a failed job is released, and comes back after the group's back-off; `retry` counts only
-            where the group has none.
-        drain_seconds: None for one and a half locks, 45 s at least.
+        decode: the deserializers' work on a record; their failures are the job's.
+        on_error: the acknowledgement of a job when its retries in one delivery end: RELEASE or REJECT.
+        by_group: a failed job is released, and redelivered after the group's back-off; `retry` applies only
+            if the group has none.
+        drain_seconds: None for one and a half locks, at least 45 s.
     """
 
     handler: Handler
@@ -47,8 +47,8 @@ class Calls:
 
     Args:
         inbox: the way back from threads.
-        ended: called with a job and what its call raised.
-        timed_out: called with a job whose thread takes too long, and the error that this is.
+        ended: called with a job and the exception of its call.
+        timed_out: called with a job whose thread timed out, and the error.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Calls:
         job.task.add_done_callback(partial(self._task_ended, job))
 
     def _task_ended(self, job: Job, task: asyncio.Task[BaseException | None]) -> None:
-        # one that was cancelled before its first step ends as cancelled; all others return what was raised
+        # a task cancelled before its first step ends as cancelled; all others return their exception
         self._ended(job, asyncio.CancelledError() if task.cancelled() else task.result())
 
     async def _run_coroutine(self, job: Job) -> BaseException | None:
@@ -93,7 +93,7 @@ class Calls:
             async with limit:
                 await finish(self._plan.handler(self._decoded(job.record)))
         except BaseException as error:
-            # not even SystemExit is anything but a failure of this job; the loop would end at it
+            # any exception, even SystemExit, is only a failure of this job; it would end the loop otherwise
             if not (isinstance(error, TimeoutError) and limit.expired()):
                 return error
             late = TimeoutError(f"handler_timeout={self._plan.handler_timeout} s has passed")
@@ -136,5 +136,5 @@ class Calls:
         job.timer = None
         limit = self._plan.handler_timeout
         self._timed_out(
-            job, TimeoutError(f"handler_timeout={limit} s has passed, and a thread cannot be ended")
+            job, TimeoutError(f"handler_timeout={limit} s has passed, and a thread cannot be stopped")
         )

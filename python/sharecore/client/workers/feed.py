@@ -1,4 +1,4 @@
-"""A worker's consumer, in an event loop of its own: a handler that blocks the other loop stops no renewal."""
+"""A worker's consumer, in its own event loop: a handler that blocks the other loop does not stop renewals."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HURRIED_CLOSE_SECONDS = 2.0
 
 
 class Limits(Protocol):
-    """What the group's configuration says that concerns a worker."""
+    """The group's settings that concern a worker."""
 
     @property
     def delivery_limit(self) -> int | None: ...
@@ -51,20 +51,20 @@ class Listener(Protocol):
 
 
 Prepare = Callable[[Callable[[str], None]], Awaitable[Limits]]
-"""Called with what hears why it takes so long."""
+"""Called with a function that receives the reason for a delay."""
 
 
 class Feed:
-    """Fetches as many records as the run wants, renews their locks, and acknowledges them.
+    """Fetches as many records as the run requests, renews their locks, and acknowledges them.
 
     All methods run in the loop of `serve`; the run calls them through `inbox`.
 
     Args:
         loop: where `serve` will run.
-        settings: the consumer's.
-        topics: what to subscribe to.
-        prepare: makes sure that all is there; it may take its time.
-        run: hears of records and answers.
+        settings: of the consumer.
+        topics: topics to subscribe to.
+        prepare: ensures the worker's prerequisites; may take its time.
+        run: receives records and results.
         to_run: the way to the run's loop.
         tick: called several times a second.
     """
@@ -85,11 +85,11 @@ class Feed:
         self.inbox = Mailbox(loop)
         self._consumer: KeepingConsumer | None = None
         self._wanted = self._given = 0
-        """How many records the run has asked for since it began, and how many it got."""
+        """The total numbers of records requested by and passed to the run."""
         self._polling_for = 0
         self._polled_at: float | None = None
         self._ticked_at = time.monotonic()
-        self._trouble = "no broker has answered yet"
+        self._trouble = "no broker has responded yet"
         self._work = asyncio.Event()
         self._stopping = asyncio.Event()
         self._closing = asyncio.Event()
@@ -99,7 +99,7 @@ class Feed:
         self._committing = False
 
     async def serve(self) -> None:
-        """Work until `close`; a failure is told to the run, which brings its jobs to an end and closes."""
+        """Work until `close`; a failure is passed to the run, which ends its jobs and closes."""
         ticking = asyncio.create_task(self._ticks(), name="sharecore worker ticks")
         try:
             try:
@@ -113,13 +113,13 @@ class Feed:
             logger.exception("the consumer could not be closed")
         finally:
             ticking.cancel()
-            late = KafkaError(ErrorCode.REQUEST_TIMED_OUT, "the broker did not answer in time")
+            late = KafkaError(ErrorCode.REQUEST_TIMED_OUT, "the broker did not respond in time")
             for job, kind in self._pending.values():
                 self._to_run.post(self._run.settled, job, kind, late)
             self._to_run.post(self._run.ended)
 
     async def _until(self, stopped: asyncio.Event, work: Awaitable[None]) -> None:
-        """Do something until it ends or `stopped` is set."""
+        """Run something until it ends or `stopped` is set."""
         doing = asyncio.ensure_future(work)
         waiting = asyncio.create_task(stopped.wait())
         try:
@@ -171,12 +171,12 @@ class Feed:
     # what shows how the consumer is; safe to call from any thread
 
     def trouble(self) -> str:
-        """Return why no records can come or be acknowledged now; empty if nothing is in the way."""
+        """Return why no records can arrive or be acknowledged now, or an empty string."""
         consumer = self._consumer
         return self._trouble if consumer is None else consumer.trouble()
 
     def silent_seconds(self) -> float:
-        """Return how long ago this was last at work."""
+        """Return how long ago this last did anything."""
         return time.monotonic() - self._ticked_at
 
     def last_poll_seconds(self) -> float | None:
@@ -191,19 +191,19 @@ class Feed:
     # what the run asks
 
     def want(self, total: int) -> None:
-        """Fetch until the run has had `total` records since it began; fewer than before takes some back."""
+        """Fetch until the run has had `total` records; a smaller total than before cancels some."""
         self._wanted = total
         self._work.set()
         if total - self._given < self._polling_for and self._consumer is not None:
             self._consumer.wakeup()
 
     def keep_on(self, job: Job) -> None:
-        """Renew the lock of a job that is tried again; `lease.max.ms` is the limit of one attempt."""
+        """Renew the lock of a job that is retried; `lease.max.ms` is the limit of one attempt."""
         if self._consumer is not None:
             self._consumer.keep_on(job.kept)
 
     def settle(self, job: Job, kind: AcknowledgeType) -> None:
-        """Acknowledge a job's record, and tell the run what the broker answers."""
+        """Acknowledge a job's record, and pass the broker's response to the run."""
         consumer = self._consumer
         assert consumer is not None, "a job comes from the consumer"
         consumer.drop(job.kept)
@@ -215,17 +215,17 @@ class Feed:
             self._to_run.post(self._run.settled, *self._pending.pop((part.lease, part.low)), error)
             return
         if not self._committing:
-            # one request for all that the run settled in this turn
+            # one request for all acknowledgements of this turn
             self._committing = True
             asyncio.get_running_loop().call_soon(self._commit)
 
     def stop(self) -> None:
-        """Fetch no more; locks are renewed and records acknowledged until `close`."""
+        """Stop fetching; locks are renewed and records acknowledged until `close`."""
         self._wanted = self._given
         self._stopping.set()
 
     def close(self, seconds: float) -> None:
-        """Send what is acknowledged, give back the rest, leave the group, and end `serve`."""
+        """Send pending acknowledgements, release other records, leave the group, and end `serve`."""
         self._close_seconds = seconds
         self.stop()
         self._closing.set()
@@ -260,9 +260,9 @@ class Feed:
             self._release_unasked()
 
     def _release_unasked(self) -> None:
-        """Give back records of a fetch that was under way when the run wanted no more.
+        """Release records of a fetch that was in flight when the run wanted no more.
 
-        Only after half a lock: a slot that is taken for a moment is no reason to use up a delivery.
+        Only after half a lock: a briefly occupied slot is no reason to use up a delivery.
         """
         consumer = self._consumer
         if consumer is None or self._wanted > self._given:

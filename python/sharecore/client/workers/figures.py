@@ -1,4 +1,4 @@
-"""What workers did, counted, and as metrics of Prometheus."""
+"""Counts of workers' activities, and Prometheus metrics."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 _EDGES = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 _EDGE_NAMES = (*map(str, _EDGES), "+Inf")
 _COUNTERS = {
-    "handled": ("accepted", "Records whose handling the broker has confirmed."),
-    "released": ("released", "Records given back for another delivery."),
+    "handled": ("accepted", "Records whose processing the broker has confirmed."),
+    "released": ("released", "Records released for redelivery."),
     "rejected": ("rejected", "Records that the handler rejected."),
     "given_up": ("given_up", "Records rejected or archived after they failed."),
-    "lost": ("lost", "Records whose lock was lost before their handling was confirmed."),
-    "failed": ("failed", "Calls of the handler that failed."),
-    "retried": ("retried", "Calls of the handler with a record that had failed before in the same delivery."),
+    "lost": ("lost", "Records whose lock was lost before their processing was confirmed."),
+    "failed": ("failed", "Failed handler calls."),
+    "retried": ("retried", "Handler calls with a record that had failed before in the same delivery."),
 }
-"""The counters, by the part of the name that tells them apart: what they count, and their description."""
+"""The counters by name suffix: what they count, and their description."""
 
 
 class Figures:
-    """Counts what one worker did, in all its runs; only the handlers' loop adds to it.
+    """Counts one worker's activities, in all its runs; only updated in the handlers' loop.
 
     Args:
-        name: the worker's.
-        counts: records by what became of them, as `Worker.counts`.
+        name: of the worker.
+        counts: records by outcome, as `Worker.counts`.
     """
 
     def __init__(self, name: str, counts: Counter[str]) -> None:
@@ -44,10 +44,10 @@ class Figures:
         self._seconds = 0.0
 
     def called(self, seconds: float, *, again: bool) -> None:
-        """Count a call of the handler that has ended.
+        """Count a completed handler call.
 
         Args:
-            again: the record failed before in this delivery.
+            again: whether the record failed before in this delivery.
         """
         self._buckets[bisect_left(_EDGES, seconds)] += 1
         self._seconds += seconds
@@ -55,14 +55,14 @@ class Figures:
             self._attempts["retried"] += 1
 
     def failed(self) -> None:
-        """Count a call that raised something that is neither `Reject` nor `Release`."""
+        """Count a call with an exception other than `Reject` and `Release`."""
         self._attempts["failed"] += 1
 
     def watch(self, health: Callable[[], Health]) -> None:
-        """Have the worker among the metrics from now on.
+        """Include the worker in the metrics from now on.
 
         Args:
-            health: returns how it is; called in any thread.
+            health: returns its health; called in any thread.
         """
         self.health = health
         with _lock:
@@ -73,12 +73,12 @@ class Figures:
         return (self._attempts if what in ("failed", "retried") else self._counts)[what]
 
     def handling(self) -> tuple[list[int], float]:
-        """Return how many calls took how long, by bucket, and the seconds of all."""
+        """Return the number of calls by duration bucket, and their total seconds."""
         return list(self._buckets), self._seconds
 
 
 class WorkerMetrics:
-    """A collector of prometheus_client with the metrics of all workers that have run in this process.
+    """A prometheus_client collector with the metrics of all workers of this process.
 
     Workers of the same name are added up.
     """
@@ -104,7 +104,7 @@ class WorkerMetrics:
                 counter.add_metric([worker], sum(each.count(what) for each in several))
             yield counter
         seconds = HistogramMetricFamily(
-            "sharecore_worker_handling_seconds", "How long calls of the handler took.", labels=["worker"]
+            "sharecore_worker_handling_seconds", "Duration of handler calls.", labels=["worker"]
         )
         for worker, several in by_name.items():
             seconds.add_metric([worker], *_added_up(several))
@@ -117,20 +117,22 @@ class WorkerMetrics:
                 made.add_metric([worker], value(several))
             return made
 
-        yield gauge("ready", "1: the worker handles records.", lambda all_: all(each.ready for each in all_))
+        yield gauge(
+            "ready", "1 if the worker is processing records.", lambda all_: all(each.ready for each in all_)
+        )
         yield gauge(
             "last_poll_seconds",
-            "Seconds since the worker last asked for records; 0 while it waits for some.",
+            "Seconds since the worker last polled; 0 during a poll.",
             lambda all_: max(each.last_poll_seconds or 0.0 for each in all_),
         )
         yield gauge(
             "loop_lag_seconds",
-            "How late the handlers' event loop comes to what is due.",
+            "Lag of the handlers' event loop.",
             lambda all_: max(each.loop_lag_seconds for each in all_),
         )
         in_hand = GaugeMetricFamily(
             "sharecore_worker_records_in_hand",
-            "Records that are locked for the worker, by what they wait for.",
+            "Records locked by the worker, by state.",
             labels=["worker", "state"],
         )
         for worker, all_ in health.items():
@@ -140,7 +142,7 @@ class WorkerMetrics:
 
 
 def _added_up(several: Iterable[Figures]) -> tuple[list[tuple[str, float]], float]:
-    """Return the buckets as Prometheus has them, each with those before it, and the seconds of all."""
+    """Return cumulative buckets, as Prometheus has them, and the total seconds."""
     counts, total = [0] * len(_EDGE_NAMES), 0.0
     for each in several:
         buckets, seconds = each.handling()
@@ -156,7 +158,7 @@ def _added_up(several: Iterable[Figures]) -> tuple[list[tuple[str, float]], floa
 _lock = threading.Lock()
 _known: weakref.WeakSet[Figures] = weakref.WeakSet()
 _registered: weakref.WeakSet[Any] = weakref.WeakSet()
-"""The registries that have the workers' metrics."""
+"""The registries with the workers' metrics."""
 
 
 def _all_figures() -> list[Figures]:
@@ -168,7 +170,7 @@ def register_worker_metrics(registry: CollectorRegistry | None = None) -> Collec
     """Add the metrics of all workers of this process to a registry of prometheus_client, once.
 
     Args:
-        registry: prometheus_client's own without it, which its servers show.
+        registry: prometheus_client's default registry if omitted.
 
     Returns:
         The registry.

@@ -1,4 +1,4 @@
-"""The settings of a group that a worker goes by: its back-off and its order."""
+"""The settings of a group that affect a worker: its back-off and its order."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def number_of(configs: Configs | None, name: str) -> int | None:
 
 
 def waits_after_release(configs: Configs | None) -> bool:
-    """Whether a released record is known to come back only after a while."""
+    """Return whether a released record is known to be redelivered only after a delay."""
     return bool(number_of(configs, BACKOFF)) and "release" in _backoff_on(configs)
 
 
@@ -43,7 +43,7 @@ def order_of(configs: Configs | None) -> Order | None:
 
 
 def backoff_changes(configs: Configs | None, backoff: Backoff) -> dict[str, str]:
-    """Return the settings that have to change for the group to have a back-off."""
+    """Return the settings to change so that the group has a back-off."""
     wanted = {
         BACKOFF: str(backoff.first_ms),
         _BACKOFF_MAX: str(backoff.last_ms),
@@ -63,12 +63,12 @@ def _value(configs: Configs | None, name: str) -> str | None:
 
 
 def is_set(configs: Configs, name: str, value: str) -> bool:
-    """Whether the brokers show this value."""
+    """Return whether the brokers show this value."""
     return _value(configs, name) == value
 
 
 def _backoff_on(configs: Configs | None) -> list[str]:
-    # sharecore shows its own settings only where they are set
+    # sharecore shows its own settings only if they are set
     value = _value(configs, BACKOFF_ON) or "release,timeout"
     return [word.strip() for word in value.split(",")]
 

@@ -1,4 +1,4 @@
-"""What a handler may be, checked when it is made a worker."""
+"""Checks of a handler when the worker is defined."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def name_of(handler: object) -> str:
 
 
 def is_coroutine_handler(handler: object) -> bool:
-    """Whether calling the handler makes a coroutine; such a handler runs in the event loop."""
+    """Return whether calling the handler returns a coroutine; such a handler runs in the event loop."""
     return any(map(inspect.iscoroutinefunction, _called(handler)))
 
 
 def check_handler(handler: object) -> None:
-    """Refuse what a worker cannot call with a record.
+    """Refuse objects that a worker cannot call with a record.
 
     Raises:
         ConfigError: it is not callable, is a generator function, or does not take one argument.
@@ -58,7 +58,7 @@ def check_handler(handler: object) -> None:
 
 
 async def finish(result: Any) -> None:
-    """Await what a handler returned, if it can be awaited; a forgotten `await` leaves no job undone.
+    """Await an awaitable result; a forgotten `await` must not lose a job.
 
     Raises:
         TypeError: it returned a generator, none of whose lines have run.
@@ -71,17 +71,17 @@ async def finish(result: Any) -> None:
 
 
 def check_result(result: Any) -> None:
-    """Refuse what shows that the handler did not run.
+    """Refuse results that show that the handler did not run.
 
     Raises:
-        TypeError: the result is a generator, none of whose lines have run, or yet another awaitable.
+        TypeError: the result is a generator, none of whose lines have run, or another awaitable.
     """
     if inspect.isgenerator(result) or inspect.isasyncgen(result):
         raise TypeError(
             "the handler returned a generator, none of whose lines have run: loop over it in the handler"
         )
     if inspect.isawaitable(result):
-        raise TypeError("the handler returned something to await that never ends in a value")
+        raise TypeError("the handler returned an awaitable that only returned another awaitable")
 
 
 def _innermost(handler: object) -> object:
@@ -91,7 +91,7 @@ def _innermost(handler: object) -> object:
 
 
 def _called(handler: object) -> tuple[object, ...]:
-    """Return the function behind a handler, and the method that an object is called by."""
+    """Return the function behind a handler, and the method name for a callable object."""
     inner = _innermost(handler)
     if inspect.isfunction(inner) or inspect.ismethod(inner) or isinstance(inner, type):
         return (inner,)

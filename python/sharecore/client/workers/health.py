@@ -1,4 +1,4 @@
-"""Whether a worker is alive, and whether it handles records."""
+"""Whether a worker is alive, and whether it processes records."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from dataclasses import asdict, dataclass
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """How a worker is.
+    """The health of a worker.
 
     Args:
-        live: its threads work; where it is False, only a new process helps.
-        ready: it is a member of its group, the broker answers and the event loop is not blocked.
-        reason: why it is not ready, or not live; None where it is both.
-        last_poll_seconds: seconds since it last asked for records, 0 while it waits for some; None before.
-        loop_lag_seconds: how late the handlers' event loop comes to what is due.
-        records_in_hand: records that are locked for it.
-        running: of these, how many are with the handler.
+        live: its threads work; otherwise only a restart of the process helps.
+        ready: it is a member of its group, the broker responds, and the event loop is not blocked.
+        reason: why it is not ready or not live; None if it is both.
+        last_poll_seconds: seconds since it last polled, 0 during a poll; None before the first.
+        loop_lag_seconds: lag of the handlers' event loop.
+        records_in_hand: records locked for it.
+        running: of these, how many are in a handler.
         queued: how many wait for a free slot.
-        retrying: how many failed and wait for the next try.
+        retrying: how many failed and wait for a retry.
     """
 
     live: bool
@@ -34,15 +34,15 @@ class Health:
     retrying: int
 
     def as_json(self) -> str:
-        """Return this as an object of JSON, by the names of the attributes."""
+        """Return this as a JSON object with the attributes' names."""
         return json.dumps(asdict(self))
 
 
-NOT_RUNNING = Health(True, False, "the worker does not run", None, 0.0, 0, 0, 0, 0)
+NOT_RUNNING = Health(True, False, "the worker is not running", None, 0.0, 0, 0, 0, 0)
 
 
 def together(several: Iterable[Health]) -> Health:
-    """Return how several runs are as one: ready where all are."""
+    """Return the combined health of several runs: ready if all are."""
     found = list(several)
     if len(found) <= 1:
         return found[0] if found else NOT_RUNNING

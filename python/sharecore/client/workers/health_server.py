@@ -1,4 +1,4 @@
-"""Serves a worker's health and metrics over HTTP, from threads of its own: loops may be blocked."""
+"""Serves a worker's health and metrics over HTTP, from separate threads: loops may be blocked."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _PATHS = "/livez /healthz /readyz /metrics"
 
 
 class HealthServer(ThreadingMixIn, TCPServer):
-    """/livez and /healthz, /readyz, and /metrics, for whoever can reach the address.
+    """Serves /livez and /healthz, /readyz, and /metrics, without authentication.
 
     Args:
         host: the address to listen on; empty for all.
-        port: 0 for a free one.
-        health: returns how the worker is.
+        port: 0 for any free port.
+        health: returns the worker's health.
 
     Raises:
-        ConfigError: the address cannot be had.
+        ConfigError: the address cannot be bound.
     """
 
     allow_reuse_address = True
@@ -60,7 +60,7 @@ class HealthServer(ThreadingMixIn, TCPServer):
         threading.Thread(target=serve, name="sharecore worker health", daemon=True).start()
 
     def server_bind(self) -> None:
-        """Bind, for both versions of IP where the address is for all."""
+        """Bind, to IPv4 and IPv6 for all addresses."""
         if self.server_address[0] == "::":
             self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         super().server_bind()
@@ -75,7 +75,7 @@ class HealthServer(ThreadingMixIn, TCPServer):
     # connections are bounded, in number and in time
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
-        """Return whether there is room for a connection."""
+        """Return whether another connection is allowed."""
         with self._lock:
             if len(self._open) >= _CONNECTIONS_MAX:
                 return False
@@ -83,23 +83,23 @@ class HealthServer(ThreadingMixIn, TCPServer):
         return True
 
     def shutdown_request(self, request: Any) -> None:
-        """Forget a connection that ends."""
+        """Forget an ended connection."""
         with self._lock:
             self._open.pop(request, None)
         super().shutdown_request(request)
 
     def service_actions(self) -> None:
-        """End connections whose request takes too long."""
+        """End connections with slow requests."""
         until = time.monotonic() - _REQUEST_SECONDS_MAX
         with self._lock:
             late = [request for request, began in self._open.items() if began < until]
         for request in late:
             with contextlib.suppress(OSError):
-                # its thread sees the end, and closes it
+                # its thread notices, and closes it
                 request.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Pass over connections that break off."""
+        """Ignore connections that break off."""
 
 
 class _Answers(BaseHTTPRequestHandler):
@@ -125,7 +125,7 @@ class _Answers(BaseHTTPRequestHandler):
             encode, content_type = choose_encoder(self.headers.get("Accept", ""))
             return 200, content_type, encode(self._serves.registry)
         if path not in ("/livez", "/healthz", "/readyz"):
-            return 404, "text/plain; charset=utf-8", f"no such page; there are {_PATHS}\n".encode()
+            return 404, "text/plain; charset=utf-8", f"not found; available are {_PATHS}\n".encode()
         found = self._serves.health()
         good = found.ready if path == "/readyz" else found.live
         return 200 if good else 503, "application/json", f"{found.as_json()}\n".encode()

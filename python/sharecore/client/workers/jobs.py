@@ -12,7 +12,7 @@ from sharecore.client.keeper import Kept
 
 
 class State(Enum):
-    """Where a job is."""
+    """The state of a job."""
 
     BEHIND = "waits for the record before it in the group's order"
     READY = "waits for a slot"
@@ -22,18 +22,18 @@ class State(Enum):
 
 
 class Job:
-    """One delivery of one record, from its arrival until the broker has confirmed what became of it.
+    """One delivery of one record, from its arrival until its acknowledgement is confirmed.
 
     Attributes:
         kept: renews the record's lock.
-        attempts: calls of the handler so far, the present one included.
-        began: the loop's time when the present attempt began.
-        failed_at: the loop's time when the first attempt failed.
-        error: what the last attempt raised.
-        cancelled: why the worker cancelled the attempt; empty while it has not.
-        is_last_attempt: it holds up others, and is not retried after this attempt.
-        is_leaving: it is not tried again, and released when its wait ends.
-        lane: what it shares with the records that it may not be worked on beside; None for no such records.
+        attempts: handler calls so far, including the current one.
+        began: the loop time at the start of the current attempt.
+        failed_at: the loop time when the first attempt failed.
+        error: the exception of the last attempt.
+        cancelled: why the worker cancelled the attempt; empty if it did not.
+        is_last_attempt: it blocks other jobs, and is not retried after this attempt.
+        is_leaving: it is not retried, and released when its wait ends.
+        lane: shared by records that must be processed one at a time; None for unordered records.
     """
 
     __slots__ = (
@@ -65,7 +65,7 @@ class Job:
         self.failed_at = 0.0
         self.error: BaseException | None = None
         self.failure = ""
-        """What the last failure said; the traceback of one that says the same is not logged again."""
+        """The text of the last failure; the traceback of an identical one is not logged again."""
         self.cancelled = ""
         self.is_last_attempt = False
         self.is_leaving = False
@@ -74,12 +74,12 @@ class Job:
         self.others = (0, 0)
         """How many jobs had succeeded, and failed at their first attempt, when this one first failed."""
         self.told: tuple[int, str, bool, dict[str, Any]] | None = None
-        """Level, event, whether with traceback, and fields of what is logged once the broker has answered."""
+        """Level, event, whether with traceback, and fields to log once the broker has responded."""
         self.task: asyncio.Task[BaseException | None] | None = None
         self.timer: asyncio.TimerHandle | None = None
 
     def stop_timer(self) -> None:
-        """Cancel the retry or the time-out that is scheduled."""
+        """Cancel the scheduled retry or timeout."""
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None

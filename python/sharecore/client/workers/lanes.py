@@ -1,4 +1,4 @@
-"""Order in a worker: it has one record of a key at work, however many of them it holds."""
+"""Order within a worker: one record of a key is processed at a time, however many are held."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from sharecore.client.workers.jobs import Job, State
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The order of a group's records, as its settings say.
+    """The order in a group's settings.
 
     Args:
-        by_key: each key has an order of its own; otherwise each partition has one.
-        header: the header whose value is the key; empty: the record's own key.
+        by_key: each key has its own order; otherwise each partition has one.
+        header: the header with the key; empty: the record's own key.
     """
 
     by_key: bool
     header: str = ""
 
     def lane_of(self, record: Record) -> Hashable:
-        """Return what is equal for records that come one after another; None for a record without order."""
+        """Return a value that is equal for records in one order; None for an unordered record."""
         place = record.topic, record.partition
         if not self.by_key:
             return place
         key = record.key
         if self.header:
-            # the broker takes the last header of that name, too
+            # like the broker, use the last header with this name
             values = [value for name, value in record.headers if name == self.header]
             key = values[-1] if values else None
         return None if key is None else (*place, key)
 
 
 class Lanes:
-    """Queues of jobs: a job of a lane may be worked on when no other one of it is in front."""
+    """Queues of jobs: only the first job of a lane may be processed."""
 
     def __init__(self) -> None:
         self.order: Order | None = None
@@ -44,11 +44,11 @@ class Lanes:
 
     @property
     def behind(self) -> list[Job]:
-        """Jobs that are not in front of their lane."""
+        """The number of jobs that are not first in their lane."""
         return [job for lane in list(self._lanes.values()) for job in list(lane)[1:]]
 
     def enter(self, job: Job) -> bool:
-        """Put a job at the end of its lane; return whether it is in front."""
+        """Add a job at the end of its lane; return whether it is first."""
         job.lane = None if self.order is None else self.order.lane_of(job.record)
         if job.lane is None:
             return True
@@ -60,11 +60,11 @@ class Lanes:
         return False
 
     def rest(self, job: Job) -> list[Job]:
-        """Return the jobs of a job's lane that wait for their turn."""
+        """Return the waiting jobs of a job's lane."""
         return [other for other in self._lanes.get(job.lane, ()) if other.state is State.BEHIND]
 
     def leave(self, job: Job) -> Job | None:
-        """Take a job that has ended out of its lane; return the one whose turn it is now, if that changed."""
+        """Remove an ended job from its lane; return the job that became first, if any."""
         lane = self._lanes.get(job.lane)
         if lane is None or job not in lane:
             return None

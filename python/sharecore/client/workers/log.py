@@ -1,4 +1,4 @@
-"""The lines that a worker logs: fields in the text, and as an object for JSON."""
+"""Log lines of a worker: fields in the text, and as an object for JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class WorkerLog:
     """Logs events of one worker.
 
     Args:
-        name: the handler's.
+        name: of the handler.
     """
 
     def __init__(self, name: str) -> None:

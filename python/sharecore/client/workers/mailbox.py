@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Mailbox:
-    """Runs posted calls in a loop, in order; one wake-up of the loop serves all that are waiting."""
+    """Runs posted calls in a loop, in order; one wake-up of the loop serves all waiting calls."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -18,16 +18,16 @@ class Mailbox:
         self._scheduled = False
 
     def post(self, function: Callable[..., object], *arguments: Any) -> None:
-        """Call a function in the loop soon; dropped if the loop is closed. Safe in any thread."""
+        """Call a function in the loop soon; dropped if the loop is closed. Thread-safe."""
         self._calls.append((function, arguments))
         if not self._scheduled:
             self._scheduled = True
-            # a handler's thread may end after its worker and the loop
+            # a handler's thread may outlive its worker and the loop
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._deliver)
 
     def _deliver(self) -> None:
-        # before the first call is taken: one that is posted after the last was taken must schedule anew
+        # before the first call is taken: a call posted after the last was taken must schedule again
         self._scheduled = False
         calls = self._calls
         try:

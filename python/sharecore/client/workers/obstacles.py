@@ -1,4 +1,4 @@
-"""Failing jobs that hold up others: they are given up early while the others succeed."""
+"""Failing jobs that block others are given up early while the others succeed."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _SHARE_AT_THE_BOUND = 10
 
 
 class Obstacles:
-    """Jobs that wait for a retry, and which of them are in the way of other jobs.
+    """Jobs waiting for a retry, and which of them block other jobs.
 
-    A share partition has a bounded window of records in flight, whose start is its oldest record that is not
-    acknowledged: a job that fails for long stops the partition once the window is full. Likewise nothing is
-    fetched while too many jobs wait. In either case jobs that fail while the others succeed are at fault
-    themselves, and end early. When the others fail too, it is an outage, and every job waits for its end.
+    A share partition has a bounded window of in-flight records that starts at its oldest unacknowledged
+    record: a job that keeps failing stops the partition once the window is full. Likewise, nothing is fetched
+    while too many jobs wait. In either case, jobs that fail while the others succeed are themselves at fault,
+    and end early. If the others fail too, it is an outage, and every job waits for its end.
 
     Args:
-        waiting_max: no records are fetched while so many jobs wait.
+        waiting_max: the number of waiting jobs at which fetching stops.
     """
 
     CHECK_SECONDS = 0.25
@@ -28,18 +28,18 @@ class Obstacles:
     def __init__(self, waiting_max: int) -> None:
         self.waiting: dict[Job, None] = {}
         self.window = 0
-        """Records in flight that a share partition may have; 0 while it is not known."""
+        """The in-flight limit of a share partition; 0 if unknown."""
         self._waiting_max = waiting_max
         self._newest: dict[tuple[str, int], int] = {}
         self._succeeded = self._failed = 0
 
     @property
     def is_full(self) -> bool:
-        """Whether as many jobs wait as may."""
+        """Whether the limit of waiting jobs is reached."""
         return len(self.waiting) >= self._waiting_max
 
     def seen(self, record: Record) -> None:
-        """Note how far a share partition has come."""
+        """Record the progress of a share partition."""
         key = record.topic, record.partition
         if record.offset > self._newest.get(key, -1):
             self._newest[key] = record.offset
@@ -48,16 +48,16 @@ class Obstacles:
         self._succeeded += 1
 
     def failed(self, job: Job) -> None:
-        """Note the failure of an attempt."""
+        """Record a failed attempt."""
         if job.attempts == 1:
             self._failed += 1
             job.others = self._succeeded, self._failed
 
     def find(self) -> list[Job]:
-        """Return jobs that hold up others which succeed."""
+        """Return jobs that block others which succeed."""
         most = max(1, len(self.waiting) // _SHARE_AT_THE_BOUND) if self.is_full else 0
         found: list[Job] = []
-        # those that failed first come first: a retried job is put back behind the others
+        # in the order of their first failure: a retried job is queued behind the others
         for job in sorted(self.waiting, key=lambda job: job.failed_at):
             if not self._others_succeed(job):
                 continue

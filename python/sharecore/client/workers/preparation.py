@@ -1,4 +1,4 @@
-"""What a worker needs before it begins: a broker, its topics, and its group's settings."""
+"""A worker's prerequisites: a broker, its topics, and its group's settings."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from sharecore.protocol import ApiKey
 _DENIED = frozenset({ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED})
 _WINDOW_DEFAULT = 2000
 _UNKNOWN_SETTING = "Unknown group config name"
-"""What a broker says of a setting that it does not have."""
+"""A broker's error for an unknown setting."""
 _TOPIC_SECONDS = 10.0
 _TOPIC_PAUSE_SECONDS = 0.5
 _NAMES_NEAR_MAX = 3
@@ -54,7 +54,7 @@ _SETTING_SECONDS, _SETTING_PAUSE_SECONDS = 5.0, 0.1
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a worker wants to have made or set; as `worker` names it."""
+    """What a worker wants to be created or set, named as in `worker`."""
 
     create_topics: bool = False
     from_beginning: bool | None = None
@@ -71,8 +71,8 @@ class GroupLimits:
     Args:
         delivery_limit: None if the worker may not read it.
         window: records in flight that a share partition may have.
-        waits: a record that is released comes back after the group's back-off.
-        order: how the group orders its records; None if it does not, or if the worker may not read that.
+        waits: whether a released record is redelivered after the group's back-off.
+        order: the group's order; None if it has none, or the worker may not read it.
     """
 
     delivery_limit: int | None
@@ -88,13 +88,13 @@ async def prepare(
     log: WorkerLog,
     delayed: Callable[[str], None],
 ) -> GroupLimits:
-    """Wait for a broker, and have it provide what the worker needs.
+    """Wait for a broker, and set up the worker's prerequisites.
 
     Args:
-        delayed: called with the reason each time it has to wait.
+        delayed: called with the reason for each wait.
 
     Raises:
-        KafkaError: a topic does not exist, a right is missing, or a setting is refused.
+        KafkaError: a topic does not exist, a permission is missing, or a setting is refused.
     """
     group_id = read_settings(config).group_id
     settings = read_connection_settings(connection_settings_among(config))
@@ -111,7 +111,7 @@ async def prepare(
             if not isinstance(error, Disconnected) and error.code not in RETRIED:
                 raise
             pause = pauses.seconds()
-            delayed(f"no answer from {_shown(settings)}: {error}")
+            delayed(f"no response from {_shown(settings)}: {error}")
             log(
                 logging.ERROR,
                 "no answer",
@@ -179,7 +179,7 @@ class _Preparation:
             elif topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
                 raise KafkaError(topic.error_code, f"the right READ on topic {topic.name} is missing")
             elif topic.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION:
-                raise KafkaError(topic.error_code, f"no topic can be named {topic.name!r}")
+                raise KafkaError(topic.error_code, f"invalid topic name {topic.name!r}")
         return missing
 
     async def _metadata(self, topics: list[dict[str, str]] | None) -> Collection[Any]:
@@ -212,7 +212,7 @@ class _Preparation:
     # the group
 
     async def _configs(self) -> dict[str, ConfigEntry] | None:
-        """Return the group's settings; None where this client may not see them."""
+        """Return the group's settings; None if this client may not see them."""
         try:
             return await describe_configs(self._transport, ResourceKind.GROUP, self._group_id, NAMES)
         except KafkaError as error:
@@ -230,7 +230,7 @@ class _Preparation:
             )
 
     async def _set_start(self, configs: dict[str, ConfigEntry] | None) -> None:
-        """Let share partitions start at their first record: jobs may be there before the first worker."""
+        """Start share partitions at their first record: jobs may precede the first worker."""
         wanted = self._needs.from_beginning
         entry = (configs or {}).get(RESET)
         if wanted is False or (entry is not None and entry.value == "earliest"):
@@ -254,12 +254,13 @@ class _Preparation:
                     logging.WARNING,
                     "start unknown",
                     group=self._group_id,
-                    advice=f"unless it is set otherwise, a new group skips all that is there: {remedy}",
+                    advice="unless share.auto.offset.reset is set, a new group skips all existing records:"
+                    f" {remedy}",
                 )
                 return
             raise KafkaError(
                 error.code,
-                f"group {self._group_id} is new and would skip all that its topics hold already: {remedy}",
+                f"group {self._group_id} is new and would skip all records already in its topics: {remedy}",
             ) from None
 
     async def _set_limit(self, configs: dict[str, ConfigEntry] | None) -> None:
@@ -278,7 +279,7 @@ class _Preparation:
             ) from None
 
     async def _set_backoff(self, configs: dict[str, ConfigEntry] | None) -> None:
-        """Give the group the back-off of `retry`, where the cluster has such a setting."""
+        """Set the group's back-off from `retry`, if the cluster has such a setting."""
         backoff = self._needs.backoff
         if backoff is None:
             return
@@ -300,11 +301,12 @@ class _Preparation:
                 logging.WARNING,
                 "no group back-off",
                 group=self._group_id,
-                advice=f"this cluster has no {BACKOFF}: the worker waits itself, with the record's lock",
+                advice=f"this cluster has no {BACKOFF}: the worker retries in place, holding the record's "
+                "lock",
             )
 
     async def _set(self, values: Mapping[str, str]) -> None:
-        """Set the group, and wait until the brokers show it."""
+        """Set the group's settings, and wait until the brokers show them."""
         await alter_configs(self._transport, ResourceKind.GROUP, self._group_id, values)
         for name, value in values.items():
             self._log(logging.INFO, "group set", group=self._group_id, setting=f"{name}={value}")

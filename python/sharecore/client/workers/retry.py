@@ -1,4 +1,4 @@
-"""When a failed job is tried again, and when it is given up."""
+"""When a failed job is retried, and when it is given up."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ _EXPONENT_MAX = 64
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """How a failed job is retried in place: under its renewed lock, using up no delivery and no slot.
+    """Retries of a failed job in place: under its renewed lock, without using a delivery or a slot.
 
     When a delivery's retries end, `on_error` decides: the job is released for another delivery, or rejected.
 
     Args:
         first_seconds: the wait after the first failure.
-        factor: each further wait is so many times as long.
+        factor: growth factor of the waits.
         max_seconds: the longest wait.
-        jitter: each wait is longer by up to this share of itself, at random.
-        give_up_seconds: no more retries so long after the job's first failure in this delivery.
+        jitter: each wait grows by up to this fraction, at random.
+        give_up_seconds: no more retries this long after the job's first failure in this delivery.
         attempts: the most calls in one delivery; None for no limit, 1 for no retries in place.
-        max_waiting: jobs that may wait for a retry at once; no records are fetched while there are as many.
+        max_waiting: jobs that may wait for a retry; at this number, fetching stops.
 
     Raises:
         ConfigError: a value out of range.
@@ -50,13 +50,13 @@ class Retry:
             raise ConfigError(f"{self}: max_waiting and attempts must be at least 1")
 
     def wait_seconds(self, attempts: int) -> float:
-        """Return how long a job waits after so many failed attempts."""
+        """Return the wait after this many failed attempts."""
         exponent = min(attempts - 1, _EXPONENT_MAX)
         wait = min(self.max_seconds, self.first_seconds * self.factor**exponent)
         return wait * random.uniform(1, 1 + self.jitter)
 
     def is_over(self, attempts: int, failing_seconds: float) -> bool:
-        """Whether a job is given up after so many attempts, so long after the first of them failed."""
+        """Return whether a job is given up after this many attempts, this long after its first failure."""
         return attempts >= (self.attempts or math.inf) or failing_seconds >= self.give_up_seconds
 
 
@@ -65,13 +65,13 @@ NO_RETRY = Retry(attempts=1)
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Waits in milliseconds: `first_ms`, `factor` times as long each time, at most `last_ms`.
+    """Waits in milliseconds: `first_ms`, growing by `factor`, at most `last_ms`.
 
-    As `retry=` of a worker, the group's back-off: the broker redelivers a failed record so much later. As
-    `backoff=`, the waits of a `Retry`: the worker waits.
+    As a worker's `retry=`, it is the group's back-off: the broker redelivers a failed record after the wait.
+    As `backoff=`, it is the wait of a `Retry`: the worker waits.
 
     Args:
-        jitter: each wait is longer by up to this share of itself.
+        jitter: each wait grows by up to this fraction.
 
     Raises:
         ConfigError: a value out of range.

@@ -1,4 +1,4 @@
-"""One run of a worker: which job has a slot, which one waits, and what becomes of each."""
+"""One run of a worker: assigns slots to jobs, and decides the outcome of each."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _DRAIN_SECONDS_MIN, _DRAIN_LOCKS = 45.0, 1.5
 _CANCEL_SECONDS = 2.0
 """How long cancelled coroutines may take to end."""
 _LEFT_WAITING_SECONDS = 60.0
-"""A job that got no slot for so long, while no handler ended, is given back."""
+"""A job without a slot for this long, while no handler ended, is released."""
 
 
 class Interrupted(BaseException):
-    """Raised in a handler that blocks the event loop while its worker is to end at once."""
+    """Raised in a handler that blocks the event loop when its worker must end at once."""
 
 
 class Run:
-    """Gives jobs to handlers, and decides what becomes of them; all of it in the handlers' loop."""
+    """Passes jobs to handlers, and decides their outcomes; all in the handlers' loop."""
 
     def __init__(self, plan: Plan, log: WorkerLog, counts: Counter[str], figures: Figures) -> None:
         self._plan, self._log, self._counts, self._figures = plan, log, counts, figures
@@ -45,7 +45,7 @@ class Run:
         self._calls = Calls(plan, self.inbox, self._attempt_ended, self._timed_out)
         self._retry_policy = plan.retry
         self._group_waits = False
-        """A released record comes back after the group's back-off."""
+        """Whether a released record is redelivered after the group's back-off."""
         self._ready: deque[Job] = deque()
         self._lanes = Lanes()
         self._settling: set[Job] = set()
@@ -64,17 +64,17 @@ class Run:
         self._checking: asyncio.TimerHandle | None = None
 
     def in_hand(self) -> tuple[int, int, int]:
-        """Return how many jobs run, wait for a slot, and wait for a retry; safe to call from any thread."""
+        """Return how many jobs run, wait for a slot, and wait for a retry; thread-safe."""
         queued = len(self._ready) + len(self._lanes.behind)
         return len(self.running), queued, len(self._obstacles.waiting)
 
     # the course of a run
 
     async def work(self, feed: Feed) -> None:
-        """Work until `stop`, an error that is final, or cancellation; then let handlers end, and leave.
+        """Work until `stop`, a permanent error, or cancellation; then let handlers end, and leave.
 
         Raises:
-            KafkaError: what the brokers refuse for good.
+            KafkaError: a permanent error from the brokers.
         """
         self._feed = feed
         patience: float | None = self._plan.drain_seconds
@@ -88,7 +88,7 @@ class Run:
             await self._end(patience)
 
     def stop(self) -> None:
-        """Take no more records, let handlers end, and return from `work`."""
+        """Stop taking records, let handlers end, and return from `work`."""
         if not self._over.done():
             self._over.set_result(None)
 
@@ -110,7 +110,7 @@ class Run:
                 self._log(logging.INFO, "stopped")
 
     async def _drain(self, patience: float) -> None:
-        """Release what has not begun, and let what runs come to its end."""
+        """Release jobs that have not begun, and let running ones end."""
         self.stopping = True
         self._post("stop")
         if self._checking is not None:
@@ -132,7 +132,7 @@ class Run:
                 pass
 
     def _give_back(self, job: Job) -> None:
-        """Release a job that does not run, unless that would archive it: then it is tried once more."""
+        """Release a job that is not running, unless that would archive it: then it is tried once more."""
         if self._runs_last_deliveries and self._is_last_delivery(job):
             job.is_last_attempt = True
             if job.state is State.BEHIND:
@@ -143,12 +143,12 @@ class Run:
             self._release(job)
 
     async def _cut_off(self) -> None:
-        """Cancel coroutines that still run; release what no thread can be stopped from working on."""
+        """Cancel running coroutines; release the jobs of threads, which cannot be stopped."""
         self._runs_last_deliveries = False
         late = list(self.running)
         tasks = [job.task for job in late if job.task is not None]
         for job in late:
-            self._cancel(job, "the worker stops")
+            self._cancel(job, "the worker is stopping")
         for job in [*self._ready, *(job for job in late if job.task is None), *self._lanes.behind]:
             if job.state is not State.ENDED:
                 self._release(job)
@@ -196,7 +196,7 @@ class Run:
         self._start_ready()
 
     def lost(self, job: Job, error: KafkaError) -> None:
-        """The job's lock is gone: others may have the record by now."""
+        """Handle a job's lost lock: others may have the record by now."""
         if job.state is State.ENDED:
             return
         self._log(logging.WARNING, "lost", record=job.record, error=error)
@@ -208,14 +208,14 @@ class Run:
         self._start_ready()
 
     def settled(self, job: Job, kind: AcknowledgeType, error: KafkaError | None) -> None:
-        """The broker has answered an acknowledgement."""
+        """Handle the broker's response to an acknowledgement."""
         self._settling.discard(job)
         told, job.told = job.told, None
         if error is not None:
             self._counts["lost"] += 1
             self._log(logging.WARNING, "lost", record=job.record, outcome=kind.name.lower(), error=error)
             if job.lane is not None:
-                # it is delivered again, and those behind it must not be ahead of it
+                # it is redelivered, and later ones must not overtake it
                 self._give_back_rest(job)
         elif told is not None:
             self._counts[told[1].replace(" ", "_")] += 1
@@ -235,7 +235,7 @@ class Run:
             self._loop.call_soon(self._ask)
 
     def _ask(self) -> None:
-        """Tell the feed how many records may come: as many as there are free slots."""
+        """Request as many records as there are free slots."""
         self._asking = False
         if self.stopping:
             return
@@ -266,7 +266,7 @@ class Run:
         self._calls.start(job)
 
     def _attempt_ended(self, job: Job, error: BaseException | None) -> None:
-        """A slot is free again."""
+        """Free the slot of an ended attempt."""
         del self.running[job]
         self._figures.called(self._loop.time() - job.began, again=job.attempts > 1)
         self._slot_freed_at = self._loop.time()
@@ -295,20 +295,20 @@ class Run:
             job.task.cancel()
 
     def interrupt(self, task: asyncio.Task[Any] | None) -> None:
-        """Raise if this is the task of a handler, so that the handler ends; its job is released."""
+        """Raise if this is a handler's task, so that the handler ends; its job is released."""
         for job in list(self.running):
             if task is not None and job.task is task:
                 job.cancelled = "interrupted"
                 raise Interrupted
 
     def _timed_out(self, job: Job, error: BaseException) -> None:
-        """End the job; its thread keeps the slot, since nothing can end a thread."""
+        """End the job; its thread keeps the slot, since a thread cannot be stopped."""
         self._failed(job, error, again=False)
 
     # failures
 
     def _failed(self, job: Job, error: BaseException, *, again: bool = True) -> None:
-        """Try a job again, or end this delivery of it."""
+        """Retry a job, or end this delivery of it."""
         now = self._loop.time()
         job.error = error
         retry = self._retry_policy
@@ -330,7 +330,7 @@ class Run:
         ):
             may_wait = again and not (self.stopping or job.is_last_attempt or self._group_waits)
             if may_wait and self._plan.on_error is _RELEASE and not self._is_last_delivery(job):
-                # it would come back at once, and use up its deliveries within milliseconds
+                # it would be redelivered at once, and use up its deliveries within milliseconds
                 job.is_leaving = True
                 self._wait(job, error, retry.wait_seconds(job.record.delivery_count))
             else:
@@ -339,7 +339,7 @@ class Run:
             self._wait(job, error, retry.wait_seconds(job.attempts))
 
     def _wait(self, job: Job, error: BaseException, seconds: float) -> None:
-        """Have a failed job tried again after a while, or released if it is leaving."""
+        """Retry a failed job after a while, or release it if it is leaving."""
         said, job.failure = job.failure, describe(error)
         self._counts["failed"] += 1
         self._log(
@@ -388,9 +388,9 @@ class Run:
         self._ready.append(job)
 
     def _release(self, job: Job) -> None:
-        """Give back a job that is not to blame; at the delivery limit that is its end."""
+        """Release a job that is not at fault; at the delivery limit that archives it."""
         if self._is_last_delivery(job):
-            job.error = job.error or RuntimeError("released by a worker that stops, at the delivery limit")
+            job.error = job.error or RuntimeError("released by a stopping worker, at the delivery limit")
             self._end_delivery(job, _RELEASE)
         else:
             self._settle(job, _RELEASE, logging.INFO, "released")
@@ -398,7 +398,7 @@ class Run:
     def _settle(
         self, job: Job, kind: AcknowledgeType, level: int, event: str, *, trace: bool = False, **fields: Any
     ) -> None:
-        """Acknowledge a job; what is logged and counted waits for the broker's answer."""
+        """Acknowledge a job; logging and counting wait for the broker's response."""
         self._forget(job)
         job.state = State.ENDED
         job.told = (level, event, trace, fields)
@@ -407,7 +407,7 @@ class Run:
         self._leave_lane(job, goes_on=kind is not _RELEASE)
 
     def _leave_lane(self, job: Job, *, goes_on: bool) -> None:
-        """Let the next job of an ended job's lane run, or give back the rest: they come again in order."""
+        """Run the next job of an ended job's lane, or release the others: they are redelivered in order."""
         if job.lane is None:
             return
         if not goes_on:
@@ -418,12 +418,12 @@ class Run:
 
     def _give_back_rest(self, job: Job) -> None:
         for other in self._lanes.rest(job):
-            # one in its last delivery would be archived untried: it is worked on after all
+            # one in its last delivery would be archived untried, so it is processed after all
             if not self._is_last_delivery(other):
                 self._release(other)
 
     def _forget(self, job: Job) -> None:
-        """Take a job out of wherever it waits."""
+        """Remove a job from all queues."""
         job.stop_timer()
         self._obstacles.waiting.pop(job, None)
         if job.state is State.READY and job in self._ready:
@@ -436,7 +436,7 @@ class Run:
             self._checking = self._loop.call_later(Obstacles.CHECK_SECONDS, self._check)
 
     def _check(self) -> None:
-        """Try jobs that hold up others once more at once; give back jobs that no slot is free for."""
+        """Retry blocking jobs once more at once; release jobs that get no slot."""
         self._checking = None
         if self.stopping:
             return

@@ -1,4 +1,4 @@
-"""Runs a worker until SIGTERM or SIGINT; a child process that a handler forks keeps its own signals."""
+"""Runs a worker until SIGTERM or SIGINT; a child process forked by a handler keeps its own signals."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from sharecore.client.workers.worker import Worker
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _Previous = dict[int, Any]
 _installed: list[_Previous] = []
-"""What the signals did before; at most one entry, in this process and, until its fork is over, in a child."""
+"""The previous signal handlers; at most one entry, in this process and, until its fork is over, in a child.
+"""
 _masks: dict[int, set[signal.Signals] | set[int]] = {}
-"""The signals that a forking thread held back already."""
+"""The signals that a forking thread had already blocked."""
 
 
 async def run_until_signal(work: Worker, config: Mapping[str, Any] | None = None) -> None:
-    """Run a worker. SIGTERM and SIGINT let it drain; a second one cancels what still runs, and interrupts a
+    """Run a worker. SIGTERM and SIGINT drain it; a second one cancels running handlers, and interrupts a
     handler that blocks the event loop.
 
     Raises:
@@ -55,7 +56,7 @@ def _signals(hear: Callable[[], None]) -> Iterator[None]:
     """Call `hear` at each signal to this process, between any two steps of the main thread.
 
     The loop's add_signal_handler is not used: a forked child shares its wake-up socket, so that a signal to
-    the child would be taken for one to the worker.
+    the child would look like one to the worker.
     """
     pid = os.getpid()
 
@@ -81,7 +82,7 @@ def _restore(previous: _Previous) -> None:
 
 
 def _hold_signals() -> None:
-    """Keep signals from a thread that forks: Python drops those that a child gets before it has begun."""
+    """Block signals in a forking thread: Python drops those that a child gets before it has begun."""
     _masks[threading.get_ident()] = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS if _installed else ())
 
 
@@ -95,7 +96,7 @@ def _begin_child() -> None:
 
 
 def _restore_in_child() -> None:
-    """Give a forked child the signals as they were before the worker, and none of the loop's wake-ups."""
+    """Restore in a forked child the signal handlers from before the worker, without the loop's wake-up."""
     if _installed:
         previous = _installed[0]
         _installed.clear()

@@ -12,8 +12,8 @@ _Call = Callable[[], None]
 class HandlerThreads:
     """Runs calls in up to `most` threads, each started when it is first needed.
 
-    concurrent.futures' pool is not used because Python waits for its threads at exit: one that hangs would
-    keep a worker's process alive for ever.
+    concurrent.futures' pool is not used because Python waits for its threads at exit: a hanging one would
+    keep a worker's process alive forever.
     """
 
     def __init__(self, most: int) -> None:
@@ -32,12 +32,12 @@ class HandlerThreads:
             thread.start()
 
     def close(self) -> None:
-        """End the threads, each after the call that it runs."""
+        """End the threads, each after its current call."""
         for _ in self._threads:
             self._calls.put(None)
 
     def _serve(self) -> None:
         while (call := self._calls.get()) is not None:
             call()
-            del call  # nothing of a job may stay alive until the next one comes
+            del call  # a job must not stay alive until the next one
             self._idle.release()

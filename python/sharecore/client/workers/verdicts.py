@@ -10,21 +10,21 @@ _TEXT_LENGTH_MAX = 500
 
 
 class Reject(Exception):
-    """Raised by a handler: this record can never be processed. It is not delivered again."""
+    """Raised by a handler: this record can never be processed. It is not redelivered."""
 
 
 class Release(Exception):
-    """Raised by a handler: deliver this record again at once, to this worker or another.
+    """Raised by a handler: redeliver this record at once, to this worker or another.
 
-    It uses up one delivery, whatever `on_error` and `retry` say.
+    It uses up one delivery, regardless of `on_error` and `retry`.
     """
 
 
 def verdict_of(error: BaseException) -> AcknowledgeType | None:
-    """Return REJECT or RELEASE if the handler asked for it, None for any other failure.
+    """Return REJECT or RELEASE if the handler requested it, None for any other failure.
 
-    A group counts as what it contains, and `Reject` wins over `Release`: asyncio.TaskGroup wraps what its
-    tasks raise.
+    For an exception group its contents count, and `Reject` wins over `Release`: asyncio.TaskGroup wraps the
+    exceptions of its tasks.
     """
     found = {type_of for leaf in _leaves(error) for type_of in (Reject, Release) if isinstance(leaf, type_of)}
     if Reject in found:
@@ -44,7 +44,7 @@ def _leaves(error: BaseException) -> list[BaseException]:
 
 
 def describe(error: BaseException) -> str:
-    """Return the exception's class and text in one line; the text may raise, or be very long."""
+    """Return the exception's class and text in one line, even if the text raises or is very long."""
     name = type(error).__name__
     try:
         text = str(error)

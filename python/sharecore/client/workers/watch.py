@@ -1,4 +1,4 @@
-"""Notices handlers that run very long, and handlers that block the event loop."""
+"""Detects handlers that run very long, and handlers that block the event loop."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _MINUTE = 60.0
 
 
 class Watch:
-    """Looks at a run several times a second, from the thread of the worker's consumer.
+    """Checks a run several times a second, from the thread of the worker's consumer.
 
-    Made in the thread of the handlers' loop.
+    Must be created in the thread of the handlers' loop.
 
     Args:
         running: the jobs whose handlers run.
@@ -36,7 +36,7 @@ class Watch:
         self._named = False
 
     def tick(self) -> None:
-        """Look at the run."""
+        """Check the run."""
         now = self._loop.time()
         self._log_long(now)
         if self._asked_at is None:
@@ -47,7 +47,7 @@ class Watch:
             self._name(now)
 
     def lag_seconds(self) -> float:
-        """Return how late the loop comes to what is due; safe to call from any thread."""
+        """Return the lag of the loop; thread-safe."""
         asked_at = self._asked_at
         return self._lag if asked_at is None else max(self._lag, self._loop.time() - asked_at)
 
@@ -71,7 +71,7 @@ class Watch:
                 )
 
     def _name(self, now: float) -> None:
-        """Say which handler blocks the loop and where; once, as it will do so with every record."""
+        """Log which handler blocks the loop and where; once, as it would do so with every record."""
         task = asyncio.current_task(self._loop)
         job = next((job for job in list(self._running) if job.task is task and task is not None), None)
         frame = sys._current_frames().get(self._thread)
@@ -81,7 +81,7 @@ class Watch:
             record=job.record if job is not None else None,
             seconds=round(now - (self._asked_at or now), 1),
             at=_place(frame) if frame is not None else "unknown",
-            advice="await what blocks, or write the handler without async: it runs in a thread then",
+            advice="await the blocking call, or write the handler without async, so that it runs in a thread",
         )
 
 

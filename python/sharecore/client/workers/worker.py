@@ -1,4 +1,4 @@
-"""The decorator that makes a worker of a function."""
+"""The decorator that turns a function into a worker."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from sharecore.errors import ConfigError
 
 _OUTCOMES = {"release": AcknowledgeType.RELEASE, "reject": AcknowledgeType.REJECT}
 _STANDSTILL_SECONDS = 30.0
-"""A consumer whose thread has done nothing for so long does not come back."""
+"""A consumer whose thread has done nothing for this long will not recover."""
 _DESERIALIZERS = ("key.deserializer", "value.deserializer")
 _NEEDED = {
     "share.acknowledgement.mode": "explicit",
@@ -39,13 +39,13 @@ _NEEDED = {
 
 @dataclass(slots=True)
 class Worker:
-    """A handler and how it is run; made by `worker`.
+    """A handler and its settings; created by `worker`.
 
     Calling it calls the handler, so that it can be tested like any function.
 
     Attributes:
         counts: how many jobs were accepted, released, rejected, given_up and lost, and how many attempts
-            failed, in all runs; only what the broker has confirmed, except for failed and lost.
+            failed, in all runs; only confirmed ones, except for failed and lost.
     """
 
     handler: Handler
@@ -53,15 +53,16 @@ class Worker:
     concurrency: int
     on_error: AcknowledgeType
     retry: Retry
-    """How failed records are retried in place; where `needs` has a back-off, if the group cannot have one."""
+    """How failed records are retried in place; if `needs` has a back-off, only if the group cannot have one.
+    """
     handler_timeout: float | None
     drain_seconds: float | None
     needs: Needs
     settings: Mapping[str, Any]
     has_thread: bool = True
-    """The consumer has a thread and a loop of its own; a simulator allows no threads."""
+    """The consumer has its own thread and loop; a simulator allows no threads."""
     health_port: int | None = None
-    """Health and metrics are served on this port while the worker runs; 0: a free one, None: not at all."""
+    """The port for health and metrics while the worker runs; 0: a free one, None: not served."""
     health_host: str = ""
     counts: Counter[str] = field(default_factory=Counter, init=False)
     _left: list[asyncio.Task[BaseException | None]] = field(default_factory=list, init=False)
@@ -80,15 +81,14 @@ class Worker:
         return name_of(self.handler)
 
     async def run(self, config: Mapping[str, Any] | None = None, /, **keywords: Any) -> None:
-        """Work until `stop` is called; then let handlers end for `drain_seconds`, and cancel those that do
-        not.
+        """Work until `stop` is called; then let handlers run for `drain_seconds`, and cancel the others.
 
         Args:
-            config, keywords: settings of the consumer, which win over those of the decorator.
+            config, keywords: settings of the consumer, which override those of the decorator.
 
         Raises:
-            ConfigError: a setting that cannot stand.
-            KafkaError: what the brokers refuse for good, and what the worker needs and cannot get.
+            ConfigError: an invalid setting.
+            KafkaError: a permanent error from the brokers, or missing prerequisites.
         """
         given = {key.replace("_", "."): value for key, value in self.settings.items()}
         given |= {**(config or {}), **{key.replace("_", "."): value for key, value in keywords.items()}}
@@ -142,24 +142,22 @@ class Worker:
                 await asyncio.shield(loop.run_in_executor(None, server.close))
 
     def stop(self) -> None:
-        """Take no more records, let handlers end, and then return from `run`; may be called from any
-        thread.
-        """
+        """Stop taking records, let handlers end, and then return from `run`; thread-safe."""
         for run, running in list(self._runs.items()):
             running.loop.call_soon_threadsafe(run.stop)
 
     def interrupt(self) -> None:
-        """Raise in the handler that runs in the event loop at this moment; called by a signal's handler."""
+        """Raise in the handler that is running in the event loop; called by a signal handler."""
         for run, running in list(self._runs.items()):
             run.interrupt(asyncio.current_task(running.loop))
 
     def health(self) -> Health:
-        """Return how the worker is: alive, ready, and what it holds; may be called from any thread."""
+        """Return the worker's health and its records; thread-safe."""
         return together(running.health() for running in list(self._runs.values()))
 
     @property
     def health_address(self) -> tuple[str, int] | None:
-        """Where health and metrics are served now."""
+        """The address of health and metrics now."""
         return None if self._server is None else self._server.address
 
     def _serve_health(self, log: WorkerLog) -> None:
@@ -172,13 +170,13 @@ class Worker:
 
     @property
     def has_left(self) -> bool:
-        """Whether coroutines of ended runs go on, as they ignore their cancellation."""
+        """Whether coroutines of ended runs still run, ignoring their cancellation."""
         return any(not task.done() for task in self._left)
 
 
 @dataclass(frozen=True, slots=True)
 class _Running:
-    """A run with what shows how it is."""
+    """A run and the sources of its health."""
 
     run: Run
     loop: asyncio.AbstractEventLoop
@@ -227,40 +225,40 @@ def worker(
     health_host: str = "",
     **settings: Any,
 ) -> Callable[[Handler], Worker]:
-    """Make a worker of a function that takes a record: a coroutine function, or a plain one that runs in a
+    """Turn a function that takes a record into a worker: a coroutine function, or a plain one that runs in a
     thread.
 
-    A record is accepted when the function returns. Whatever it raises is a failure of that record alone: it
-    is retried in place as `retry` says, and then released or rejected as `on_error` says. `Reject` and
+    A record is accepted when the function returns. Any exception is a failure of that record alone: it is
+    retried in place according to `retry`, and then released or rejected according to `on_error`. `Reject` and
     `Release` end it at once.
 
     Args:
-        topics: one topic or several.
-        concurrency: how many records are worked on at once.
-        on_error: what becomes of a record when its retries in one delivery end. release: it is delivered
-            again, up to the group's delivery limit; reject: it is not, and unless `retry` is given, it is
-            rejected at its first failure.
-        retry: when a failed record is tried again. `Retry`: by this worker, in place. `Backoff`: the group
-            gets this back-off at the start, and a failed record is released at once; the broker redelivers
-            it later. Where a cluster has no such setting, as Apache Kafka, the worker retries in place with
-            these waits, and logs so.
+        topics: one or more topics.
+        concurrency: how many records are processed at once.
+        on_error: what happens to a record when its retries in one delivery end. release: it is redelivered,
+            up to the group's delivery limit; reject: it is not, and without `retry`, it is rejected at its
+            first failure.
+        retry: when a failed record is retried. `Retry`: by this worker, in place. `Backoff`: the group gets
+            this back-off at startup, and a failed record is released at once; the broker redelivers it later.
+            On a cluster without such a setting, such as Apache Kafka, the worker retries in place with these
+            waits, and logs that.
         backoff: the waits of retries in place, in milliseconds; see `Backoff`.
-        handler_timeout: seconds after which a call of the function has failed. A coroutine is cancelled; a
-            thread cannot be ended, and keeps its place.
-        drain_seconds: how long handlers may go on after `stop`; without it one and a half times the group's
-            lock duration, and 45 s at least.
-        create_topics: create the topics that do not exist, with the brokers' defaults.
-        from_beginning: True: share partitions that the group has not read yet start at their first record;
-            False: as the cluster says, usually behind their last. Without it, a new group whose
-            share.auto.offset.reset is not set starts at the first record.
+        handler_timeout: seconds after which a call of the function fails. A coroutine is cancelled; a thread
+            cannot be stopped, and keeps its slot.
+        drain_seconds: how long handlers may run after `stop`; by default one and a half times the group's
+            lock duration, at least 45 s.
+        create_topics: create missing topics, with the brokers' defaults.
+        from_beginning: True: share partitions new to the group start at their first record; False: according
+            to the cluster's default, usually after their last. By default, a new group without
+            share.auto.offset.reset starts at the first record.
         max_deliveries: the group's delivery limit.
-        dead_letters: the topic that takes the group's dead-letter records; created if it does not exist.
+        dead_letters: the topic for the group's dead-letter records; created if it does not exist.
         health_port: serve /livez, /readyz and /metrics on this port while the worker runs; 0: a free one.
-        health_host: on this address; without it, on all.
+        health_host: the address to serve them on; by default all.
         settings: of the consumer, with `_` for each dot.
 
     Raises:
-        ConfigError: a value that cannot stand, or a function that cannot be called with a record.
+        ConfigError: an invalid value, or a function that cannot be called with a record.
     """
     names = (topics,) if isinstance(topics, str) else tuple(topics)
     if not names:
@@ -270,7 +268,7 @@ def worker(
     if on_error not in _OUTCOMES:
         raise ConfigError(f"on_error={on_error!r}: must be one of {', '.join(_OUTCOMES)}")
     if retry is not None and backoff is not None:
-        raise ConfigError("retry and backoff say the same: give one of them")
+        raise ConfigError("retry and backoff are alternatives: pass one of them")
     if handler_timeout is not None and handler_timeout <= 0:
         raise ConfigError(f"handler_timeout={handler_timeout}: must be more than 0 s")
     if drain_seconds is not None and drain_seconds < 0:
@@ -309,8 +307,9 @@ def worker(
 
 
 def _decoder(settings: Settings) -> Decode | None:
-    """Return what the deserializers do to a record. They run with the handler: their failures are the job's,
-    and a slow one holds up no renewal.
+    """Return a function that deserializes a record.
+
+    It runs with the handler: its failures are the job's, and a slow one does not delay renewals.
     """
     key_of, value_of = settings.key_deserializer, settings.value_deserializer
     if key_of is None and value_of is None:
@@ -336,6 +335,6 @@ def _serve_in_thread(loop: asyncio.AbstractEventLoop, feed: Feed) -> None:
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:
-    """Return a loop of the kind that runs here: uvloop's or asyncio's."""
+    """Return an event loop of the current kind: uvloop's or asyncio's."""
     running = type(asyncio.get_running_loop())
     return running() if running.__module__.startswith("uvloop") else asyncio.new_event_loop()

@@ -136,7 +136,7 @@ async def test_a_worker_that_stops_gives_back_at_once_what_waits_to_be_released(
     [
         ({"retry": Backoff(), "on_error": "reject"}, "on_error='reject' ends a record"),
         ({"retry": Backoff(first_ms=0)}, "first_ms of at least 1"),
-        ({"retry": Backoff(), "backoff": Backoff()}, "give one of them"),
+        ({"retry": Backoff(), "backoff": Backoff()}, "pass one of them"),
     ],
 )
 def test_options_that_contradict_each_other_are_refused(options: dict[str, Any], said: str) -> None:

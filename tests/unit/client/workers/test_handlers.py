@@ -128,7 +128,7 @@ def test_calling_a_worker_calls_its_handler() -> None:
         ({"concurrency": 0}, "concurrency=0"),
         ({"on_error": "drop"}, "on_error='drop'"),
         ({"topics": []}, "needs a topic"),
-        ({"retry": Retry(), "backoff": Backoff()}, "give one of them"),
+        ({"retry": Retry(), "backoff": Backoff()}, "pass one of them"),
         ({"handler_timeout": 0}, "handler_timeout=0"),
         ({"drain_seconds": -1}, "drain_seconds=-1"),
         ({"max_deliveries": 0}, "max_deliveries=0"),

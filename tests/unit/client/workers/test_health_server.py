@@ -45,7 +45,7 @@ def test_what_is_not_ready_is_503_and_alive(server: HealthServer) -> None:
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(url(server, "/readyz"), timeout=PATIENCE)
     assert refused.value.code == 503
-    assert json.load(refused.value)["reason"] == "the worker does not run"
+    assert json.load(refused.value)["reason"] == "the worker is not running"
     with urllib.request.urlopen(url(server, "/livez"), timeout=PATIENCE) as answer:
         assert answer.status == 200
 
