@@ -1,4 +1,4 @@
-"""The compiled part of sharecore."""
+"""The compiled extension of sharecore."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
@@ -35,38 +35,40 @@ _Column = tuple[int, bytes | None]
 _Unread = tuple[int, int, str]
 
 def bench_trace(path: str, runs: int, warmup: int) -> dict[str, float]:
-    """Replays the trace in a file, `runs` times after `warmup` times unmeasured, without Python in between.
+    """Replay the trace in a file, `runs` times after `warmup` unmeasured times, without Python in between.
 
-    Returns: ops, records, runs, ms_median, ops_per_s, records_per_s. Raises OSError when the file cannot be
-    read or is no trace, ValueError for no runs.
+    Returns: ops, records, runs, ms_median, ops_per_s, records_per_s. Raises OSError if the file is unreadable
+    or not a trace, ValueError for no runs.
     """
 
 def monotonic_ms() -> int:
-    """Monotonic milliseconds, including suspensions of the machine."""
+    """Return monotonic milliseconds, including suspensions of the machine."""
 
 def now_ms() -> int:
-    """Milliseconds since the epoch."""
+    """Return milliseconds since the epoch."""
 
 def use_one_heap() -> None:
     """Make all threads allocate from one heap, if the C library has several."""
 
 def combine(existing: Sequence[_Four], new: Sequence[_Four], start_offset: int) -> list[_Four]:
-    """Join new state batches, (first, last, state, delivery count), with persisted ones; the highest
-    (delivery count, state) of an offset wins, what lies before `start_offset` goes (negative: nothing).
+    """Merge new state batches, (first, last, state, delivery count), with persisted ones.
 
-    Returns: ascending, without overlap, equal neighbours joined.
+    Per offset the highest (delivery count, state) wins; offsets before `start_offset` are dropped (negative:
+    none).
+
+    Returns: ascending, without overlaps, equal neighbors merged.
     """
 
 def crc32c(data: bytes) -> int:
-    """Return the checksum of bytes (Castagnoli)."""
+    """Return the CRC-32C (Castagnoli) of bytes."""
 
 def java_hash(units: bytes, before: int) -> int:
-    """Return Java's hash, of 32 bits with a sign, of text in UTF-16BE after text whose hash is `before`."""
+    """Return Java's signed 32-bit hash of text in UTF-16BE, continuing from the hash `before`."""
 
 def decompress(data: bytes, compression: int, *, expanded_bytes_max: int) -> bytes:
-    """Bytes that were compressed, by Kafka's number of the compression type.
+    """Decompress bytes; the compression type has Kafka's number.
 
-    Raises ValueError: there is no such type, the bytes are not of it, or they expand to more.
+    Raises ValueError: unknown type, invalid bytes, or too large a result.
     """
 @final
 class Expression:
@@ -74,52 +76,51 @@ class Expression:
 
     Args:
         expression: in the syntax of the crate `regex-automata`.
-        bytes_max: about how many bytes it may take compiled.
+        bytes_max: approximate memory limit when compiled.
 
     Raises:
-        ValueError: it is none, or too large.
+        ValueError: an invalid or too large expression.
     """
 
     def __new__(cls, expression: str, bytes_max: int) -> Self: ...
     def matching(self, names: Sequence[str]) -> list[str]:
-        """Return those of the names that it matches; raise ValueError if that takes too long."""
+        """Return the matching names; raise ValueError if that takes too long."""
 
 @final
 class AnswerBudget:
-    """The bound on the bytes of answers that wait for their clients to read them.
+    """Memory limit for responses that clients have not read yet.
 
-    An owner has half of it at most. Answers with records are made as large as there is room, and wait where
+    An owner gets at most half of it. Responses with records are sized to the available room, and wait if
     there is none.
 
     Args:
-        bytes_max: the bound; a negative one means none.
+        bytes_max: the limit; negative for none.
     """
 
     def __new__(cls, bytes_max: int = ...) -> Self: ...
     @property
     def used_bytes(self) -> int:
-        """Bytes of answers, and of records that are being read for some."""
+        """Bytes of responses, and of records being read for responses."""
 
     @property
     def is_wanted(self) -> bool:
-        """Whether an answer waits for room."""
+        """Whether a response waits for room."""
 
     def wanted(self) -> list[tuple[str, bool]]:
-        """Owners whose answers wait for room, and whether for room of their own."""
+        """Owners whose responses wait for room, and whether they wait for their own."""
 
     def _wake(self) -> None:
-        """Call those who wait and have room."""
+        """Call waiting callbacks that now have room."""
 
 @final
 class MemoryBudget:
-    """The bound on the bytes of requests in memory: of those that are being read, and of those that are not
-    answered yet.
+    """Memory limit for requests that are being read or not answered yet.
 
-    A request that is not small asks for room before it is read. Smaller ones do not wait for larger ones, and
-    an owner has half of the room for requests of a size at most.
+    Except for small ones, a request reserves room before it is read. Requests do not wait for larger ones,
+    and an owner gets at most half of the room of a size class.
 
     Args:
-        bytes_max: the bound; a negative one means none.
+        bytes_max: the limit; negative for none.
     """
 
     def __new__(cls, bytes_max: int = ...) -> Self: ...
@@ -132,17 +133,16 @@ class MemoryBudget:
         """Whether a request waits for room."""
 
     def wanted(self) -> list[tuple[str, int, bool]]:
-        """Owners whose requests wait for room, the bytes, and whether they wait for room of their own."""
+        """Owners whose requests wait for room, the bytes, and whether they wait for their own room."""
 
 @final
 class Pending:
-    """An answer that is not known yet.
+    """A pending response.
 
     Args:
-        future: what the handler waits for, a `Later` or a future; it belongs to the connection, which cancels
-            it when the client goes.
-        finish: turns the future, when it is done, into buffers to send, or None when nothing is to be
-            answered.
+        future: the handler's `Later` or future; it belongs to the connection, which cancels it when the
+            client disconnects.
+        finish: turns the completed future into buffers to send, or None for no response.
     """
 
     def __new__(cls, future: Any, finish: Callable[[Any], list[bytes] | None]) -> Self: ...
@@ -153,22 +153,22 @@ class Pending:
 
 @final
 class Checks:
-    """Checks that requests need at the moment; all of them until `publish`."""
+    """Which checks requests need; all of them until `publish`."""
 
     def __new__(cls) -> Self: ...
     def publish(self, *, rights: bool, features: bool, quotas: bool, leaders: bool) -> None:
-        """Say what has to be asked from now on.
+        """Set the checks needed from now on.
 
         Args:
-            rights: there is an authorizer.
-            features: share groups are not served.
-            quotas: some client has a quota.
-            leaders: another broker may lead a partition.
+            rights: whether there is an authorizer.
+            features: whether share groups are disabled.
+            quotas: whether any client has a quota.
+            leaders: whether another broker may lead a partition.
         """
 
 @disjoint_base
 class Dispatch:
-    """Reads requests, has them handled and writes their answers.
+    """Reads requests, runs their handlers and writes the responses.
 
     Its subclass is `sharecore.broker.requests.dispatch.Dispatcher`.
 
@@ -176,12 +176,12 @@ class Dispatch:
     `_refusal` and `_handle_apart`, which handles requests with many entries.
 
     Args:
-        broker: its `throttles.on` says whether requests have a meter; its `checks`, where it has them,
-            whether that is asked at all.
+        broker: its `throttles.on` decides whether requests are metered; its `checks`, if it has any, whether
+            that is evaluated at all.
         context: `RequestContext`.
-        check_names: whether `_check` sees each answer.
-        log_requests: whether `_note` is told of each request.
-        entries_max: a request whose arrays have more entries in all is malformed.
+        check_names: whether `_check` is called with each response.
+        log_requests: whether `_note` is called for each request.
+        entries_max: a request with more array entries in total is malformed.
     """
 
     def __new__(
@@ -192,17 +192,17 @@ class Dispatch:
 
         Args:
             messages: its `Codec`.
-            handle: a `Produce`, `ShareFetch` or `ShareAcknowledge`, whose requests become no objects of
-                Python's; or what is called with the context and the message.
+            handle: a `Produce`, `ShareFetch` or `ShareAcknowledge`, whose requests create no Python objects;
+                or a callable with the context and the message.
 
-        Raises ValueError: one of those, and another request than its own.
+        Raises ValueError: one of those handlers with another request than its own.
         """
     def on_frame(self, connection: Any, frame: bytes) -> list[bytes] | Pending | None:
         """Handle a request frame; raise `Disconnect` for an invalid one."""
 
 @final
 class WrittenAnswer:
-    """An answer that a handler has written already: the message, and its frame as buffers."""
+    """A response already written by a handler: the message, and its frame as buffers."""
 
     @property
     def message(self) -> Any: ...
@@ -210,19 +210,19 @@ class WrittenAnswer:
 
 @final
 class Produce:
-    """Handles Produce requests: appends batches where they belong, those of the ordinary kind without Python.
+    """Handles Produce requests: appends batches, in the common case without Python.
 
     Args:
-        now_ms: the time that batches are appended at.
-        places: called at most once for a request, with its context and the ids or names of its topics;
-            returns what tells the logs of each and why nothing may be appended to them, or raises
-            `KafkaError`; and whether that stays so for everybody.
+        now_ms: the time of appends.
+        places: called at most once per request, with its context and the IDs or names of its topics; returns
+            for each topic how to find its logs and why nothing may be appended, or raises `KafkaError`; and
+            whether the result holds for all clients.
         in_turns: called with the context and the `ProduceWork` of a request with many partitions; returns the
-            answer.
-        admit: called with context, log, records, transactional id and time before a batch of a transaction is
+            response.
+        admit: called with context, log, records, transactional ID and time before a transactional batch is
             appended. Raises `KafkaError`.
-        may_begin: whether a context may use a transactional id, asked where a batch is of a transaction; not
-            if the request has none.
+        may_begin: whether a context may use a transactional ID; called for transactional batches, unless the
+            request has no ID.
     """
 
     def __new__(
@@ -235,60 +235,60 @@ class Produce:
     ) -> Self: ...
     @staticmethod
     def read_apart(frame: bytes, at: int, api_version: int) -> ProduceContents:
-        """Read a request with many partitions, for a thread. Raises `ValueError` for malformed bytes.
+        """Read a request with many partitions, in a thread. Raises `ValueError` for malformed bytes.
 
         Args:
-            at: where in the frame the message begins.
+            at: where the message begins in the frame.
         """
     def __call__(self, context: Any, request: ProduceContents) -> Any:
-        """Return the answer to a request that a thread has read; see `in_turns`."""
+        """Return the response to a request that was read in a thread; see `in_turns`."""
     def forget(self) -> None:
         """Call `places` again, as topics have changed."""
 
 @final
 class ProduceContents:
-    """A Produce request with many partitions, as a thread has read it. It is handled once."""
+    """A Produce request with many partitions, read in a thread. It can be handled once."""
 
 @final
 class ProduceWork:
-    """A Produce request with many partitions, which is taken batch by batch."""
+    """A Produce request with many partitions, processed batch by batch."""
 
     @property
     def topic_count(self) -> int: ...
     def topic(self, place: int) -> Any:
-        """Return the id or the name of a topic, by its place in the request."""
+        """Return the ID or the name of a topic, by its index in the request."""
     def learn(self, place: Callable[[Any], tuple[Any, KafkaError | None]], stays: bool) -> None:
-        """Note where batches go, before the first step; see `Produce`."""
+        """Set the destinations of batches, before the first step; see `Produce`."""
     def step(self) -> bool:
-        """Take the next batch; return False if there is none."""
+        """Process the next batch; return False if there is none."""
     def end(self) -> Any:
-        """Return the answer, which is not there before the last step."""
+        """Return the response, after the last step."""
 
 @final
 class ShareAnswer:
-    """An answer to ShareFetch or ShareAcknowledge while its partitions come together, in the order in which
-    they are first named.
+    """A ShareFetch or ShareAcknowledge response under construction, with its partitions in the order of their
+    first mention.
 
     Args:
         cluster: knows the leaders.
-        listener: of the client, whose addresses it is told.
-        lock_ms: how long leases of the group run.
+        listener: of the client, for the addresses of leaders.
+        lock_ms: the group's lock duration.
     """
 
     def __new__(cls, cluster: Any, listener: str, lock_ms: int) -> Self: ...
     @property
     def partitions(self) -> list[tuple[UUID, int]]:
-        """Those that it names."""
+        """Number of partitions."""
     @property
     def served(self) -> list[tuple[UUID, int]]:
-        """Those of which it brings records."""
+        """Partitions with records."""
     @property
     def failed(self) -> list[tuple[UUID, int]]:
-        """Those that could not be fetched."""
+        """Partitions with a fetch error."""
     def name(self, partition: tuple[UUID, int]) -> None:
-        """Names a partition."""
+        """Add a partition."""
     def refuse(self, partition: tuple[UUID, int], error: KafkaError, *, acknowledging: bool = False) -> None:
-        """Names a partition with its error; `acknowledging`: in the field of what was acknowledged."""
+        """Add a partition with its error; `acknowledging`: in the acknowledge error field."""
     def fetched(
         self,
         partition: tuple[UUID, int],
@@ -296,35 +296,36 @@ class ShareAnswer:
         acquired: Sequence[_Three],
         error: KafkaError | None = None,
     ) -> None:
-        """Names a partition with what was acquired of it: first offset, last offset, delivery count."""
+        """Add a partition's acquired records: first offset, last offset, delivery count."""
     def acknowledged(self, gather: Gather, *, beside: bool = False) -> None:
-        """Names the partitions of which records were acknowledged, each with its error where there is one;
-        passes over what has no name. `beside`: the answer has fields of their own for them.
+        """Add acknowledged partitions, each with its error if any; skip topics without a name.
+
+        `beside`: in the response's separate acknowledge fields.
         """
     def message(self) -> ShareAnswer:
-        """Itself, as it is to be sent: with the nodes that it sends the client to (KIP-951)."""
+        """The response to send, with the nodes that it redirects the client to (KIP-951)."""
     def throttled(self, throttle_time_ms: int) -> ShareAnswer:
-        """Return the same answer, which says how long the client has to wait."""
+        """Return the same response with a throttle time."""
 
 @final
 class ShareAcknowledge:
-    """Handles ShareAcknowledge requests: `Dispatch` reads them for it.
+    """Handles ShareAcknowledge requests, which `Dispatch` reads.
 
     Args:
-        check: raises `KafkaError` unless the client of a context may be a member of a group.
-        may_read: whether the client of a context may read a topic; asked where there is an authorizer.
+        check: raises `KafkaError` unless the context's client may be a member of a group.
+        may_read: whether the context's client may read a topic; called if there is an authorizer.
     """
 
     def __new__(cls, check: Callable[[Any, str], object], may_read: Callable[[Any, UUID], bool]) -> Self: ...
 
 @final
 class GroupBounds:
-    """What a share group and its members may be given at this broker, and the fetches that wait for more.
+    """Delivery limits of a share group and its members on this broker, and the fetches waiting for them.
 
     Args:
-        now_ms: monotonic.
-        call_later: for fetches that the rate or the breaker keeps waiting.
-        broken: called when the breaker opens, with the records that were given up and all that have ended.
+        now_ms: monotonic time.
+        call_later: schedules fetches delayed by the rate or the breaker.
+        broken: called when the breaker opens, with the number of failed records and of all finished ones.
     """
 
     def __new__(
@@ -337,36 +338,36 @@ class GroupBounds:
         weights: Sequence[tuple[str, int]],
         breaker: tuple[int, int, int, int],
     ) -> None:
-        """Set the bounds, 0 or nothing for none, and let the fetches look again that wait.
+        """Set the limits, 0 or None for no limit, and make waiting fetches check again.
 
         Args:
-            breaker: percent, window in ms, least records, pause in ms.
+            breaker: percent, window in ms, minimum records, pause in ms.
         """
     def breaker(self) -> tuple[int, int | None, int] | None:
-        """Return the state of the breaker (0: closed, 1: half open, 2: open), when it lets records through
-        again if it is open, and how often it has opened; None without a breaker.
+        """Return the breaker's state (0: closed, 1: half open, 2: open), when an open one admits records
+        again, and how often it has opened; None without a breaker.
         """
     def add(self, leader: Leader) -> None:
-        """Count what members hold of a share partition, too."""
+        """Include a share partition's acquired records in the members' counts."""
     def held_back(self) -> tuple[int, int, int]:
-        """Count the fetches that wait for the rate, for the bound of their member, and for the breaker."""
+        """Count fetches delayed by the rate, by their member's limit, and by the breaker."""
     def more(self) -> None:
-        """Let waiting fetches look again, as members may hold less than before."""
+        """Make waiting fetches check again, as members may hold less than before."""
     def _due(self) -> None: ...
 
 @final
 class WaitingReasons:
-    """Why records of a share partition do not come.
+    """Why records of a share partition are not delivered.
 
     Attributes:
-        backoff, delivery: records that wait since they were given back, and for their delivery time.
-        unread: records that were not looked at since the partition was loaded, or its rules changed.
-        backoff_due_ms: when the first of `backoff` comes up, by the monotonic clock.
-        delivery_due_ms: when the first of `delivery` does, by the wall clock.
-        leased: records that members hold.
-        kept: those of them whose lock was started anew, as their member is connected.
-        is_full: no new records come into the window.
-        is_in_line: whatever is not leased waits until all that is leased has come back.
+        backoff, delivery: records waiting for their back-off, and for their delivery time.
+        unread: records not examined since the partition was loaded, or its rules changed.
+        backoff_due_ms: when the first back-off ends, by the monotonic clock.
+        delivery_due_ms: the first delivery time, by the wall clock.
+        leased: acquired records.
+        kept: acquired records whose lock was extended because their member is connected.
+        is_full: the window is full.
+        is_in_line: the partition is delivered in order, and records are acquired: the others wait for them.
         keys: as `Partition.keys` returns it.
     """
 
@@ -393,13 +394,13 @@ class WaitingReasons:
 
 @disjoint_base
 class LogOffsets:
-    """Where a log begins and ends; see `sharecore.storage.Log`.
+    """Offsets of a log; see `sharecore.storage.Log`.
 
     Attributes:
-        start_offset: first offset that may be read.
-        high_watermark: end of what is durable, and so of what may be read.
-        last_stable_offset: end of what is durable and belongs to no open transaction.
-        end_offset: offset of the next record, writes under way counted.
+        start_offset: first readable offset.
+        high_watermark: end of the durable, readable records.
+        last_stable_offset: end of the durable records without open transactions.
+        end_offset: offset of the next record, after pending writes.
     """
 
     start_offset: int
@@ -411,26 +412,26 @@ class LogOffsets:
 
 @final
 class ExpandedCache:
-    """Expanded record batches of all logs, those forgotten first that were not wanted for longest.
+    """A cache of expanded record batches of all logs; the least recently used are evicted first.
 
     Args:
-        bytes_max: how many bytes they may take.
+        bytes_max: its capacity.
     """
 
     def __new__(cls, bytes_max: int) -> Self: ...
     @property
     def bytes(self) -> int:
-        """Their size."""
+        """Its size."""
 
 @disjoint_base
 class LogAccess:
-    """How the records of a log are acquired; see `sharecore.partition.leasing.Leasing`, which has `read`,
+    """Reads a log to acquire its records; see `sharecore.partition.leasing.Leasing`, which has `read`,
     `aborted` and `reading_bytes`.
 
     Attributes:
-        stored: where the log may be read without a call of `read`.
-        read_committed: whether `aborted` names what is archived instead.
-        expanded: where expanded batches are kept; None where nothing is left out of answers.
+        stored: the store to read directly, without calling `read`.
+        read_committed: whether records named by `aborted` are archived instead of delivered.
+        expanded: the cache of expanded batches; None if whole batches are always sent.
     """
 
     stored: StoredLog | None
@@ -441,21 +442,21 @@ class LogAccess:
 
 @disjoint_base
 class Leader:
-    """What fetches and acknowledgements ask of a share partition again and again; see
+    """The hot path of a share partition's fetches and acknowledgements; see
     `sharecore.partition.SharePartition`.
 
     A subclass has `key`, `_persister`, `_call_later`, `_check_engine`, `_not_written`, `_persist_start`,
     `_send` and `_expire`.
 
     Attributes:
-        engine: None while the state is not loaded.
-        error: why there is none.
-        id: topic id and partition index.
-        resting: whether nothing is leased at the moment.
-        used_ms: when records were last leased or acknowledged.
-        bounds: what the group may be given; None without such bounds.
-        log: what is acquired from.
-        leasing: how it is read.
+        engine: None until the state is loaded.
+        error: why loading failed.
+        id: topic ID and partition index.
+        resting: whether acquiring is stopped.
+        used_ms: when records were last acquired or acknowledged.
+        bounds: the group's delivery limits, if any.
+        log: the log.
+        leasing: reads the log.
         config: the configuration of the group.
         now_ms: the clock of locks.
     """
@@ -478,7 +479,7 @@ class Leader:
     def __new__(cls, *args: Any, **rest: Any) -> Self: ...
     @property
     def _writes(self) -> int:
-        """Changes that are not durable yet."""
+        """Pending writes."""
 
     @property
     def _interested(self) -> list[ShareSession]:
@@ -489,20 +490,20 @@ class Leader:
         """Sessions to notify when the leader ends: waiting ones, and others after them."""
 
     def _take_told(self) -> list[ShareSession]:
-        """Take out and return the sessions to notify when the leader ends."""
+        """Remove and return the sessions to notify when the leader ends."""
 
     def wake(self) -> None:
         """Notify interested sessions, longest waiting first, until no record is left to acquire."""
 
     def _freed(self) -> None:
-        """Let fetches held back by their bounds look again, as members may hold less than before."""
+        """Make fetches held back by their limits check again, as members may hold less than before."""
 
     def _log_advanced(self, log: Any) -> None:
-        """Handle a log that has grown or has another start."""
+        """Handle a change of the log's end or start."""
 
     @property
     def readable_end(self) -> int:
-        """The offset before which records may be delivered."""
+        """Records before this offset may be delivered."""
 
     @property
     def fetchable(self) -> bool:
@@ -514,11 +515,11 @@ class Leader:
         """Acknowledge, release or renew acquired records; `done` is called once that is durable.
 
         Args:
-            batches: first offset, last offset, acknowledge types: one for all, or one an offset.
+            batches: first offset, last offset, acknowledge types: one for all, or one per offset.
 
         Raises:
-            KafkaError: INVALID_RECORD_STATE or INVALID_REQUEST; nothing has changed then but the locks that
-                were renewed in front of what was refused.
+            KafkaError: INVALID_RECORD_STATE or INVALID_REQUEST; only renewals before the refused batch are
+                kept.
         """
 
     def _persist(self, write: Write | None, done: Callable[..., None] | None = None) -> None:
@@ -531,7 +532,7 @@ class Leader:
         """Schedule `_expire` for the next lease expiry, unless it is scheduled."""
 
     def _send_letters(self) -> None:
-        """Send the dead letters that have become due."""
+        """Send the dead letters that became due."""
 
 @disjoint_base
 class Leaders:
@@ -551,13 +552,13 @@ class Leaders:
         """Requests with acknowledgements, including fetches."""
 
     def config(self, group_id: str) -> Any:
-        """Return the present configuration of a group; `_group_config` of the subclass tells it."""
+        """Return a group's current configuration, from the subclass's `_group_config`."""
 
     def _let_go(self, leader: Leader) -> None:
-        """Forget a leader that has ended."""
+        """Remove a leader that has ended."""
 
     def peek(self, group_id: str, topic_id: UUID, partition: int) -> Any:
-        """Return the leader of a share partition where there is one, else None."""
+        """Return the leader of a share partition, or None."""
 
 @disjoint_base
 class Sessions:
@@ -569,31 +570,30 @@ class Sessions:
         """Sessions by group and member."""
 
     def resume(self, group_id: str | None, member_id: str | None, epoch: int) -> ShareSession:
-        """Return the member's session, for a request with an epoch other than 0; its epoch moves on by one.
+        """Return the member's session for a request with a non-zero epoch, and increment its epoch.
 
-        The request may come over any connection; the session still ends with the one that it was opened
-        over. With the final epoch (-1) the session is given as it is: the caller closes it once its
-        acknowledgements are in.
+        The request may use any connection; the session still ends with the one that opened it. With the final
+        epoch (-1) the session is returned unchanged: the caller closes it once its acknowledgements are
+        processed.
 
         Raises:
-            KafkaError: INVALID_REQUEST for an unusable group or member id; SHARE_SESSION_NOT_FOUND;
-                INVALID_SHARE_SESSION_EPOCH when the epoch is not the one expected.
+            KafkaError: INVALID_REQUEST for an unusable group or member ID; SHARE_SESSION_NOT_FOUND;
+                INVALID_SHARE_SESSION_EPOCH for an unexpected epoch.
         """
 
 @final
 class ShareSession:
-    """What one member of one group fetches, those of its partitions that a fetch looks at, and the fetches
-    that wait.
+    """The partitions fetched by a group member, those among them to try, and its waiting fetches.
 
-    One that a fetch finds empty is not ready any more, and its leader is asked to tell, once, when that may
-    have changed. So a fetch costs by what it looks at, not by what the session has.
+    A partition without records is no longer ready; its leader notifies the session, once, when that may have
+    changed. The cost of a fetch thus depends on the partitions tried, not on the session's size.
 
     Args:
-        connection: the one that it was opened over, and ends with.
+        connection: the connection that opened the session, and whose end closes it.
 
     Attributes:
-        epoch: the one that the next request must bring.
-        fetches: those whose answer is not known yet; `abandon` of each is called when the session ends.
+        epoch: the epoch expected in the next request.
+        fetches: unanswered fetches; `abandon` of each is called when the session ends.
     """
 
     epoch: int
@@ -609,38 +609,40 @@ class ShareSession:
     def fetches(self) -> dict[Any, None]: ...
     @property
     def key(self) -> tuple[str, str]:
-        """Group id and member id, by which a session is found."""
+        """Group ID and member ID, the session's key."""
     @property
     def partitions(self) -> list[tuple[UUID, int]]:
-        """In the order in which they were added, or last brought records."""
+        """In the order in which they were added, or last returned records."""
     @property
     def held(self) -> list[tuple[UUID, int]]:
-        """Partitions whose records are released when the session ends, in their order. As in Apache Kafka's
-        broker, what was leased of others, forgotten or of a session before, stays with the member until its
-        lock runs out.
+        """Partitions whose records are released when the session ends, in order.
+
+        As in Apache Kafka's broker, records of other partitions, forgotten ones or those of an earlier
+        session, stay acquired until their lock expires.
         """
     @property
     def unreported(self) -> list[tuple[UUID, int]]:
-        """Partitions of which no answer has told yet that they can be fetched: those that were added, and
-        those whose last answer was an error.
+        """Partitions that no response has reported as fetchable: newly added ones, and those whose last
+        result was an error.
         """
     @property
     def unknown(self) -> set[tuple[UUID, int]]:
-        """Those without a leader that is loaded; each fetch tries them again."""
+        """Partitions without a loaded leader; each fetch tries them again."""
     @property
     def waiting(self) -> bool:
-        """Whether a fetch waits for what leaders tell."""
+        """Whether a fetch waits for notifications."""
     def add(self, partitions: Iterable[tuple[UUID, int]]) -> None:
-        """Put partitions into the session; those that are in it keep their place."""
+        """Add partitions; existing ones keep their position."""
     def forget(self, partitions: Iterable[tuple[UUID, int]]) -> None:
-        """Take partitions out of the session; unknown ones are passed over."""
+        """Remove partitions; unknown ones are ignored."""
     def rotation(self) -> int:
-        """Return the place at which this request begins to serve. It moves by one partition a request, as
-        with Kafka, so that a busy partition cannot keep the others from being served.
+        """Return the starting position of this request.
+
+        It moves by one partition per request, as in Kafka, so that a busy partition cannot starve the others.
         """
     def in_order(self, partitions: Iterable[tuple[UUID, int]], first: int) -> list[tuple[UUID, int]]:
-        """Partitions in the order in which a request serves them that begins at the place `first`; those that
-        are not in the session (any more) are left out.
+        """Return partitions in the order of a request that starts at position `first`; those not in the
+        session are left out.
         """
     def report(
         self,
@@ -648,29 +650,28 @@ class ShareSession:
         failed: Iterable[tuple[UUID, int]],
         served: Iterable[tuple[UUID, int]],
     ) -> None:
-        """Note which partitions an answer names.
+        """Record the partitions in a response.
 
-        The first answer of a session is expected to name each partition that can be fetched, and so is the
-        first after a partition was added or had an error; later ones name partitions with records alone.
+        The first response of a session must contain each fetchable partition, and so must the first one after
+        a partition was added or had an error; later ones only contain partitions with records.
 
         Args:
-            failed: those of them that it names with an error.
-            served: those of them of which it brings records; from the second answer on they go behind the
-                others, as with Kafka.
+            failed: those with an error.
+            served: those with records; from the second response on they move to the end, as in Kafka.
         """
     @property
     def partition_count(self) -> int:
         """Number of partitions."""
     def touch(self, partition: tuple[UUID, int]) -> None:
-        """Note that the member has leased records of a partition."""
+        """Record that the member acquired records of a partition."""
     def replace(self, before: ShareSession) -> None:
-        """The session takes the place of another one of its member, who holds what it held."""
+        """Replace another session of the same member, which keeps its records."""
     def walk(self, first: int) -> list[Any]:
-        """Return the leaders of what is ready, from a place on and round."""
+        """Return the leaders of ready partitions, starting at a position."""
     def failed(self, leader: Leader) -> None:
-        """A partition's leader has ended."""
+        """Handle the end of a partition's leader."""
     def close(self) -> None:
-        """The session has ended: its fetches are abandoned, and no leader tells any more."""
+        """End the session: abandon its fetches, and cancel notifications."""
 
 @disjoint_base
 class States:
@@ -683,26 +684,26 @@ class States:
 
     def __new__(cls, *args: Any, **rest: Any) -> Self: ...
     def _shard(self, key: Any) -> Any:
-        """Return the shard that holds the state of a share partition, loaded.
+        """Return the loaded shard with the state of a share partition.
 
         Raises:
-            KafkaError: it is not this broker's, or why it cannot be loaded.
+            KafkaError: another broker has it, or it cannot be loaded.
         """
 
     def _writable(self, shard: Any, key: Any, state_epoch: int, leader_epoch: int) -> Any:
-        """Return the state for a writer that nobody has superseded.
+        """Return the state for a writer that has not been fenced.
 
         Raises:
-            KafkaError: INVALID_REQUEST where there is none; FENCED_STATE_EPOCH, FENCED_LEADER_EPOCH.
+            KafkaError: INVALID_REQUEST if there is none; FENCED_STATE_EPOCH, FENCED_LEADER_EPOCH.
         """
 
     def write_begun(
         self, key: Any, state_epoch: int, leader_epoch: int, write: Write, done: Callable[..., None]
     ) -> None:
-        """Write a change that an engine of this process has begun.
+        """Write a change started by an engine in this process.
 
-        No state is written for records that need none: the start offset passes what is settled and touches
-        it. So a consumer that accepts in order costs one small record a request.
+        No state is written for records that need none: the start offset moves past adjacent finished records.
+        A consumer that accepts in order thus costs one small record per request.
 
         Raises:
             KafkaError: as `ShareCoordinator.write`.
@@ -714,16 +715,16 @@ class PartitionFetch:
 
     @property
     def partition(self) -> Any:
-        """Its leader."""
+        """The leader."""
     @property
     def records(self) -> bytes:
-        """The record batches that hold what was leased."""
+        """The record batches that hold acquired records."""
     @property
     def acquired(self) -> list[_Three]:
         """First offset, last offset, delivery count."""
     @property
     def error(self) -> KafkaError | None:
-        """Why there is nothing."""
+        """Why there are no records."""
 
 @final
 class ShareLook:
@@ -733,10 +734,10 @@ class ShareLook:
     first partition returns at least one batch, whatever its size.
 
     Args:
-        found: leaders of partitions that the session does not know yet.
-        batch_size: after how many offsets new records start another batch.
-        record_limit: never more than `max_records`.
-        hidden: partitions that it must not look at.
+        found: leaders of partitions new to the session.
+        batch_size: how many offsets of new records make a batch.
+        record_limit: whether `max_records` is strict.
+        hidden: partitions to exclude.
     """
 
     def __new__(
@@ -753,33 +754,32 @@ class ShareLook:
         hidden: Sequence[tuple[UUID, int]] = ...,
     ) -> Self: ...
     def begin(self, max_wait_ms: int) -> list[PartitionFetch] | None:
-        """Load leaders and look; return None if the fetch must wait."""
+        """Load leaders and fetch; return None if the fetch must wait."""
 
 @final
 class Timeouts:
-    """When the time of fetches that wait is over; one timer serves all of them.
+    """Timeouts of waiting fetches; one timer serves all of them.
 
     Args:
-        now_ms: milliseconds that never go backwards.
-        call_later: calls back after so many seconds.
+        now_ms: monotonic milliseconds.
+        call_later: schedules a callback in a number of seconds.
     """
 
     def __new__(cls, now_ms: Callable[[], int], call_later: Callable[..., Any]) -> Self: ...
     def _over(self) -> None:
-        """The time of some may be over."""
+        """Handle fetches that may have timed out."""
 
 @final
 class WaitingShareFetch:
-    """Gathers records for one member once there are enough.
+    """Acquires records for one member once enough are available.
 
-    It ends when at least `min_bytes` were acquired, when a partition that it waits for has failed, or when
-    its time is over; nothing is acquired before that, so that no lease runs while the client waits. Records
-    that have to be read from the disk first are waited for, whatever the time.
+    It ends when at least `min_bytes` were acquired, when one of its partitions has failed, or on timeout;
+    nothing is acquired before that, so that no lock runs while the client waits. Reads from disk are always
+    completed first.
 
     Args:
-        look: where it looks, and has found nothing; what becomes ready in its session meanwhile is looked at,
-            too.
-        ended: called once with what was acquired.
+        look: the fetch that found nothing; partitions that become ready meanwhile are tried too.
+        ended: called once with the acquired records.
     """
 
     def __new__(cls, look: ShareLook, timeouts: Timeouts, ended: Any) -> Self: ...
@@ -788,30 +788,30 @@ class WaitingShareFetch:
     def wait(self, max_wait_ms: int) -> None:
         """Start waiting."""
     def again(self) -> bool:
-        """Look again; say whether the fetch waits no longer."""
+        """Try again; return whether the fetch has stopped waiting."""
     def end(self, fetched: list[PartitionFetch]) -> None:
         """Answer a waiting fetch; do nothing if it was answered."""
     def cancel(self) -> None:
-        """Wait no longer, and is not answered."""
+        """Stop waiting, without a response."""
     def _loaded(self) -> None: ...
     def _look_at_loaded(self) -> None: ...
 
 @final
 class ShareFetching:
-    """A ShareFetch on its way; who waits for what may `abandon` it."""
+    """A ShareFetch in progress, which can be abandoned."""
 
     def abandon(self) -> None:
-        """Acquires nothing any more, and is answered with what it has."""
+        """Acquire nothing more, and respond with the records so far."""
 
 @disjoint_base
 class ShareFetch:
-    """Handles ShareFetch requests: `Dispatch` reads them for it.
+    """Handles ShareFetch requests, which `Dispatch` reads.
 
     A subclass has `_open`, `_refuse` and `_sift` (see `sharecore.broker.handlers.share.records`).
 
     Args:
-        check: raises `KafkaError` unless the client of a context may be a member of a group.
-        may_read: whether the client of a context may read a topic; asked where there is an authorizer.
+        check: raises `KafkaError` unless the context's client may be a member of a group.
+        may_read: whether the context's client may read a topic; called if there is an authorizer.
     """
 
     def __new__(
@@ -819,47 +819,49 @@ class ShareFetch:
     ) -> Self: ...
 
 def call_by_name(on: bool) -> None:
-    """Has methods of Python's classes looked up where the compiled part would call its own, or not any more:
-    for tests that put others in their place. Published wheels do not have it.
+    """Look up methods of Python's classes by name where the extension would call its own, or stop doing so:
+    for tests that replace methods. Not in published wheels.
     """
 
 def plant_bug(name: str | None = None) -> None:
-    """Plant a bug in every share partition of this process, or take it away: for tests that have to find it.
-    Published wheels do not have it.
+    """Plant a bug in every share partition of this process, or remove it: for tests that must find it.
+
+    Not in published wheels.
 
     Raises:
-        ValueError: there is no such bug.
+        ValueError: unknown bug.
     """
 
 def next_epoch(epoch: int) -> int:
-    """Return the epoch that follows; past the largest int32 comes 1, since 0 would open a new session."""
+    """Return the next epoch; after the largest int32 comes 1, since 0 would open a new session."""
 @final
 class Produced:
-    """The answer to a Produce request."""
+    """A Produce response."""
 
     def throttled(self, throttle_time_ms: int) -> Produced:
-        """Return the same answer, which says how long the client has to wait."""
+        """Return the same response with a throttle time."""
 
 @disjoint_base
 class Exchange:
-    """The way of requests on one connection: bytes become frames, these are handed on one by one, and their
-    answers leave in the same order; those that are ready at once are written together.
+    """Requests on one connection: parse frames, dispatch them one by one, and send the responses in order,
+    those that are ready together in one write.
 
-    Reading stops while a request cannot be handed on, while there is no room for the next one, and while the
-    client does not read. A large answer is sent by parts, a turn of the event loop each. A
-    subclass is the protocol of a transport, and has `close(reason)`, `_pump_soon()`, `_send_soon()`, and
-    `_wait_for_room()`.
+    Reading stops while a request cannot be dispatched, while there is no room for the next one, and while the
+    client does not read. A large response is sent in parts, one per turn of the event loop. A subclass is a
+    transport's protocol, and has `close(reason)`, `_pump_soon()`, `_send_soon()`, and `_wait_for_room()`.
 
     Args:
-        server: `on_frame`, `now`, `budget`, `answers`, `scratch` and `limits` are taken from it.
+        server: provides `on_frame`, `now`, `budget`, `answers`, `scratch` and `limits`.
     """
 
     on_frame: Callable[[Any, bytes], list[bytes] | Pending | None]
-    """What frames go to, called with the connection; another handler stands here until the client has said
-    who it is. It may raise `Disconnect`."""
+    """The frame handler, called with the connection; a different one until the client is authenticated.
+
+    May raise `Disconnect`.
+    """
     closed: bool
     frame_bytes_max: int
-    """A frame that claims to be larger closes the connection."""
+    """A larger frame closes the connection."""
     _transport: Any
 
     def __new__(cls, server: Any, *args: Any, **rest: Any) -> Self: ...
@@ -869,19 +871,19 @@ class Exchange:
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of this client's requests that count in the budget."""
+        """Bytes of this client's requests charged to the budget."""
 
     @property
     def partial(self) -> tuple[int, int] | None:
-        """Of the request that is being read: bytes that are there, and bytes that are to come."""
+        """Of the request being read: bytes received, and bytes missing."""
 
     @property
     def waits_since(self) -> tuple[float, bool, int] | None:
-        """Of a large request that waits for its answer: since when, whether it is set aside, its bytes."""
+        """Of a large request waiting for its response: since when, whether it is parked, its bytes."""
 
     @property
     def unread_bytes(self) -> int:
-        """Bytes of answers that the client has not read yet, as they were last counted."""
+        """Bytes of responses that the client had not read at the last count."""
 
     @property
     def has_asked(self) -> bool:
@@ -889,24 +891,22 @@ class Exchange:
 
     @property
     def in_flight(self) -> int:
-        """Requests that were handed on and are not answered yet."""
+        """Requests dispatched and not answered yet."""
 
     def idle_since(self) -> float | None:
-        """Return the moment of the last byte in either direction, or None while a request waits for its
-        answer.
-        """
+        """Return the time of the last byte in either direction, or None while a request is unanswered."""
 
     def enter(self, budget: MemoryBudget, owner: str) -> None:
-        """From now on the client takes its memory of `budget`, and as `owner`."""
+        """Charge the client's memory to `budget`, as `owner`, from now on."""
 
     def answer_room(self) -> int:
-        """Bytes of records that the next answer may carry; 0 where it has to wait for clients to read."""
+        """Bytes of records that the next response may carry; 0 if it must wait for clients to read."""
 
     def hold_answer_bytes(self, change: int) -> None:
-        """Count bytes more, or fewer, as unread: those of answers that are not made yet."""
+        """Adjust the unread bytes by those of responses not built yet."""
 
     def when_answer_room(self, room: Callable[[], object]) -> None:
-        """Call back when there is room for an answer."""
+        """Call back when there is room for a response."""
 
     def get_buffer(self, _size_hint: int) -> memoryview: ...
     def buffer_updated(self, count: int) -> None: ...
@@ -917,105 +917,106 @@ class Exchange:
         """Dispatch requests that have been read, within the pipeline limit."""
 
     def _send(self) -> None:
-        """Send the next part of an answer, unless the client does not read."""
+        """Send the next part of a response, unless the client does not read."""
 
     def _send_rest(self) -> None:
-        """Send all that is left of answers."""
+        """Send the rest of all responses."""
 
     def _pause(self, reason: int) -> None: ...
     def _resume(self, reason: int) -> None: ...
     def _recount(self) -> None:
-        """Count anew what the client has not read."""
+        """Recount the unread bytes."""
 
     def _readers_have_read(self) -> None:
-        """There is room for the next answer."""
+        """Handle that there is room for the next response."""
 
     def _drop_backlog(self) -> None:
         """Drop requests that were read but not dispatched."""
 
     def _end(self) -> list[Any]:
-        """The client has gone: gives back what is held, and return the futures that nobody waits
-        for.
-        """
+        """Handle a disconnect: release resources, and return the futures that nobody waits for."""
 
 @disjoint_base
 class Later:
-    """An answer that is not known yet; see `sharecore.waiting.Later`."""
+    """A pending result; see `sharecore.waiting.Later`."""
 
     def __new__(cls) -> Self: ...
     def done(self) -> bool:
-        """Whether the answer is known, or will never be."""
+        """Whether it is completed or cancelled."""
 
     def cancelled(self) -> bool:
-        """Whether the caller has cancelled it."""
+        """Whether the caller cancelled it."""
 
     def exception(self) -> BaseException | None:
-        """Why there is no answer; None where there is one."""
+        """The exception; None for a result."""
 
     def result(self) -> Any:
-        """Return the answer; raise what there is instead."""
+        """Return the result or raise the exception."""
 
     def set_result(self, value: Any) -> None:
-        """The answer is there."""
+        """Complete it with a result."""
 
     def set_exception(self, error: BaseException) -> None:
-        """There will be none."""
+        """Complete it with an exception."""
 
     def cancel(self) -> bool:
-        """Nobody wants it any more; says whether it was still to come."""
+        """Cancel it; return whether it was still pending."""
 
     def add_done_callback(self, callback: Callable[[Any], object]) -> None:
-        """Call back with this object when it is done, at once when it is."""
+        """Call back with this object when it is done, or now if it is."""
 
 @disjoint_base
 class Ticket:
-    """One write on its way to the disk; see `sharecore.storage.Ticket`."""
+    """A pending write; see `sharecore.storage.Ticket`."""
 
     def __new__(cls, sequence: int) -> Self: ...
     @property
     def sequence(self) -> int: ...
     @property
     def error(self) -> KafkaError | None:
-        """Why the write failed; None when it has not."""
+        """Why the write failed; None if it has not."""
 
     def done(self) -> bool:
-        """Whether it is known how the write ended."""
+        """Whether the write has ended."""
 
     def exception(self) -> KafkaError | None:
         """Alias of `error`."""
 
     def add_done_callback(self, callback: Callable[[Any], object]) -> None:
-        """Call back with this object once the write has ended, at once when it has."""
+        """Call back with this object once the write has ended, or now if it has."""
 
     def settle(self, error: KafkaError | None = None) -> None:
-        """End the write; for the storage alone. A callback that raises is logged and holds up no other."""
+        """Complete the write; for the storage only.
+
+        An exception of a callback is logged, and the others are called.
+        """
 
 @final
 class Tickets(Generic[_Ticket]):
-    """What waits for the writes of one store, in their order.
+    """Callers waiting for the writes of one store, in order.
 
     Args:
-        made: a kind of `Ticket`, of which there are some for those who ask.
-        ended: the writes up to this one count as done.
+        made: a subclass of `Ticket`, for callers that need objects.
+        ended: writes up to this one are complete.
     """
 
     def __new__(cls, made: Callable[[int], _Ticket], ended: int = 0) -> Self: ...
     def ticket(self, sequence: int) -> _Ticket:
-        """Return the ticket of a write; of one that has ended one that is done."""
+        """Return the ticket of a write; a completed one if the write has ended."""
     @property
     def newest(self) -> int | None:
         """The newest write with a waiting caller."""
     def end(self, sequence: int, error: KafkaError | None) -> None:
-        """The writes up to this one have ended; for the storage alone."""
+        """Complete the writes up to this one; for the storage only."""
 
 @final
 class StoredLog:
     """A log of a store.
 
     Args:
-        id: of the log, there.
-        tickets: of that store.
-        threads: `DiskReads`, which hears when a thread of the store has done its work.
+        id: of the log in the store.
+        tickets: of the store.
+        threads: `DiskReads`, notified when a thread of the store has finished a read.
     """
 
     def __new__(cls, store: Store, id: int, tickets: Tickets[Any], threads: Any) -> Self: ...
@@ -1024,10 +1025,10 @@ class StoredLog:
 
 @disjoint_base
 class Gather:
-    """Operations that end through callbacks, and what they have ended with; see `sharecore.waiting.Gather`.
+    """Operations that end through callbacks, and their outcomes; see `sharecore.waiting.Gather`.
 
     Args:
-        names: of operations that are known beforehand, in the order of the outcomes.
+        names: of the operations known beforehand, in the order of the outcomes.
     """
 
     def __new__(cls, names: Iterable[Any] | None = None) -> Self: ...
@@ -1037,42 +1038,42 @@ class Gather:
 
     @property
     def pending(self) -> bool:
-        """Whether some have not ended yet."""
+        """Whether an operation has not ended yet."""
 
     def part(self, name: Any) -> Callable[..., None]:
-        """Return what the operation of that name calls when it ends; later calls are passed over."""
+        """Return the callback of the operation with that name; later calls are ignored."""
 
     def run(self, name: Any, operation: Callable[..., object], *args: Any) -> None:
         """Start an operation; its last argument is the callback. A KafkaError becomes its outcome."""
 
     def put(self, name: Any, outcome: Any) -> None:
-        """Set an outcome that is known."""
+        """Set a known outcome."""
 
     def when_ended(self, then: Callable[[], object]) -> None:
-        """Call back when all of them have ended, at once when they have."""
+        """Call back when all have ended, or now if they have."""
 
     def promise(self, later: Later, answer: Callable[[], object]) -> None:
         """Complete `later` with the result of `answer` once all have ended, unless it was cancelled."""
 
 def settle(callbacks: Iterable[Callable[..., object]], *outcome: Any) -> None:
-    """Call each callback; one that raises is logged, and the others are called all the same."""
+    """Call each callback; an exception is logged, and the others are still called."""
 @final
 class StagedBatch:
-    """Records that go out together, and who waits for them."""
+    """Records appended together, and their waiting callers."""
 
     @property
     def producer(self) -> tuple[int, int] | None:
-        """Producer of its transaction."""
+        """The producer, for a transaction."""
     @property
     def records(self) -> list[tuple[bytes, bytes | None]]: ...
     def wait(self, done: Callable[..., object]) -> None:
         """Call back when the batch ends."""
     def __call__(self, ticket: Any) -> None:
-        """An append of it has ended."""
+        """Handle the end of its append."""
 
 @disjoint_base
 class Staging:
-    """Records on their way into a partition of a coordinator's topic; see
+    """Records being written to a partition of a coordinator's topic; see
     `sharecore.coordinator_log.StagedLog`, which has `_mend`, `_cut` and `_time_is_over`.
     """
 
@@ -1080,7 +1081,7 @@ class Staging:
     """Whether memory is ahead of the log."""
 
     def note_move(self) -> None:
-        """Note that something in memory is gone, or lies elsewhere: leaders look for their state again."""
+        """Record that state in memory is gone or has moved: leaders must look it up again."""
 
     def __new__(
         cls,
@@ -1099,15 +1100,15 @@ class Staging:
     def _staged(self) -> list[StagedBatch]: ...
     @property
     def _sent(self) -> list[StagedBatch]:
-        """Those that are under way."""
+        """Batches being appended."""
     @property
     def _lost(self) -> list[StagedBatch]:
-        """Those that were not written, and what waits behind them."""
+        """Batches that failed, and those waiting behind them."""
     @property
     def _oldest(self) -> StagedBatch | None:
-        """The first of those that are not answered."""
+        """The oldest unanswered batch."""
     def _overdue(self, now_ms: int) -> StagedBatch | None:
-        """Return the first of those that are not answered, where its time is over."""
+        """Return the oldest unanswered batch if it has timed out."""
     def append(
         self,
         records: Iterable[tuple[bytes, bytes | None]],
@@ -1118,26 +1119,25 @@ class Staging:
         placed: Callable[[int], None] | None = None,
         producer: tuple[int, int] | None = None,
     ) -> None:
-        """Stages records.
+        """Stage records.
 
         Args:
             now_ms: timestamp of the batch.
-            done: called when all of them are durable, when they are lost, or when the time-out is over.
-            ended: called before `done` when they are durable or lost, whether or not there was a time-out.
-            placed: called with the offset of the first of them, once it is known; again when a second
-                attempt gave them another.
-            producer: of the transaction that they are part of.
+            done: called when all records are durable or lost, or on timeout.
+            ended: called before `done` when they are durable or lost, even after a timeout.
+            placed: called with the offset of the first record, once known; again if a retry changes it.
+            producer: of the transaction, if any.
         """
     def flush(self) -> None:
         """Append staged records, unless an earlier write has failed and will be retried."""
     def _try_again(self) -> None:
-        """Send what was lost once more, in its order."""
+        """Retry the lost batches, in order."""
     def _abandon(self) -> list[StagedBatch]:
-        """Take out failed records and those staged after them: none of them is written."""
+        """Drop failed records and those staged after them."""
     def _abandon_transactions(self) -> list[StagedBatch]:
-        """Take out batches of transactions that are lost, or wait behind what is lost."""
+        """Drop batches of transactions that are lost or wait behind lost ones."""
     def _end(self, batch: StagedBatch, error: KafkaError | None) -> None:
-        """Call those who follow the end of a batch, then those who wait for an answer."""
+        """Call a batch's followers, then the callers waiting for an answer."""
     def _arm(self, now_ms: int) -> None:
         """Schedule `_time_is_over` for the oldest pending write."""
     def _settle(self, batch: StagedBatch, error: KafkaError | None) -> None:
@@ -1145,48 +1145,46 @@ class Staging:
 
 @final
 class Write:
-    """State that has begun to change and waits for the persister."""
+    """A state change that has begun and waits for the persister."""
 
     @property
     def id(self) -> int:
-        """Names the write in `Partition.commit` and `Partition.rollback`."""
+        """The ID for `Partition.commit` and `Partition.rollback`."""
     @property
     def start_offset(self) -> int:
-        """The start offset from before the operation."""
+        """The start offset before the operation."""
     @property
     def delivery_complete_count(self) -> int:
-        """Settled records at or behind the start offset (KIP-1226)."""
+        """Acknowledged and archived records at or after the start offset (KIP-1226)."""
     def batches(self) -> list[_Four]:
-        """Return what changed: (first offset, last offset, state, delivery count), equal neighbours
-        joined.
-        """
+        """Return the changes: (first offset, last offset, state, delivery count), equal neighbors merged."""
 
 @final
 class Rules:
-    """When the records of a share partition come, and come again.
+    """When and in which order the records of a share partition are delivered.
 
-    With rules the in-flight limit of a partition counts what is leased.
+    With rules, a partition's in-flight limit counts acquired records.
 
     Args:
-        backoff_ms: how long a record waits before its second delivery.
-        backoff_max_ms: the longest wait, to which jitter is added.
-        multiplier: how much longer each wait is than the one before.
-        jitter: a wait is longer by up to this part of it.
-        on_release: whether records wait that a member releases.
-        on_timeout: whether records wait whose lock ran out.
-        max_waiting: how many records may be in the window that are neither leased nor settled.
-        ordering: "none"; "partition": one member at a time has records, the next ones in their order; "key":
-            that for the records of each key.
-        run_max: so many records may be leased together that an order lets have one after the other.
-        deliver_at_header: name of the header with the time before which a record is not delivered, in
-            milliseconds since the epoch; empty: none.
-        ttl_ms: a record that is older is given up; None: no record.
-        ttl_header: name of the header with a record's own time to live; empty: none.
-        expired_letters: whether expired records get a dead letter, if the partition has dead letters.
-        key_header: the key is the value of this header; empty: the record's own.
+        backoff_ms: the back-off before the second delivery.
+        backoff_max_ms: the longest back-off, before jitter.
+        multiplier: growth of each back-off over the previous one.
+        jitter: a back-off grows by up to this fraction.
+        on_release: whether released records back off.
+        on_timeout: whether records whose lock expired back off.
+        max_waiting: how many records of the window may be neither acquired nor finished.
+        ordering: "none"; "partition": one member at a time has records, in order; "key": the same for each
+            key.
+        run_max: how many consecutive records of an order may be acquired together.
+        deliver_at_header: the header with the earliest delivery time, in milliseconds since the epoch; empty:
+            none.
+        ttl_ms: records older than this are archived; None: never.
+        ttl_header: the header with a record's own time to live; empty: none.
+        expired_letters: whether expired records get dead-letter records, if the partition has them.
+        key_header: the header with the key; empty: the record key.
 
     Raises:
-        ValueError: a number out of bounds, or an ordering that there is not.
+        ValueError: a number out of range, or an unknown ordering.
     """
 
     def __new__(
@@ -1209,11 +1207,11 @@ class Rules:
     ) -> Rules: ...
     @property
     def looks_at_records(self) -> bool:
-        """Whether records have delivery times, expire, or are ordered by key: they are looked at before they
+        """Whether records have delivery times, expire, or are ordered by key: they are examined before they
         are acquired.
         """
     def looks_otherwise(self, before: Rules) -> bool:
-        """Whether records have to be looked at anew where these rules follow others."""
+        """Return whether records must be examined again when these rules replace others."""
     @property
     def expired_letters(self) -> bool: ...
     @property
@@ -1227,29 +1225,29 @@ class Rules:
     @property
     def run_max(self) -> int: ...
     def wait_ms(self, first: int, delivery_count: int) -> int:
-        """How long records wait from an offset on that were delivered so often."""
+        """Return the back-off of records from an offset with this delivery count."""
 
 @final
 class Partition:
     """The in-flight state of one share partition (KIP-932).
 
     Time is an argument in milliseconds and must not go backwards. A refused request raises
-    `sharecore.errors.KafkaError` and changes nothing, save that renewals in front of what was refused stand.
-    Safe to use from several threads. UNKNOWN_SERVER_ERROR from any call or property means that the engine
-    failed, now or in an earlier call; such a partition is of no more use and is to be loaded anew.
+    `sharecore.errors.KafkaError` and changes nothing, except that renewals before the refused batch are kept.
+    Thread-safe. UNKNOWN_SERVER_ERROR from any call or property means that the engine failed, now or earlier;
+    such a partition must be reloaded.
 
     Args:
         start_offset: the persisted start offset.
         state_batches: persisted state, as (first offset, last offset, state, delivery count).
-        max_delivery_count: how often a record is delivered before it is archived.
+        max_delivery_count: deliveries before a record is archived.
         max_inflight: how many offsets may be in flight.
         lock_ms: how long an acquisition lock lasts.
         renew_enabled: whether members may renew their locks.
-        dead_letters: whether what is rejected or given up waits for a dead letter (KIP-1191) before it is
-            archived.
+        dead_letters: whether rejected and undeliverable records wait for a dead-letter record (KIP-1191)
+            before they are archived.
 
     Raises:
-        ValueError: a limit that is not positive, or a number that is no record state.
+        ValueError: a limit that is not positive, or an unknown record state.
         KafkaError: INVALID_REQUEST for state batches that overlap or lie before the start offset.
     """
 
@@ -1279,16 +1277,16 @@ class Partition:
         """Acquire available records of the batches returned by the log.
 
         Args:
-            now_ms: the locks run out `lock_ms` from here.
-            member: who gets the records.
+            now_ms: locks expire `lock_ms` from here.
+            member: the member.
             batches: (base offset, last offset) of the record batches, ascending.
-            fetch_offset: where the log was read from.
-            max_fetch_records: how many records are wanted; whole record batches unless `record_limit`.
-            batch_size: after how many offsets new records start another batch, at an edge of a record batch.
-            record_limit: never more than `max_fetch_records`.
+            fetch_offset: the offset of the read.
+            max_fetch_records: how many records to acquire; whole record batches unless `record_limit`.
+            batch_size: how many offsets of new records make a batch, at a record-batch boundary.
+            record_limit: whether `max_fetch_records` is strict.
 
         Returns:
-            (first offset, last offset, delivery count) in order; empty when nothing can be had.
+            (first offset, last offset, delivery count) in order; empty if nothing is available.
         """
     def acknowledge(
         self, now_ms: int, member: str, batches: Sequence[tuple[int, int, bytes]]
@@ -1296,10 +1294,10 @@ class Partition:
         """Acknowledge, release or renew records of `member`; a refusal leaves only earlier renewals.
 
         Args:
-            batches: (first offset, last offset, acknowledge types); one type for all or one an offset.
+            batches: (first offset, last offset, acknowledge types); one type for all or one per offset.
 
         Returns:
-            What must be made durable, or None.
+            The change to persist, or None.
 
         Raises:
             KafkaError: INVALID_RECORD_STATE, INVALID_REQUEST.
@@ -1308,19 +1306,19 @@ class Partition:
         """Number of offsets held by a member, including pending acknowledgements."""
 
     def running_out(self, now_ms: int) -> list[str]:
-        """Return the members whose locks have run out, each once, in order."""
+        """Return the members whose locks have expired, each once, in order."""
     def keep_locks(self, now_ms: int, members: Sequence[str], max_ms: int) -> None:
-        """Start the locks of members anew that have run out, so that `advance` leaves them.
+        """Restart the expired locks of members, so that `advance` skips them.
 
-        A lock goes on until `max_ms` after its records were delivered, or after their member has renewed them
-        last; the delivery count stays. Nothing is persisted.
+        A lock is extended up to `max_ms` after its records were delivered or last renewed by their member;
+        the delivery count stays. Nothing is persisted.
         """
     def release(self, now_ms: int, member: str) -> Write | None:
-        """Releases all that a member holds, because its session closed."""
+        """Release all records of a member whose session closed."""
     def advance(self, now_ms: int, wall_ms: int = 0) -> Write | None:
-        """Free the records whose lock has run out; they are free whether the write succeeds or not.
+        """Free the records whose lock has expired; they are free whether the write succeeds or not.
 
-        Records come up whose delivery time has come, and those are given up that have expired, by `wall_ms`,
+        Also make records available whose delivery time has come, and expire others, by `wall_ms`,
         milliseconds since the epoch.
         """
     def admit(
@@ -1332,47 +1330,50 @@ class Partition:
         entries: Sequence[tuple[int, int | None, int | None, int]],
         batch_size: int = 500,
     ) -> bool:
-        """Take in record batches that the log returned for a read from `fetch_offset` on, with the times and
-        keys of their records; without rules that look at records nothing.
+        """Admit record batches read from the log from `fetch_offset`, with their records' times and keys;
+        does nothing if the rules do not examine records.
 
         Args:
-            now_ms: monotonic.
+            now_ms: monotonic time.
             wall_ms: milliseconds since the epoch.
-            fetch_offset: `next_admission`, or less.
+            fetch_offset: at most `next_admission`.
             batches: (base offset, last offset) of the record batches, ascending.
-            entries: (offset, delivery time or None, when it expires or None, what stands for its key or 0),
-                ascending. Offsets up to the next entry go with it.
-            batch_size: after how many offsets another batch begins, at an edge of a record batch.
+            entries: (offset, delivery time or None, expiry or None, key digest or 0), ascending. An entry
+                applies to the offsets up to the next one.
+            batch_size: how many offsets make a batch, at a record-batch boundary.
 
         Returns:
-            Whether they follow what has been looked at; else nothing is taken in.
+            Whether the batches continue the examined part; otherwise none is admitted.
         """
     @property
     def next_admission(self) -> int | None:
         """Where to read the log for unexamined records; None without capacity."""
     @property
     def next_wall_ms(self) -> int | None:
-        """When, in milliseconds since the epoch, `advance` has something to do."""
+        """When, in milliseconds since the epoch, `advance` is due next."""
     def keys(self, limit: int) -> tuple[int, int, list[tuple[int, int, int]]] | None:
-        """Return how many records come after others of their key and wait for nothing else, how many keys
-        there are, and (digest, records, first) of those with the most; None without an order by key.
+        """Return how many records wait only for earlier ones of their key, the number of keys, and (digest,
+        records, first) of the keys with the most records; None without order by key.
         """
     def waiting_reasons(self, limit: int) -> WaitingReasons:
-        """Return why records do not come, with the `limit` keys that have the most."""
+        """Return why records are not delivered, with the `limit` keys that have the most records."""
     def looked_at(self) -> tuple[int, int, int, int]:
-        """Count expired records, headers that are no number, batches that could not be expanded, and the
-        bytes that answers left out.
+        """Count expired records, headers with invalid numbers, batches that could not be expanded, and bytes
+        left out of responses.
         """
     def move_log_start(self, now_ms: int, offset: int) -> None:
-        """The log now starts at `offset`; there is nothing to persist, it goes with the next write."""
+        """Move the log start; nothing to persist now, as the next write carries it."""
     def archive(self, now_ms: int, first: int, last: int) -> None:
         """Archive offsets without a record for this group: aborted transactions, control records."""
     def pass_hole(self, now_ms: int, first: int, last: int) -> None:
-        """The log holds nothing from `first` to `last`, as a fetch from `first` has shown: what is available
-        there is archived, and the start offset passes. There is nothing to persist, it goes with the next
-        write."""
+        """Skip `first` to `last`, where the log has no records, as a fetch from `first` has shown:
+        available ones are archived, and the start offset moves past. Nothing to persist now, as the next
+        write carries it.
+        """
     def can_acquire_before(self, end: int) -> bool:
-        """Whether something in front of an offset can be leased, as far as it is known without the log."""
+        """Return whether anything before an offset can be acquired, as far as known without reading the
+        log.
+        """
     def take_dead_letters(self) -> list[tuple[int, int, int, int]]:
         """Return the dead letters that became due since the last call, in due order.
 
@@ -1382,15 +1383,14 @@ class Partition:
             delivery count.
         """
     def finish_archiving(self, now_ms: int, first: int, last: int) -> Write | None:
-        """The letters of first to last are written, or never will be: what waited for them is
-        archived.
+        """Archive records whose dead letters, first to last, are written or never will be.
 
-        It stays archived whether the write succeeds or not.
+        They stay archived whether the write succeeds or not.
         """
     def commit(self, write_id: int, now_ms: int) -> None:
-        """The write is durable."""
+        """Commit a durable write."""
     def rollback(self, write_id: int, now_ms: int) -> None:
-        """The write failed: its records are leased as before, or free where their lock has run out."""
+        """Roll back a failed write: its records are acquired as before, or free if their lock has expired."""
     def configure(
         self,
         *,
@@ -1402,21 +1402,20 @@ class Partition:
     ) -> None:
         """Change limits; acquired records keep their deadlines."""
     def set_rules(self, rules: Rules | None) -> None:
-        """Change when records come again; what waits keeps its time, and wait no longer without rules."""
+        """Change the rules; running waits are kept, and end without rules."""
     def waiting(self) -> tuple[int, bool]:
-        """How many records wait, and whether the window takes no new ones because of what waits in it."""
+        """How many records wait, and whether waiting records fill the window."""
     @property
     def has_rules(self) -> bool: ...
     @property
     def next_time_ms(self) -> int | None:
-        """When `advance` has something to do: a lock runs out, or records have waited long enough."""
+        """When `advance` is due next: a lock expires, or a back-off ends."""
     def batch_end(self, offset: int) -> int:
-        """Return the last offset of what `offset` was acquired together with; itself where it is not in
-        flight.
-        """
+        """Return the last offset acquired together with `offset`; `offset` itself if it is not in flight."""
     def is_slow(self, offset: int) -> bool:
-        """Whether what a fetch from `offset` on gets next is near its delivery limit, or in one batch with
-        what is: a fetch that has something already leaves it, and one that begins with it goes no further.
+        """Return whether the next records of a fetch from `offset` are near their delivery limit, or share a
+        batch with such records: a fetch that already has records leaves them, and one that begins with them
+        goes no further.
         """
     @property
     def start_offset(self) -> int: ...
@@ -1437,46 +1436,42 @@ class Partition:
     def observe(
         self,
     ) -> tuple[tuple[int, int, int, int, int | None, int], tuple[int, int, int, int, int], list[int]]:
-        """For metrics, in one call: start offset, end offset, in flight, delivery complete count, next
-        deadline, records whose lock ran out; records acknowledged by type (gap, accept, release, reject,
-        renew); records leased by delivery count, from 1 on, 16 and above as one. Counted since the partition
-        was made."""
-    def inflight(self) -> list[_Four]:
-        """Return the records from the start offset on, as (first offset, last offset, state, delivery
-        count).
+        """Return all metrics in one call: start offset, end offset, in flight, delivery complete count,
+        next deadline, records whose lock expired; acknowledgements by type (gap, accept, release, reject,
+        renew); deliveries by delivery count, 1 to 15, and 16 or more. Counted since the partition was
+        loaded.
         """
+    def inflight(self) -> list[_Four]:
+        """Return the records from the start offset, as (first offset, last offset, state, delivery count)."""
     def leases(self) -> list[tuple[int, int, str, int | None]]:
-        """Return what members hold from the start offset on, as (first offset, last offset, member,
-        deadline).
+        """Return the held records from the start offset, as (first offset, last offset, member, deadline).
 
-        While a write of what a member asked for is open, the records are still its own. The deadline is None
-        where the lock has run out meanwhile.
+        During the pending write of a member's acknowledgement its records are still included. The deadline is
+        None if the lock has expired meanwhile.
         """
     def check(self) -> None:
         """Check every invariant; linear in the window. Raises AssertionError."""
     def fail(self) -> None:
-        """Fails as a defect would have it, for tests: raises KafkaError, as every later call does. Published
-        wheels do not have it.
-        """
+        """Fail like a bug, for tests: raise KafkaError, as every later call does. Not in published wheels."""
 
 _K = TypeVar("_K", default=Any)
 _V = TypeVar("_V", default=Any)
 
 @final
 class Record(Generic[_K, _V]):
-    """One record: what a consumer acquired, or what an application made to test a handler with.
+    """A record acquired by a consumer, or created by an application to test a handler.
 
-    Immutable, safe to hand to other threads. Two are equal when all but the lease is. One that an application
-    made, or that came out of a pickle, belongs to no consumer: it cannot be acknowledged, leased or renewed.
-    `Record[bytes, Order]` says what key and value are to type checkers.
+    Immutable, thread-safe. Records are equal if everything but the lease is. A record created by an
+    application or unpickled belongs to no consumer: it cannot be acknowledged, leased or renewed.
+    `Record[bytes, Order]` declares the types of key and value for type checkers.
 
     Args:
-        timestamp, leader_epoch: -1, for none, unless given.
-        serialized_key_size, serialized_value_size: the length of a key or value that is bytes, -1 for others,
-            unless given.
+        timestamp, leader_epoch: -1, none, by default.
+        serialized_key_size, serialized_value_size: by default the length of a bytes key or value, -1 for
+            others.
 
     Raises:
-        ValueError: there is no such timestamp type.
+        ValueError: unknown timestamp type.
     """
 
     def __new__(
@@ -1506,36 +1501,36 @@ class Record(Generic[_K, _V]):
         """Milliseconds since the epoch; -1 for none."""
     @property
     def timestamp_type(self) -> int:
-        """0 for the producer's clock, 1 for the broker's at the append."""
+        """0: CreateTime, 1: LogAppendTime."""
     @property
     def key(self) -> _K:
-        """Bytes, or what the key deserializer made of them; None when the record has none."""
+        """Bytes, or the deserialized key; None without a key."""
     @property
     def value(self) -> _V:
-        """Bytes, or what the value deserializer made of them; None when the record has none."""
+        """Bytes, or the deserialized value; None without a value."""
     @property
     def serialized_key_size(self) -> int:
-        """Bytes of the key as it came, whatever a deserializer made of it; -1 without a key."""
+        """Size of the key in bytes, before deserialization; -1 without a key."""
     @property
     def serialized_value_size(self) -> int:
-        """Bytes of the value as it came, whatever a deserializer made of it; -1 without a value."""
+        """Size of the value in bytes, before deserialization; -1 without a value."""
     @property
     def headers(self) -> list[tuple[str, bytes | None]]:
-        """In the order in which the producer wrote them; a new list each time."""
+        """In the producer's order; a new list each time."""
     @property
     def delivery_count(self) -> int:
-        """How often the record was delivered, this time included: 1 the first time."""
+        """How often the record was delivered, including this time: 1 the first time."""
     @property
     def leader_epoch(self) -> int:
         """Epoch of the leader that wrote the record."""
     @property
     def lease(self) -> Any:
-        """The object given to `decode_records`: what the record was acquired with; None without one."""
+        """The object passed to `decode_records`; None without one."""
     @property
     def position(self) -> int:
-        """The record's place among the acquired offsets, counted from 0 over all ranges."""
+        """The record's index among the acquired offsets, over all ranges."""
     def replace(self, key: Any, value: Any) -> Record:
-        """Return the same record with another key and value."""
+        """Return the record with another key and value."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
     def __copy__(self) -> Self: ...
     def __deepcopy__(self, memo: dict[int, Any]) -> Self: ...
@@ -1556,31 +1551,29 @@ def decode_records(
     """Return the acquired records of one share partition in a ShareFetch response.
 
     Args:
-        records: record batches v2, of which the last may be cut off; what was not acquired is left out.
+        records: record batches v2, the last of which may be truncated; records not acquired are skipped.
         acquired: (first offset, last offset, delivery count), ascending.
-        topic, partition, lease: go into every record.
-        expanded_bytes_max: bound of all decompressed bytes together.
+        topic, partition, lease: copied into every record.
+        expanded_bytes_max: limit for all decompressed bytes together.
 
     Returns:
-        The records, and the acquired offsets for which there is none, as (first, last): those that the log
-        does not have (gaps), those of a batch that was cut off, and those of batches that cannot be read,
-        with the reason.
+        The records, and the acquired offsets without one, as (first, last): those missing from the log
+        (gaps), those of a truncated batch, and those of unreadable batches, with the reason.
 
     Raises:
-        ValueError: ranges that overlap, do not ascend or are without bound.
+        ValueError: ranges that overlap, are not ascending, or are unbounded.
     """
 
 def decode_columns(
     records: bytes, ranges: Sequence[_Three], *, headers: bool = True, expanded_bytes_max: int = 1073741824
 ) -> tuple[int, list[_Column], int | None, list[_Unread]]:
-    """Record as buffers in Arrow's layout.
+    """Return records as buffers in Arrow's layout.
 
     Args:
-        records: record batches v2; a last one that is cut off is left out.
-        ranges: (first offset, last offset, number), ascending, without overlap; what lies outside is left
-            out.
+        records: record batches v2; a truncated last one is ignored.
+        ranges: (first offset, last offset, tag), ascending, without overlaps; other offsets are skipped.
         headers: whether to read the headers.
-        expanded_bytes_max: bound of all decompressed bytes together, at most 2 GiB.
+        expanded_bytes_max: limit for all decompressed bytes together, at most 2 GiB.
 
     Returns:
         The number of rows; (nulls, buffer) in the order key (validity, offsets, bytes), value (the same),
@@ -1590,11 +1583,13 @@ def decode_columns(
         is none; and the batches that cannot be read, as (first, last, reason).
 
     Raises:
-        ValueError: ranges that overlap or do not ascend.
+        ValueError: ranges that overlap or are not ascending.
     """
 
 def damaged_batches(records: bytes, ranges: Sequence[tuple[int, int]]) -> list[_Unread]:
-    """Batches with an offset in the ascending ranges and a wrong format or checksum: first, last, why."""
+    """Return batches with an offset in the ascending ranges and a wrong format or checksum: first, last,
+    reason.
+    """
 
 def encode_batch(
     records: Sequence[tuple[bytes | None, bytes | None]],
@@ -1602,19 +1597,19 @@ def encode_batch(
     now_ms: int,
     producer: tuple[int, int, int] | None = None,
 ) -> bytes:
-    """One uncompressed record batch of keys and values, at offset 0 and in no transaction.
+    """Return an uncompressed record batch of keys and values, at offset 0 and not transactional.
 
     Args:
         now_ms: the timestamp of all of them.
-        producer: id, epoch and sequence number of the first record, of an idempotent producer.
+        producer: ID, epoch and first sequence number of an idempotent producer.
 
-    Raises ValueError: there are no records.
+    Raises ValueError: no records.
     """
 
 def encode_records(
     records: Sequence[tuple[bytes | None, bytes | None, Sequence[tuple[str, bytes | None]]]], now_ms: int
 ) -> bytes:
-    """Return the same of keys, values and headers, by no producer in particular."""
+    """Return the same with headers, and without a producer."""
 
 def decode_share_state(
     records: bytes,
@@ -1627,17 +1622,16 @@ def decode_share_state(
     group: str | None = None,
     expanded_bytes_max: int = 134217728,
 ) -> tuple[tuple[int, list[tuple[int, bytes | None]]], int, int | None, tuple[int, str] | None]:
-    """Record of `__share_group_state` as buffers in Arrow's layout, a row a record.
+    """Return records of `__share_group_state` as buffers in Arrow's layout, one row per record.
 
     Args:
-        records: record batches v2; a last one that is cut off is left out.
-        first, end: offset from which on records count, and the one behind the last that does.
+        records: record batches v2; a truncated last one is ignored.
+        first, end: the first offset to read, and the one after the last.
         position: of the first batch in `records`.
-        rows_max: after the batch with which there are so many rows, nothing more is read; nor after 64 MiB of
-            rows.
-        keep_unreadable: whether what cannot be read becomes a row that says why.
+        rows_max: reading stops after the batch that reaches this many rows, or after 64 MiB of rows.
+        keep_unreadable: whether unreadable records become rows with the reason.
         group: only records of this share group.
-        expanded_bytes_max: what a batch may expand to, at most 128 MiB.
+        expanded_bytes_max: the most bytes that a batch may expand to, up to 128 MiB.
 
     Returns:
         The rows: how many, and (nulls, buffer) in the order offset (int64), timestamp (validity, int64 in
@@ -1650,23 +1644,25 @@ def decode_share_state(
         thing that could not be read, as (offset, reason).
 
     Raises:
-        ValueError: the position lies behind the end, or a limit is too high.
+        ValueError: the position is beyond the end, or a limit is too high.
     """
 @final
 class StateContent:
-    """What the records of one share partition say; without any, snapshot epoch and start offset are -1."""
+    """The state of one share partition, built from its records; initially, snapshot epoch and start offset
+    are -1.
+    """
 
     def __new__(cls) -> Self: ...
     def replay_snapshot(self, value: bytes) -> None:
-        """Apply the value of a ShareSnapshot record; raise ValueError for one that is damaged, which
-        changes nothing.
+        """Apply the value of a ShareSnapshot record; raise ValueError for a damaged one, which changes
+        nothing.
         """
 
     def replay_update(self, value: bytes) -> None:
         """Apply the value of a ShareUpdate record; raise as `replay_snapshot`."""
 
     def batches(self) -> bytes:
-        """State batches from the start offset on, packed, ascending, apart."""
+        """State batches from the start offset, packed, ascending, without overlaps."""
 
     @property
     def snapshot_epoch(self) -> int: ...
@@ -1676,7 +1672,7 @@ class StateContent:
     def leader_epoch(self) -> int: ...
     @property
     def fence_epoch(self) -> int:
-        """The highest leader epoch that was ever seen."""
+        """The highest leader epoch seen."""
 
     @property
     def start_offset(self) -> int: ...
@@ -1691,8 +1687,9 @@ class StateContent:
         """Updates since the last snapshot."""
 
     def begin(self, state_epoch: int, start_offset: int, now_ms: int, updates_per_snapshot: int) -> bytes:
-        """Begins the state anew at a start offset (-1: not known yet); returns the value of the ShareSnapshot
-        to append. Only a snapshot that is due begins the count of updates anew.
+        """Reset the state to a start offset (-1: unknown); return the value of the ShareSnapshot to append.
+
+        Only a snapshot that was due resets the count of updates.
         """
 
     def write(
@@ -1704,75 +1701,74 @@ class StateContent:
         updates_per_snapshot: int,
         leader_epoch: int | None = None,
     ) -> tuple[bool, bytes]:
-        """Apply a change. The start offset never falls, nor does the count while it stays.
+        """Apply a change. The start offset never decreases; neither does the count for the same start offset.
 
         Args:
-            batches: packed, ascending, apart, none below the start offset.
-            leader_epoch: a higher one than before; None leaves it.
+            batches: packed, ascending, without overlaps, none below the start offset.
+            leader_epoch: higher than before; None keeps it.
 
         Returns:
-            Whether the record to append is a snapshot, since so many updates stand since the last one, and
-            its value.
+            Whether the record to append is a snapshot, because of the updates since the last one, and its
+            value.
 
         Raises:
-            ValueError: `batches` are no state batches.
+            ValueError: `batches` are not valid state batches.
         """
 
     def write_begun(self, write: Write, now_ms: int, updates_per_snapshot: int) -> tuple[bool, bytes]:
-        """As `write`, for a change that an engine has begun. The start offset passes the acknowledged batches
-        that touch it: these need no state any more.
+        """Apply a change started by an engine, as `write`.
+
+        The start offset moves past adjacent acknowledged batches, which need no state any more.
         """
 
     def snapshot(self, now_ms: int, create_ms: int) -> bytes:
         """Return the value of the ShareSnapshot that makes all earlier records redundant."""
 
     def is_superseded(self, state_epoch: int, leader_epoch: int) -> bool:
-        """Whether a higher epoch than one of these has been seen; -1 is not looked at."""
+        """Return whether a higher epoch than one of these was seen; -1 is not checked."""
 
 @final
 class StateFold:
-    """Folds the records of one partition of `__share_group_state` into the states that hold in the end."""
+    """Folds the records of one partition of `__share_group_state` into the final states."""
 
     def __new__(cls) -> Self: ...
     def take(self, offset: int, key: bytes | None, value: bytes | None) -> str | None:
-        """Take a record, in the order of offsets.
+        """Apply a record, in offset order.
 
         Returns:
             None, or why it was passed over: a type that is not known, an update without a snapshot.
 
         Raises:
-            ValueError: the record is damaged; what was taken before stands.
+            ValueError: the record is damaged; earlier records stay applied.
         """
 
     @property
     def repaired(self) -> int:
         """Number of invalid state batches so far, whose records are redelivered."""
     def states(self) -> list[tuple[bytes, int, StateContent]]:
-        """Return a copy of each state with what follows the type in its records' keys, and the offset of its
-        last snapshot.
-        """
+        """Return a copy of each state with its key (without the type), and the offset of its last snapshot."""
 
     def waiting(self, deliveries: int) -> list[tuple[bytes, int]]:
-        """How many records were delivered so often and wait to be delivered again, by what follows the type
-        in the keys of those states that have some.
+        """Return how many records were delivered this often and wait for redelivery, by key (without the
+        type), for states that have some.
 
         Raises:
             OverflowError: a number below zero or above 2^32 - 1.
         """
 
     def state(self, key: bytes) -> StateContent | None:
-        """Return a copy of one state, by what follows the type in its records' keys."""
+        """Return a copy of one state, by key without the type."""
 
     def drain(self) -> list[tuple[bytes, int, StateContent]]:
-        """As `states`, but takes them out."""
+        """Return the states as `states`, and remove them."""
 
 @final
 class ShareStateFold:
-    """Folds the records of one partition of `__share_group_state` into the states that hold in the end.
+    """Folds the records of one partition of `__share_group_state` into the final states.
 
     Args:
         first, end, group, expanded_bytes_max: as in `decode_share_state`.
-        unreadable_max: how many things that cannot be read become rows; None for none.
+        unreadable_max: how many unreadable records become rows; None for none.
 
     Raises:
         ValueError: a limit is too high.
@@ -1788,16 +1784,16 @@ class ShareStateFold:
         expanded_bytes_max: int = 134217728,
     ) -> Self: ...
     def take(self, records: bytes) -> tuple[int | None, tuple[int, str] | None]:
-        """Take the whole record batches at the front, in the order of their offsets.
+        """Apply the whole record batches at the front, in offset order.
 
         Returns:
-            The offset behind them, None when there is none; the first thing that could not be read so far.
+            The offset after them, None without any; the first unreadable record so far.
         """
 
     def drain(
         self, rows_max: int = 16384
     ) -> tuple[tuple[int, list[tuple[int, bytes | None]]], tuple[int, str] | None]:
-        """Return the next rows, as `decode_share_state` gives them, ordered by share partition; none at the
+        """Return the next rows, in the form of `decode_share_state`, ordered by share partition; none at the
         end.
 
         Returns:
@@ -1805,23 +1801,23 @@ class ShareStateFold:
         """
 
 def combine_state_batches(parts: Sequence[bytes], start_offset: int) -> bytes:
-    """One packed list of state batches out of many: what holds at each offset from `start_offset` on.
+    """Merge packed lists of state batches into one, from `start_offset`.
 
-    Where batches overlap, the highest delivery count wins, then the highest state. Packed: 20 bytes a
-    batch, as Kafka's ShareSnapshotValue holds them. A negative start offset keeps everything.
+    Where batches overlap, the highest delivery count wins, then the highest state. Packed: 20 bytes per
+    batch, as in Kafka's ShareSnapshotValue. A negative start offset keeps everything.
 
     Raises:
-        ValueError: the bytes are no state batches.
+        ValueError: the bytes are not valid state batches.
     """
 @final
 class LetterBatch:
-    """One record batch of dead letters, which grows letter by letter (KIP-1191).
+    """A batch of dead-letter records, built record by record (KIP-1191).
 
     Args:
         group, topic, partition: the share partition.
-        copy: whether the letters carry key, value and headers of the records.
-        now_ms: when they are written, milliseconds since the epoch.
-        max_bytes: how large the batch shall be at most.
+        copy: whether to copy key, value and headers of the records.
+        now_ms: the timestamp, milliseconds since the epoch.
+        max_bytes: the largest size of the batch.
     """
 
     def __new__(
@@ -1829,32 +1825,32 @@ class LetterBatch:
     ) -> Self: ...
     @property
     def count(self) -> int:
-        """Number of letters."""
+        """Number of dead-letter records."""
     def add(
         self, ranges: Sequence[tuple[int, int, int, int]], source: bytes, read_to: int
     ) -> tuple[int, int]:
-        """Add letters, as many as fit.
+        """Add as many dead-letter records as fit.
 
-        Offsets of control batches get none. A letter is without the record's content where that is not in
-        `source`, and where it is too large; one that is too large only with the record's own headers goes
-        without those. A batch without letters takes one of any size.
+        Control batches are skipped. A dead-letter record lacks the original content if that is missing from
+        `source` or too large; one that is too large only together with the original headers lacks those. An
+        empty batch accepts a record of any size.
 
         Args:
-            ranges: first offset, last offset, delivery count and cause, as of `Partition.take_dead_letters`,
-                ascending; one that goes back ends the call.
-            source: whole record batches, ascending: all that the log has from the first range on of the
-                offsets before `read_to`.
-            read_to: no letter is written for this offset and those behind it.
+            ranges: first offset, last offset, delivery count and cause, as in `Partition.take_dead_letters`,
+                ascending; a range out of order ends the call.
+            source: whole record batches, ascending: everything that the log has from the first range to
+                before `read_to`.
+            read_to: stop before this offset.
 
         Returns:
-            How many ranges are done, and the first offset of the next one that is not; 0 where all are.
+            How many ranges are done, and the first offset of the next one that is not; 0 if all are.
         """
     def finish(self) -> bytes:
-        """Return the batch; this one is empty then."""
+        """Return the batch, and reset this one to empty."""
 
 @final
 class LogCleaner:
-    """Compacts logs of a store; `sharecore.storage.cleaner` says what the numbers mean."""
+    """Compacts logs of a store; `sharecore.storage.cleaner` explains the numbers."""
 
     def __new__(cls, store: Store) -> Self: ...
     def dirt(self, log: int, newest_ms: int) -> tuple[int, int, int | None, int, int | None]: ...
@@ -1865,10 +1861,9 @@ class LogCleaner:
 
 @final
 class MemoryDisk:
-    """A disk in memory for simulations, mounted on a directory of this process for every store in it.
+    """A memory disk for simulations, mounted on a directory of this process for all stores in it.
 
-    What was synced stands after a crash; of what was not, anything may be left. Published wheels do not
-    have it.
+    After a crash, synced content stays; anything may be left of the rest. Not in published wheels.
     """
 
     def __new__(cls, path: str | PathLike[str], seed: int) -> Self: ...
@@ -1878,25 +1873,25 @@ class MemoryDisk:
     def lie(self, *, skip: int = ..., times: int = ...) -> None:
         """Make syncs report success without syncing."""
     def misdirect(self, *, skip: int = ..., times: int = ...) -> None:
-        """Make writes land in another place."""
+        """Make writes go to another position."""
     def set_rot(self, per_mille: int) -> None:
-        """Of how many of 1,000 unsynced writes that survive a crash a bit is wrong then."""
+        """Set how many of 1,000 unsynced writes that survive a crash have a flipped bit."""
     @property
     def harmed(self) -> int:
-        """How often the disk has not held what it had said it held."""
+        """How often the disk lost content that it had reported as durable."""
     def files(self) -> list[tuple[str, bytes]]:
-        """All files as they are, by their names."""
+        """Return all current files, by name."""
     def replace(self, files: Sequence[tuple[str, bytes]]) -> None:
-        """Put other files in the place of all; open ones are of no more use."""
+        """Replace all files; open ones become unusable."""
     def heal(self) -> None:
-        """Forgets the failures to come."""
+        """Cancel planned failures."""
     def end_after(self, changes: int) -> None:
-        """The disk is gone after so many more changes, the last one begun."""
+        """Make the disk disappear at the last of this many more changes, which may be done in part."""
     @property
     def is_gone(self) -> bool: ...
     def set_capacity(self, bytes: int) -> None: ...
     def set_cold(self, per_mille: int) -> None:
-        """How many of 1,000 reads would have to wait for the disk."""
+        """Set how many of 1,000 reads would wait for the disk."""
     @property
     def used_bytes(self) -> int: ...
     @property
@@ -1908,20 +1903,23 @@ class MemoryDisk:
 
 @final
 class Reading:
-    """What a thread of a store reads, into the bytes that are then given out."""
+    """A read by a thread of a store, into bytes returned later."""
 
     @property
     def size(self) -> int:
-        """Bytes that are read."""
+        """Size of the read."""
     def result(self) -> tuple[bytes, list[tuple[int, int]]]:
-        """As `Store.read` gives it, once `Store.drain` has named it. Raises KafkaError where it failed."""
+        """Return the records as `Store.read`, once `Store.drain` has reported the read.
+
+        Raises KafkaError if it failed.
+        """
 
 @final
 class Store:
-    """Logs of record batches and a catalogue of keys, in one directory; `sharecore.storage` gives it a face.
+    """Logs of record batches and a catalog of keys, in one directory; wrapped by `sharecore.storage`.
 
-    Changes are staged and numbered; a thread commits what is staged and makes `fileno()` readable. Calls
-    raise `KafkaError` when they are refused.
+    Changes are staged and numbered; a thread commits them and makes `fileno()` readable. Refused calls raise
+    `KafkaError`.
     """
 
     def __new__(
@@ -1936,18 +1934,20 @@ class Store:
         read_threads: int = ...,
         bucket: BucketCopy | None = None,
     ) -> Self:
-        """Raise OSError when the directory cannot be had, is in use, or holds damaged files.
+        """Raise OSError if the directory is unavailable, in use, or has damaged files.
 
-        `bucket` gets a copy of what is committed; commits do not wait for it.
+        `bucket` gets a copy of all commits, which do not wait for it.
         """
 
     def bucket_status(self) -> BucketStatus | None:
-        """Return how the copy in a bucket stands; None without one."""
+        """Return the status of the copy in a bucket; None without one."""
 
     @staticmethod
     def look(path: str | PathLike[str], *, cache_bytes: int = ...) -> Store:
-        """Return a store to read: what the directory holds now, whoever has it. Nothing in it is changed,
-        and what would write is refused. Raises OSError when there is no store or its files are damaged."""
+        """Return a read-only store with the directory's current content, whoever owns it.
+
+        Calls that would write are refused. Raises OSError if there is no store or its files are damaged.
+        """
     @staticmethod
     def stepped(
         path: str | PathLike[str],
@@ -1958,20 +1958,20 @@ class Store:
         staging_bytes: int = ...,
         ahead_bytes: int = ...,
     ) -> Store:
-        """Return a store without threads, for simulations: `step` commits, `maintain` looks after segments.
+        """Return a store without threads, for simulations: `step` commits, `maintain` does maintenance.
 
         Args:
-            ahead_bytes: what a journal has written ahead of its frames at most.
+            ahead_bytes: the most space that a journal writes ahead of its frames.
         """
     @property
     def has_work(self) -> bool:
-        """Whether something waits to be committed."""
+        """Whether an operation waits to be committed."""
     def step(self) -> bool:
-        """Commit once in a store without threads; say whether there was anything."""
+        """Commit once in a store without threads; return whether there was anything."""
     def maintain(self) -> bool:
-        """Seals or rewrites segments once in a store without threads; says whether there was anything."""
+        """Seal or rewrite segments once in a store without threads; return whether there was anything."""
     def abandon(self) -> None:
-        """End a store without threads as a killed process does: nothing more is written."""
+        """End a store without threads as a killed process would: nothing more is written."""
     def close(self) -> None:
         """Commit staged changes and stop."""
     def fileno(self) -> int: ...
@@ -1983,20 +1983,21 @@ class Store:
         list[int],
         list[tuple[int, int, int, Path, int]],
     ]:
-        """Since the last call: (sequence number up to which operations ended, why they failed), for logs
-        that moved (log, (start, high watermark, last stable offset, end)), reads that have ended, and damaged
-        batches that readers have found (log, first offset, last offset, file, byte)."""
+        """Return events since the last call: (sequence number up to which operations ended, error), for
+        logs that moved (log, (start, high watermark, last stable offset, end)), finished reads, and
+        damaged batches found by readers (log, first offset, last offset, file, byte).
+        """
     @property
     def torn(self) -> tuple[Path, int, int] | None:
-        """File, byte and number of bytes of a write that was cut short before the store was opened."""
+        """Return file, byte and size of a torn write found when the store was opened."""
     def verify(self, log: int) -> None:
-        """Read all of a log, so that `drain` names what is damaged of it; waits for the disk."""
+        """Read a whole log, so that `drain` reports its damaged batches; waits for the disk."""
     def wait(self, sequence: int) -> None:
-        """Blocks until the operation has ended."""
+        """Block until the operation has ended."""
     def figures(self) -> tuple[list[int], float, int, int, int, int, int, int]:
-        """Commit by duration (bucket i: below 2^i microseconds), their seconds together, bytes written,
-        commits that failed, segments, bytes of batches in them, how many of these a log still reaches, bytes
-        that wait."""
+        """Return statistics: commits by duration (bucket i: below 2^i microseconds), their total seconds,
+        bytes written, failed commits, segments, bytes of batches in them, live bytes, bytes waiting.
+        """
     @property
     def staged_bytes(self) -> int: ...
     def entries(self, prefix: bytes) -> list[tuple[bytes, bytes]]: ...
@@ -2011,7 +2012,7 @@ class Store:
     def new_log_id(self) -> int: ...
     def logs(self) -> list[int]: ...
     def offsets(self, log: int) -> _Four:
-        """Start, high watermark, last stable offset, end."""
+        """Return start, high watermark, last stable offset, end."""
     def log_bytes(self, log: int) -> int: ...
     def configure(
         self,
@@ -2027,7 +2028,7 @@ class Store:
     def append(self, log: int, records: bytes, now_ms: int) -> tuple[int, int, int, int, int]:
         """Return base offset, last offset, append time or -1, log start, sequence number."""
     def announce(self, log: int, producer: tuple[int, int, int], from_zero: bool, now_ms: int) -> None:
-        """Of a batch that is about to be appended: producer id, epoch, first sequence."""
+        """Announce a batch about to be appended: producer ID, epoch, first sequence."""
     def append_local(
         self,
         log: int,
@@ -2036,8 +2037,9 @@ class Store:
         producer: tuple[int, int] | None = None,
         lingers: bool = False,
     ) -> tuple[int, int, int, int, int]:
-        """With a producer's id and epoch the batch is part of its transaction. One that lingers shares the
-        next commit that another write needs, and is durable some milliseconds later in any case.
+        """Append a batch; transactional with a producer's ID and epoch.
+
+        One that lingers shares the next commit, and is durable after some milliseconds in any case.
         """
     def append_marker(
         self,
@@ -2077,34 +2079,35 @@ class Store:
         at_least_one: bool = True,
         max_records: int = ...,
     ) -> tuple[int, Reading | None]:
-        """Has a thread read what `read` would return, and a number that `drain` gives when it has. Without a
-        `Reading` the thread only loads what tells where that lies.
+        """Read in a thread; return a number that `drain` reports when it is done.
+
+        Without a `Reading` the thread only loads the index.
         """
     @property
     def has_reads(self) -> bool:
         """Whether a read waits for a thread."""
     def step_read(self) -> bool:
-        """Read once, in a store without threads; whether there was anything."""
+        """Read once, in a store without threads; return whether there was anything."""
     def readable_bytes(self, log: int, offset: int, max_bytes: int, limit: int | None = None) -> int | None:
-        """Size of what `read` would return; None when the disk would have to be asked."""
+        """Return the size of what `read` would return; None if that needs the disk."""
     def scan(
         self, log: int, offset: int, max_bytes: int
     ) -> tuple[list[tuple[int, bool, list[tuple[int, int, bytes | None, bytes | None]]]], int]:
-        """Batches and the offset behind the last: id of the producer whose transaction it is part of or -1,
-        whether it is a control batch, and its records: offset, timestamp, key, value.
+        """Return batches and the offset after the last: producer ID of the transaction or -1, whether it is a
+        control batch, and its records: offset, timestamp, key, value.
         """
     def offset_for(self, log: int, timestamp: int) -> tuple[int, int] | None:
-        """Offset and timestamp of the first record that is not older."""
+        """Return offset and timestamp of the first record that is not older."""
     def retain(self, log: int, *, oldest_ms: int | None = None, max_bytes: int | None = None) -> int | None:
-        """Move the start as retention has it; None when it stays."""
+        """Move the start according to retention; return None if it stays."""
     @property
     def maintenance_error(self) -> str | None:
-        """Why sealing or rewriting of segments failed, when the newest attempt did."""
+        """Why the last attempt to seal or rewrite segments failed, if it did."""
     def max_timestamp(self, log: int) -> int | None: ...
     def aborted(self, log: int, first: int, end: int) -> list[tuple[int, int]]: ...
     def active_producers(self, log: int) -> list[tuple[int, int, int, int, int, int]]:
-        """Return producers that have written to a log: id, epoch, last sequence, last timestamp, coordinator
-        epoch, first offset of the open transaction; -1 for what there is not.
+        """Return the producers of a log: ID, epoch, last sequence, last timestamp, coordinator epoch, first
+        offset of the open transaction; -1 for missing values.
         """
     def expire_producers(self, before_ms: int) -> None: ...
     def plan_fault(self, point: str, errno: int, *, skip: int = 0, times: int = 1) -> None:
@@ -2113,53 +2116,55 @@ class Store:
 def observe_partitions(
     partitions: Sequence[Partition], ends: Sequence[int], now_ms: int
 ) -> tuple[int, int, int, int, list[int], list[int]]:
-    """`Partition.observe` of many, summed, with the ends of their logs: lag, in flight, age in ms of the
-    oldest lease, records whose lock ran out, records by acknowledge type, records by delivery count. One
-    whose engine has failed counts for nothing. Raises ValueError unless there is an end for each."""
+    """Sum `Partition.observe` over many partitions, with the ends of their logs: lag, in flight, age in ms
+    of the oldest lease, records whose lock expired, records by acknowledge type, records by delivery
+    count. Failed engines are skipped. Raises ValueError unless there is an end for each.
+    """
 @final
 class Layout:
     """A message in one version.
 
     Args:
         spec: (class or None, flexible, fields); each field is (name, kind, array, nullable, tag or None,
-            default, spec or None). The class is a subclass of tuple; without one, plain tuples are made.
-        name: of the message, as Kafka's schemas have it.
+            default, spec or None). The class is a subclass of tuple; without one, plain tuples are returned.
+        name: of the message, as in Kafka's schemas.
         version: of the message.
     """
 
     def __new__(cls, spec: tuple[Any, ...], name: str, version: int) -> Self: ...
     def read(self, data: bytes, offset: int) -> tuple[Any, int]:
-        """Return the message at `offset`, and the offset behind it.
+        """Return the message at `offset`, and the offset after it.
 
-        Raises ValueError: the bytes end too early, or a length or a string in them is impossible.
+        Raises ValueError: the bytes end too early, or a length or a string in them is invalid.
         """
     def read_apart(self, data: bytes, offset: int) -> Any:
-        """As `read`, in a thread that lets others run now and then."""
+        """Return as `read`, in a thread that yields to others now and then."""
     def write_response_apart(
         self, correlation_id: int, tagged_header: bool, message: Mapping[str, Any] | Produced
     ) -> list[bytes]:
-        """As `write_response`, in a thread that lets others run now and then."""
+        """Return as `write_response`, in a thread that yields to others now and then."""
     def write(self, message: Mapping[str, Any]) -> bytes:
-        """Return the bytes of a message. What the mapping does not hold gets its default; a struct in it may
-        be a tuple instead, with the fields that are not tagged in the order of the schema.
+        """Return the encoded message.
+
+        Missing fields get their defaults; a struct may be a tuple of the untagged fields in schema order.
         """
     def write_response(
         self, correlation_id: int, tagged_header: bool, message: Mapping[str, Any] | Produced | ShareAnswer
     ) -> list[bytes]:
-        """Return a response frame with its size before it, as buffers to send one after the other.
+        """Return a response frame with its size prefix, as buffers to send in order.
 
-        Bytes in it of 64 KiB and more are not copied.
+        Bytes of 64 KiB or more are not copied.
         """
 
 def read_request_header(frame: bytes, offset: int = 0) -> tuple[int, int, int, str | None, int]:
-    """Return API key, version, correlation id, client id, and the offset behind them, where tagged fields
-    may come.
+    """Return API key, version, correlation ID, client ID, and the offset after them, where tagged fields may
+    follow.
 
-    Raises ValueError: the frame is too short, or the client id is not a string.
+    Raises ValueError: the frame is too short, or the client ID is not a string.
     """
 
 def skip_tagged_fields(data: bytes, offset: int) -> int:
-    """Step over a section of tagged fields; give the offset behind it. Raises ValueError."""
+    """Skip a section of tagged fields; return the offset after it. Raises ValueError."""
 
 _Kept = tuple[int, int, int, int, int, bool]
 
@@ -2173,19 +2178,21 @@ def survey_store(
     bool,
     tuple[str, int, int] | None,
 ]:
-    """Read a store from end to end; with `to` makes a new one there of what is whole. `path` stays as it is.
+    """Read a store from end to end; with `to`, build a new one there from the intact parts.
 
-    Returns: problems (file, byte, what); logs (log, start, end, whole batches, their bytes, whether nothing
-    but they tells of it); lost offsets (log, first, last); the catalogue; whether more may be missing that
-    nothing tells of; file, byte and bytes of a write that was cut short. `progress` gets bytes done and to
-    do. Raises OSError.
+    `path` is not changed.
+
+    Returns: problems (file, byte, what); logs (log, start, end, intact batches, their bytes, whether only
+    they show that the log exists); lost offsets (log, first, last); the catalog; whether more may be missing
+    without a trace; file, byte and size of a torn write. `progress` gets bytes done and the total. Raises
+    OSError.
     """
 @final
 class BucketCopy:
-    """A bucket, and what is asked of the copy in it; one store takes it (`Store(bucket=)`).
+    """A bucket with the options of the copy in it; used by one store (`Store(bucket=)`).
 
-    `random`: 16 bytes that no other store ever used. `is_tried`: the bucket is known to be one that can be
-    relied on. Raises ValueError for settings that cannot be right.
+    `random`: 16 bytes, unique among all stores. `is_tried`: whether the bucket has passed the probe. Raises
+    ValueError for invalid settings.
     """
 
     def __new__(
@@ -2208,17 +2215,17 @@ class BucketCopy:
 
 @final
 class BucketStatus:
-    """How the copy of a store stands; times in milliseconds, counts since the store was opened.
+    """The status of a store's copy; times in milliseconds, counts since the store was opened.
 
     Attributes:
-        state: what it is doing; `stopped` says why it is fenced or refused, and what to do.
-        error: why the newest attempt failed; None once one has succeeded.
-        epoch: in which it writes; 0 before it does.
+        state: the state; `stopped` says why it is fenced or refused, and what to do.
+        error: why the last attempt failed; None after a success.
+        epoch: the writer's epoch; 0 before it writes.
         place: all places of the journal below it are in the bucket.
-        behind_ms: how long the oldest of `behind_bytes` has waited, which are not known to be in the bucket.
-        objects, bytes: of the journal, copied.
-        surplus_bytes: of files that are kept only until the bucket has them.
-        creates, gets, lists, deletes: requests, each attempt counted; `failed` got no definite answer.
+        behind_ms: how long the oldest of `behind_bytes`, bytes not known to be in the bucket, has waited.
+        objects, bytes: of the journal, shipped.
+        surplus_bytes: of files kept only until they are uploaded.
+        creates, gets, lists, deletes: requests, retries included; `failed` got no definite answer.
         sent_bytes: of all create requests.
     """
 
@@ -2258,14 +2265,15 @@ class BucketStatus:
     def sent_bytes(self) -> int: ...
 
 def bucket_url(url: str) -> str:
-    """Return the URL of a bucket as it is written everywhere else.
+    """Return the URL of a bucket in canonical form.
 
     Raises:
-        ValueError: it names no bucket; the text says what is allowed, and repeats no part that may be secret.
+        ValueError: not the URL of a bucket; the text says what is allowed, and repeats no part that may be
+            secret.
     """
 
 def reaches_s3() -> bool:
-    """Whether this build reaches S3; every build has directories as buckets."""
+    """Return whether this build supports S3; every build supports directories."""
 
 def probe_bucket(
     url: str, endpoint: str | None, region: str | None, allow_http: bool, random: tuple[int, int]
@@ -2274,29 +2282,28 @@ def probe_bucket(
     Literal["fit", "grows", "unfit", "unknown"],
     str,
 ]:
-    """Try whether a bucket can be relied on. `random`: two numbers of 64 bits for the names of its objects.
+    """Check whether a bucket is reliable. `random`: two 64-bit numbers for its object names.
 
-    Returns: the checks (name, outcome, why), the verdict and why. Raises ValueError for settings that cannot
-    be right.
+    Returns: the checks (name, outcome, why), the verdict and why. Raises ValueError for invalid settings.
     """
 
 def inspect_bucket(
     url: str, endpoint: str | None, region: str | None, allow_http: bool, since_ms: int
 ) -> tuple[str, tuple[int, int, int] | None, int | None, list[tuple[str, int, int]], int]:
-    """Return what a bucket holds.
+    """Return a summary of a bucket.
 
-    Returns: cluster id; epoch, place and time of the newest object of the journal; the oldest time that can
-    be restored; objects and bytes by the first part of their names; objects of the journal since `since_ms`.
-    Raises ValueError for settings that cannot be right, OSError if it cannot be read or holds no copy.
+    Returns: cluster ID; epoch, place and time of the newest object of the journal; the oldest time that can
+    be restored; objects and bytes by the first part of their names; journal objects since `since_ms`. Raises
+    ValueError for invalid settings, OSError if it is unreadable or holds no copy.
     """
 
 def is_proven(store: Store, lease_ms: int) -> bool:
-    """Whether nobody else can lead a store's home who waits longer than `lease_ms` before a claim; True where
-    answers wait for no bucket.
+    """Return whether nobody else can lead a store's home who waits longer than `lease_ms` before a claim;
+    always True without durability `bucket`.
     """
 @final
 class Standby:
-    """Watches a home in a bucket that another broker leads. Raises ValueError for wrong settings."""
+    """Watches a home in a bucket that another broker leads. Raises ValueError for invalid settings."""
 
     def __new__(
         cls,
@@ -2308,9 +2315,9 @@ class Standby:
         node_id: int,
     ) -> Self: ...
     def look(self) -> tuple[int, int] | None:
-        """Return the node that leads and its epoch; None if this broker may claim: nobody leads, or whoever
-        did has ended, or was silent for 6.5 s of looks that were 3 s apart at most. Waits for the bucket;
-        raises OSError if it cannot be read.
+        """Return the leading node and its epoch; None if this broker may claim: nobody leads, or the leader
+        has ended, or was silent for 6.5 s of looks at most 3 s apart. Waits for the bucket; raises OSError if
+        it cannot be read.
         """
 
 def prepare_home(
@@ -2323,11 +2330,11 @@ def prepare_home(
     cluster_id: str | None,
     random: tuple[int, int],
 ) -> tuple[Literal["empty", "local", "bucket"], str | None, int, int, int]:
-    """Bring a data directory in line with its home in a bucket, after trying whether that can be relied on.
+    """Synchronize a data directory with its home in a bucket, after probing the bucket.
 
-    Returns: `empty` (nothing is in either), `local` (the directory was no home so far) or `bucket`; the
-    cluster whose home it is, None if that is not known; place and time of the newest object, and bytes read.
-    Raises ValueError for settings that cannot be right, OSError if nothing was changed.
+    Returns: `empty` (both are empty), `local` (the directory was not a home so far) or `bucket`; the cluster
+    of the home, None if unknown; place and time of the newest object, and bytes read. Raises ValueError for
+    invalid settings, OSError if nothing was changed.
     """
 
 def restore_bucket(
@@ -2341,12 +2348,13 @@ def restore_bucket(
     at_ms: int | None = None,
     place: int | None = None,
 ) -> tuple[tuple[str, int, int, int] | None, bool, str]:
-    """Make a store in an empty directory from the copy in a bucket.
+    """Restore a store to an empty directory from the copy in a bucket.
 
-    Returns: cluster id, place and time of the newest object and bytes read; or None, whether the bucket
-    lacks something, and why. `progress` gets bytes read, and 0. Raises ValueError for settings that cannot
-    be right.
+    Returns: cluster ID, place and time of the newest object and bytes read; or None, whether the bucket lacks
+    something, and why. `progress` gets bytes read, and 0. Raises ValueError for invalid settings.
     """
 
 def whole_batches(records: bytes) -> tuple[int, int | None]:
-    """Bytes of the whole record batches at the front, and the offset behind the last; None without any."""
+    """Return the size of the whole record batches at the front, and the offset after the last; None
+    without any.
+    """

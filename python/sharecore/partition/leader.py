@@ -233,7 +233,7 @@ class SharePartition(Leader):
 
     @property
     def takeover_left_ms(self) -> int:
-        """How long nothing is leased, as members may hold what the leader before this one leased to them."""
+        """How long nothing is acquired, as members may hold records of the previous leader."""
         if self._predecessor_ms is None or not self.config.share_ordering_takeover_wait:
             return 0
         until_ms = self._predecessor_ms + self.config.share_record_lock_duration_ms

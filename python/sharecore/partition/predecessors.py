@@ -1,4 +1,4 @@
-"""Leaders of share partitions that ended while members held records: nothing of their leases is persisted."""
+"""Former leaders that ended while members held records: their leases are not persisted."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from sharecore.clock import Clock
 from sharecore.persister import SharePartitionKey
 
 _FORGET_MS = 3_600_000
-"""No lock lasts longer."""
+"""The longest possible lock."""
 
 
 class _Lost(NamedTuple):
     """Leaders that ended at the same time.
 
     Args:
-        which: chooses the partitions of topics that they led.
+        which: selects the partitions that they led.
         groups: whose members held records; None if any group's may have.
-        since_ms: when they had ended, by the monotonic clock.
+        since_ms: a time by which they had ended, by the monotonic clock.
     """
 
     which: Callable[[UUID, int], bool]
@@ -28,7 +28,7 @@ class _Lost(NamedTuple):
 
 
 class Predecessors:
-    """Since when no leader knows what members hold (`share.ordering.takeover.wait`)."""
+    """Since when leaders do not know which records members hold (`share.ordering.takeover.wait`)."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -43,28 +43,28 @@ class Predecessors:
         groups: Collection[str] | None = None,
         ago_ms: int = 0,
     ) -> None:
-        """Note leaders that ended without a release.
+        """Record leaders that ended without a release.
 
         Args:
-            part: a number for them.
-            which: chooses their partitions of topics.
+            part: identifies them.
+            which: selects their partitions.
             groups: whose members held records; None if any group's may have.
-            ago_ms: how long ago they ended, at least.
+            ago_ms: the minimum time since they ended.
         """
         self._lost[part] = _Lost(which, groups, self._clock.monotonic_ms() - ago_ms)
 
     def released(self, part: int) -> None:
-        """Forget those leaders: they ended once their members held nothing."""
+        """Forget those leaders: they ended after their members held nothing."""
         self._lost.pop(part, None)
 
     def failed(self, key: SharePartitionKey) -> None:
-        """Note a leader of this process that ended while its members may have held records."""
+        """Record a leader of this process that ended while its members may have held records."""
         now_ms = self._clock.monotonic_ms()
         self._failed = {each: at for each, at in self._failed.items() if now_ms - at < _FORGET_MS}
         self._failed[key] = now_ms
 
     def since_ms(self, key: SharePartitionKey) -> int | None:
-        """Return since when members may hold records of a share partition unknown to its leader."""
+        """Return since when members may hold records unknown to the share partition's leader."""
         found = [
             lost.since_ms
             for lost in self._lost.values()

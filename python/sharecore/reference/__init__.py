@@ -1,7 +1,7 @@
-"""The engine once more in pure Python: slow and obvious, one record at a time.
+"""A second engine in pure Python: slow and simple, one record at a time.
 
 It has the interface of `sharecore._core.Partition` and other data structures (a dict by offset, a heap of
-deadlines), so that each can be judged by the other. It is chosen explicitly and never fallen back to.
+deadlines), so that the two can be compared. It is used only on request, never as a fallback.
 """
 
 from __future__ import annotations

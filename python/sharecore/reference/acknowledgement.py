@@ -1,4 +1,4 @@
-"""Which records an acknowledgement names, and whether it may."""
+"""The records covered by an acknowledgement, and whether it is allowed."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ STATE_AFTER = {GAP: ARCHIVED, ACCEPT: ACKNOWLEDGED, RELEASE: AVAILABLE, REJECT: 
 
 
 def acknowledged(window: Window, first: int, last: int, types: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the offsets of one acknowledged batch that are in flight, each with its acknowledge type.
+    """Yield the in-flight offsets of an acknowledged batch, each with its acknowledge type.
 
-    Offsets below the start offset are settled, and those in a gap do not exist: both are passed over.
+    Offsets below the start offset are finished, and those in a gap do not exist: both are skipped.
 
     Raises:
-        KafkaError: INVALID_REQUEST for a batch that is malformed or ends past what is in flight;
-            INVALID_RECORD_STATE for one that begins before everything in flight.
+        KafkaError: INVALID_REQUEST for a batch that is malformed or ends after the in-flight records;
+            INVALID_RECORD_STATE for one that begins before them.
     """
     if first > last or len(types) not in (1, last - first + 1):
         raise KafkaError(
@@ -38,7 +38,7 @@ def acknowledged(window: Window, first: int, last: int, types: bytes) -> Iterato
 
 
 def check_owned(offset: int, record: Record, member: str) -> None:
-    """Refuse what `member` does not hold.
+    """Refuse records that `member` does not hold.
 
     Raises:
         KafkaError: INVALID_RECORD_STATE.

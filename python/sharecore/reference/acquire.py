@@ -1,4 +1,4 @@
-"""Which records one fetch leases."""
+"""The records acquired by a fetch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sharecore.reference.window import Window
 
 @dataclass(slots=True)
 class Acquisition:
-    """One walk over what the log returned, leasing what is available."""
+    """One walk over the record batches of a read, acquiring available records."""
 
     window: Window
     record_batches: list[tuple[int, int]]
@@ -22,12 +22,12 @@ class Acquisition:
     batch_size: int
     record_limit: bool
     known_only: bool = False
-    """Nothing is leased that is not in flight."""
+    """Acquire only records that are in flight."""
     acquired: list[tuple[int, int, int]] = field(default_factory=list)
     count: int = 0
 
     def run(self, fetch_offset: int, wanted: int, last: int) -> list[tuple[int, int, int]]:
-        """Lease up to `wanted` records, none of them behind `last`."""
+        """Acquire up to `wanted` records, none after `last`."""
         if not self.record_batches:
             return []
         base, last = self.record_batches[0][0], min(last, self.record_batches[-1][1])
@@ -56,7 +56,9 @@ class Acquisition:
         return self.acquired
 
     def _archive_vanished(self, fetch_offset: int, base: int) -> None:
-        """Record between the fetch offset and the first batch returned have left the log (compaction)."""
+        """Archive records between the fetch offset and the first batch: they are gone from the log
+        (compaction).
+        """
         if fetch_offset < base:
             self.window.archive_available(fetch_offset, base - 1)
 
@@ -77,10 +79,10 @@ class Acquisition:
             self._lease_new(known[-1].last + 1, last, wanted - self.count)
 
     def _lease_again(self, batch: Batch, base: int, last: int, wanted: int) -> bool:
-        """Lease what is available of a known batch; true when nothing more may come after it.
+        """Acquire the available records of a known batch; return True if nothing may follow them.
 
-        Near its delivery limit a record is delivered in ever smaller company, on its last attempt alone, so
-        that one bad record does not archive its neighbours.
+        Near its delivery limit a record is delivered with fewer and fewer others, in its last delivery alone,
+        so that one bad record does not archive its neighbors.
         """
         available = [
             (o, r)
@@ -117,7 +119,7 @@ class Acquisition:
             self.acquired.append((offset, offset, record.delivery_count))
 
     def _lease_new(self, first: int, last: int, wanted: int) -> None:
-        """Lease offsets that were never in flight, up to the end of a record batch."""
+        """Acquire offsets that were never in flight, up to the end of a record batch."""
         window = self.window
         if not window.batches and window.end_offset >= first:
             first = window.end_offset
@@ -145,7 +147,7 @@ class Acquisition:
 
 
 def cut(batches: Sequence[tuple[int, int]], first: int, last: int, batch_size: int) -> list[tuple[int, int]]:
-    """Cut first to last before record batches, each part as soon as it holds `batch_size` offsets."""
+    """Split first to last at record-batch boundaries, into parts of at least `batch_size` offsets."""
     parts = []
     for base, _ in batches:
         if first < base <= last and base - first >= batch_size:

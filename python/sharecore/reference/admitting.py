@@ -1,4 +1,4 @@
-"""A share partition whose records are looked at before they are acquired: for delivery times and expiry."""
+"""A share partition whose records are examined before they are acquired: for delivery times and expiry."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sharecore.reference.record import ARCHIVED, ARCHIVING, AVAILABLE, Batch, Re
 from sharecore.reference.write import Write
 
 Entry = tuple[int, int | None, int | None, int]
-"""Offset of a record, its delivery time, when it expires, and what stands for its key, or 0."""
+"""A record's offset, delivery time, expiry, and key digest or 0."""
 
 
 class Rules(BackoffRules, Protocol):
@@ -26,10 +26,10 @@ class Rules(BackoffRules, Protocol):
 
 
 class AdmittingPartition(ManagedPartition):
-    """A partition with rules: each record knows whether it was looked at, and its times.
+    """A partition with rules: each record knows whether it was examined, and its times.
 
     Args:
-        rules: when records come, and come again.
+        rules: the rules for order, times and retries.
         now_ms: as for `ManagedPartition`.
     """
 
@@ -57,7 +57,7 @@ class AdmittingPartition(ManagedPartition):
         self._scanned = self._unsettled_from(self._window.start_offset)
 
     def change(self, rules: Rules) -> None:
-        """Change the rules; records are looked at anew if these ask them for something else."""
+        """Change the rules; records are examined again if the rules need other information."""
         before, self._rules = self._rules, rules
         if rules.looks_otherwise(before):
             self._look_anew()
@@ -69,7 +69,7 @@ class AdmittingPartition(ManagedPartition):
 
     @property
     def next_admission(self) -> int | None:
-        """Where the log is to be read for records that have not been looked at."""
+        """Return where to read the log for records to examine."""
         if not self._rules.looks_at_records:
             return None
         offset = max(self._scanned, self._window.start_offset)
@@ -96,7 +96,7 @@ class AdmittingPartition(ManagedPartition):
         more = self.next_admission is not None
         if self._rules.ordering == "partition":
             ready = ready and self._is_first_in_line(self._window.next_fetch_offset)
-            # while the line stands still, reading on brings nothing
+            # while records of the order are held, reading on brings nothing
             more = more and not self._leased and self._last_in_line + 1 >= self._scanned
         return self._leased < self._max_inflight and (ready or more)
 
@@ -109,10 +109,10 @@ class AdmittingPartition(ManagedPartition):
         entries: Sequence[Entry],
         batch_size: int = 500,
     ) -> bool:
-        """Take in record batches that the log returned for a read from `fetch_offset` on.
+        """Admit record batches read from the log from `fetch_offset`.
 
         Returns:
-            Whether they follow what has been looked at; else nothing is taken in.
+            Whether they continue the examined part; otherwise none is admitted.
         """
         self._come_up(now_ms, wall_ms)
         following = self.next_admission
@@ -146,7 +146,7 @@ class AdmittingPartition(ManagedPartition):
         return True
 
     def _holes(self, first: int, last: int) -> list[Batch]:
-        """Return the stretches between two offsets that are not in flight."""
+        """Return the ranges between two offsets that are not in flight."""
         holes: list[Batch] = []
         for offset in range(first, last + 1):
             if offset in self._window.records:

@@ -1,4 +1,4 @@
-"""Joining share state that was written earlier with state written now, one offset at a time."""
+"""Merging earlier share state with new state, one offset at a time."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from sharecore.reference.record import StateBatch, coalesce
 def combine(
     existing: Iterable[StateBatch], new: Iterable[StateBatch], start_offset: int = -1
 ) -> list[StateBatch]:
-    """State after a write: of every offset the highest delivery count wins, then the highest state.
+    """Return the state after a write: per offset, the highest delivery count wins, then the highest state.
 
     Args:
         existing: (first, last, state, delivery_count) as stored; may overlap.
-        new: the same form, as written now.
+        new: the same form, newly written.
         start_offset: offsets below it are dropped; -1 keeps them.
 
     Returns:
-        Batches sorted by offset, neighbours of equal state and count joined.
+        Batches sorted by offset, neighbors with equal state and count merged.
     """
     winners: dict[int, tuple[int, int]] = {}
     for first, last, state, count in [*existing, *new]:

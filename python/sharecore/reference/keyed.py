@@ -1,4 +1,4 @@
-"""A share partition whose records come in the order of their keys."""
+"""A share partition with order by key."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from sharecore.reference.write import Write
 
 
 class KeyedPartition(AdmittingPartition):
-    """A partition with an order by key: each record knows its key, and whether others come before it.
+    """A partition with order by key: each record knows its key, and whether others precede it.
 
     Args:
-        rules: when records come, and come again.
+        rules: the rules for order, times and retries.
         now_ms: as for `AdmittingPartition`.
     """
 
@@ -28,9 +28,9 @@ class KeyedPartition(AdmittingPartition):
         **limits: Any,
     ) -> None:
         self._is_settling = False
-        """Members may hold records from before the keys were what they are."""
+        """Members may hold records acquired under a previous key."""
         self._reach = 0
-        """So long may the runs be that have begun."""
+        """The longest run that has begun."""
         super().__init__(start_offset, state_batches, rules=rules, now_ms=now_ms, **limits)
         self._reorder()
 
@@ -104,7 +104,7 @@ class KeyedPartition(AdmittingPartition):
         self._reorder()
 
     def behind(self) -> int:
-        """Count the records that come after others of their key and wait for nothing else."""
+        """Count the records that wait only for earlier ones of their key."""
         records = self._window.all()
         return sum(record.is_free and record.is_behind and not record.waits for _, record in records)
 
@@ -112,7 +112,7 @@ class KeyedPartition(AdmittingPartition):
         ready = (offset for offset, record in self._window.all() if record.acquirable)
         first = next(ready, None)
         if self._reach > 1 and (first is None or first < fetch_offset):
-            return 0, 0  # the second record of a run does not go without the first
+            return 0, 0  # the second record of a run is not delivered without the first
         return super()._limit(fetch_offset, wanted)
 
     @property
@@ -123,7 +123,7 @@ class KeyedPartition(AdmittingPartition):
         return self._units(keyed) + without - self._leased < self._rules.max_waiting
 
     def _units(self, keyed: list[int]) -> int:
-        """Count the stretches of neighbors with the same key."""
+        """Count the ranges of neighbors with the same key."""
         units, before = 0, (-2, 0)
         for offset in keyed:
             digest = self._window.records[offset].digest
@@ -136,7 +136,7 @@ class KeyedPartition(AdmittingPartition):
         return record.before is not None or record.state in (AVAILABLE, ACQUIRED)
 
     def _reorder(self) -> None:
-        """Say of each record whether it comes only after others: all but the first ones of each key do."""
+        """Set for each record whether it waits for others: all but the first ones of each key do."""
         keys: dict[int, list[Record]] = {}
         for _, record in self._window.all():
             record.is_behind = False

@@ -1,4 +1,4 @@
-"""A share partition whose records may wait although they are available."""
+"""A share partition whose available records may have to wait."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sharecore.reference.write import Write
 
 
 class Rules(Protocol):
-    """What a group has set about when its records come again; `sharecore._core.Rules` is one."""
+    """A group's settings for redelivery; `sharecore._core.Rules` is one."""
 
     @property
     def on_release(self) -> bool: ...
@@ -28,11 +28,11 @@ class Rules(Protocol):
 
 
 class ManagedPartition(Partition):
-    """A partition with rules: each record that waits knows until when.
+    """A partition with rules: each waiting record knows the end of its wait.
 
     Args:
-        rules: when records come again.
-        now_ms: loaded records that were delivered before wait as if they had been released now.
+        rules: the rules for retries.
+        now_ms: loaded records that were delivered before back off as if released now.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class ManagedPartition(Partition):
         super().__init__(start_offset, loaded, **limits)
         self._rules = rules
         self._unwaited: set[int] = set()
-        """Open writes whose released records do not wait: those of sessions that have ended."""
+        """Open writes whose released records do not back off: those of closed sessions."""
         for first, last, *_ in loaded:
             self._hold_back(range(first, last + 1), now_ms)
 
@@ -102,7 +102,7 @@ class ManagedPartition(Partition):
 
     @property
     def can_acquire(self) -> bool:
-        """As of a partition without rules, but only what is leased counts, and so much may wait."""
+        """As without rules, but only acquired records count, and the number of waiting ones is limited."""
         if self._rules.ordering == "partition" and not self._is_first_in_line(self._window.next_fetch_offset):
             return False
         return self._leased < self._max_inflight and (
@@ -111,13 +111,13 @@ class ManagedPartition(Partition):
 
     @property
     def next_time_ms(self) -> int | None:
-        """When `advance` has something to do."""
+        """When `advance` is due next."""
         times = [r.waits_until_ms for _, r in self._window.all() if r.waits_until_ms is not None]
         deadline_ms = self.next_deadline_ms
         return min(times if deadline_ms is None else [*times, deadline_ms], default=None)
 
     def waiting(self) -> tuple[int, bool]:
-        """How many records wait, and whether the window takes no new ones because of what waits in it."""
+        """How many records wait, and whether waiting records fill the window."""
         waiting = sum(record.is_free and record.waits for _, record in self._window.all())
         return waiting, not self._may_admit
 
@@ -134,7 +134,7 @@ class ManagedPartition(Partition):
         return (room, min(reach, end_offset)) if fetch_offset <= end_offset else (0, 0)
 
     def _is_first_in_line(self, fetch_offset: int) -> bool:
-        """Return whether a fetch from there gets the first unsettled record: nobody holds one, and that one
+        """Return whether a fetch from there gets the first unfinished record: no record is held, and that one
         does not wait.
         """
         following = self._window.next_fetch_offset
@@ -165,9 +165,7 @@ class ManagedPartition(Partition):
                 self._hold_back(range(first, last + 1), now_ms)
 
     def _hold_back(self, offsets: range, now_ms: int) -> None:
-        """Record that are available, because they were given back, wait: neighbours delivered as often as
-        each other wait together.
-        """
+        """Back off released records: neighbors with the same delivery count wait together."""
         first, before = 0, None
         for offset in offsets:
             record: Record | None = self._window.records.get(offset)

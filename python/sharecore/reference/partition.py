@@ -1,4 +1,4 @@
-"""The in-flight state of one share partition, as KIP-932 tells it."""
+"""The in-flight state of one share partition, as in KIP-932."""
 
 from __future__ import annotations
 
@@ -29,30 +29,31 @@ class _OpenWrite:
     offsets: list[int]
     expiry: bool
     given_up: list[tuple[int, int, int]]
-    """Offset, delivery count and cause of what is given up without a member that rejected it."""
+    """Offset, delivery count and cause of records archived without a rejection."""
     batches: tuple[StateBatch, ...]
-    """As they are written."""
+    """In persisted form."""
 
 
 class Partition:
     """In-flight records of one share partition.
 
-    Time is an argument, in milliseconds; locks run out only in `advance`. The interface is that of
+    Time is an argument, in milliseconds; locks expire only in `advance`. The interface is that of
     `sharecore._core.Partition`.
 
     Args:
         start_offset: the share partition's start offset (SPSO).
         state_batches: (first, last, state, delivery_count) as persisted.
-        max_delivery_count: deliveries after which a record is archived instead of being available again.
-        max_inflight: offsets from start to end that may be in flight; soft by what is left of a record batch.
+        max_delivery_count: deliveries after which a record is archived instead of becoming available again.
+        max_inflight: the most offsets from start to end in flight; exceeded by at most the rest of a record
+            batch.
         lock_ms: how long an acquisition lock lasts.
         renew_enabled: whether members may renew their locks.
-        dead_letters: whether what is rejected or given up waits for a dead letter (KIP-1191) before it is
-            archived.
+        dead_letters: whether rejected and undeliverable records wait for a dead-letter record (KIP-1191)
+            before they are archived.
 
     Raises:
         ValueError: a limit that is not positive.
-        KafkaError: INVALID_REQUEST for state batches that overlap, lie below the start offset or are in no
+        KafkaError: INVALID_REQUEST for state batches that overlap, lie below the start offset or have no
             persistent state.
     """
 
@@ -95,7 +96,7 @@ class Partition:
         renew_enabled: bool | None = None,
         dead_letters: bool | None = None,
     ) -> None:
-        """Change limits from now on; locks that run keep their deadlines.
+        """Change the limits; running locks keep their deadlines.
 
         Raises:
             ValueError: a limit that is not positive.
@@ -122,19 +123,19 @@ class Partition:
         batch_size: int = 500,
         record_limit: bool = False,
     ) -> list[tuple[int, int, int]]:
-        """Lease available records among the record batches that a fetch returned.
+        """Acquire available records among the record batches of a read.
 
         Args:
             now_ms: locks end at now_ms + lock_ms.
-            member: who leases.
+            member: the member.
             batches: (base_offset, last_offset) of the record batches, ascending.
-            fetch_offset: where the log was read from.
-            max_fetch_records: how many records; exact with `record_limit`, else up to a record batch's end.
-            batch_size: leases longer than this are cut between record batches.
-            record_limit: never lease more than `max_fetch_records`.
+            fetch_offset: the offset of the read.
+            max_fetch_records: how many records; strict with `record_limit`, else up to a record batch's end.
+            batch_size: longer leases are split at record-batch boundaries.
+            record_limit: never acquire more than `max_fetch_records`.
 
         Returns:
-            (first, last, delivery_count) of what is leased now, ascending.
+            (first, last, delivery_count) of the newly acquired records, ascending.
         """
         acquisition = Acquisition(
             window=self._window,
@@ -159,7 +160,7 @@ class Partition:
         return False
 
     def _limit(self, fetch_offset: int, wanted: int) -> tuple[int, int]:
-        """How many records may be leased, and up to which offset: a full window gives only what is in it."""
+        """Return how many records may be acquired, and up to which offset: a full window only redelivers."""
         room = min(wanted, self._max_inflight - self._window.in_flight)
         if room > 0:
             return room, sys.maxsize
@@ -168,17 +169,17 @@ class Partition:
     def acknowledge(
         self, now_ms: int, member: str, batches: Sequence[tuple[int, int, bytes]]
     ) -> Write | None:
-        """Settle, give back or renew records that `member` holds: all of the request, or nothing but the
-        renewals in front of what it was refused for.
+        """Accept, release, reject or renew records that `member` holds: the whole request, or only the
+        renewals before the refused batch.
 
         Args:
             batches: (first, last, types): one acknowledge type for all offsets or one for each. Types: 0 gap,
-                1 accept, 2 release, 3 reject, 4 renew. Offsets below the start offset are passed over.
+                1 accept, 2 release, 3 reject, 4 renew. Offsets below the start offset are skipped.
 
         Raises:
-            KafkaError: INVALID_RECORD_STATE when an offset is not acquired by `member`, is being written, or
-                lies before everything in flight; INVALID_REQUEST for a malformed batch or one that ends past
-                what is in flight.
+            KafkaError: INVALID_RECORD_STATE if an offset is not acquired by `member`, has a pending write, or
+                precedes everything in flight; INVALID_REQUEST for a malformed batch or one that ends after
+                the in-flight records.
         """
         begun: list[int] = []
         try:
@@ -199,9 +200,7 @@ class Partition:
         return self._begin_write(begun)
 
     def release(self, now_ms: int, member: str) -> Write | None:
-        """Return the member's session ended: what it holds is available again, or archived at the delivery
-        limit.
-        """
+        """Release all records of a member whose session ended; archive those at the delivery limit."""
         held = [o for o, r in self._window.all() if r.state == ACQUIRED and r.member == member]
         for offset in held:
             record = self._window.records[offset]
@@ -209,18 +208,18 @@ class Partition:
         return self._begin_write(held)
 
     def advance(self, now_ms: int) -> Write | None:
-        """End the locks whose deadline is now or earlier.
+        """Expire the locks whose deadline is now or earlier.
 
-        The records change at once, and stay so however the write ends: a lock that ran out has run out.
+        The records change at once and for good, whatever the outcome of the write: the lock has expired.
         """
         return self._begin_write(self._expire_locks(now_ms), expiry=True)
 
     def running_out(self, now_ms: int) -> list[str]:
-        """Return the members whose locks have run out."""
+        """Return the members whose locks have expired."""
         return sorted({record.member for _, record in self._running_out(now_ms)})
 
     def keep_locks(self, now_ms: int, members: Collection[str], max_ms: int) -> None:
-        """Start the locks of members anew that have run out, until `max_ms` after they began."""
+        """Restart the expired locks of members, until `max_ms` after they began."""
         for offset, record in self._running_out(now_ms):
             if record.member not in members or record.deadline_ms is None:
                 continue
@@ -239,7 +238,7 @@ class Partition:
         ]
 
     def _expire_locks(self, now_ms: int) -> list[int]:
-        """Free the records whose locks have run out, and return their offsets."""
+        """Free the records whose locks have expired, and return their offsets."""
         expired: list[int] = []
         while self._deadlines and self._deadlines[0][0] <= now_ms:
             deadline_ms, offset = heapq.heappop(self._deadlines)
@@ -255,36 +254,35 @@ class Partition:
         return expired
 
     def move_log_start(self, now_ms: int, offset: int) -> None:
-        """The log begins at `offset`: what is available below is archived, what is leased stays leased.
+        """Move the log start: available records below `offset` are archived, acquired ones stay acquired.
 
-        There is nothing to persist: the next write carries the new start offset.
+        Nothing is persisted: the next write carries the new start offset.
         """
         if offset > self._window.start_offset:
             self._window.move_start(offset)
 
     def archive(self, now_ms: int, first: int, last: int) -> None:
-        """Offsets that hold no record for this group, as those of aborted transactions: never delivered."""
+        """Archive offsets without a record for this group, such as those of aborted transactions."""
         for _, record in self._window.items(first, last):
             if record.before is None and record.state in (AVAILABLE, ACQUIRED):
                 record.end_lock(ARCHIVED)
         self._window.advance_start()
 
     def pass_hole(self, now_ms: int, first: int, last: int) -> None:
-        """The log holds nothing from `first` to `last`, as a fetch from `first` has shown."""
+        """Skip first to last, where the log has no records, as a fetch from `first` has shown."""
         if first <= last:
             self._window.pass_hole(first, last)
 
     def take_dead_letters(self) -> list[tuple[int, int, int, int]]:
-        """(first, last, delivery_count, cause) of the records whose dead letter has become due since the
-        last call, in the order in which they did; in loaded state a rejection is guessed by the count.
+        """Take the dead letters that became due since the last call, oldest first, as (first, last,
+        delivery_count, cause); in loaded state, the cause is guessed from the count.
         """
         return self._due.take()
 
     def finish_archiving(self, now_ms: int, first: int, last: int) -> Write | None:
-        """The letters of first to last are written, or never will be: what waited for them is
-        archived.
+        """Archive records whose dead letters, first to last, are written or never will be.
 
-        The records change at once, and stay so however the write ends.
+        The records change at once and for good, whatever the outcome of the write.
         """
         finished = [
             o for o, r in self._window.items(first, last) if r.state == ARCHIVING and r.before is None
@@ -294,10 +292,10 @@ class Partition:
         return self._begin_write(finished, expiry=True)
 
     def commit(self, write_id: int, now_ms: int) -> None:
-        """The write is durable.
+        """Commit a durable write.
 
         Raises:
-            KafkaError: INVALID_REQUEST when no such write is open.
+            KafkaError: INVALID_REQUEST if no such write is open.
         """
         write = self._close_write(write_id)
         for offset, record in self._being_written(write):
@@ -307,10 +305,10 @@ class Partition:
         self._window.advance_start()
 
     def rollback(self, write_id: int, now_ms: int) -> None:
-        """The write failed: its records are as before, but a lock that ran out meanwhile has run out.
+        """Roll back a failed write: its records are as before, except that their locks may have expired.
 
         Raises:
-            KafkaError: INVALID_REQUEST when no such write is open.
+            KafkaError: INVALID_REQUEST if no such write is open.
         """
         write = self._close_write(write_id)
         for offset, record in self._being_written(write):
@@ -323,13 +321,13 @@ class Partition:
             self._window.advance_start()
 
     def batch_end(self, offset: int) -> int:
-        """Return the last offset of what `offset` was acquired together with; itself where it is not in
-        flight.
-        """
+        """Return the last offset acquired together with `offset`; `offset` itself if it is not in flight."""
         return next((batch.last for batch in self._window.between(offset, offset)), offset)
 
     def is_slow(self, offset: int) -> bool:
-        """Whether of the batch of `offset` something available from there on is near its delivery limit."""
+        """Return whether an available record in the batch of `offset`, from there, is near its delivery
+        limit.
+        """
         slow_from = max(2, (self._max_delivery_count + 1) // 2)
         return any(
             record.acquirable and record.delivery_count >= slow_from
@@ -339,12 +337,12 @@ class Partition:
 
     @property
     def start_offset(self) -> int:
-        """SPSO: everything below is settled."""
+        """SPSO: everything below is finished."""
         return self._window.start_offset
 
     @property
     def end_offset(self) -> int:
-        """SPEO: the last offset in flight, or the start offset when nothing is."""
+        """SPEO: the last offset in flight, or the start offset if nothing is in flight."""
         return self._window.end_offset
 
     @property
@@ -354,7 +352,7 @@ class Partition:
 
     @property
     def can_acquire(self) -> bool:
-        """Whether a fetch could lease anything: room in the window, or a record to redeliver within it."""
+        """Whether a fetch could acquire anything: room in the window, or a record to redeliver within it."""
         return (
             self._window.next_fetch_offset != self._window.end_offset + 1
             or self._window.in_flight < self._max_inflight
@@ -362,17 +360,17 @@ class Partition:
 
     @property
     def delivery_complete_count(self) -> int:
-        """Acknowledged and archived records from the start offset on (KIP-1226)."""
+        """Acknowledged and archived records from the start offset (KIP-1226)."""
         return self._window.delivery_complete_count
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """When the next acquisition lock runs out, locks on records that are being written included."""
+        """When the next acquisition lock expires, including locks of records with pending writes."""
         return min((r.deadline_ms for _, r in self._window.all() if r.deadline_ms is not None), default=None)
 
     @property
     def runs(self) -> int:
-        """How many runs of equal state the window consists of."""
+        """The number of runs with equal state in the window."""
         return len(self._window.state())
 
     @property
@@ -381,11 +379,11 @@ class Partition:
         return len(self._window.records) * (sys.getsizeof(Record(AVAILABLE, 0)) + sys.getsizeof(0))
 
     def inflight(self) -> list[StateBatch]:
-        """(first, last, state, delivery_count) from the start offset on, states being written included."""
+        """(first, last, state, delivery_count) from the start offset, pending writes included."""
         return self._window.state()
 
     def leases(self) -> list[tuple[int, int, str, int | None]]:
-        """(first, last, member, deadline) of what is held from the start offset on."""
+        """(first, last, member, deadline) of held records from the start offset."""
         held: list[tuple[int, int, str, int | None]] = []
         for offset, record in self._window.all():
             if offset < self._window.start_offset or not record.member:
@@ -398,7 +396,7 @@ class Partition:
         return held
 
     def records(self) -> Iterator[tuple[int, Record]]:
-        """Every record by offset, with owner and deadline; leased ones below the start offset included."""
+        """Every record by offset, with owner and deadline, including acquired ones below the start offset."""
         return self._window.all()
 
     def check(self) -> None:
@@ -484,6 +482,6 @@ def _check_loaded(start_offset: int, batches: list[StateBatch]) -> None:
         ):
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST,
-                f"state batch {first}-{last} ({state}, {count}) cannot follow what came before",
+                f"state batch {first}-{last} ({state}, {count}) is invalid or overlaps the batch before it",
             )
         follows = last + 1

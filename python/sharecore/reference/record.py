@@ -1,4 +1,4 @@
-"""One record in flight, and the batch it was first acquired with."""
+"""An in-flight record, and its originally acquired batch."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ class Record:
     member: str = ""
     deadline_ms: int | None = None
     kept_since_ms: int | None = None
-    """When its lock began that was started anew, as its member is connected."""
+    """When an extended lock originally began."""
     lock_ran_out: bool = False
-    """The deadline passed while a write of this record was open."""
+    """The deadline passed during a pending write of this record."""
     before: int | None = None
-    """The state that a failed write brings back; set while a write of this record is open."""
+    """The state to restore after a failed write; set during a pending write."""
     waits_until_ms: int | None = None
-    """The record is available and comes again no earlier; see `ManagedPartition`."""
+    """The earliest redelivery of the available record; see `ManagedPartition`."""
     unseen: bool = False
-    """The record has not been looked at yet; see `AdmittingPartition`. So the next five."""
+    """The record has not been examined yet; see `AdmittingPartition`, also for the next five."""
     not_before_ms: int | None = None
-    """Its delivery time, until that has come."""
+    """Its delivery time, until then."""
     expires_ms: int | None = None
     has_expired: bool = False
     digest: int = 0
-    """Stands for its key; 0: it has none."""
+    """Digest of its key; 0 without a key."""
     is_behind: bool = False
-    """It comes only after others of its key."""
+    """It waits for earlier records of its key."""
     rejected: bool = False
-    """The open write tells that a member rejected the record, and that a dead letter is due."""
+    """The pending write rejects the record, and a dead letter is due."""
 
     @property
     def settled(self) -> bool:
-        """Whether nothing will happen to this record any more."""
+        """Whether its state is final."""
         return self.before is None and self.state in (ACKNOWLEDGED, ARCHIVED)
 
     @property
@@ -55,13 +55,13 @@ class Record:
 
     @property
     def waits(self) -> bool:
-        """Whether it waits for a time, for being looked at, or for being given up."""
+        """Whether it waits for a time, to be examined, or to be expired."""
         has_time = self.waits_until_ms is not None or self.not_before_ms is not None
         return self.unseen or self.has_expired or has_time
 
     @property
     def is_free(self) -> bool:
-        """Whether the record is available, whether it waits or not."""
+        """Whether the record is available, waiting or not."""
         return self.before is None and self.state == AVAILABLE
 
     def acquire(self, member: str, deadline_ms: int) -> None:
@@ -73,14 +73,16 @@ class Record:
         self.lock_ran_out = False
 
     def end_lock(self, state: int) -> None:
-        """Leave ACQUIRED for `state` at once, with nothing to come back to."""
+        """Leave ACQUIRED for `state` at once, without a rollback."""
         self.state = state
         self.member = ""
         self.deadline_ms = None
         self.waits_until_ms = None
 
     def begin(self, state: int) -> None:
-        """Go to `state` until the write of it ends; everything else is refused meanwhile."""
+        """Begin a transition to `state`, pending until its write ends; other changes are refused
+        meanwhile.
+        """
         self.before = self.state
         self.state = state
 
@@ -98,9 +100,9 @@ class Record:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Batch:
-    """Offsets first to last that came into flight together.
+    """Offsets first to last that entered the window together.
 
-    Slower delivery near the delivery limit hands out fractions of such a batch, so its edges are state.
+    Slower delivery near the delivery limit delivers fractions of such a batch, so its bounds are state.
     """
 
     first: int
@@ -114,7 +116,7 @@ class Batch:
 
 
 def coalesce(batches: Iterable[StateBatch]) -> list[StateBatch]:
-    """Join neighbours of equal state and delivery count; `batches` sorted by offset, not overlapping."""
+    """Merge neighbors with equal state and delivery count; `batches` sorted by offset, without overlaps."""
     joined: list[StateBatch] = []
     for first, last, state, count in batches:
         if joined and joined[-1][1] + 1 == first and joined[-1][2:] == (state, count):

@@ -1,4 +1,4 @@
-"""The records in flight: which offsets there are, where the window starts, what comes next."""
+"""The in-flight records: their offsets, the start of the window, and the next fetch."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from sharecore.reference.record import ACKNOWLEDGED, ARCHIVED, AVAILABLE, Batch,
 class Window:
     """In-flight records by offset, from the start offset (SPSO) to the end offset (SPEO).
 
-    A batch stays until all of it lies below the start offset and nothing of it is leased: records that a log
-    start has overtaken are still owned by their members.
+    A batch stays until all of it lies below the start offset and none of it is acquired: records overtaken by
+    a log start still belong to their members.
 
-    `unread_from` is where records that were never fetched may lie between loaded ones: after a load, gaps in
-    the state are records that nobody acquired yet, while later gaps are offsets that the log does not have.
-    The distinction ends when anything is acquired past the loaded end.
+    `unread_from`: where records that were never fetched may lie between loaded ones. After a load, gaps in
+    the state are records that were never acquired, while later gaps are offsets missing from the log. The
+    distinction ends when anything is acquired past the loaded end.
     """
 
     def __init__(self, start_offset: int, state_batches: Iterable[StateBatch]) -> None:
@@ -43,7 +43,7 @@ class Window:
         return self._unread_from
 
     def read_up_to(self, offset: int) -> None:
-        """Everything below `offset` was fetched or is known to be absent."""
+        """Record that everything below `offset` was fetched or is known to be absent."""
         self._unread_from = None if self.unread_from is None else offset
 
     def add(self, batch: Batch, like: Record) -> None:
@@ -56,17 +56,17 @@ class Window:
         return self.batches[index - 1] if index else None
 
     def between(self, first: int, last: int) -> list[Batch]:
-        """Batches with an offset in first to last."""
+        """Return the batches with an offset in first to last."""
         return [b for b in self.batches if b.last >= first and b.first <= last]
 
     def items(self, first: int, last: int) -> Iterator[tuple[int, Record]]:
-        """Record of offsets first to last, in order."""
+        """Yield the records of offsets first to last, in order."""
         for batch in self.between(first, last):
             for offset in range(max(first, batch.first), min(last, batch.last) + 1):
                 yield offset, self.records[offset]
 
     def all(self) -> Iterator[tuple[int, Record]]:
-        """Every record, those below the start offset that are still leased included."""
+        """Yield every record, including acquired ones below the start offset."""
         for batch in self.batches:
             for offset in batch.offsets():
                 yield offset, self.records[offset]
@@ -76,12 +76,12 @@ class Window:
 
     @property
     def passed_all(self) -> bool:
-        """Whether no record from the start offset on is in flight."""
+        """Whether no record from the start offset is in flight."""
         return not self.batches or self.batches[-1].last < self.start_offset
 
     @property
     def in_flight(self) -> int:
-        """Offsets in the window, as the limit of records in flight counts them: gaps count too."""
+        """The number of offsets in the window, gaps included, for the in-flight limit."""
         return self.end_offset - self.start_offset + 1 if self.batches else 0
 
     @property
@@ -90,7 +90,7 @@ class Window:
 
     @property
     def next_fetch_offset(self) -> int:
-        """Where the next fetch should read: the first available or never-read offset, else past the end."""
+        """Return the next offset to fetch: the first available or never-read one, else past the end."""
         if self.passed_all:
             return self.end_offset
         unread = self.unread_hole
@@ -104,7 +104,7 @@ class Window:
 
     @property
     def unread_hole(self) -> int | None:
-        """The first offset between loaded records that may hold one that was never fetched."""
+        """Return the first offset between loaded records that may hold a record never fetched."""
         unread = self.unread_from
         if unread is None:
             return None
@@ -115,7 +115,7 @@ class Window:
         return None
 
     def pass_hole(self, first: int, last: int) -> None:
-        """The log has nothing from first to last: the start offset moves over that."""
+        """Move the start offset over first to last, where the log has no records."""
         self.archive_available(first, last)
         unread = self.unread_hole
         if unread is not None and first <= unread <= last:
@@ -125,14 +125,14 @@ class Window:
         self.advance_start()
 
     def archive_available(self, first: int, last: int) -> None:
-        """Archive what is available in first to last, even if that is being written: the log lost it."""
+        """Archive available records in first to last, even with a pending write: the log lost them."""
         for _, record in self.items(first, last):
             if record.state == AVAILABLE:
                 record.end_lock(ARCHIVED)
                 record.before = None
 
     def move_start(self, offset: int) -> None:
-        """The log begins at `offset` now. Leased records below stay until their locks end."""
+        """Move the log start to `offset`. Acquired records below stay until their locks end."""
         self.archive_available(self.start_offset, offset - 1)
         self.start_offset = offset
         self.end_offset = max(self.end_offset, offset)
@@ -140,7 +140,7 @@ class Window:
             self._unread_from = max(self._unread_from, offset)
 
     def advance_start(self) -> None:
-        """Move the start offset over the settled records that it stands at, and forget what lies below."""
+        """Move the start offset over finished records, and drop them."""
         if not self.may_advance():
             return
         passed = self._settled_up_to()
@@ -157,7 +157,7 @@ class Window:
         self._forget()
 
     def _settled_up_to(self) -> int | None:
-        """Last offset of the leading part in which every record is settled or below the start offset."""
+        """Return the end of the leading part in which every record is finished or below the start offset."""
         unread = self.unread_from
         passed = None
         for batch in self.batches:
@@ -170,7 +170,7 @@ class Window:
         return passed
 
     def may_advance(self) -> bool:
-        """Whether the start offset stands at a settled record, or in a gap that the log does not have."""
+        """Return whether the start offset is at a finished record, or in a gap of the log."""
         batch = self.batch_at_or_before(self.start_offset)
         if batch is None:
             return False

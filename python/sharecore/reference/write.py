@@ -1,4 +1,4 @@
-"""State that has begun to change and waits for the persister."""
+"""A state change that has begun and waits for the persister."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from sharecore.reference.record import StateBatch
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """What the persister is asked to write; ends with the partition's `commit` or `rollback`.
+    """A write for the persister; ends with the partition's `commit` or `rollback`.
 
     Attributes:
-        id: names the write to `commit` and `rollback`; grows within a partition.
+        id: identifies the write in `commit` and `rollback`; increases within a partition.
         start_offset: the start offset before the operation.
-        delivery_complete_count: terminal records from the start offset on, this write's included (KIP-1226).
+        delivery_complete_count: terminal records from the start offset, including this write (KIP-1226).
     """
 
     id: int
@@ -23,5 +23,5 @@ class Write:
     state_batches: tuple[StateBatch, ...]
 
     def batches(self) -> list[StateBatch]:
-        """[(first, last, state, delivery_count)], sorted, neighbours of equal state joined."""
+        """[(first, last, state, delivery_count)], sorted, neighbors with equal state merged."""
         return list(self.state_batches)
