@@ -303,7 +303,7 @@ class ShareAnswer:
         `beside`: in the response's separate acknowledge fields.
         """
     def message(self) -> ShareAnswer:
-        """The response to send, with the nodes that it redirects the client to (KIP-951)."""
+        """Return the response to send, with the nodes that it redirects the client to (KIP-951)."""
     def throttled(self, throttle_time_ms: int) -> ShareAnswer:
         """Return the same response with a throttle time."""
 
@@ -948,7 +948,7 @@ class Later:
         """Whether the caller cancelled it."""
 
     def exception(self) -> BaseException | None:
-        """The exception; None for a result."""
+        """Return the exception; None for a result."""
 
     def result(self) -> Any:
         """Return the result or raise the exception."""
@@ -1303,7 +1303,7 @@ class Partition:
             KafkaError: INVALID_RECORD_STATE, INVALID_REQUEST.
         """
     def held_by(self, member: str) -> int:
-        """Number of offsets held by a member, including pending acknowledgements."""
+        """Return the number of offsets held by a member, including pending acknowledgements."""
 
     def running_out(self, now_ms: int) -> list[str]:
         """Return the members whose locks have expired, each once, in order."""
@@ -1746,7 +1746,7 @@ class StateFold:
     def repaired(self) -> int:
         """Number of invalid state batches so far, whose records are redelivered."""
     def states(self) -> list[tuple[bytes, int, StateContent]]:
-        """Return a copy of each state with its key (without the type), and the offset of its last snapshot."""
+        """Return a copy of each state, its key without the type, and the offset of its last snapshot."""
 
     def waiting(self, deliveries: int) -> list[tuple[bytes, int]]:
         """Return how many records were delivered this often and wait for redelivery, by key (without the

@@ -290,7 +290,7 @@ def without_secrets(properties: Mapping[str, str]) -> dict[str, str]:
 def write_bundle(
     target: Path, findings: Iterable[Finding], properties: Mapping[str, str], directory: Path
 ) -> None:
-    """A .tar.gz with what was found, versions, settings without secrets and the sizes of the files.
+    """Write a .tar.gz with findings, versions, settings without secrets, and file sizes.
 
     Raises:
         OSError: it cannot be written.

@@ -106,7 +106,7 @@ class Exporter:
         return Page(200, b"ok\n")
 
     async def ready(self) -> Page:
-        """The newest round has found the cluster."""
+        """Report success if the last round reached the cluster."""
         return Page(200, b"ready\n") if self.up else Page(503, f"{self.trouble}\n".encode())
 
     def _show(self, groups: Iterable[GroupOverview], lines: Lines) -> None:

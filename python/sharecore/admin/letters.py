@@ -47,7 +47,7 @@ class Letter(NamedTuple):
         return self.key is not None or self.value is not None or bool(self.headers)
 
     def redriven_headers(self, own: Iterable[Header]) -> list[Header]:
-        """The headers of the record it is about, produced again.
+        """Return the headers of the redriven record.
 
         Args:
             own: of that record.

@@ -152,7 +152,7 @@ def _failed(group: Any, found: dict[str, GroupOverview]) -> bool:
 
 
 async def _without_lag(transport: Transport, groups: Iterable[GroupOverview]) -> None:
-    """A broker of before KIP-1226 tells no lag: what lies between start and end of the log stands for it."""
+    """Estimate the lag from log offsets, for brokers without KIP-1226."""
     missing = {
         TopicPartition(topic, partition)
         for group in groups

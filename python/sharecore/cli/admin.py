@@ -108,7 +108,7 @@ def with_timeout(settings: Mapping[str, str], timeout: float | None) -> dict[str
 
 @contextmanager
 def admin_at(cluster: Cluster) -> Iterator[BlockingAdmin]:
-    """An administrator of the cluster; what fails ends the program with one line."""
+    """Yield an admin client of the cluster; a failure ends the program with a one-line error."""
     with failures_in_one_line():
         from sharecore.admin import BlockingAdmin
         from sharecore.errors import ConfigError, KafkaError

@@ -162,7 +162,7 @@ class Records:
             self._answered = error.str()
 
     def _tried_again(self, error: str) -> None:
-        """The cluster has refused records that are sent again."""
+        """Record an error of the cluster for records that are being retried."""
         self._answered = error
         now = time.monotonic()
         if now < self._said.get(error, -_SAID_AGAIN_SECONDS) + _SAID_AGAIN_SECONDS:

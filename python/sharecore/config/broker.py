@@ -144,7 +144,7 @@ class BrokerConfig(
         return name not in self.explicit or "share" in protocols
 
     def with_properties(self, properties: Mapping[str, str]) -> BrokerConfig:
-        """This configuration with keys set over it; raises ConfigError as `from_properties` does."""
+        """Return this configuration with overrides; raise ConfigError as `from_properties` does."""
         keys = broker_keys()
         values = {
             keys[name][0]: keys[name][1].parse(text) for name, text in properties.items() if name in keys
@@ -157,7 +157,7 @@ class BrokerConfig(
         return config
 
     def for_listener(self, name: str, mechanism: str = "") -> BrokerConfig:
-        """This configuration with the keys of one listener over the others.
+        """Return this configuration with one listener's overrides.
 
         Args:
             name: the listener.

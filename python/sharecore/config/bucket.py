@@ -9,12 +9,12 @@ from sharecore.config.keys import Kind, setting
 
 
 def check_bucket_url(text: str) -> None:
-    """s3://BUCKET/PREFIX or file:///DIRECTORY"""
+    """Allow s3://BUCKET/PREFIX or file:///DIRECTORY"""
     bucket_url(text)
 
 
 def check_endpoint(text: str) -> None:
-    """http://HOST[:PORT] or https://HOST[:PORT]"""
+    """Allow http://HOST[:PORT] or https://HOST[:PORT]"""
     scheme, _, rest = text.partition("://")
     if scheme not in ("http", "https") or not rest:
         raise ValueError("no URL of a server")

@@ -11,7 +11,7 @@ _NO_BOUND = INT_MAX
 
 
 def _check_assignors(names: tuple[str, ...]) -> None:
-    """a list of uniform, range"""
+    """Allow a list of uniform, range"""
     if not names:
         raise ValueError("an empty list")
 

@@ -64,7 +64,7 @@ class OffsetReset:
 
 
 def _check_reset(text: str) -> None:
-    """latest, earliest, or by_duration: with an ISO-8601 duration behind it, as in by_duration:PT1H"""
+    """Allow latest, earliest, or by_duration: with an ISO-8601 duration behind it, as in by_duration:PT1H"""
     OffsetReset.parse(text)
 
 

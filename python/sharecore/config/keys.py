@@ -184,7 +184,7 @@ class ConfigKey:
         if self.status is Status.REFUSED:
             return f"{self.format(self.default) or 'to leave it out'}"
         if self.check is not None and self.check.__doc__:
-            return self.check.__doc__
+            return self.check.__doc__.removeprefix("Allow ")
         if self.choices:
             joined = ", ".join(self.choices)
             return f"a list of {joined}" if self.kind is Kind.LIST else f"one of {joined}"

@@ -9,7 +9,7 @@ from sharecore.config.keys import Kind, setting
 
 
 def check_metrics_listener(text: str) -> None:
-    """empty, or an address as host:port"""
+    """Allow empty, or an address as host:port"""
     if text:
         parse_address(text)
 

@@ -32,7 +32,7 @@ def parse_page_listener(text: str) -> PageAddress:
 
 
 def check_page_listener(text: str) -> None:
-    """empty, or an address as host:port or https://host:port"""
+    """Allow empty, or an address as host:port or https://host:port"""
     if text:
         parse_page_listener(text)
 

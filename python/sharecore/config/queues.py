@@ -28,7 +28,7 @@ def _read_weight(text: str) -> tuple[str, int]:
 
 
 def _check_weights(words: tuple[str, ...]) -> None:
-    """a list of TOPIC:WEIGHT, weights from 1 to 100, each topic once"""
+    """Allow a list of TOPIC:WEIGHT, weights from 1 to 100, each topic once"""
     topics = [_read_weight(word)[0] for word in words]
     if len(topics) > _TOPICS_MAX:
         raise ValueError("too many topics")
@@ -37,19 +37,19 @@ def _check_weights(words: tuple[str, ...]) -> None:
 
 
 def _check_header(name: str) -> None:
-    """the name of a header, of at most 249 bytes"""
+    """Allow the name of a header, of at most 249 bytes"""
     if len(name.encode()) > _HEADER_BYTES_MAX:
         raise ValueError("too long")
 
 
 def _check_ttl(ttl_ms: int) -> None:
-    """-1, or 1000 and up"""
+    """Allow -1, or 1000 and up"""
     if ttl_ms != -1 and ttl_ms < _TTL_MS_MIN:
         raise ValueError("too short")
 
 
 def _check_not_empty(words: tuple[str, ...]) -> None:
-    """release, timeout, or both"""
+    """Allow release, timeout, or both"""
     if not words:
         raise ValueError("an empty list")
 

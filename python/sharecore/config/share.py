@@ -22,7 +22,7 @@ PERSISTER_PREFIX = "group.share.persister."
 
 
 def check_persister(name: str) -> None:
-    """empty, Kafka's DefaultStatePersister or NoOpStatePersister, or package.module:Class"""
+    """Allow empty, Kafka's DefaultStatePersister or NoOpStatePersister, or package.module:Class"""
     if name and name not in (DEFAULT_PERSISTER, NO_PERSISTER) and not re.fullmatch(r"[\w.]+:\w+", name):
         raise ValueError("no persister")
 
@@ -31,7 +31,7 @@ ASSIGNORS = ("simple", "org.apache.kafka.coordinator.group.assignor.SimpleAssign
 
 
 def _check_assignors(names: tuple[str, ...]) -> None:
-    """simple, or org.apache.kafka.coordinator.group.assignor.SimpleAssignor, which is the same"""
+    """Allow simple, or org.apache.kafka.coordinator.group.assignor.SimpleAssignor, which is the same"""
     if not names:
         raise ValueError("an empty list")
     if not set(names) <= set(ASSIGNORS):
@@ -39,7 +39,7 @@ def _check_assignors(names: tuple[str, ...]) -> None:
 
 
 def _check_protocols(names: tuple[str, ...]) -> None:
-    """a list of classic, consumer, share and streams; classic and consumer are among them"""
+    """Allow a list of classic, consumer, share and streams; classic and consumer are among them"""
     if not {"classic", "consumer"} <= set(names) <= {"classic", "consumer", "share", "streams"}:
         raise ValueError("not served like that")
 

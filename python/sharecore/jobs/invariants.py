@@ -64,7 +64,7 @@ class _State:
 
 
 def _merge(ranges: Ranges, first: int, last: int, number: int) -> None:
-    """The highest delivery count wins, then the highest state, as in the share coordinator."""
+    """Merge a range: the highest delivery count wins, then the highest state, as in the coordinator."""
     kept = [each for each in ranges.overlap(first, last) if each[2] > number]
     ranges.put(first, last, number)
     for each in kept:

@@ -108,7 +108,7 @@ class _Replay:
         self._end = init.start_offset
 
     def _forget(self) -> None:
-        """The share partition ends: what it has not settled stays so."""
+        """End the share partition, leaving its pending records unfinished."""
         self._out.unfinished += len(self._arrived)
         self._arrived = {}
         self._leased = 0

@@ -16,7 +16,7 @@ _LOGGING = Path(__file__).with_name("log4j2.properties")
 
 @contextmanager
 def session(name: str, master: str | None = None) -> Iterator[SparkSession]:
-    """A session, which ends with the block if it began with it.
+    """Yield a Spark session, which ends with the block unless it existed before.
 
     Args:
         name: of the application, as Spark's pages show it.

@@ -74,7 +74,7 @@ async def looks(
 
 
 def looker_seen(session: Session) -> int:
-    """The first event comes at once where there was a look before."""
+    """Return the last round seen, so that the first event is immediate if there was one."""
     return 0 if session.looker.now is None else session.looker.round - 1
 
 

@@ -130,7 +130,7 @@ class Member:
         return found
 
     def adopt(self, batch: Offset) -> None:
-        """An earlier run's batch is run again, without leases at first."""
+        """Adopt a batch of an earlier run, without leases at first."""
         if batch.group != self.options.client.group_id:
             logger.warning("the batch that is run again was leased in group %s", batch.group)
         self.batch, self._held = batch, []

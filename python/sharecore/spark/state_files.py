@@ -137,7 +137,7 @@ class SegmentLog:
         return found
 
     def close(self) -> None:
-        """A file is open only while it is read."""
+        """Do nothing: a file is open only while it is read."""
 
 
 class DataDirLog:

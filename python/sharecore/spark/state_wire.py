@@ -108,4 +108,4 @@ class WireLog:
         return {by_id[topic_id]: name for topic_id, name in self._fetcher.names_of(by_id).items()}
 
     def close(self) -> None:
-        """The connections stay for the next task."""
+        """Do nothing: the connections are kept for the next task."""

@@ -80,7 +80,7 @@ class Configs:
 
 
 def config_key(resource_type: int, name: str) -> bytes:
-    """The catalog key of a resource's settings."""
+    """Return the catalog key of a resource's settings."""
     return _PREFIX + _written(resource_type, name).encode()
 
 

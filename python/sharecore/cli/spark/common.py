@@ -69,7 +69,7 @@ def failures() -> Iterator[None]:
 
 @contextmanager
 def session(name: str, master: str | None) -> Iterator[SparkSession]:
-    """A Spark session for a job, named `sharecore spark NAME`."""
+    """Yield a Spark session for a job, named `sharecore spark NAME`."""
     from sharecore.jobs import session as sessions
 
     try:

@@ -187,7 +187,7 @@ class Top(App[None]):
         self._show()
 
     def on_input_submitted(self) -> None:
-        """The filter stands."""
+        """Apply the filter."""
         self._close_filter()
 
     def _close_filter(self) -> None:

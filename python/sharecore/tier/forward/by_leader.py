@@ -193,7 +193,7 @@ class ByLeader:
     def lose(
         self, forwarder: RequestForwarder, split: Split, chosen: dict[Key, list[Any]], error: KafkaError
     ) -> Steps[None]:
-        """A broker did not answer."""
+        """Handle a broker that did not respond."""
         forwarder.upstream.stale()
         code = code_of(error, unsent=ErrorCode.NOT_LEADER_OR_FOLLOWER, sent=self.after_loss)
         names = forwarder.own.named

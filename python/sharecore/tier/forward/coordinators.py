@@ -36,5 +36,5 @@ class UpstreamCoordinators:
         return node
 
     def forget(self, kind: int, key: str) -> None:
-        """It was another one, or cannot be reached."""
+        """Forget a coordinator that has moved or cannot be reached."""
         self._known.pop((kind, key))

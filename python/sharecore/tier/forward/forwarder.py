@@ -140,7 +140,7 @@ class RequestForwarder:
         return node
 
     def noticed(self, code: int) -> None:
-        """An answer had an error: what is known of the cluster may be out of date."""
+        """Refresh the metadata after an error that suggests it is outdated."""
         if code in MOVED:
             self.upstream.stale()
 
