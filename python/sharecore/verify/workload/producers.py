@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 import time
 from collections.abc import Mapping
@@ -52,7 +53,9 @@ class Sender:
 
     def run(self) -> None:
         """Send until the load ends, in a thread."""
-        producer = Producer(self._settings)
+        logger = logging.Logger(self._name)
+        logger.addHandler(_EpochBumps(self._journal, self._name))
+        producer = Producer({**self._settings, "debug": "eos"}, logger=logger)
         while self._journal.load.is_set():
             for _ in range(_BURST):
                 self._send(producer, self._name, None)
@@ -90,6 +93,20 @@ class Sender:
         except BufferError:
             self._journal.write("send", began, "failed", **fields)
             producer.poll(0.1)
+
+
+class _EpochBumps(logging.Handler):
+    """Records why librdkafka takes a new producer epoch; records sent under the old one may be duplicated."""
+
+    def __init__(self, journal: Journal, client: str) -> None:
+        super().__init__()
+        self._journal, self._client = journal, client
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        if "epoch bump" in text or "sequence desynchronization" in text:
+            self._journal.trouble(self._client, text)
+            self._journal.write("log", self._journal.now_ms(), client=self._client, text=text)
 
 
 class TransactionalSender(Sender):
