@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 from uuid import UUID
 
 from sharecore.config import Listener
 from sharecore.errors import ErrorCode
 
 if TYPE_CHECKING:
+    from sharecore.protocol import messages
     from sharecore.storage.identity import Identity
 
 NOBODY = -1
@@ -106,7 +107,7 @@ class SingleBroker:
         """Accept: there is no other coordinator."""
 
 
-def describe_partition(cluster: Cluster, topic_id: UUID, index: int) -> dict[str, Any]:
+def describe_partition(cluster: Cluster, topic_id: UUID, index: int) -> messages.MetadataResponsePartition:
     """Return a partition as in Metadata and DescribeTopicPartitions; its leader is its only replica."""
     leader = cluster.leader(topic_id, index)
     led = leader.node_id != NOBODY

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Protocol, TypeVar
 from uuid import UUID
 
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage import Topics
 
+if TYPE_CHECKING:
+    from sharecore.protocol import messages
+
+    class _Timed(Protocol):
+        @property
+        def timeout_ms(self) -> int: ...
+
+
+Name = TypeVar("Name")
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 NAME_LENGTH_MAX = 249
 PARTITIONS_PER_REQUEST_MAX = 10_000
@@ -19,7 +28,7 @@ TIME_IS_OVER = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
-def has_no_time(request: Any, named: Mapping[Any, int], permitted: Container[Any] | None = None) -> bool:
+def has_no_time(request: _Timed, named: Mapping[Name, int], permitted: Container[Name] | None = None) -> bool:
     """Return whether a request without time gets `TIME_IS_OVER`, as it has something to do.
 
     Args:
@@ -59,7 +68,9 @@ def check_collision(name: str, topics: Topics) -> None:
         )
 
 
-def partition_count(topic: Any, default_partitions: int, default_replicas: int, node_id: int) -> int:
+def partition_count(
+    topic: messages.CreatableTopic, default_partitions: int, default_replicas: int, node_id: int
+) -> int:
     """Return the requested number of partitions of a new topic.
 
     Raises:
@@ -89,7 +100,7 @@ def partition_count(topic: Any, default_partitions: int, default_replicas: int, 
             ErrorCode.INVALID_REPLICATION_FACTOR,
             "Replication factor must be larger than 0, or -1 to use the default value.",
         )
-    count: int = default_partitions if topic.num_partitions == -1 else topic.num_partitions
+    count = default_partitions if topic.num_partitions == -1 else topic.num_partitions
     if count < 1:
         raise KafkaError(
             ErrorCode.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value."
@@ -125,9 +136,9 @@ def check_replicas(broker_ids: Sequence[int], node_id: int) -> None:
         raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
 
 
-def refused_deletion(name: str | None, topic_id: UUID | None) -> dict[str, Any]:
+def refused_deletion(name: str | None, topic_id: UUID | None) -> messages.DeletableTopicResult:
     """Return the answer for a topic deletion with both name and id, or with neither."""
     both = "You may not specify both topic name and topic id."
     text = "Neither topic name nor id were specified." if name is None else both
-    refused: dict[str, Any] = {"name": name, "topic_id": topic_id}
-    return refused | {"error_code": ErrorCode.INVALID_REQUEST, "error_message": text}
+    code = ErrorCode.INVALID_REQUEST
+    return {"name": name, "topic_id": topic_id, "error_code": code, "error_message": text}

@@ -47,6 +47,11 @@ def skip_tagged_fields(data: bytes, offset: int) -> int:
         raise MalformedMessage(str(error)) from error
 
 
+def is_acknowledgement_batch(struct: Struct) -> bool:
+    """Return whether a struct is read as a plain tuple."""
+    return [(each.name, each.kind, each.array) for each in struct.fields] == _ACKNOWLEDGEMENT_BATCH
+
+
 @cache
 def compile_layout(struct: Struct, newest: Struct | None = None) -> Layout:
     """Compiles the layout of `struct`; fields that only `newest` has are readable with their defaults."""
@@ -67,7 +72,7 @@ def _spec(
 
 
 def _record_class(struct: Struct, newest: Struct | None) -> type[tuple[Any, ...]] | None:
-    if [(each.name, each.kind, each.array) for each in struct.fields] == _ACKNOWLEDGEMENT_BATCH:
+    if is_acknowledgement_batch(struct):
         return None  # a plain tuple, as the engine takes it: a request may have thousands
     # a class for each message's schema: mypy wants its fields in the source
     base = namedtuple(struct.name, [field.name for field in struct.fields])  # type: ignore[misc]

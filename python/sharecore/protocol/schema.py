@@ -233,11 +233,13 @@ def _without_none(annotation: Any) -> tuple[Any, bool]:
 
 
 def _default(field: Any, kind: str, *, array: bool) -> Any:
+    # as it is read: an array of int8 is bytes
+    empty = b"" if kind == "int8" else ()
     if field.default is not MISSING:
         if field.default is None and kind in FIXED_FORMAT and kind != "uuid":
             return -1
         if array or kind == "struct" or field.default is None:
-            return () if array and field.default is not None else None
+            return empty if array and field.default is not None else None
         if kind.startswith("timedelta"):
             return round(field.default.total_seconds() * 1000)
         if kind.startswith("datetime"):
@@ -250,5 +252,5 @@ def _default(field: Any, kind: str, *, array: bool) -> Any:
             return bool(field.default)
         return field.default if kind in ("uuid", "float64") else int(field.default)
     if array:
-        return ()
+        return empty
     return _IMPLICIT_DEFAULT.get(kind, None if kind == "struct" else 0)

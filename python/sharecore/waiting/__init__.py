@@ -13,9 +13,10 @@ from sharecore.waiting.periodic import Periodic
 from sharecore.waiting.spans import Spans
 from sharecore.waiting.threads import Blocked, BlockingWork
 from sharecore.waiting.timers import CallLater, Deadline, Timer, Timers
-from sharecore.waiting.turns import Steps, Turns, exhaust
+from sharecore.waiting.turns import Begun, Steps, Turns, exhaust
 
 __all__ = [
+    "Begun",
     "Blocked",
     "BlockingWork",
     "CallLater",

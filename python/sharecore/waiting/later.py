@@ -8,10 +8,10 @@ from typing import Any, Generic, TypeVar
 
 from sharecore._core import Later as _Later
 
-Answer = TypeVar("Answer")
+Answer_co = TypeVar("Answer_co", covariant=True)
 
 
-class Later(_Later, Generic[Answer]):
+class Later(_Later, Generic[Answer_co]):
     """A future reduced to what a request needs: callbacks run at once, not in a later event-loop turn.
 
     It completes once: later results, errors and cancellations are ignored.
@@ -19,8 +19,8 @@ class Later(_Later, Generic[Answer]):
 
     __slots__ = ()
 
-    def __await__(self) -> Generator[Any, None, Answer]:
-        answer: Answer = yield from _wait(self).__await__()
+    def __await__(self) -> Generator[Any, None, Answer_co]:
+        answer: Answer_co = yield from _wait(self).__await__()
         return answer
 
 

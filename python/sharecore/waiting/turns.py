@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Generator
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from sharecore._core import Later as _Later
 from sharecore.errors import KafkaError
@@ -16,6 +16,8 @@ from sharecore.waiting.later import Later, outcome
 Answer = TypeVar("Answer")
 Steps = Generator[None, None, Answer]
 """Work that yields after each step and returns its result."""
+Begun: TypeAlias = Answer | Later[Answer]
+"""The result of work, or where it will be once the work has ended."""
 
 _STEPS_A_TURN = 256
 
@@ -32,8 +34,8 @@ class Turns:
         self._waiting: deque[Callable[[], object]] = deque()
 
     def run(
-        self, steps: Steps[Any], unfinished: Callable[[Later[Any]], object] | None = None
-    ) -> dict[str, Any] | Later[Any]:
+        self, steps: Steps[Begun[Answer]], unfinished: Callable[[Later[Any]], object] | None = None
+    ) -> Begun[Answer]:
         """Start the work of a request; return the answer, or a `Later` if one slice is not enough.
 
         A `Later` returned by the work is awaited. Cancelling the answer ends the work.
@@ -42,7 +44,7 @@ class Turns:
             steps: the work.
             unfinished: called with the `Later` if one slice is not enough.
         """
-        answer: dict[str, Any] | Later[Any] = self._begin(steps, unfinished)
+        answer: Begun[Answer] = self._begin(steps, unfinished)
         return answer
 
     def _begin(self, steps: Steps[Any], unfinished: Callable[[Later[Any]], object] | None) -> Any:
@@ -56,11 +58,11 @@ class Turns:
         self._wait_for_turn(lambda: self._go_on(later, work, ended))
         return later
 
-    def after(self, gather: Gather[Any], steps: Callable[[], Steps[Any]]) -> dict[str, Any] | Later[Any]:
+    def after(self, gather: Gather[Any], steps: Callable[[], Steps[Answer]]) -> Begun[Answer]:
         """Start the work of a request once all operations have ended; return as `run` does."""
         if not gather.pending:
             return self.run(steps())
-        later: Later[Any] = Later()
+        later: Later[Answer] = Later()
 
         def begin() -> None:
             ended: list[Any] = []

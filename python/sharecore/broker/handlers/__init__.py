@@ -2,7 +2,9 @@
 
 A handler is a function named like its API
 
-    def describe_groups(context: RequestContext, request: Any) -> Result
+    def describe_groups(
+        context: RequestContext, request: messages.DescribeGroupsRequest
+    ) -> Result[messages.DescribeGroupsResponse]
 
 `request` is a named tuple with the schema's field names in snake case, times in `_ms`, arrays of int8 as
 `bytes`, topic ids as `uuid.UUID` or None. It has the fields of the version the client chose

@@ -8,42 +8,76 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
+from uuid import UUID
 
 from sharecore.broker.handlers.group_topics import HIDDEN_TOPICS, sees_topics
 from sharecore.broker.requests.context import NOT_REQUESTED, RequestContext, Result
-from sharecore.coordinator.consumer import ConsumerGroup, ConsumerMember, Heartbeat, HeartbeatAnswer, by_topic
+from sharecore.coordinator.consumer import (
+    ConsumerGroup,
+    ConsumerMember,
+    Heartbeat,
+    HeartbeatAnswer,
+    by_topic,
+)
+from sharecore.coordinator.consumer.member import Partition
 from sharecore.coordinator.expressions import fault_of, is_quick
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
-from sharecore.waiting import Later, Steps, outcome, promise
+from sharecore.waiting import Later, Steps, promise
+
+if TYPE_CHECKING:
+    from sharecore.protocol import messages
+
 
 _OWN_ID_SINCE = 1
 _CONSUMER_MEMBER = 1
+_NO_TOPIC = UUID(int=0)
 
 
-def consumer_group_heartbeat(context: RequestContext, request: Any) -> Result:
+def consumer_group_heartbeat(
+    context: RequestContext, request: messages.ConsumerGroupHeartbeatRequest
+) -> Result[messages.ConsumerGroupHeartbeatResponse]:
     context.require(Operation.READ, ResourceType.GROUP, request.group_id)
+    expression = request.subscribed_topic_regex
+    if expression and not is_quick((expression,)):
+        return _beat_after_a_look(context, request, expression)
     if request.subscribed_topic_names:
         return context.run(_subscribe(context, request))
-    return _heartbeat(context, request)
+    return _beat(context, _read(context, request))
 
 
-def _subscribe(context: RequestContext, request: Any) -> Steps[Result]:
-    names = request.subscribed_topic_names
+def _subscribe(
+    context: RequestContext, request: messages.ConsumerGroupHeartbeatRequest
+) -> Steps[Later[messages.ConsumerGroupHeartbeatResponse]]:
+    yield from _check_topics(context, request)
+    return _beat(context, _read(context, request))
+
+
+async def _beat_after_a_look(
+    context: RequestContext, request: messages.ConsumerGroupHeartbeatRequest, expression: str
+) -> messages.ConsumerGroupHeartbeatResponse:
+    """Validate a long expression in a thread before the heartbeat."""
+    await context.finish(_check_topics(context, request))
+    heartbeat = _read(context, request)
+    fault = await context.broker.long_work.run(context.connection.owner, partial(fault_of, expression))
+    return await _beat(context, heartbeat._replace(expression_fault=fault))
+
+
+def _check_topics(context: RequestContext, request: messages.ConsumerGroupHeartbeatRequest) -> Steps[None]:
+    names = request.subscribed_topic_names or ()
     seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.TOPIC, names)
     if not all(name in seen for name in names):
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    return _heartbeat(context, request)
 
 
-def _heartbeat(context: RequestContext, request: Any) -> Result:
+def _read(context: RequestContext, request: messages.ConsumerGroupHeartbeatRequest) -> Heartbeat:
     if not context.broker.features.has_consumer_groups:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     if context.api_version >= _OWN_ID_SINCE and not request.member_id.strip():
         raise KafkaError(ErrorCode.INVALID_REQUEST, "MemberId can't be empty.")
     owned = request.topic_partitions
-    heartbeat = Heartbeat(
+    return Heartbeat(
         group_id=request.group_id,
         member_id=request.member_id,
         epoch=request.member_epoch,
@@ -56,7 +90,9 @@ def _heartbeat(context: RequestContext, request: Any) -> Result:
         owned=(
             None
             if owned is None
-            else frozenset((each.topic_id, partition) for each in owned for partition in each.partitions)
+            else frozenset(
+                (each.topic_id or _NO_TOPIC, partition) for each in owned for partition in each.partitions
+            )
         ),
         lists_topics=bool(owned),
         client_id=context.client_id or "",
@@ -64,23 +100,12 @@ def _heartbeat(context: RequestContext, request: Any) -> Result:
         may_describe=lambda topic: context.may(Operation.DESCRIBE, ResourceType.TOPIC, topic, quiet=True),
     )
 
-    if heartbeat.subscribed_regex and not is_quick((heartbeat.subscribed_regex,)):
-        return _beat_after_a_look(context, heartbeat)
-    return _beat(context, heartbeat)
 
-
-async def _beat_after_a_look(context: RequestContext, heartbeat: Heartbeat) -> Any:
-    """Validate a long expression in a thread before the heartbeat."""
-    look = partial(fault_of, heartbeat.subscribed_regex or "")
-    fault = await context.broker.long_work.run(context.connection.owner, look)
-    return await outcome(_beat(context, heartbeat._replace(expression_fault=fault)))
-
-
-def _beat(context: RequestContext, heartbeat: Heartbeat) -> Later[dict[str, Any]]:
-    def answer(result: HeartbeatAnswer | KafkaError) -> dict[str, Any]:
+def _beat(context: RequestContext, heartbeat: Heartbeat) -> Later[messages.ConsumerGroupHeartbeatResponse]:
+    def answer(result: HeartbeatAnswer | KafkaError) -> messages.ConsumerGroupHeartbeatResponse:
         if isinstance(result, KafkaError):
             return {"error_code": result.code, "error_message": result.message or None}
-        assignment = None
+        assignment: messages.ConsumerGroupHeartbeatAssignment | None = None
         if result.assigned is not None:
             assignment = {
                 "topic_partitions": [
@@ -98,13 +123,17 @@ def _beat(context: RequestContext, heartbeat: Heartbeat) -> Later[dict[str, Any]
     return promise(lambda done: context.broker.groups.consumer.heartbeat(heartbeat, done), answer)
 
 
-def consumer_group_describe(context: RequestContext, request: Any) -> Result:
+def consumer_group_describe(
+    context: RequestContext, request: messages.ConsumerGroupDescribeRequest
+) -> Result[messages.ConsumerGroupDescribeResponse]:
     return context.run(_describe_all(context, request))
 
 
-def _describe_all(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:
+def _describe_all(
+    context: RequestContext, request: messages.ConsumerGroupDescribeRequest
+) -> Steps[messages.ConsumerGroupDescribeResponse]:
     seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.GROUP, request.group_ids)
-    described: dict[str, dict[str, Any]] = {}
+    described: dict[str, messages.ConsumerGroupDescribeDescribedGroup] = {}
     for group_id in request.group_ids:
         # a repeated group takes no more memory
         if group_id not in described:
@@ -113,7 +142,12 @@ def _describe_all(context: RequestContext, request: Any) -> Steps[dict[str, Any]
     return {"groups": [described[group_id] for group_id in request.group_ids]}
 
 
-def _describe(context: RequestContext, request: Any, group_id: str, seen: Container[str]) -> dict[str, Any]:
+def _describe(
+    context: RequestContext,
+    request: messages.ConsumerGroupDescribeRequest,
+    group_id: str,
+    seen: Container[str],
+) -> messages.ConsumerGroupDescribeDescribedGroup:
     groups = context.broker.groups
     if group_id not in seen:
         return {"group_id": group_id, "error_code": ErrorCode.GROUP_AUTHORIZATION_FAILED}
@@ -128,7 +162,8 @@ def _describe(context: RequestContext, request: Any, group_id: str, seen: Contai
     except KafkaError as error:
         return {"group_id": group_id, "error_code": error.code, "error_message": error.message or None}
     members = [_member(context, group, member) for member in group.members.values()]
-    if not sees_topics(context, members):
+    assignments = (each for member in members for each in (member["assignment"], member["target_assignment"]))
+    if not sees_topics(context, assignments):
         return {
             "group_id": group_id,
             "error_code": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
@@ -149,7 +184,9 @@ def _describe(context: RequestContext, request: Any, group_id: str, seen: Contai
     }
 
 
-def _member(context: RequestContext, group: ConsumerGroup, member: ConsumerMember) -> dict[str, Any]:
+def _member(
+    context: RequestContext, group: ConsumerGroup, member: ConsumerMember
+) -> messages.ConsumerGroupDescribeMember:
     target = group.target.get(member.member_id, {})
     return {
         "member_id": member.member_id,
@@ -168,7 +205,9 @@ def _member(context: RequestContext, group: ConsumerGroup, member: ConsumerMembe
     }
 
 
-def _assignment(context: RequestContext, partitions: Iterable[Any]) -> dict[str, Any]:
+def _assignment(
+    context: RequestContext, partitions: Iterable[Partition]
+) -> messages.ConsumerGroupDescribeAssignment:
     topics = context.broker.topics
     return {
         "topic_partitions": [

@@ -5,47 +5,55 @@ The APIs are on offer because librdkafka's share consumer does not fetch from a 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sharecore.broker.requests.context import RequestContext
 from sharecore.errors import ErrorCode
 from sharecore.network import Disconnect
 
+if TYPE_CHECKING:
+    from sharecore.protocol import messages
+
 _IDS_SINCE = 13
 WHY = "Records are kept by the Kafka cluster behind this one: connect to that."
 
 
-def refuse_produce(context: RequestContext, request: Any) -> dict[str, Any]:
+def refuse_produce(context: RequestContext, request: messages.ProduceRequest) -> messages.ProduceResponse:
     if request.acks == 0:
         raise Disconnect(WHY)
     by_id = context.api_version >= _IDS_SINCE
-    refused = {"error_code": ErrorCode.INVALID_REQUEST, "error_message": WHY, "base_offset": -1}
-    return {
-        "responses": [
+    responses: list[messages.TopicProduceResponse] = []
+    for topic in request.topic_data:
+        partitions: list[messages.PartitionProduceResponse] = [
             {
-                "topic_id" if by_id else "name": topic.topic_id if by_id else topic.name,
-                "partition_responses": [{"index": part.index, **refused} for part in topic.partition_data],
+                "index": part.index,
+                "error_code": ErrorCode.INVALID_REQUEST,
+                "error_message": WHY,
+                "base_offset": -1,
             }
-            for topic in request.topic_data
+            for part in topic.partition_data
         ]
-    }
+        if by_id:
+            responses.append({"topic_id": topic.topic_id, "partition_responses": partitions})
+        else:
+            responses.append({"name": topic.name, "partition_responses": partitions})
+    return {"responses": responses}
 
 
-def refuse_fetch(context: RequestContext, request: Any) -> dict[str, Any]:
+def refuse_fetch(context: RequestContext, request: messages.FetchRequest) -> messages.FetchResponse:
     by_id = context.api_version >= _IDS_SINCE
-    return {
-        "responses": [
+    responses: list[messages.FetchableTopicResponse] = []
+    for topic in request.topics:
+        partitions: list[messages.FetchPartitionData] = [
             {
-                "topic_id" if by_id else "topic": topic.topic_id if by_id else topic.topic,
-                "partitions": [
-                    {
-                        "partition_index": part.partition,
-                        "error_code": ErrorCode.INVALID_REQUEST,
-                        "high_watermark": -1,
-                    }
-                    for part in topic.partitions
-                ],
+                "partition_index": part.partition,
+                "error_code": ErrorCode.INVALID_REQUEST,
+                "high_watermark": -1,
             }
-            for topic in request.topics
+            for part in topic.partitions
         ]
-    }
+        if by_id:
+            responses.append({"topic_id": topic.topic_id, "partitions": partitions})
+        else:
+            responses.append({"topic": topic.topic, "partitions": partitions})
+    return {"responses": responses}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
+from uuid import UUID
 
 from sharecore.broker.requests.context import RequestContext, Result
 from sharecore.broker.served import Handler
@@ -23,10 +24,13 @@ from sharecore.session import (
     next_epoch,
 )
 from sharecore.storage import Log, Reader
-from sharecore.waiting import DelayedFetch, Gather, Steps, exhaust, reply
+from sharecore.waiting import Begun, DelayedFetch, Gather, Later, Steps, exhaust, reply
 
 if TYPE_CHECKING:
     from sharecore.broker.requests.services import Services
+    from sharecore.protocol import messages
+
+    _Answers: TypeAlias = list[tuple[FetchPartition, messages.FetchPartitionData]]
 
 _IDS_SINCE = 13
 _READ_COMMITTED = 1
@@ -46,18 +50,19 @@ def make_fetch(broker: Services) -> Handler:
     bytes_max = broker.config.sharecore_fetch_sessions_bytes_max
     sessions = FetchSessionCache(slots, broker.clock.now_ms, bytes_max)
 
-    def handle(context: RequestContext, request: Any) -> Result:
+    def handle(context: RequestContext, request: messages.FetchRequest) -> Result[messages.FetchResponse]:
         steps = _handle(context, request, sessions)
         named = sum(len(topic.partitions) for topic in request.topics)
         if named + sessions.partitions_of(request.session_id) <= _AT_ONCE:
-            answer: Result = exhaust(steps)
-            return answer
+            return exhaust(steps)
         return context.run(steps)
 
     return handle
 
 
-def _handle(context: RequestContext, request: Any, sessions: FetchSessionCache) -> Steps[Any]:
+def _handle(
+    context: RequestContext, request: messages.FetchRequest, sessions: FetchSessionCache
+) -> Steps[Begun[messages.FetchResponse]]:
     by_id = context.api_version >= _IDS_SINCE
     wanted = yield from _wanted(context, request, by_id=by_id)
     session = None
@@ -80,19 +85,22 @@ def _handle(context: RequestContext, request: Any, sessions: FetchSessionCache) 
     message = yield from fetch.begin(request.max_wait_ms)
     if message is not None:
         return message
-    answer = reply(gather, lambda: gather.outcomes[None])
-    answer.add_done_callback(lambda _: fetch.cancel())
+    answer: Begun[messages.FetchResponse] = reply(gather, lambda: gather.outcomes[None])
+    if isinstance(answer, Later):
+        answer.add_done_callback(lambda _: fetch.cancel())
     return answer
 
 
-def _wanted(context: RequestContext, request: Any, *, by_id: bool) -> Steps[list[FetchPartition]]:
+def _wanted(
+    context: RequestContext, request: messages.FetchRequest, *, by_id: bool
+) -> Steps[list[FetchPartition]]:
     """Return the requested partitions; if a partition repeats, the last entry wins."""
     topics = context.broker.topics
     wanted: dict[PartitionId, FetchPartition] = {}
     for topic in request.topics:
+        found = topics.by_id(topic.topic_id) if by_id else None
+        name = (found.name if found is not None else None) if by_id else topic.topic
         key = topic.topic_id if by_id else topic.topic
-        found = topics.by_id(key) if by_id else None
-        name = (found.name if found is not None else None) if by_id else key
         for asked in topic.partitions:
             place = Place(
                 asked.fetch_offset,
@@ -103,9 +111,6 @@ def _wanted(context: RequestContext, request: Any, *, by_id: bool) -> Steps[list
             wanted[key, asked.partition] = FetchPartition((key, asked.partition), name, place)
             yield
     return list(wanted.values())
-
-
-_Answers = list[tuple[FetchPartition, dict[str, Any]]]
 
 
 class _Look:
@@ -133,17 +138,17 @@ class _Look:
         return len(self.unknown) + len(self.missing)
 
 
-class _Fetch(DelayedFetch[dict[str, Any]]):
+class _Fetch(DelayedFetch["messages.FetchResponse"]):
     """A fetch: reads available records, and reads again after appends and disk reads."""
 
     def __init__(
         self,
         context: RequestContext,
-        request: Any,
+        request: messages.FetchRequest,
         sessions: FetchSessionCache,
         session: FetchSession | None,
         wanted: Sequence[FetchPartition],
-        ended: Callable[[dict[str, Any]], None],
+        ended: Callable[[messages.FetchResponse], None],
     ) -> None:
         super().__init__(asyncio.get_running_loop().call_later, ended)
         self._context = context
@@ -167,7 +172,7 @@ class _Fetch(DelayedFetch[dict[str, Any]]):
         self._is_looking = self._looks_again = False
         self._enough = 0
 
-    def begin(self, max_wait_ms: int) -> Steps[dict[str, Any] | None]:
+    def begin(self, max_wait_ms: int) -> Steps[messages.FetchResponse | None]:
         """Start the fetch, in several event-loop turns if it has many partitions."""
         if not self._is_large():
             return self.start(max_wait_ms)
@@ -202,7 +207,7 @@ class _Fetch(DelayedFetch[dict[str, Any]]):
     def _is_large(self) -> bool:
         return len(self._partitions) > _AT_ONCE
 
-    def look(self, *, late: bool) -> dict[str, Any] | None:
+    def look(self, *, late: bool) -> messages.FetchResponse | None:
         """Read every partition within the byte limits.
 
         Return None while there is not enough. An expired fetch waits only for disk reads, and for memory for
@@ -217,7 +222,7 @@ class _Fetch(DelayedFetch[dict[str, Any]]):
             return None
         return exhaust(self._answer(look))
 
-    def _look_in_steps(self, *, late: bool) -> Steps[dict[str, Any] | None]:
+    def _look_in_steps(self, *, late: bool) -> Steps[messages.FetchResponse | None]:
         """Read as `look` does, in steps."""
         look = self._begin_look(late=late)
         if look is None:
@@ -272,15 +277,16 @@ class _Fetch(DelayedFetch[dict[str, Any]]):
         self._readers.clear()  # they refer to this fetch: avoid a cycle
         return True
 
-    def _answer(self, look: _Look) -> Steps[dict[str, Any]]:
+    def _answer(self, look: _Look) -> Steps[messages.FetchResponse]:
         """Return the full response, or the changes for an incremental fetch session."""
         session = self._session
         if session is not None and session.epoch != next_epoch(self._epoch):
             # another request of the session arrived in the meantime
             code = ErrorCode.INVALID_FETCH_SESSION_EPOCH
             return {"error_code": code, "session_id": session.session_id, "responses": []}
-        name = "topic_id" if self._by_id else "topic"
-        topics: list[dict[str, Any]] = []
+        topics: list[messages.FetchableTopicResponse] = []
+        partitions: list[messages.FetchPartitionData] = []
+        last: UUID | str | None = None
         for partition, answer in chain(look.answers, look.unknown, look.missing):
             failed = "error_code" in answer
             is_new = partition.note(answer["high_watermark"], answer["log_start_offset"], failed=failed)
@@ -289,9 +295,14 @@ class _Fetch(DelayedFetch[dict[str, Any]]):
             if session is None or is_new or answer["records"] or "diverging_epoch" in answer:
                 topic = partition.key[0]
                 # group consecutive answers of a topic
-                if not topics or topics[-1][name] != topic:
-                    topics.append({name: topic, "partitions": []})
-                topics[-1]["partitions"].append(answer)
+                if not topics or last != topic:
+                    last, partitions = topic, []
+                    topics.append(
+                        {"topic": topic, "partitions": partitions}
+                        if isinstance(topic, str)
+                        else {"topic_id": topic, "partitions": partitions}
+                    )
+                partitions.append(answer)
             yield
         session_id = NO_SESSION if session is None else session.session_id
         if self._epoch == INITIAL_EPOCH and look.failures() <= _FAILURES_KEPT:
@@ -310,11 +321,11 @@ class _Fetch(DelayedFetch[dict[str, Any]]):
 
     def _read(
         self, log: Log, partition: FetchPartition, room: int, *, at_least_one: bool
-    ) -> tuple[dict[str, Any], int]:
+    ) -> tuple[messages.FetchPartitionData, int]:
         place = partition.place
         start, high_watermark = log.start_offset, log.high_watermark
         stable = log.last_stable_offset
-        answer: dict[str, Any] = {
+        answer: messages.FetchPartitionData = {
             "partition_index": partition.key[1],
             "high_watermark": high_watermark,
             "last_stable_offset": stable,
@@ -428,7 +439,7 @@ class _Fetch(DelayedFetch[dict[str, Any]]):
             self.watch()
 
 
-def _failed(partition: int, code: ErrorCode) -> dict[str, Any]:
+def _failed(partition: int, code: ErrorCode) -> messages.FetchPartitionData:
     return {
         "partition_index": partition,
         "error_code": code,

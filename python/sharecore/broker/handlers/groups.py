@@ -12,7 +12,7 @@ DeleteGroups: deletes groups of any type without members.
 from __future__ import annotations
 
 from collections.abc import Container
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sharecore.broker.requests.context import NOT_REQUESTED, RequestContext, Result
 from sharecore.coordinator.classic import (
@@ -28,7 +28,10 @@ from sharecore.coordinator.consumer.group import ConsumerGroup
 from sharecore.coordinator.share.group import ShareGroup
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
-from sharecore.waiting import Done, Gather, Steps, promise, reply
+from sharecore.waiting import Begun, Done, Gather, Steps, promise, reply
+
+if TYPE_CHECKING:
+    from sharecore.protocol import messages
 
 _REBALANCE_TIMEOUT_SINCE = 1
 _MEMBER_ID_REQUIRED_SINCE = 4
@@ -39,7 +42,9 @@ _MEMBERS_SINCE = 3
 _NOT_FOUND_SINCE = 6
 
 
-def join_group(context: RequestContext, request: Any) -> Result:
+def join_group(
+    context: RequestContext, request: messages.JoinGroupRequest
+) -> Result[messages.JoinGroupResponse]:
     version = context.api_version
     if not context.may(Operation.READ, ResourceType.GROUP, request.group_id):
         return _refused(request, version, ErrorCode.GROUP_AUTHORIZATION_FAILED)
@@ -63,7 +68,7 @@ def join_group(context: RequestContext, request: Any) -> Result:
         can_skip_assignment=version >= _SKIP_ASSIGNMENT_SINCE,
     )
 
-    def answer(result: JoinResult) -> dict[str, Any]:
+    def answer(result: JoinResult) -> messages.JoinGroupResponse:
         protocol = result.protocol or (None if version >= _NULL_PROTOCOL_SINCE else "")
         return {
             "error_code": result.error,
@@ -82,7 +87,7 @@ def join_group(context: RequestContext, request: Any) -> Result:
     return promise(lambda done: context.broker.groups.classic.join(joining, done), answer)
 
 
-def _refused(request: Any, version: int, code: ErrorCode) -> dict[str, Any]:
+def _refused(request: messages.JoinGroupRequest, version: int, code: ErrorCode) -> messages.JoinGroupResponse:
     return {
         "error_code": code,
         "member_id": request.member_id,
@@ -90,7 +95,9 @@ def _refused(request: Any, version: int, code: ErrorCode) -> dict[str, Any]:
     }
 
 
-def sync_group(context: RequestContext, request: Any) -> Result:
+def sync_group(
+    context: RequestContext, request: messages.SyncGroupRequest
+) -> Result[messages.SyncGroupResponse]:
     if context.api_version >= _PROTOCOL_REQUIRED_SINCE and None in (
         request.protocol_type,
         request.protocol_name,
@@ -109,7 +116,7 @@ def sync_group(context: RequestContext, request: Any) -> Result:
         assignments={each.member_id: each.assignment for each in request.assignments},
     )
 
-    def answer(result: SyncResult) -> dict[str, Any]:
+    def answer(result: SyncResult) -> messages.SyncGroupResponse:
         return {
             "error_code": result.error,
             "protocol_type": result.protocol_type,
@@ -120,7 +127,7 @@ def sync_group(context: RequestContext, request: Any) -> Result:
     return promise(lambda done: context.broker.groups.classic.sync(syncing, done), answer)
 
 
-def heartbeat(context: RequestContext, request: Any) -> dict[str, Any]:
+def heartbeat(context: RequestContext, request: messages.HeartbeatRequest) -> messages.HeartbeatResponse:
     if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
     context.require(Operation.READ, ResourceType.GROUP, request.group_id)
@@ -130,7 +137,9 @@ def heartbeat(context: RequestContext, request: Any) -> dict[str, Any]:
     return {}
 
 
-def leave_group(context: RequestContext, request: Any) -> Result:
+def leave_group(
+    context: RequestContext, request: messages.LeaveGroupRequest
+) -> Result[messages.LeaveGroupResponse]:
     if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
     context.require(Operation.READ, ResourceType.GROUP, request.group_id)
@@ -153,12 +162,12 @@ def leave_group(context: RequestContext, request: Any) -> Result:
             codes.extend(groups.classic.leave(request.group_id, leaving))
             groups.classic.when_left(request.group_id, done)
 
-    def answer(error: KafkaError | None) -> dict[str, Any]:
+    def answer(error: KafkaError | None) -> messages.LeaveGroupResponse:
         if error is not None:
             return {"error_code": error.code}
         if context.api_version < _MEMBERS_SINCE:
             return {"error_code": codes[0]}
-        members = [
+        members: list[messages.MemberResponse] = [
             {"member_id": member.member_id, "group_instance_id": member.instance_id, "error_code": code}
             for member, code in zip(leaving, codes, strict=True)
         ]
@@ -167,13 +176,17 @@ def leave_group(context: RequestContext, request: Any) -> Result:
     return promise(leave, answer)
 
 
-def describe_groups(context: RequestContext, request: Any) -> Result:
+def describe_groups(
+    context: RequestContext, request: messages.DescribeGroupsRequest
+) -> Result[messages.DescribeGroupsResponse]:
     return context.run(_describe_all(context, request))
 
 
-def _describe_all(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:
+def _describe_all(
+    context: RequestContext, request: messages.DescribeGroupsRequest
+) -> Steps[messages.DescribeGroupsResponse]:
     seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.GROUP, request.groups)
-    described: dict[str, dict[str, Any]] = {}
+    described: dict[str, messages.DescribeGroupsDescribedGroup] = {}
     for group_id in request.groups:
         # a repeated group takes no more memory
         if group_id not in described:
@@ -182,12 +195,18 @@ def _describe_all(context: RequestContext, request: Any) -> Steps[dict[str, Any]
     return {"groups": [described[group_id] for group_id in request.groups]}
 
 
-def _describe(context: RequestContext, request: Any, group_id: str, seen: Container[str]) -> dict[str, Any]:
-    answer: dict[str, Any] = {"group_id": group_id}
+def _describe(
+    context: RequestContext, request: messages.DescribeGroupsRequest, group_id: str, seen: Container[str]
+) -> messages.DescribeGroupsDescribedGroup:
+    answer: messages.DescribeGroupsDescribedGroup = {"group_id": group_id}
     asked = getattr(request, "include_authorized_operations", False)
     if group_id not in seen:
-        refused = {"error_code": ErrorCode.GROUP_AUTHORIZATION_FAILED, "error_message": None}
-        return answer | refused | {"authorized_operations": NOT_REQUESTED}
+        code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+        return answer | {
+            "error_code": code,
+            "error_message": None,
+            "authorized_operations": NOT_REQUESTED,
+        }
     allowed = context.operations(ResourceType.GROUP, group_id) if asked else NOT_REQUESTED
     try:
         group = context.broker.groups.registry.find(group_id, ClassicGroup)
@@ -218,16 +237,18 @@ def _describe(context: RequestContext, request: Any, group_id: str, seen: Contai
     }
 
 
-def list_groups(context: RequestContext, request: Any) -> Result:
+def list_groups(
+    context: RequestContext, request: messages.ListGroupsRequest
+) -> Result[messages.ListGroupsResponse]:
     return context.run(_list(context, request))
 
 
-def _list(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:
+def _list(context: RequestContext, request: messages.ListGroupsRequest) -> Steps[messages.ListGroupsResponse]:
     groups = context.broker.groups.registry.select(request.states_filter or (), request.types_filter or ())
     sees_all = context.may(Operation.DESCRIBE, ResourceType.CLUSTER, quiet=True)
     names = () if sees_all else (group.group_id for group in groups)
     seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.GROUP, names, quiet=True)
-    listed = []
+    listed: list[messages.ListedGroup] = []
     for group in groups:
         if sees_all or group.group_id in seen:
             listed.append(
@@ -242,11 +263,15 @@ def _list(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:
     return {"groups": listed}
 
 
-def delete_groups(context: RequestContext, request: Any) -> Result:
+def delete_groups(
+    context: RequestContext, request: messages.DeleteGroupsRequest
+) -> Result[messages.DeleteGroupsResponse]:
     return context.run(_delete_all(context, request))
 
 
-def _delete_all(context: RequestContext, request: Any) -> Steps[Result]:
+def _delete_all(
+    context: RequestContext, request: messages.DeleteGroupsRequest
+) -> Steps[Begun[messages.DeleteGroupsResponse]]:
     names = dict.fromkeys(request.groups_names)
     deletable = yield from context.may_each(Operation.DELETE, ResourceType.GROUP, names)
     gather: Gather[str] = Gather(names)
@@ -269,7 +294,7 @@ def _delete(context: RequestContext, group_id: str, done: Done) -> None:
         broker.groups.delete(group_id, done)
 
 
-def _answer(errors: dict[str, KafkaError | None]) -> dict[str, Any]:
+def _answer(errors: dict[str, KafkaError | None]) -> messages.DeleteGroupsResponse:
     return {
         "results": [
             {"group_id": group_id, "error_code": ErrorCode.NONE if error is None else error.code}

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Container, Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sharecore.broker.cluster import NO_EPOCH
 from sharecore.broker.requests.context import RequestContext, Result
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.storage import Found, Log
-from sharecore.waiting import Gather, Steps
+from sharecore.waiting import Begun, Gather, Steps
+
+if TYPE_CHECKING:
+    from sharecore.protocol import messages
 
 _LATEST, _EARLIEST, _MAX_TIMESTAMP, _EARLIEST_LOCAL, _LATEST_TIERED, _EARLIEST_PENDING_UPLOAD = (
     -1,
@@ -37,11 +40,15 @@ _READ_COMMITTED = 1
 _EPOCH = 0
 
 
-def list_offsets(context: RequestContext, request: Any) -> Result:
+def list_offsets(
+    context: RequestContext, request: messages.ListOffsetsRequest
+) -> Result[messages.ListOffsetsResponse]:
     return context.run(_look_up_offsets(context, request))
 
 
-def _look_up_offsets(context: RequestContext, request: Any) -> Steps[Result]:
+def _look_up_offsets(
+    context: RequestContext, request: messages.ListOffsetsRequest
+) -> Steps[Begun[messages.ListOffsetsResponse]]:
     names = (topic.name for topic in request.topics)
     seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.TOPIC, names)
     known: Gather[tuple[str, int]] = Gather()
@@ -59,7 +66,7 @@ def _look_up_offsets(context: RequestContext, request: Any) -> Steps[Result]:
     return context.broker.turns.after(known, lambda: _answers(context, request, seen, known.outcomes))
 
 
-def _log(context: RequestContext, request: Any, name: str, index: int) -> Log | None:
+def _log(context: RequestContext, request: messages.ListOffsetsRequest, name: str, index: int) -> Log | None:
     log = context.broker.topics.log(name, index)
     return None if log is None else log.isolate(committed=request.isolation_level == _READ_COMMITTED)
 
@@ -87,12 +94,12 @@ def _ask(log: Log, timestamp: int, done: Callable[[Found | KafkaError | None], N
 
 def _answers(
     context: RequestContext,
-    request: Any,
+    request: messages.ListOffsetsRequest,
     seen: Container[str],
     known: Mapping[tuple[str, int], Found | KafkaError | None],
-) -> Steps[dict[str, Any]]:
-    asked: dict[str, dict[int, list[Any]]] = {}
-    answers = []
+) -> Steps[messages.ListOffsetsResponse]:
+    asked: dict[str, dict[int, list[messages.ListOffsetsPartition]]] = {}
+    answers: list[messages.ListOffsetsTopicResponse] = []
     for topic in request.topics:
         for part in topic.partitions:
             if topic.name in seen:
@@ -114,7 +121,7 @@ def _answers(
     return {"topics": answers}
 
 
-def _answer_offset(index: int, found: Found | ErrorCode | None) -> dict[str, Any]:
+def _answer_offset(index: int, found: Found | ErrorCode | None) -> messages.ListOffsetsPartitionResponse:
     code = ErrorCode.NONE
     if isinstance(found, ErrorCode):
         code, found = found, None
@@ -130,9 +137,9 @@ def _answer_offset(index: int, found: Found | ErrorCode | None) -> dict[str, Any
 
 def _found(
     context: RequestContext,
-    request: Any,
+    request: messages.ListOffsetsRequest,
     name: str,
-    asked: Any,
+    asked: messages.ListOffsetsPartition,
     times: int,
     known: Mapping[tuple[str, int], Found | KafkaError | None],
 ) -> Found | ErrorCode | None:
@@ -165,18 +172,22 @@ def _by_place(log: Log, timestamp: int, end: int) -> Found | None:
     return None
 
 
-def offset_for_leader_epoch(context: RequestContext, request: Any) -> Result:
+def offset_for_leader_epoch(
+    context: RequestContext, request: messages.OffsetForLeaderEpochRequest
+) -> Result[messages.OffsetForLeaderEpochResponse]:
     return context.run(_look_up_epochs(context, request))
 
 
-def _look_up_epochs(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:
+def _look_up_epochs(
+    context: RequestContext, request: messages.OffsetForLeaderEpochRequest
+) -> Steps[messages.OffsetForLeaderEpochResponse]:
     # a replica may request all of them
     sees_all = context.may(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, quiet=True)
     names = () if sees_all else (topic.topic for topic in request.topics)
     seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.TOPIC, names)
-    topics = []
+    topics: list[messages.OffsetForLeaderTopicResult] = []
     for topic in request.topics:
-        partitions = []
+        partitions: list[messages.OffsetForLeaderEpochEpochEndOffset] = []
         for asked in topic.partitions:
             partitions.append(
                 _answer_epoch(context, topic.topic, asked, seen=sees_all or topic.topic in seen)
@@ -187,8 +198,14 @@ def _look_up_epochs(context: RequestContext, request: Any) -> Steps[dict[str, An
     return {"topics": topics}
 
 
-def _answer_epoch(context: RequestContext, name: str, asked: Any, *, seen: bool) -> dict[str, Any]:
-    answer = {"partition": asked.partition, "leader_epoch": -1, "end_offset": -1}
+def _answer_epoch(
+    context: RequestContext, name: str, asked: messages.OffsetForLeaderPartition, *, seen: bool
+) -> messages.OffsetForLeaderEpochEpochEndOffset:
+    answer: messages.OffsetForLeaderEpochEpochEndOffset = {
+        "partition": asked.partition,
+        "leader_epoch": -1,
+        "end_offset": -1,
+    }
     if not seen:
         return answer | {"error_code": ErrorCode.TOPIC_AUTHORIZATION_FAILED}
     log = context.broker.topics.log(name, asked.partition)
@@ -199,5 +216,5 @@ def _answer_epoch(context: RequestContext, name: str, asked: Any, *, seen: bool)
     elif asked.current_leader_epoch < NO_EPOCH:
         answer["error_code"] = ErrorCode.FENCED_LEADER_EPOCH
     elif asked.leader_epoch == _EPOCH:
-        answer.update(leader_epoch=_EPOCH, end_offset=log.high_watermark)
+        answer["leader_epoch"], answer["end_offset"] = _EPOCH, log.high_watermark
     return answer

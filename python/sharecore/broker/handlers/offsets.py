@@ -8,9 +8,10 @@ OffsetDelete: deletes offsets that no member uses.
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias, cast
+from uuid import UUID
 
 from sharecore.broker.requests.context import RequestContext, Result
 from sharecore.coordinator.commits import CommitRequest
@@ -19,7 +20,14 @@ from sharecore.coordinator.transactions import ProducerState
 from sharecore.coordinator_log.topic_log import Producer
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
-from sharecore.waiting import Gather, Steps, promise
+from sharecore.waiting import Begun, Done, Gather, Steps, promise
+
+if TYPE_CHECKING:
+    from sharecore.protocol import messages
+    from sharecore.storage import Topic
+
+    _Topic: TypeAlias = messages.OffsetCommitRequestTopic | messages.TxnOffsetCommitRequestTopic
+    _FetchedTopic: TypeAlias = messages.OffsetFetchRequestTopic | messages.OffsetFetchRequestTopics
 
 _IDS_SINCE = 10
 _IMPLICIT_SINCE = 5
@@ -29,8 +37,9 @@ _TXN_IDS_SINCE = 6
 _GROUPS_SINCE = 8
 _GROUP_ERROR_SINCE = 2
 _NO_OFFSET = -1
-_Key = tuple[Any, int]
-"""A partition, by topic id or topic name as in the request."""
+_TopicKey = UUID | str | None
+"""A topic, by id or name as in the request."""
+_Key = tuple[_TopicKey, int]
 
 
 @dataclass(slots=True)
@@ -49,7 +58,7 @@ class RequestedCommits:
     taken: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
     refused: dict[_Key, ErrorCode] = field(default_factory=dict)
     has_too_large: bool = False
-    gone: set[Any] = field(default_factory=set)
+    gone: set[_TopicKey] = field(default_factory=set)
 
     @property
     def is_empty(self) -> bool:
@@ -58,20 +67,27 @@ class RequestedCommits:
 
 
 def _read_commits(
-    context: RequestContext, topics: Any, *, by_id: bool, expire_ms: int = -1
+    context: RequestContext, topics: Sequence[_Topic], *, by_id: bool, expire_ms: int = -1
 ) -> Steps[RequestedCommits]:
     """Return the offsets of a request, accepted or refused."""
     broker = context.broker
     now_ms = broker.clock.now_ms()
     commits = RequestedCommits(broker.config.offset_metadata_max_bytes)
     missing = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    by_key = broker.topics.by_id if by_id else broker.topics.get
-    keys = [asked.topic_id if by_id else asked.name for asked in topics]
-    names = (topic.name for key in keys if (topic := by_key(key)) is not None) if by_id else iter(keys)
+
+    def find(asked: _Topic) -> Topic | None:
+        return broker.topics.by_id(asked.topic_id) if by_id else broker.topics.get(asked.name)
+
+    def name_of(asked: _Topic) -> str | None:
+        topic = find(asked) if by_id else None
+        return topic.name if topic is not None else None if by_id else asked.name
+
+    names = (name for asked in topics if (name := name_of(asked)) is not None)
     all_readable = yield from context.may_each(Operation.READ, ResourceType.TOPIC, names)
-    for key, asked in zip(keys, topics, strict=True):
-        topic = by_key(key)
-        readable = (key if topic is None else topic.name) in all_readable
+    for asked in topics:
+        key = asked.topic_id if by_id else asked.name
+        topic = find(asked)
+        readable = name_of(asked) in all_readable
         if topic is None or not readable:
             commits.gone.add(key)
         for part in asked.partitions:
@@ -102,19 +118,18 @@ def _read_commits(
 
 
 def _answer_commit(
-    topics: Any, commits: RequestedCommits, code: ErrorCode | None, *, by_id: bool
-) -> Steps[dict[str, Any]]:
+    topics: Sequence[_Topic], commits: RequestedCommits, code: ErrorCode | None, *, by_id: bool
+) -> Steps[messages.OffsetCommitResponse]:
     """Return the answer: `code` for each partition not refused individually; None for success.
 
     As in Apache Kafka's answer, each topic appears once. Unknown topics come first, and an existing topic
     appears only with its partitions.
     """
-    name = "topic_id" if by_id else "name"
-    answered: dict[Any, list[dict[str, Any]]] = {}
+    answered: dict[_TopicKey, list[messages.OffsetCommitResponsePartition]] = {}
     for is_refused in (True, False):
         for topic in topics:
-            key = getattr(topic, name)
-            results = []
+            key = topic.topic_id if by_id else topic.name
+            results: list[messages.OffsetCommitResponsePartition] = []
             for part in topic.partitions:
                 if ((key, part.partition_index) in commits.refused) is is_refused:
                     outcome = _commit_code(commits, code, key, part)
@@ -123,28 +138,42 @@ def _answer_commit(
             yield
             if results or (is_refused and key in commits.gone):
                 answered.setdefault(key, []).extend(results)
-    answers = []
+    answers: list[messages.OffsetCommitResponseTopic] = []
     for key, partitions in answered.items():
-        answers.append({name: key, "partitions": partitions})
+        answers.append(_answer_topic(key, partitions))
         yield
     return {"topics": answers}
 
 
-def _refuse_all(topics: Any, code: ErrorCode, *, by_id: bool) -> Steps[dict[str, Any]]:
+def _refuse_all(
+    topics: Sequence[_Topic], code: ErrorCode, *, by_id: bool
+) -> Steps[messages.OffsetCommitResponse]:
     """Return an answer with the same error for every partition."""
-    name = "topic_id" if by_id else "name"
-    answers = []
+    answers: list[messages.OffsetCommitResponseTopic] = []
     for topic in topics:
-        results = []
+        results: list[messages.OffsetCommitResponsePartition] = []
         for part in topic.partitions:
             results.append({"partition_index": part.partition_index, "error_code": code})
             yield
-        answers.append({name: getattr(topic, name), "partitions": results})
+        answers.append(_answer_topic(topic.topic_id if by_id else topic.name, results))
         yield
     return {"topics": answers}
 
 
-def _commit_code(commits: RequestedCommits, code: ErrorCode | None, key: Any, part: Any) -> ErrorCode:
+def _answer_topic(
+    key: _TopicKey, partitions: list[messages.OffsetCommitResponsePartition]
+) -> messages.OffsetCommitResponseTopic:
+    if isinstance(key, str):
+        return {"name": key, "partitions": partitions}
+    return {"topic_id": key, "partitions": partitions}
+
+
+def _commit_code(
+    commits: RequestedCommits,
+    code: ErrorCode | None,
+    key: _TopicKey,
+    part: messages.OffsetCommitRequestPartition | messages.TxnOffsetCommitRequestPartition,
+) -> ErrorCode:
     place = key, part.partition_index
     if place in commits.refused:
         return commits.refused[place]
@@ -153,7 +182,9 @@ def _commit_code(commits: RequestedCommits, code: ErrorCode | None, key: Any, pa
     return code or ErrorCode.NONE
 
 
-def offset_commit(context: RequestContext, request: Any) -> Result:
+def offset_commit(
+    context: RequestContext, request: messages.OffsetCommitRequest
+) -> Result[messages.OffsetCommitResponse]:
     by_id = context.api_version >= _IDS_SINCE
     retention_ms = getattr(request, "retention_time_ms", NO_TIME)
     expire_ms = NO_TIME if retention_ms == NO_TIME else context.broker.clock.now_ms() + retention_ms
@@ -163,10 +194,12 @@ def offset_commit(context: RequestContext, request: Any) -> Result:
     return context.run(_commit(context, request, expire_ms, by_id=by_id))
 
 
-def _commit(context: RequestContext, request: Any, expire_ms: int, *, by_id: bool) -> Steps[Result]:
+def _commit(
+    context: RequestContext, request: messages.OffsetCommitRequest, expire_ms: int, *, by_id: bool
+) -> Steps[Begun[messages.OffsetCommitResponse]]:
     commits = yield from _read_commits(context, request.topics, by_id=by_id, expire_ms=expire_ms)
 
-    def answer(error: KafkaError | None) -> Steps[dict[str, Any]]:
+    def answer(error: KafkaError | None) -> Steps[messages.OffsetCommitResponse]:
         return _answer_commit(request.topics, commits, error.code if error else None, by_id=by_id)
 
     if commits.is_empty:
@@ -185,7 +218,9 @@ def _commit(context: RequestContext, request: Any, expire_ms: int, *, by_id: boo
     return context.broker.turns.after(gather, lambda: answer(gather.outcomes[None]))
 
 
-def txn_offset_commit(context: RequestContext, request: Any) -> Result:
+def txn_offset_commit(
+    context: RequestContext, request: messages.TxnOffsetCommitRequest
+) -> Result[messages.TxnOffsetCommitResponse]:
     by_id = context.api_version >= _TXN_IDS_SINCE
     if not context.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
         code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
@@ -196,13 +231,15 @@ def txn_offset_commit(context: RequestContext, request: Any) -> Result:
     return context.run(_commit_in_transaction(context, request))
 
 
-def _commit_in_transaction(context: RequestContext, request: Any) -> Steps[Result]:
+def _commit_in_transaction(
+    context: RequestContext, request: messages.TxnOffsetCommitRequest
+) -> Steps[Begun[messages.TxnOffsetCommitResponse]]:
     groups = context.broker.groups
     version = context.api_version
     by_id = version >= _TXN_IDS_SINCE
     commits = yield from _read_commits(context, request.topics, by_id=by_id)
 
-    def answer(error: KafkaError | None) -> Steps[dict[str, Any]]:
+    def answer(error: KafkaError | None) -> Steps[messages.TxnOffsetCommitResponse]:
         return _answer_commit(request.topics, commits, _code(error, version), by_id=by_id)
 
     if commits.is_empty:
@@ -220,7 +257,7 @@ def _commit_in_transaction(context: RequestContext, request: Any) -> Steps[Resul
         Producer(request.producer_id, request.producer_epoch),
     )
 
-    def start(done: Any) -> None:
+    def start(done: Done) -> None:
         groups.transactions.admit(
             request.transactional_id,
             ProducerState(request.producer_id, request.producer_epoch),
@@ -250,24 +287,28 @@ def _code(error: KafkaError | None, version: int) -> ErrorCode | None:
     return error.code
 
 
-def offset_fetch(context: RequestContext, request: Any) -> Result:
+def offset_fetch(
+    context: RequestContext, request: messages.OffsetFetchRequest
+) -> Result[messages.OffsetFetchResponse]:
     return context.run(_fetch_all(context, request))
 
 
-def _fetch_all(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:
+def _fetch_all(
+    context: RequestContext, request: messages.OffsetFetchRequest
+) -> Steps[messages.OffsetFetchResponse]:
     stable = request.require_stable
-    asks = request.groups if context.api_version >= _GROUPS_SINCE else [request]
-    names = (asked.group_id for asked in asks)
-    seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.GROUP, names)
     if context.api_version < _GROUPS_SINCE:
+        seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.GROUP, [request.group_id])
         answer = yield from _fetch(context, request, None, -1, seen, stable=stable)
         code = answer.get("error_code", ErrorCode.NONE)
         if code and context.api_version < _GROUP_ERROR_SINCE:
-            return {"topics": _all_absent(request.topics, code)}
+            return {"topics": _all_absent(request.topics or (), code)}
         return {"topics": answer["topics"], "error_code": code}
-    groups = []
-    whole: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for group in asks:
+    names = (asked.group_id for asked in request.groups)
+    seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.GROUP, names)
+    groups: list[messages.OffsetFetchResponseGroup] = []
+    whole: dict[tuple[str, str | None, int], messages.OffsetFetchResponseGroup] = {}
+    for group in request.groups:
         member = group.member_id, group.member_epoch
         # a repeated group takes no more memory
         known = whole.get((group.group_id, *member)) if group.topics is None else None
@@ -282,13 +323,13 @@ def _fetch_all(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:
 
 def _fetch(
     context: RequestContext,
-    asked: Any,
+    asked: messages.OffsetFetchRequest | messages.OffsetFetchRequestGroup,
     member_id: str | None,
     member_epoch: int,
     groups_seen: Container[str],
     *,
     stable: bool,
-) -> Steps[dict[str, Any]]:
+) -> Steps[messages.OffsetFetchResponseGroup]:
     group_id = asked.group_id
     try:
         if group_id not in groups_seen:
@@ -297,7 +338,7 @@ def _fetch(
     except KafkaError as error:
         return {"group_id": group_id, "topics": [], "error_code": error.code}
     by_id = context.api_version >= _IDS_SINCE
-    topics = []
+    topics: list[messages.OffsetFetchResponseTopics] = []
     wanted = yield from _wanted(context, asked.topics, commits, by_id=by_id)
     names = (name for _, name, _ in wanted if name is not None)
     seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.TOPIC, names)
@@ -307,7 +348,7 @@ def _fetch(
             if asked.topics is None:
                 continue
             name, refusal = None, ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        answers = []
+        answers: list[messages.OffsetFetchResponsePartitions] = []
         for index in partitions:
             if name is None:
                 answers.append(_absent(index, refusal))
@@ -315,29 +356,34 @@ def _fetch(
                 partition = TopicPartition(name, index)
                 answers.append(_partition(context, group_id, partition, commits, stable=stable))
             yield
-        topics.append({"topic_id" if by_id else "name": key, "partitions": answers})
+        if isinstance(key, str):
+            topics.append({"name": key, "partitions": answers})
+        else:
+            topics.append({"topic_id": key, "partitions": answers})
     return {"group_id": group_id, "topics": topics}
 
 
 def _wanted(
-    context: RequestContext, topics: Any, commits: Commits, *, by_id: bool
-) -> Steps[list[tuple[Any, str | None, list[int]]]]:
+    context: RequestContext, topics: Sequence[_FetchedTopic] | None, commits: Commits, *, by_id: bool
+) -> Steps[list[tuple[_TopicKey, str | None, Sequence[int]]]]:
     """Return the requested partitions, or all: id or name as in the answer, topic name, indexes."""
     catalogue = context.broker.topics
     if topics is not None:
-        found = []
+        found: list[tuple[_TopicKey, str | None, Sequence[int]]] = []
         for asked in topics:
-            key = asked.topic_id if by_id else asked.name
-            topic = catalogue.by_id(key) if by_id else None
-            name = (topic.name if topic is not None else None) if by_id else key
-            found.append((key, name, asked.partition_indexes))
+            if by_id:
+                topic_id = cast("messages.OffsetFetchRequestTopics", asked).topic_id
+                topic = catalogue.by_id(topic_id)
+                found.append((topic_id, None if topic is None else topic.name, asked.partition_indexes))
+            else:
+                found.append((asked.name, asked.name, asked.partition_indexes))
             yield
         return found
     by_name: dict[str, list[int]] = {}
     for partition in sorted(commits):
         by_name.setdefault(partition.topic, []).append(partition.partition)
         yield
-    everything: list[tuple[Any, str | None, list[int]]] = []
+    everything: list[tuple[_TopicKey, str | None, Sequence[int]]] = []
     for name, partitions in by_name.items():
         topic = catalogue.get(name)
         if not by_id:
@@ -349,7 +395,7 @@ def _wanted(
 
 def _partition(
     context: RequestContext, group_id: str, partition: TopicPartition, commits: Commits, *, stable: bool
-) -> dict[str, Any]:
+) -> messages.OffsetFetchResponsePartitions:
     if stable and context.broker.groups.commits.is_unstable(group_id, partition):
         return _absent(partition.partition, ErrorCode.UNSTABLE_OFFSET_COMMIT)
     value = commits.get(partition)
@@ -363,7 +409,9 @@ def _partition(
     }
 
 
-def _all_absent(topics: Any, code: ErrorCode) -> list[dict[str, Any]]:
+def _all_absent(
+    topics: Iterable[messages.OffsetFetchRequestTopic], code: int
+) -> list[messages.OffsetFetchResponseTopics]:
     """Return a refusal per partition, as the answer has no field for one of the whole group."""
     return [
         {"name": topic.name, "partitions": [_absent(index, code) for index in topic.partition_indexes]}
@@ -371,7 +419,7 @@ def _all_absent(topics: Any, code: ErrorCode) -> list[dict[str, Any]]:
     ]
 
 
-def _absent(index: int, code: ErrorCode) -> dict[str, Any]:
+def _absent(index: int, code: int) -> messages.OffsetFetchResponsePartitions:
     return {
         "partition_index": index,
         "committed_offset": _NO_OFFSET,
@@ -381,12 +429,16 @@ def _absent(index: int, code: ErrorCode) -> dict[str, Any]:
     }
 
 
-def offset_delete(context: RequestContext, request: Any) -> Result:
+def offset_delete(
+    context: RequestContext, request: messages.OffsetDeleteRequest
+) -> Result[messages.OffsetDeleteResponse]:
     context.require(Operation.DELETE, ResourceType.GROUP, request.group_id)
     return context.run(_delete(context, request))
 
 
-def _delete(context: RequestContext, request: Any) -> Steps[Result]:
+def _delete(
+    context: RequestContext, request: messages.OffsetDeleteRequest
+) -> Steps[Begun[messages.OffsetDeleteResponse]]:
     broker = context.broker
     names = (topic.name for topic in request.topics if topic.partitions)
     readable = yield from context.may_each(Operation.READ, ResourceType.TOPIC, names)
@@ -413,7 +465,7 @@ def _delete(context: RequestContext, request: Any) -> Steps[Result]:
     used = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
     free = [partition for partition in known if partition not in in_use]
 
-    def answer(error: KafkaError | None) -> dict[str, Any]:
+    def answer(error: KafkaError | None) -> messages.OffsetDeleteResponse:
         if error is not None:
             return {"error_code": error.code}
         return {

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterable, Sequence
 from functools import partial
 from struct import Struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
-from sharecore._core import Produce, ProduceWork
+from sharecore._core import Produce, Produced, ProduceWork
 from sharecore.broker.coordinators.groups import Coordinators
 from sharecore.broker.requests.context import EVERY_NAME, RequestContext
 from sharecore.broker.topic_rules import INTERNAL_TOPICS
@@ -20,7 +20,7 @@ from sharecore.coordinator.transactions import ProducerState
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.storage import FirstBatch, Log, Topics
-from sharecore.waiting import Steps, exhaust
+from sharecore.waiting import Begun, Steps, exhaust
 
 if TYPE_CHECKING:
     from sharecore.broker.requests.services import Services
@@ -35,7 +35,7 @@ _FOR_NOW = (ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.INVALID_TXN_STATE)
 
 _Place = tuple[Sequence[Log], KafkaError | None]
 """The logs of a topic, and the error if nothing may be appended to them."""
-_Placed = tuple[Callable[[Any], _Place], bool]
+_Placed = tuple[Callable[[UUID | str | None], _Place], bool]
 """Finds the logs of a topic for a request, and whether the result holds for all clients."""
 
 
@@ -50,17 +50,18 @@ def _places(context: RequestContext, asked: Sequence[UUID | str | None]) -> _Pla
     return exhaust(_look_up(context, asked))
 
 
-def _in_turns(context: RequestContext, work: ProduceWork) -> Any:
+def _in_turns(context: RequestContext, work: ProduceWork) -> Produced | Awaitable[Produced | None] | None:
     """Return the answer to a request with many partitions, computed in several event-loop turns."""
     return context.run(_take(context, work))
 
 
-def _take(context: RequestContext, work: ProduceWork) -> Steps[Any]:
+def _take(context: RequestContext, work: ProduceWork) -> Steps[Begun[Produced | None]]:
     place, stays = yield from _look_up(context, map(work.topic, range(work.topic_count)))
     work.learn(place, stays)
     while work.step():
         yield
-    return work.end()
+    answer: Produced | None = work.end()
+    return answer
 
 
 def _look_up(context: RequestContext, asked: Iterable[UUID | str | None]) -> Steps[_Placed]:

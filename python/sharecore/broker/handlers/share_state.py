@@ -9,8 +9,8 @@ ReadShareGroupStateSummary: start offsets of share partitions, without their bat
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, cast
 from uuid import UUID
 
 from sharecore.broker.requests.context import RequestContext, Result
@@ -19,24 +19,55 @@ from sharecore.security.acl import Operation, ResourceType
 from sharecore.sharestate.coordinator import ReadState, StateSummary, check_epochs
 from sharecore.sharestate.keys import SharePartitionKey
 from sharecore.sharestate.records import pack_batches, unpack_batches
-from sharecore.waiting import Done, Gather, Steps
+from sharecore.waiting import Begun, Done, Gather, Steps
+
+if TYPE_CHECKING:
+    from sharecore.protocol import messages
+
+    class _HasPartition(Protocol):
+        @property
+        def partition(self) -> int: ...
+
+    Part_co = TypeVar("Part_co", bound=_HasPartition, covariant=True)
+
+    class _OnTopic(Protocol[Part_co]):
+        @property
+        def topic_id(self) -> UUID | None: ...
+        @property
+        def partitions(self) -> Sequence[Part_co]: ...
+
+    class _OnPartitions(Protocol[Part_co]):
+        @property
+        def group_id(self) -> str: ...
+        @property
+        def topics(self) -> Sequence[_OnTopic[Part_co]]: ...
+
 
 _DENIED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 _NO_TOPIC = UUID(int=0)
 _NEGATIVE = KafkaError(ErrorCode.INVALID_REQUEST, "The partition id cannot be a negative number.")
 
-_Operation = Callable[[SharePartitionKey, Any, Callable[[Any], None]], object]
+Part = TypeVar("Part", bound="_HasPartition")
+Outcome = TypeVar("Outcome")
+Answer = TypeVar("Answer")
+_Operation: TypeAlias = Callable[[SharePartitionKey, Part, Callable[[Outcome | KafkaError], None]], object]
 """Starts an operation on a share partition: key, its part of the request, completion callback."""
+_Describe: TypeAlias = Callable[[Outcome], Mapping[str, object]]
+"""Returns the fields of a successful result."""
+
+
+def _nothing(_: object) -> Mapping[str, object]:
+    return {}
 
 
 def _each_partition(
     context: RequestContext,
-    request: Any,
-    operation: _Operation,
-    describe: Callable[[Any], dict[str, Any]] = lambda outcome: {},
+    request: _OnPartitions[Part],
+    operation: _Operation[Part, Outcome],
+    describe: _Describe[Outcome] = _nothing,
     *,
     may_be_empty: bool = False,
-) -> Result:
+) -> Answer | Awaitable[Answer]:
     """Run an operation for each share partition of a request.
 
     Args:
@@ -48,17 +79,18 @@ def _each_partition(
     """
     complete = may_be_empty or all(topic.partitions for topic in request.topics)
     if not request.group_id or not complete:
-        return {"results": []}
-    return context.run(_run(context, request, operation, describe))
+        return cast("Answer", {"results": []})
+    steps: Steps[Begun[Answer]] = _run(context, request, operation, describe)
+    return context.run(steps)
 
 
 def _run(
     context: RequestContext,
-    request: Any,
-    operation: _Operation,
-    describe: Callable[[Any], dict[str, Any]],
-) -> Steps[Result]:
-    asked: dict[SharePartitionKey, Any] = {}
+    request: _OnPartitions[Part],
+    operation: _Operation[Part, Outcome],
+    describe: _Describe[Outcome],
+) -> Steps[Begun[Answer]]:
+    asked: dict[SharePartitionKey, Part] = {}
     for topic in request.topics:
         for partition in topic.partitions:
             topic_id = topic.topic_id or _NO_TOPIC
@@ -74,32 +106,37 @@ def _run(
         else:
             gather.run(key, operation, key, partition)
         yield
-    return context.broker.turns.after(gather, lambda: _answer(gather.outcomes, describe))
+
+    def answer() -> Steps[Answer]:
+        return _answer(gather.outcomes, describe)
+
+    return context.broker.turns.after(gather, answer)
 
 
 def _answer(
-    outcomes: dict[SharePartitionKey, Any], describe: Callable[[Any], dict[str, Any]]
-) -> Steps[dict[str, Any]]:
-    topics: dict[Any, list[dict[str, Any]]] = {}
+    outcomes: Mapping[SharePartitionKey, Outcome | KafkaError], describe: _Describe[Outcome]
+) -> Steps[Answer]:
+    topics: dict[UUID, list[dict[str, object]]] = {}
     for key, outcome in outcomes.items():
-        entry: dict[str, Any] = {"partition": key.partition}
+        entry: dict[str, object] = {"partition": key.partition}
         if isinstance(outcome, KafkaError):
             entry["error_code"], entry["error_message"] = outcome.code, outcome.message or None
         else:
             entry |= describe(outcome)
         topics.setdefault(key.topic_id, []).append(entry)
         yield
-    return {
-        "results": [
-            {"topic_id": topic_id, "partitions": partitions} for topic_id, partitions in topics.items()
-        ]
-    }
+    results = [{"topic_id": topic_id, "partitions": partitions} for topic_id, partitions in topics.items()]
+    return cast("Answer", {"results": results})
 
 
-def initialize_share_group_state(context: RequestContext, request: Any) -> Result:
+def initialize_share_group_state(
+    context: RequestContext, request: messages.InitializeShareGroupStateRequest
+) -> Result[messages.InitializeShareGroupStateResponse]:
     share, cluster = context.broker.share, context.broker.cluster
 
-    def initialize(key: SharePartitionKey, asked: Any, done: Done) -> None:
+    def initialize(
+        key: SharePartitionKey, asked: messages.InitializeShareGroupStatePartitionData, done: Done
+    ) -> None:
         check_epochs(state_epoch=asked.state_epoch)
         cluster.check_asker(key.group_id, request.coordinator_epoch)
         share.check_exists(key)
@@ -109,16 +146,22 @@ def initialize_share_group_state(context: RequestContext, request: Any) -> Resul
     return _each_partition(context, request, initialize, may_be_empty=True)
 
 
-def read_share_group_state(context: RequestContext, request: Any) -> Result:
+def read_share_group_state(
+    context: RequestContext, request: messages.ReadShareGroupStateRequest
+) -> Result[messages.ReadShareGroupStateResponse]:
     coordinator = context.broker.share.coordinator
 
-    def read(key: SharePartitionKey, asked: Any, done: Callable[[ReadState | KafkaError], None]) -> None:
+    def read(
+        key: SharePartitionKey,
+        asked: messages.ReadShareGroupStatePartitionData,
+        done: Callable[[ReadState | KafkaError], None],
+    ) -> None:
         coordinator.read(key, asked.leader_epoch, done)
 
     return _each_partition(context, request, read, _describe)
 
 
-def _describe(state: ReadState) -> dict[str, Any]:
+def _describe(state: ReadState) -> messages.ReadShareGroupStatePartitionResult:
     return {
         "state_epoch": state.state_epoch,
         "start_offset": state.start_offset,
@@ -129,11 +172,13 @@ def _describe(state: ReadState) -> dict[str, Any]:
     }
 
 
-def write_share_group_state(context: RequestContext, request: Any) -> Result:
+def write_share_group_state(
+    context: RequestContext, request: messages.WriteShareGroupStateRequest
+) -> Result[messages.WriteShareGroupStateResponse]:
     coordinator = context.broker.share.coordinator
 
-    def write(key: SharePartitionKey, asked: Any, done: Done) -> None:
-        batches = pack_batches(tuple(batch) for batch in asked.state_batches)
+    def write(key: SharePartitionKey, asked: messages.WriteShareGroupStatePartitionData, done: Done) -> None:
+        batches = pack_batches(asked.state_batches)
         coordinator.write(
             key,
             asked.state_epoch,
@@ -147,10 +192,12 @@ def write_share_group_state(context: RequestContext, request: Any) -> Result:
     return _each_partition(context, request, write)
 
 
-def delete_share_group_state(context: RequestContext, request: Any) -> Result:
+def delete_share_group_state(
+    context: RequestContext, request: messages.DeleteShareGroupStateRequest
+) -> Result[messages.DeleteShareGroupStateResponse]:
     share, cluster = context.broker.share, context.broker.cluster
 
-    def delete(key: SharePartitionKey, _asked: Any, done: Done) -> None:
+    def delete(key: SharePartitionKey, _asked: object, done: Done) -> None:
         cluster.check_asker(key.group_id, request.coordinator_epoch)
         share.check_exists(key)
         share.coordinator.delete(key, done)
@@ -159,10 +206,14 @@ def delete_share_group_state(context: RequestContext, request: Any) -> Result:
     return _each_partition(context, request, delete)
 
 
-def read_share_group_state_summary(context: RequestContext, request: Any) -> Result:
+def read_share_group_state_summary(
+    context: RequestContext, request: messages.ReadShareGroupStateSummaryRequest
+) -> Result[messages.ReadShareGroupStateSummaryResponse]:
     share = context.broker.share
 
-    def read(key: SharePartitionKey, _asked: Any, done: Callable[[StateSummary | KafkaError], None]) -> None:
+    def read(
+        key: SharePartitionKey, _asked: object, done: Callable[[StateSummary | KafkaError], None]
+    ) -> None:
         share.check_exists(key)
         share.coordinator.summary(key, done)
 

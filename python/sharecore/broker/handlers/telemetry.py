@@ -6,13 +6,18 @@ PushTelemetry: metrics of a client (KIP-714).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sharecore.broker.requests.context import RequestContext
 from sharecore.metrics.telemetry.instances import COMPRESSIONS
 
+if TYPE_CHECKING:
+    from sharecore.protocol import messages
 
-def get_telemetry_subscriptions(context: RequestContext, request: Any) -> dict[str, Any]:
+
+def get_telemetry_subscriptions(
+    context: RequestContext, request: messages.GetTelemetrySubscriptionsRequest
+) -> messages.GetTelemetrySubscriptionsResponse:
     telemetry = context.broker.telemetry
     assert telemetry is not None, "it is offered"
     asked = telemetry.ask(context.connection, context.client_id, request)
@@ -27,7 +32,9 @@ def get_telemetry_subscriptions(context: RequestContext, request: Any) -> dict[s
     }
 
 
-def push_telemetry(context: RequestContext, request: Any) -> dict[str, Any]:
+def push_telemetry(
+    context: RequestContext, request: messages.PushTelemetryRequest
+) -> messages.PushTelemetryResponse:
     telemetry = context.broker.telemetry
     assert telemetry is not None, "it is offered"
     telemetry.push(context.connection, context.client_id, request)

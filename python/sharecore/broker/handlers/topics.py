@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterable
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID, uuid4
 
 from sharecore.broker.handlers.configs.report import topic_entries
@@ -31,28 +31,31 @@ from sharecore.config import check_topic_config
 from sharecore.errors import DENIED, NO_SUCH_PARTITION, NO_SUCH_TOPIC_ID, ConfigError, ErrorCode, KafkaError
 from sharecore.quotas import Mutations
 from sharecore.security.acl import Operation, ResourceType
-from sharecore.storage import Log, Topic
+from sharecore.storage import Log, Ticket, Topic
 from sharecore.waiting import Steps
 
 if TYPE_CHECKING:
     from sharecore.broker.requests.services import Services
+    from sharecore.protocol import messages
 
 _TOPICS_SINCE = 6
 _DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 _HIGH_WATERMARK = -1
 
 
-_Begun = tuple[Log, Any] | ErrorCode
+_Begun = tuple[Log, Ticket] | ErrorCode
 
 
-async def create_topics(context: RequestContext, request: Any) -> dict[str, Any]:
+async def create_topics(
+    context: RequestContext, request: messages.CreateTopicsRequest
+) -> messages.CreateTopicsResponse:
     named = Counter(topic.name for topic in request.topics)
     by_name = {topic.name: topic for topic in request.topics}
     creatable = await context.finish(_creatable(context, named))
     if has_no_time(request, named, creatable):
         return {"topics": [_refused(topic.name, TIME_IS_OVER) for topic in request.topics]}
     mutations, pace = context.mutations(strict_since=6), context.broker.turns.pace()
-    answers = []
+    answers: list[messages.CreatableTopicResult] = []
     config_answers = _ConfigAnswers(context.broker)
     for name, times in named.items():
         topic = by_name[name]
@@ -70,7 +73,7 @@ async def create_topics(context: RequestContext, request: Any) -> dict[str, Any]
     return {"throttle_time_ms": mutations.throttle_ms, "topics": answers}
 
 
-def _refused(name: str, error: KafkaError) -> dict[str, Any]:
+def _refused(name: str, error: KafkaError) -> messages.CreatableTopicResult:
     return {
         "name": name,
         "error_code": error.code,
@@ -93,27 +96,34 @@ class _ConfigAnswers:
 
     def __init__(self, broker: Services) -> None:
         self._broker = broker
-        self._known: dict[tuple[tuple[str, str], ...], list[dict[str, Any]]] = {}
+        self._known: dict[tuple[tuple[str, str], ...], list[messages.CreatableTopicConfigs]] = {}
 
-    def of(self, configs: dict[str, str]) -> list[dict[str, Any]]:
+    def of(self, configs: dict[str, str]) -> list[messages.CreatableTopicConfigs]:
         """Return each key with its value and source."""
         key = tuple(sorted(configs.items()))
         found = self._known.get(key)
         if found is None:
             entries = topic_entries(self._broker, configs)
-            names = ("name", "value", "read_only", "config_source")
-            found = self._known[key] = [{name: entry[name] for name in names} for entry in entries]
+            found = self._known[key] = [
+                {
+                    "name": entry["name"],
+                    "value": entry["value"],
+                    "read_only": entry["read_only"],
+                    "config_source": entry["config_source"],
+                }
+                for entry in entries
+            ]
         return found
 
 
 async def _create(
     context: RequestContext,
-    topic: Any,
+    topic: messages.CreatableTopic,
     mutations: Mutations,
     config_answers: _ConfigAnswers,
     *,
     validate_only: bool,
-) -> dict[str, Any]:
+) -> messages.CreatableTopicResult:
     broker = context.broker
     check_name(topic.name)
     if broker.topics.get(topic.name) is not None:
@@ -132,7 +142,7 @@ async def _create(
     topic_id = uuid4()  # no topic configuration in a validate-only request
     if not validate_only:
         topic_id = (await broker.topics.create(topic.name, count, configs)).topic_id
-    answer = {
+    answer: messages.CreatableTopicResult = {
         "name": topic.name,
         "topic_id": topic_id,
         "error_message": None,
@@ -150,7 +160,7 @@ async def _create(
     return answer
 
 
-def _configs(topic: Any) -> dict[str, str]:
+def _configs(topic: messages.CreatableTopic) -> dict[str, str]:
     configs = {}
     for config in topic.configs:
         if config.value is None:
@@ -161,7 +171,9 @@ def _configs(topic: Any) -> dict[str, str]:
     return configs
 
 
-async def delete_topics(context: RequestContext, request: Any) -> dict[str, Any]:
+async def delete_topics(
+    context: RequestContext, request: messages.DeleteTopicsRequest
+) -> messages.DeleteTopicsResponse:
     mutations = context.mutations(strict_since=5)
     answers = []
     pace = context.broker.turns.pace()
@@ -174,16 +186,18 @@ async def delete_topics(context: RequestContext, request: Any) -> dict[str, Any]
             mutations.take(len(topic.partitions))
             await context.broker.topics.delete(topic.name)
         except KafkaError as error:
-            answer.update(error_code=error.code, error_message=error.message or None)
+            answer["error_code"], answer["error_message"] = error.code, error.message or None
     return {"throttle_time_ms": mutations.throttle_ms, "responses": answers}
 
 
-async def judge_deletions(context: RequestContext, request: Any) -> list[tuple[dict[str, Any], Topic | None]]:
+async def judge_deletions(
+    context: RequestContext, request: messages.DeleteTopicsRequest
+) -> list[tuple[messages.DeletableTopicResult, Topic | None]]:
     """Return the answer for each requested topic, and the topic if it is to be deleted."""
     pace = context.broker.turns.pace()
     asked: list[tuple[str | None, UUID | None]] = []
-    names, ids = Counter[Any](), Counter[Any]()
-    judged: list[tuple[dict[str, Any], Topic | None]] = []
+    names, ids = Counter[str | None](), Counter[UUID | None]()
+    judged: list[tuple[messages.DeletableTopicResult, Topic | None]] = []
     for name, topic_id in _asked(context, request):
         asked.append((name, topic_id))
         if (name is None) == (topic_id is None):
@@ -193,15 +207,18 @@ async def judge_deletions(context: RequestContext, request: Any) -> list[tuple[d
         else:
             ids[topic_id] += 1
         await pace.step()
-    if has_no_time(request, names | ids):
-        late = {"error_code": TIME_IS_OVER.code, "error_message": None}
-        return [({"name": name, "topic_id": topic_id} | late, None) for name, topic_id in asked]
-    rights = await context.finish(_rights(context, names, ids))
+    if has_no_time(request, {**names, **ids}):
+        code = TIME_IS_OVER.code
+        return [
+            ({"name": name, "topic_id": topic_id, "error_code": code, "error_message": None}, None)
+            for name, topic_id in asked
+        ]
+    rights = await context.finish(_rights(context, (name for name in names if name is not None), ids))
     met: set[UUID] = set()
     # names first: an id given as well is reported with its name, and nothing is deleted
     for name, topic_id in chain(((name, None) for name in names), ((None, topic_id) for topic_id in ids)):
         await pace.step()
-        answer: dict[str, Any] = {"name": name, "topic_id": topic_id, "error_message": None}
+        answer: messages.DeletableTopicResult = {"name": name, "topic_id": topic_id, "error_message": None}
         if topic_id in met and ids[topic_id] == 1:
             continue
         topic = None
@@ -215,12 +232,14 @@ async def judge_deletions(context: RequestContext, request: Any) -> list[tuple[d
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "The topic is also named by its id.")
             topic = found
         except KafkaError as error:
-            answer.update(error_code=error.code, error_message=error.message or None)
+            answer["error_code"], answer["error_message"] = error.code, error.message or None
         judged.append((answer, topic))
     return judged
 
 
-def _asked(context: RequestContext, request: Any) -> Iterable[tuple[str | None, UUID | None]]:
+def _asked(
+    context: RequestContext, request: messages.DeleteTopicsRequest
+) -> Iterable[tuple[str | None, UUID | None]]:
     if context.api_version < _TOPICS_SINCE:
         return ((name, None) for name in request.topic_names)
     return ((topic.name, topic.topic_id) for topic in request.topics)
@@ -258,7 +277,11 @@ def _rights(context: RequestContext, names: Iterable[str], ids: Iterable[UUID | 
 
 
 def _find(
-    context: RequestContext, name: str | None, topic_id: Any, rights: _Rights, answer: dict[str, Any]
+    context: RequestContext,
+    name: str | None,
+    topic_id: UUID | None,
+    rights: _Rights,
+    answer: messages.DeletableTopicResult,
 ) -> Topic:
     """Return the topic to delete; set the name and id in `answer` that the client may see."""
     broker = context.broker
@@ -275,27 +298,33 @@ def _find(
         name = topic.name
     rights.require(rights.seen, name)
     if topic is not None and rights.deletable is not EVERY_NAME:
-        answer.update(name=name)
+        answer["name"] = name
         rights.require(rights.deletable, name)
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NO_SUCH_PARTITION)
-    answer.update(name=topic.name, topic_id=topic.topic_id)
+    answer["name"], answer["topic_id"] = topic.name, topic.topic_id
     return topic
 
 
-async def create_partitions(context: RequestContext, request: Any) -> dict[str, Any]:
+async def create_partitions(
+    context: RequestContext, request: messages.CreatePartitionsRequest
+) -> messages.CreatePartitionsResponse:
     times = Counter(topic.name for topic in request.topics)
     by_name = {topic.name: topic for topic in request.topics}
     alterable = await context.finish(context.may_each(Operation.ALTER, ResourceType.TOPIC, times))
     if has_no_time(request, times, alterable):
-        late = {"error_code": TIME_IS_OVER.code, "error_message": None}
-        return {"results": [{"name": topic.name} | late for topic in request.topics]}
+        code = TIME_IS_OVER.code
+        return {
+            "results": [
+                {"name": topic.name, "error_code": code, "error_message": None} for topic in request.topics
+            ]
+        }
     mutations, pace = context.mutations(strict_since=3), context.broker.turns.pace()
-    answers = []
+    answers: list[messages.CreatePartitionsTopicResult] = []
     for name in times:
         await pace.step()
         topic = by_name[name]
-        answer: dict[str, Any] = {"name": name, "error_message": None}
+        answer: messages.CreatePartitionsTopicResult = {"name": name, "error_message": None}
         try:
             if times[name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
@@ -306,12 +335,12 @@ async def create_partitions(context: RequestContext, request: Any) -> dict[str, 
             if not request.validate_only:
                 await context.broker.topics.add_partitions(name, topic.count)
         except KafkaError as error:
-            answer.update(error_code=error.code, error_message=error.message or None)
+            answer["error_code"], answer["error_message"] = error.code, error.message or None
         answers.append(answer)
     return {"throttle_time_ms": mutations.throttle_ms, "results": answers}
 
 
-def _check(context: RequestContext, asked: Any) -> int:
+def _check(context: RequestContext, asked: messages.CreatePartitionsTopic) -> int:
     """Return the current number of partitions; raise KafkaError if the request is invalid."""
     topic = context.broker.topics.get(asked.name)
     if topic is None:
@@ -340,10 +369,12 @@ def _check(context: RequestContext, asked: Any) -> int:
     return have
 
 
-async def delete_records(context: RequestContext, request: Any) -> dict[str, Any]:
+async def delete_records(
+    context: RequestContext, request: messages.DeleteRecordsRequest
+) -> messages.DeleteRecordsResponse:
     deleting = await context.finish(_begin_all(context, request))
     pace = context.broker.turns.pace()
-    topics = []
+    topics: list[messages.DeleteRecordsTopicResult] = []
     for name, begun in deleting.items():
         partitions = []
         for each in begun.items():
@@ -353,11 +384,13 @@ async def delete_records(context: RequestContext, request: Any) -> dict[str, Any
     return {"topics": topics}
 
 
-def _begin_all(context: RequestContext, request: Any) -> Steps[dict[str, dict[int, _Begun]]]:
+def _begin_all(
+    context: RequestContext, request: messages.DeleteRecordsRequest
+) -> Steps[dict[str, dict[int, _Begun]]]:
     """Stage what a request asks for; if a partition repeats, the last entry wins."""
     names = (topic.name for topic in request.topics if topic.partitions)
     deletable = yield from context.may_each(Operation.DELETE, ResourceType.TOPIC, names)
-    last: dict[str, dict[int, Any]] = {}
+    last: dict[str, dict[int, messages.DeleteRecordsPartition]] = {}
     for topic in request.topics:
         for asked in topic.partitions:
             last.setdefault(topic.name, {})[asked.partition_index] = asked
@@ -373,7 +406,7 @@ def _begin_all(context: RequestContext, request: Any) -> Steps[dict[str, dict[in
     return deleting
 
 
-def _begin(context: RequestContext, name: str, asked: Any) -> _Begun:
+def _begin(context: RequestContext, name: str, asked: messages.DeleteRecordsPartition) -> _Begun:
     """Stage the deletion of one partition's records, so that a request's deletions share a commit."""
     log = context.broker.topics.log(name, asked.partition_index)
     if log is None:
@@ -391,7 +424,7 @@ def _begin(context: RequestContext, name: str, asked: Any) -> _Begun:
         return error.code
 
 
-async def _end(index: int, begun: _Begun) -> dict[str, Any]:
+async def _end(index: int, begun: _Begun) -> messages.DeleteRecordsPartitionResult:
     if isinstance(begun, ErrorCode):
         return {"partition_index": index, "low_watermark": -1, "error_code": begun}
     log, ticket = begun

@@ -11,9 +11,9 @@ ListTransactions: transactional ids by state, producer, age and pattern (KIP-664
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container
+from collections.abc import Collection, Container, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sharecore.broker.requests.context import RequestContext, Result
 from sharecore.broker.topic_rules import check_name, is_legal_name
@@ -22,7 +22,10 @@ from sharecore.coordinator.offset_records import TopicPartition
 from sharecore.coordinator.transactions import ProducerState, Transaction, TransactionState
 from sharecore.errors import DENIED, NO_SUCH_PARTITION, ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
-from sharecore.waiting import Gather, Steps, promise
+from sharecore.waiting import Begun, Gather, Steps, promise
+
+if TYPE_CHECKING:
+    from sharecore.protocol import messages
 
 _INIT_FENCED_SINCE = 4
 _FENCED_SINCE = 2
@@ -32,11 +35,13 @@ _AT_ONCE = 1000
 """Maximum transactional ids matched in the event loop."""
 
 
-async def init_producer_id(context: RequestContext, request: Any) -> dict[str, Any]:
+async def init_producer_id(
+    context: RequestContext, request: messages.InitProducerIdRequest
+) -> messages.InitProducerIdResponse:
     broker = context.broker
     version = context.api_version
 
-    def answer(result: ProducerState | KafkaError) -> dict[str, Any]:
+    def answer(result: ProducerState | KafkaError) -> messages.InitProducerIdResponse:
         if not isinstance(result, KafkaError):
             return {"producer_id": result.id, "producer_epoch": result.epoch}
         code = _fenced_as_known(result.code, version, _INIT_FENCED_SINCE)
@@ -51,11 +56,12 @@ async def init_producer_id(context: RequestContext, request: Any) -> dict[str, A
         expected = ProducerState(request.producer_id, request.producer_epoch)
     try:
         await broker.producer_ids.ensure()
-        if request.transactional_id is None:
+        transactional_id = request.transactional_id
+        if transactional_id is None:
             return answer(ProducerState(broker.producer_ids.take(), 0))
         return await promise(
             lambda done: broker.groups.transactions.initialize(
-                request.transactional_id, request.transaction_timeout_ms, expected, done
+                transactional_id, request.transaction_timeout_ms, expected, done
             ),
             answer,
         )
@@ -63,7 +69,7 @@ async def init_producer_id(context: RequestContext, request: Any) -> dict[str, A
         return answer(error)
 
 
-def producer_refusal(context: RequestContext, request: Any) -> ErrorCode | None:
+def producer_refusal(context: RequestContext, request: messages.InitProducerIdRequest) -> ErrorCode | None:
     """Return the error for an unauthorized producer; None if it is authorized."""
     if request.transactional_id is not None:
         may = context.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
@@ -75,11 +81,15 @@ def producer_refusal(context: RequestContext, request: Any) -> ErrorCode | None:
     return None if may else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
-def add_partitions_to_txn(context: RequestContext, request: Any) -> Result:
+def add_partitions_to_txn(
+    context: RequestContext, request: messages.AddPartitionsToTxnRequest
+) -> Result[messages.AddPartitionsToTxnResponse]:
     return context.run(_add(context, request))
 
 
-def _add(context: RequestContext, request: Any) -> Steps[Result]:
+def _add(
+    context: RequestContext, request: messages.AddPartitionsToTxnRequest
+) -> Steps[Begun[messages.AddPartitionsToTxnResponse]]:
     broker = context.broker
     topics = request.v3_and_below_topics
     transactional_id = request.v3_and_below_transactional_id
@@ -101,7 +111,7 @@ def _add(context: RequestContext, request: Any) -> Steps[Result]:
             missing.add(each)
         yield
 
-    def answer(error: KafkaError | None) -> Steps[dict[str, Any]]:
+    def answer(error: KafkaError | None) -> Steps[messages.AddPartitionsToTxnResponse]:
         code = error.code if error else ErrorCode.NONE
         code = _fenced_as_known(code, context.api_version, _FENCED_SINCE)
         codes = dict.fromkeys(partitions, code)
@@ -117,10 +127,12 @@ def _add(context: RequestContext, request: Any) -> Steps[Result]:
     return broker.turns.after(gather, lambda: answer(gather.outcomes[None]))
 
 
-def _refused(topics: Any, code: ErrorCode) -> Steps[dict[str, Any]]:
-    answers = []
+def _refused(
+    topics: Sequence[messages.AddPartitionsToTxnTopic], code: ErrorCode
+) -> Steps[messages.AddPartitionsToTxnResponse]:
+    answers: list[messages.AddPartitionsToTxnTopicResult] = []
     for topic in topics:
-        results = []
+        results: list[messages.AddPartitionsToTxnPartitionResult] = []
         for index in topic.partitions:
             results.append({"partition_index": index, "partition_error_code": code})
             yield
@@ -129,22 +141,26 @@ def _refused(topics: Any, code: ErrorCode) -> Steps[dict[str, Any]]:
     return {"results_by_topic_v3_and_below": answers}
 
 
-def _answer(codes: dict[TopicPartition, ErrorCode]) -> Steps[dict[str, Any]]:
-    answers: dict[str, dict[str, Any]] = {}
+def _answer(codes: dict[TopicPartition, ErrorCode]) -> Steps[messages.AddPartitionsToTxnResponse]:
+    answers: dict[str, list[messages.AddPartitionsToTxnPartitionResult]] = {}
     for each, code in codes.items():
-        answer = answers.get(each.topic)
-        if answer is None:
-            answer = answers[each.topic] = {"name": each.topic, "results_by_partition": []}
-        result = {"partition_index": each.partition, "partition_error_code": code}
-        answer["results_by_partition"].append(result)
+        answers.setdefault(each.topic, []).append(
+            {"partition_index": each.partition, "partition_error_code": code}
+        )
         yield
-    return {"results_by_topic_v3_and_below": list(answers.values())}
+    return {
+        "results_by_topic_v3_and_below": [
+            {"name": topic, "results_by_partition": results} for topic, results in answers.items()
+        ]
+    }
 
 
-def add_offsets_to_txn(context: RequestContext, request: Any) -> Result:
+def add_offsets_to_txn(
+    context: RequestContext, request: messages.AddOffsetsToTxnRequest
+) -> Result[messages.AddOffsetsToTxnResponse]:
     groups = context.broker.groups
 
-    def answer(error: KafkaError | None) -> dict[str, Any]:
+    def answer(error: KafkaError | None) -> messages.AddOffsetsToTxnResponse:
         code = error.code if error else ErrorCode.NONE
         code = _fenced_as_known(code, context.api_version, _FENCED_SINCE)
         return {"error_code": code}
@@ -166,12 +182,12 @@ def add_offsets_to_txn(context: RequestContext, request: Any) -> Result:
         return answer(error)
 
 
-async def end_txn(context: RequestContext, request: Any) -> dict[str, Any]:
+async def end_txn(context: RequestContext, request: messages.EndTxnRequest) -> messages.EndTxnResponse:
     broker = context.broker
     version = context.api_version
     await broker.producer_ids.ensure()
 
-    def answer(result: ProducerState | KafkaError) -> dict[str, Any]:
+    def answer(result: ProducerState | KafkaError) -> messages.EndTxnResponse:
         if not isinstance(result, KafkaError):
             return {"producer_id": result.id, "producer_epoch": result.epoch}
         code = _fenced_as_known(result.code, version, _FENCED_SINCE)
@@ -195,14 +211,18 @@ async def end_txn(context: RequestContext, request: Any) -> dict[str, Any]:
         return answer(error)
 
 
-def describe_producers(context: RequestContext, request: Any) -> Result:
+def describe_producers(
+    context: RequestContext, request: messages.DescribeProducersRequest
+) -> Result[messages.DescribeProducersResponse]:
     return context.run(_describe_all_producers(context, request))
 
 
-def _describe_all_producers(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:
+def _describe_all_producers(
+    context: RequestContext, request: messages.DescribeProducersRequest
+) -> Steps[messages.DescribeProducersResponse]:
     names = (topic.name for topic in request.topics if is_legal_name(topic.name))
     readable = yield from context.may_each(Operation.READ, ResourceType.TOPIC, names)
-    topics = []
+    topics: list[messages.TopicResponse] = []
     for topic in request.topics:
         partitions = yield from _partitions(context, topic, readable)
         topics.append({"name": topic.name, "partitions": partitions})
@@ -210,7 +230,9 @@ def _describe_all_producers(context: RequestContext, request: Any) -> Steps[dict
     return {"topics": topics}
 
 
-def _partitions(context: RequestContext, topic: Any, readable: Container[str]) -> Steps[list[dict[str, Any]]]:
+def _partitions(
+    context: RequestContext, topic: messages.DescribeProducersTopicRequest, readable: Container[str]
+) -> Steps[list[messages.PartitionResponse]]:
     try:
         check_name(topic.name)
         if topic.name not in readable:
@@ -218,9 +240,12 @@ def _partitions(context: RequestContext, topic: Any, readable: Container[str]) -
         if context.broker.topics.get(topic.name) is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NO_SUCH_PARTITION)
     except KafkaError as error:
-        refused = {"error_code": error.code, "error_message": error.message}
-        return [{"partition_index": index, **refused} for index in topic.partition_indexes]
-    described: dict[int, dict[str, Any]] = {}
+        code, text = error.code, error.message
+        return [
+            {"partition_index": index, "error_code": code, "error_message": text}
+            for index in topic.partition_indexes
+        ]
+    described: dict[int, messages.PartitionResponse] = {}
     for index in topic.partition_indexes:
         # a repeated partition takes no more memory
         if index not in described:
@@ -229,7 +254,7 @@ def _partitions(context: RequestContext, topic: Any, readable: Container[str]) -
     return [described[index] for index in topic.partition_indexes]
 
 
-def _describe_producers(context: RequestContext, name: str, index: int) -> dict[str, Any]:
+def _describe_producers(context: RequestContext, name: str, index: int) -> messages.PartitionResponse:
     log = context.broker.topics.log(name, index)
     if log is None:
         return {"partition_index": index, "error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
@@ -249,14 +274,18 @@ def _describe_producers(context: RequestContext, name: str, index: int) -> dict[
     }
 
 
-def describe_transactions(context: RequestContext, request: Any) -> Result:
+def describe_transactions(
+    context: RequestContext, request: messages.DescribeTransactionsRequest
+) -> Result[messages.DescribeTransactionsResponse]:
     return context.run(_describe_all_transactions(context, request))
 
 
-def _describe_all_transactions(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:
+def _describe_all_transactions(
+    context: RequestContext, request: messages.DescribeTransactionsRequest
+) -> Steps[messages.DescribeTransactionsResponse]:
     names = request.transactional_ids
     seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, names)
-    described: dict[str, dict[str, Any]] = {}
+    described: dict[str, messages.DescribeTransactionsTransactionState] = {}
     for name in names:
         # a repeated id takes no more memory
         if name not in described:
@@ -267,7 +296,7 @@ def _describe_all_transactions(context: RequestContext, request: Any) -> Steps[d
 
 def _describe_transaction(
     context: RequestContext, transactional_id: str, seen: Container[str]
-) -> Steps[dict[str, Any]]:
+) -> Steps[messages.DescribeTransactionsTransactionState]:
     if transactional_id not in seen:
         code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         return {"transactional_id": transactional_id, "error_code": code}
@@ -294,7 +323,9 @@ def _describe_transaction(
     }
 
 
-def list_transactions(context: RequestContext, request: Any) -> Result:
+def list_transactions(
+    context: RequestContext, request: messages.ListTransactionsRequest
+) -> Result[messages.ListTransactionsResponse]:
     pattern = request.transactional_id_pattern or ""
     known = context.broker.groups.transactions.all()
     if not pattern:
@@ -305,7 +336,9 @@ def list_transactions(context: RequestContext, request: Any) -> Result:
     return _list_apart(context, request, pattern, names)
 
 
-async def _list_apart(context: RequestContext, request: Any, pattern: str, names: list[str]) -> Any:
+async def _list_apart(
+    context: RequestContext, request: messages.ListTransactionsRequest, pattern: str, names: list[str]
+) -> messages.ListTransactionsResponse:
     """Match a pattern in a thread."""
     work = partial(_matching, pattern, names)
     found = await context.broker.long_work.run(context.connection.owner, work)
@@ -325,7 +358,9 @@ def _chosen(context: RequestContext, names: list[str]) -> list[Transaction]:
     return [found for name in names if (found := get(name)) is not None]
 
 
-def _list(context: RequestContext, request: Any, found: Collection[Transaction]) -> Steps[dict[str, Any]]:
+def _list(
+    context: RequestContext, request: messages.ListTransactionsRequest, found: Collection[Transaction]
+) -> Steps[messages.ListTransactionsResponse]:
     broker = context.broker
     known = {state.kafka_name for state in TransactionState}
     states = {state for state in request.state_filters if state in known}
@@ -334,7 +369,7 @@ def _list(context: RequestContext, request: Any, found: Collection[Transaction])
     now_ms = broker.clock.now_ms()
     names = (transaction.transactional_id for transaction in found)
     seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, names, quiet=True)
-    listed = []
+    listed: list[messages.ListTransactionsTransactionState] = []
     for transaction in found:
         if (
             transaction.transactional_id in seen

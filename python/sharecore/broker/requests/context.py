@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Container, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from sharecore._core import ShareAnswer
 from sharecore.errors import DENIED, ErrorCode, KafkaError
 from sharecore.security.acl import CLUSTER_NAME, SUPPORTED, ResourceType
-from sharecore.waiting import Later, Steps
+from sharecore.waiting import Begun, Later, Steps
 
 if TYPE_CHECKING:
     from sharecore.broker.requests.services import Services
@@ -28,7 +28,7 @@ class _EveryName(Container[str]):
 
 EVERY_NAME: Container[str] = _EveryName()
 
-Result = dict[str, Any] | ShareAnswer | Awaitable[dict[str, Any] | ShareAnswer | None] | None
+Result: TypeAlias = Answer | ShareAnswer | Awaitable[Answer | ShareAnswer | None] | None
 """Result of a handler (see `sharecore.broker.handlers`)."""
 
 
@@ -95,14 +95,16 @@ class RequestContext(NamedTuple):
             )
         )
 
-    def run(self, steps: Steps[Any]) -> dict[str, Any] | Awaitable[Any]:
+    def run(self, steps: Steps[Begun[Answer]]) -> Answer | Awaitable[Answer]:
         """Run the work of an answer, in several event-loop turns if it is long; see `Turns.run`.
 
         Until it has ended, later requests of the connection are held, to keep their order. A thread writes
         large answers.
         """
         answer = self.broker.turns.run(steps, self.hold)
-        return self.broker.large_requests.written(self, answer) if isinstance(answer, Later) else answer
+        if isinstance(answer, Later):
+            return self.broker.large_requests.written(self, answer)
+        return answer
 
     async def finish(self, steps: Steps[Answer]) -> Answer:
         """Run the work as `run` does, and wait for the result."""

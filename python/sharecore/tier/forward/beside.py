@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 from sharecore._core import WrittenAnswer
@@ -15,7 +15,7 @@ from sharecore.tier.forward.forwarder import RequestForwarder
 from sharecore.tier.forward.shapes import Keys
 from sharecore.waiting import Steps
 
-Handle = Callable[[RequestForwarder, RequestContext, Any], Awaitable[dict[str, Any] | None]]
+Handle = Callable[[RequestForwarder, RequestContext, Any], Awaitable[Mapping[str, Any] | None]]
 """Answers a request by the cluster; None where the client wants no answer."""
 
 
@@ -47,7 +47,7 @@ def about_one(route: Handle) -> Handle:
 
     async def handle(
         forwarder: RequestForwarder, context: RequestContext, request: Any
-    ) -> dict[str, Any] | None:
+    ) -> Mapping[str, Any] | None:
         ours = _is_ours(context, request.group_id)
         return await (own_answer(context, request) if ours else route(forwarder, context, request))
 
@@ -59,7 +59,7 @@ def about_many(route: Handle, keys: Keys) -> Handle:
 
     async def handle(
         forwarder: RequestForwarder, context: RequestContext, request: Any
-    ) -> dict[str, Any] | None:
+    ) -> Mapping[str, Any] | None:
         ours, theirs = await context.finish(_owners(context, keys.read(request)))
         if not ours:
             return await route(forwarder, context, request)
@@ -80,7 +80,7 @@ def listing(route: Handle) -> Handle:
 
     async def handle(
         forwarder: RequestForwarder, context: RequestContext, request: Any
-    ) -> dict[str, Any] | None:
+    ) -> Mapping[str, Any] | None:
         own = await own_answer(context, request)
         told = await route(forwarder, context, request)
         assert told is not None

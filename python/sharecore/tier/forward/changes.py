@@ -133,7 +133,7 @@ async def delete_topics(forwarder: RequestForwarder, context: RequestContext, re
             try:
                 forwarder.topic(context, topic.name, EVERY_NAME, writes=True)
             except KafkaError as error:
-                answer.update(error_code=error.code, error_message=error.message or None)
+                answer["error_code"], answer["error_message"] = error.code, error.message or None
                 judged[number] = answer, None
     named = {key for _, topic in judged if topic is not None for key in (topic.name, topic.topic_id)}
     if not named:

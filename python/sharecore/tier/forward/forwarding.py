@@ -39,7 +39,7 @@ class Forwarding:
         self._forwarder = RequestForwarder(upstream, own, spoken)
 
     def _handler(self, handle: Handle) -> Handler:
-        def forward(context: RequestContext, request: Any) -> Result:
+        def forward(context: RequestContext, request: Any) -> Result[Mapping[str, object]]:
             return handle(self._forwarder, context, request)
 
         return forward

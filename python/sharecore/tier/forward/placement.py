@@ -6,7 +6,8 @@ the nodes. Topics that clients must not reach are neither moved nor told of.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sharecore.broker.handlers.cluster.nodes import names_quorum, unknown_quorum
 from sharecore.broker.handlers.cluster.replicas import (
@@ -19,6 +20,9 @@ from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.tier.forward.forwarder import RequestForwarder
 from sharecore.tier.forward.shapes import Places, field_of
+
+if TYPE_CHECKING:
+    from sharecore.protocol import messages
 
 _ELECTED = Places(
     topics="topic_partitions",
@@ -39,7 +43,9 @@ class _Named(NamedTuple):
     partitions: list[int]
 
 
-async def elect(forwarder: RequestForwarder, context: RequestContext, request: Any) -> dict[str, Any]:
+async def elect(
+    forwarder: RequestForwarder, context: RequestContext, request: messages.ElectLeadersRequest
+) -> Mapping[str, object]:
     """Elects leaders, of all topics that clients reach where none is named."""
     refused = election_refusal(context, request)
     if refused is not None:
@@ -63,7 +69,9 @@ async def elect(forwarder: RequestForwarder, context: RequestContext, request: A
     return answer
 
 
-async def reassign(forwarder: RequestForwarder, context: RequestContext, request: Any) -> dict[str, Any]:
+async def reassign(
+    forwarder: RequestForwarder, context: RequestContext, request: messages.AlterPartitionReassignmentsRequest
+) -> Mapping[str, object]:
     """Move replicas between brokers of the cluster."""
     settled = settled_reassignments(context, request)
     if settled is not None:
@@ -76,8 +84,8 @@ async def reassign(forwarder: RequestForwarder, context: RequestContext, request
 
 
 async def list_reassignments(
-    forwarder: RequestForwarder, context: RequestContext, request: Any
-) -> dict[str, Any]:
+    forwarder: RequestForwarder, context: RequestContext, request: messages.ListPartitionReassignmentsRequest
+) -> Mapping[str, object]:
     """Tells which replicas move."""
     if not context.may(Operation.DESCRIBE, ResourceType.CLUSTER):
         return await context.finish(refuse_reassignment_list(request))
@@ -98,7 +106,9 @@ async def list_reassignments(
     }
 
 
-async def tell_quorum(forwarder: RequestForwarder, context: RequestContext, request: Any) -> dict[str, Any]:
+async def tell_quorum(
+    forwarder: RequestForwarder, context: RequestContext, request: messages.DescribeQuorumRequest
+) -> Mapping[str, object]:
     """Tells who votes for the controller of the cluster."""
     context.require(Operation.DESCRIBE, ResourceType.CLUSTER, said=True)
     if not names_quorum(request):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -197,7 +198,7 @@ _OFFSETS_OF_MANY = about_many(OFFSET_FETCH.handle, OFFSET_FETCH.keys)
 
 async def _offset_fetch(
     forwarder: RequestForwarder, context: RequestContext, request: Any
-) -> dict[str, Any] | None:
+) -> Mapping[str, Any] | None:
     several = context.api_version >= _GROUPS_SINCE
     return await (_OFFSETS_OF_MANY if several else _OFFSETS_OF_ONE)(forwarder, context, request)
 

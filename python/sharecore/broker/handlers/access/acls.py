@@ -7,7 +7,7 @@ DeleteAcls: deletes and returns the entries matching filters.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sharecore.broker.requests.context import RequestContext
 from sharecore.errors import ErrorCode, KafkaError
@@ -22,6 +22,9 @@ from sharecore.security.acl import (
 )
 from sharecore.security.principal import Principal
 
+if TYPE_CHECKING:
+    from sharecore.protocol import messages
+
 CREATED_MAX = 10_000
 """Maximum number of entries in a request, as on Apache Kafka."""
 _TOO_MANY = "Unable to perform excessively large batch operation."
@@ -29,11 +32,13 @@ _WRITTEN_AT_ONCE = 500
 """Entries persisted at once, so that other clients are served in between."""
 
 
-def describe_acls(context: RequestContext, request: Any) -> dict[str, Any]:
+def describe_acls(
+    context: RequestContext, request: messages.DescribeAclsRequest
+) -> messages.DescribeAclsResponse:
     check_may(context, Operation.DESCRIBE, "No Authorizer is configured on the broker")
-    resources: dict[tuple[int, str, int], list[dict[str, Any]]] = {}
+    resources: dict[tuple[int, str, int], list[messages.AclDescription]] = {}
     for acl in context.broker.acls.select(filter_of(request)):
-        entry = {
+        entry: messages.AclDescription = {
             "principal": acl.principal,
             "host": acl.host,
             "operation": acl.operation,
@@ -58,7 +63,7 @@ def check_may(
         raise KafkaError(ErrorCode.SECURITY_DISABLED, without_any)
 
 
-def filter_of(asked: Any) -> AclFilter:
+def filter_of(asked: messages.DescribeAclsRequest | messages.DeleteAclsFilter) -> AclFilter:
     """Return the filter of a request."""
     return AclFilter(
         asked.resource_type_filter,
@@ -71,17 +76,22 @@ def filter_of(asked: Any) -> AclFilter:
     )
 
 
-async def create_acls(context: RequestContext, request: Any) -> dict[str, Any]:
+async def create_acls(
+    context: RequestContext, request: messages.CreateAclsRequest
+) -> messages.CreateAclsResponse:
     try:
         check_may(context, Operation.ALTER)
     except KafkaError as error:
-        refused = {"error_code": error.code, "error_message": error.message or None}
+        refused: messages.AclCreationResult = {
+            "error_code": error.code,
+            "error_message": error.message or None,
+        }
         return {"results": [refused for _ in request.creations]}
     pace = context.broker.turns.pace()
-    results: list[dict[str, Any]] = []
-    made: list[tuple[Acl, dict[str, Any]]] = []
+    results: list[messages.AclCreationResult] = []
+    made: list[tuple[Acl, messages.AclCreationResult]] = []
     for creation in request.creations:
-        result: dict[str, Any] = {"error_message": ""}
+        result: messages.AclCreationResult = {"error_message": ""}
         results.append(result)
         try:
             made.append((_checked(creation), result))
@@ -103,11 +113,11 @@ async def create_acls(context: RequestContext, request: Any) -> dict[str, Any]:
     return {"results": results}
 
 
-def _refuse(result: dict[str, Any], error: KafkaError) -> None:
-    result.update(error_code=error.code, error_message=error.message)
+def _refuse(result: messages.AclCreationResult, error: KafkaError) -> None:
+    result["error_code"], result["error_message"] = error.code, error.message
 
 
-def _checked(creation: Any) -> Acl:
+def _checked(creation: messages.AclCreation) -> Acl:
     kind, name = creation.resource_type, creation.resource_name
     if kind == ResourceType.CLUSTER and name != CLUSTER_NAME:
         raise _invalid(f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
@@ -140,21 +150,23 @@ def _invalid(text: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REQUEST, text)
 
 
-async def delete_acls(context: RequestContext, request: Any) -> dict[str, Any]:
+async def delete_acls(
+    context: RequestContext, request: messages.DeleteAclsRequest
+) -> messages.DeleteAclsResponse:
     pace = context.broker.turns.pace()
     try:
         check_may(context, Operation.ALTER)
         found = await context.broker.acls.delete(map(filter_of, request.filters), pace.step)
     except KafkaError as error:
-        refused: dict[str, Any] = {
+        refused: messages.DeleteAclsFilterResult = {
             "error_code": error.code,
             "error_message": error.message or None,
             "matching_acls": [],
         }
         return {"filter_results": [refused for _ in request.filters]}
-    results = []
+    results: list[messages.DeleteAclsFilterResult] = []
     for some in found:
-        matching = []
+        matching: list[messages.DeleteAclsMatchingAcl] = []
         for acl in some:
             matching.append(_entry(acl))
             await pace.step()
@@ -163,7 +175,7 @@ async def delete_acls(context: RequestContext, request: Any) -> dict[str, Any]:
     return {"filter_results": results}
 
 
-def _entry(acl: Acl) -> dict[str, Any]:
+def _entry(acl: Acl) -> messages.DeleteAclsMatchingAcl:
     return {
         "error_message": None,
         "resource_type": acl.resource_type,

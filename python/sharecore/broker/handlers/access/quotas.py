@@ -7,17 +7,22 @@ AlterClientQuotas: sets and removes quotas, one entity at a time (KIP-546).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sharecore.broker.requests.context import RequestContext
 from sharecore.errors import DENIED, ErrorCode, KafkaError
 from sharecore.quotas import Component, Entity, check_value, entity_of, select
 from sharecore.security.acl import Operation, ResourceType
 
+if TYPE_CHECKING:
+    from sharecore.protocol import messages
+
 _DENIED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
-def describe_client_quotas(context: RequestContext, request: Any) -> dict[str, Any]:
+def describe_client_quotas(
+    context: RequestContext, request: messages.DescribeClientQuotasRequest
+) -> messages.DescribeClientQuotasResponse:
     if not context.may(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER):
         code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return {"error_code": code, "error_message": None, "entries": None}
@@ -27,7 +32,7 @@ def describe_client_quotas(context: RequestContext, request: Any) -> dict[str, A
         found = select(quotas, components, strict=request.strict)
     except KafkaError as error:
         return {"error_code": error.code, "error_message": error.message, "entries": None}
-    entries = [
+    entries: list[messages.DescribeClientQuotasEntryData] = [
         {
             "entity": [{"entity_type": kind, "entity_name": name} for kind, name in entity],
             "values": [{"key": key, "value": value} for key, value in quotas.of(entity).items()],
@@ -37,8 +42,10 @@ def describe_client_quotas(context: RequestContext, request: Any) -> dict[str, A
     return {"error_message": "", "entries": entries}
 
 
-async def alter_client_quotas(context: RequestContext, request: Any) -> dict[str, Any]:
-    answers: dict[Entity, dict[str, Any]] = {}
+async def alter_client_quotas(
+    context: RequestContext, request: messages.AlterClientQuotasRequest
+) -> messages.AlterClientQuotasResponse:
+    answers: dict[Entity, messages.AlterClientQuotasResponseEntryData] = {}
     may = context.may(Operation.ALTER_CONFIGS, ResourceType.CLUSTER)
     pace = context.broker.turns.pace()
     for entry in request.entries:
@@ -46,7 +53,7 @@ async def alter_client_quotas(context: RequestContext, request: Any) -> dict[str
         named = {part.entity_type: part.entity_name for part in entry.entity}
         entity = entity_of(named.items())
         again = entity in answers
-        answer: dict[str, Any] = {
+        answer: messages.AlterClientQuotasResponseEntryData = {
             "error_message": None,
             "entity": [{"entity_type": kind, "entity_name": name} for kind, name in named.items()],
         }
@@ -61,11 +68,11 @@ async def alter_client_quotas(context: RequestContext, request: Any) -> dict[str
             if changes and not request.validate_only:
                 await context.broker.quotas.change({entity: changes})
         except KafkaError as error:
-            answer.update(error_code=error.code, error_message=error.message or None)
+            answer["error_code"], answer["error_message"] = error.code, error.message or None
     return {"entries": list(answers.values())}
 
 
-def _checked(entity: Entity, operations: Sequence[Any]) -> dict[str, float | None]:
+def _checked(entity: Entity, operations: Sequence[messages.OpData]) -> dict[str, float | None]:
     changes: dict[str, float | None] = {}
     for each in operations:
         if not each.remove:

@@ -6,17 +6,24 @@ SaslAuthenticate of a client that is already authenticated, or needs no authenti
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sharecore.broker.requests.context import RequestContext
 from sharecore.errors import ErrorCode
 
+if TYPE_CHECKING:
+    from sharecore.protocol import messages
 
-def sasl_handshake(context: RequestContext, request: Any) -> dict[str, Any]:
+
+def sasl_handshake(
+    context: RequestContext, request: messages.SaslHandshakeRequest
+) -> messages.SaslHandshakeResponse:
     return {"error_code": ErrorCode.ILLEGAL_SASL_STATE, "mechanisms": []}
 
 
-def sasl_authenticate(context: RequestContext, request: Any) -> dict[str, Any]:
+def sasl_authenticate(
+    context: RequestContext, request: messages.SaslAuthenticateRequest
+) -> messages.SaslAuthenticateResponse:
     return {
         "error_code": ErrorCode.ILLEGAL_SASL_STATE,
         "error_message": "SaslAuthenticate request received after successful authentication",

@@ -7,7 +7,7 @@ AlterUserScramCredentials: sets and deletes passwords that the client has salted
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from sharecore.broker.requests.context import RequestContext, Result
 from sharecore.errors import ErrorCode, KafkaError
@@ -16,30 +16,52 @@ from sharecore.security.first_users import ITERATIONS_MAX, ITERATIONS_MIN
 from sharecore.security.scram import SCRAM_MECHANISMS, Credential
 from sharecore.waiting import Steps
 
+if TYPE_CHECKING:
+    from sharecore.protocol import messages
+
+    _Changes: TypeAlias = tuple[
+        list[messages.ScramCredentialDeletion], list[messages.ScramCredentialUpsertion]
+    ]
+    """Changes of one user."""
+
 _NUMBERS = {name: number for number, name in SCRAM_MECHANISMS.items()}
 _SALT_BYTES_MAX = 1024
 """Limit on the salt, which every client gets before it is authenticated."""
 
 
-def describe_user_scram_credentials(context: RequestContext, request: Any) -> Result:
+def describe_user_scram_credentials(
+    context: RequestContext, request: messages.DescribeUserScramCredentialsRequest
+) -> Result[messages.DescribeUserScramCredentialsResponse]:
     if not context.may(Operation.DESCRIBE, ResourceType.CLUSTER):
-        refused = {"error_code": ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "error_message": None}
-        return refused | {"results": [{"user": "", **refused} for _ in request.users or ()]}
+        code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        return {
+            "error_code": code,
+            "error_message": None,
+            "results": [{"user": "", "error_code": code, "error_message": None} for _ in request.users or ()],
+        }
     return context.run(_describe_all(context, request))
 
 
-def _describe_all(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:
+def _describe_all(
+    context: RequestContext, request: messages.DescribeUserScramCredentialsRequest
+) -> Steps[messages.DescribeUserScramCredentialsResponse]:
     users = context.broker.credentials.users()
     asked = Counter(user.name for user in request.users or ())
-    results = []
+    results: list[messages.DescribeUserScramCredentialsResult] = []
     for name in asked or users:
         results.append(_describe(name, users.get(name), asked[name]))
         yield
     return {"error_message": "", "results": results}
 
 
-def _describe(name: str, mechanisms: dict[str, int] | None, times: int) -> dict[str, Any]:
-    answer: dict[str, Any] = {"user": name, "error_message": "", "credential_infos": []}
+def _describe(
+    name: str, mechanisms: dict[str, int] | None, times: int
+) -> messages.DescribeUserScramCredentialsResult:
+    answer: messages.DescribeUserScramCredentialsResult = {
+        "user": name,
+        "error_message": "",
+        "credential_infos": [],
+    }
     if times > 1:
         text = f"Cannot describe SCRAM credentials for the same user twice in a single request: {name}"
         return answer | {"error_code": ErrorCode.DUPLICATE_RESOURCE, "error_message": text}
@@ -53,46 +75,52 @@ def _describe(name: str, mechanisms: dict[str, int] | None, times: int) -> dict[
     return answer
 
 
-async def alter_user_scram_credentials(context: RequestContext, request: Any) -> dict[str, Any]:
-    per_user: dict[str, list[Any]] = {}
-    for each in (*request.deletions, *request.upsertions):
-        per_user.setdefault(each.name, []).append(each)
-    results = []
+async def alter_user_scram_credentials(
+    context: RequestContext, request: messages.AlterUserScramCredentialsRequest
+) -> messages.AlterUserScramCredentialsResponse:
+    per_user: dict[str, _Changes] = {}
+    for deletion in request.deletions:
+        per_user.setdefault(deletion.name, ([], []))[0].append(deletion)
+    for upsertion in request.upsertions:
+        per_user.setdefault(upsertion.name, ([], []))[1].append(upsertion)
+    results: list[messages.AlterUserScramCredentialsResult] = []
     may = context.may(Operation.ALTER, ResourceType.CLUSTER)
     pace = context.broker.turns.pace()
     for user, changes in per_user.items():
         await pace.step()
-        result: dict[str, Any] = {"user": user, "error_message": None}
+        result: messages.AlterUserScramCredentialsResult = {"user": user, "error_message": None}
         try:
             if not may:
                 raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-            await _change(context, *changes)
+            await _change(context, changes)
         except KafkaError as error:
-            result.update(error_code=error.code, error_message=error.message or None)
+            result["error_code"], result["error_message"] = error.code, error.message or None
         results.append(result)
     return {"results": results}
 
 
-async def _change(context: RequestContext, change: Any, *more: Any) -> None:
+async def _change(context: RequestContext, changes: _Changes) -> None:
     """Change a user's credential; refuse repeated changes after validating the first one."""
-    if hasattr(change, "salted_password"):
-        made = _made(change)
-        _refuse(more)
+    deletions, upsertions = changes
+    if not deletions:
+        made = _made(upsertions[0])
+        _refuse_repeated(changes)
         await context.broker.credentials.change([made])
         return
     async with context.broker.catalogue.changing():
-        named = _named(context, change)
-        _refuse(more)
+        named = _named(context, deletions[0])
+        _refuse_repeated(changes)
         await context.broker.credentials.change(deletes=[named])
 
 
-def _refuse(more: tuple[Any, ...]) -> None:
-    if more:
+def _refuse_repeated(changes: _Changes) -> None:
+    deletions, upsertions = changes
+    if len(deletions) + len(upsertions) > 1:
         text = "A user credential cannot be altered twice in the same request"
         raise KafkaError(ErrorCode.DUPLICATE_RESOURCE, text)
 
 
-def _mechanism(change: Any) -> str:
+def _mechanism(change: messages.ScramCredentialDeletion | messages.ScramCredentialUpsertion) -> str:
     if not change.name:
         raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
     name = SCRAM_MECHANISMS.get(change.mechanism)
@@ -101,7 +129,7 @@ def _mechanism(change: Any) -> str:
     return name
 
 
-def _made(change: Any) -> tuple[str, str, Credential]:
+def _made(change: messages.ScramCredentialUpsertion) -> tuple[str, str, Credential]:
     mechanism = _mechanism(change)
     if change.iterations < ITERATIONS_MIN:
         raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
@@ -116,7 +144,7 @@ def _made(change: Any) -> tuple[str, str, Credential]:
     return change.name, mechanism, credential
 
 
-def _named(context: RequestContext, change: Any) -> tuple[str, str]:
+def _named(context: RequestContext, change: messages.ScramCredentialDeletion) -> tuple[str, str]:
     mechanism = _mechanism(change)
     if context.broker.credentials.get(change.name, mechanism) is None:
         text = "Attempt to delete a user credential that does not exist"

@@ -7,7 +7,7 @@ DescribeTopicPartitions: topics in name order, in pages (KIP-966).
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from sharecore.broker.cluster import describe_partition
@@ -18,15 +18,17 @@ from sharecore.security.acl import Operation, ResourceType
 from sharecore.storage import Topic
 from sharecore.waiting import Steps
 
+if TYPE_CHECKING:
+    from sharecore.protocol import messages
+
 _ALL_WHEN_EMPTY_BEFORE = 1
 _AUTO_CREATION_ASKED_SINCE = 4
 _IDS_UNUSED = (10, 11)
 """Versions with a field for ids that is ignored: only names count."""
 _IDS_SINCE = 12
-_NO_ELECTIONS: dict[str, Any] = {"eligible_leader_replicas": [], "last_known_elr": []}
 
 
-def metadata(context: RequestContext, request: Any) -> Result:
+def metadata(context: RequestContext, request: messages.MetadataRequest) -> Result[messages.MetadataResponse]:
     broker = context.broker
     asked = request.topics
     if asked is None or (not asked and context.api_version < _ALL_WHEN_EMPTY_BEFORE):
@@ -50,10 +52,10 @@ def metadata(context: RequestContext, request: Any) -> Result:
     return context.run(_by_names(context, request, named, {}))
 
 
-def _all(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:
+def _all(context: RequestContext, request: messages.MetadataRequest) -> Steps[messages.MetadataResponse]:
     names = context.broker.topics.names()
     seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.TOPIC, names, quiet=True)
-    described = []
+    described: list[messages.MetadataResponseTopic] = []
     for topic in context.broker.topics:
         if topic.name in seen:
             described.append((yield from _describe_topic(context, request, topic)))
@@ -61,11 +63,13 @@ def _all(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:
     return _answer(context, request, described)
 
 
-def _by_ids(context: RequestContext, request: Any, ids: Iterable[UUID]) -> Steps[dict[str, Any]]:
+def _by_ids(
+    context: RequestContext, request: messages.MetadataRequest, ids: Iterable[UUID]
+) -> Steps[messages.MetadataResponse]:
     topics = context.broker.topics
     names = (topic.name for topic_id in ids if (topic := topics.by_id(topic_id)) is not None)
     seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.TOPIC, names)
-    described = []
+    described: list[messages.MetadataResponseTopic] = []
     for topic_id in ids:
         described.append((yield from _by_id(context, request, topic_id, seen)))
         yield
@@ -74,22 +78,22 @@ def _by_ids(context: RequestContext, request: Any, ids: Iterable[UUID]) -> Steps
 
 def _by_names(
     context: RequestContext,
-    request: Any,
+    request: messages.MetadataRequest,
     named: Iterable[str | None],
     refused: Mapping[str | None, ErrorCode],
-) -> Steps[dict[str, Any]]:
+) -> Steps[messages.MetadataResponse]:
     names = (name for name in named if name is not None)
     seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.TOPIC, names)
-    described = []
+    described: list[messages.MetadataResponseTopic] = []
     for name in named:
         described.append((yield from _look_up(context, request, name, seen, refused.get(name))))
         yield
     return _answer(context, request, described)
 
 
-def _refused_metadata(asked: Any) -> dict[str, Any]:
+def _refused_metadata(asked: Iterable[messages.MetadataRequestTopic]) -> messages.MetadataResponse:
     """Return a refusal of each topic."""
-    topics = [
+    topics: list[messages.MetadataResponseTopic] = [
         {"error_code": ErrorCode.INVALID_REQUEST, "name": topic.name or "", "topic_id": topic.topic_id}
         for topic in asked
     ]
@@ -103,8 +107,8 @@ def _refused_metadata(asked: Any) -> dict[str, Any]:
 
 
 async def _create_and_answer(
-    context: RequestContext, request: Any, named: Iterable[str | None]
-) -> dict[str, Any]:
+    context: RequestContext, request: messages.MetadataRequest, named: Iterable[str | None]
+) -> messages.MetadataResponse:
     topics = context.broker.topics
     missing = [name for name in named if name is not None and topics.get(name) is None]
     seen = await context.finish(context.may_each(Operation.DESCRIBE, ResourceType.TOPIC, missing, quiet=True))
@@ -133,10 +137,15 @@ async def _create_and_answer(
     return await context.finish(_by_names(context, request, named, refused))
 
 
-def _answer(context: RequestContext, request: Any, topics: list[dict[str, Any]]) -> dict[str, Any]:
+def _answer(
+    context: RequestContext, request: messages.MetadataRequest, topics: list[messages.MetadataResponseTopic]
+) -> messages.MetadataResponse:
     broker = context.broker
     return {
-        "brokers": [node._asdict() for node in broker.cluster.nodes(context.connection.listener)],
+        "brokers": [
+            {"node_id": node_id, "host": host, "port": port, "rack": rack}
+            for node_id, host, port, rack in broker.cluster.nodes(context.connection.listener)
+        ],
         "cluster_id": broker.identity.cluster_id,
         "controller_id": broker.cluster.controller(),
         "topics": topics,
@@ -155,8 +164,8 @@ def _cluster_operations(context: RequestContext) -> int:
 
 
 def _by_id(
-    context: RequestContext, request: Any, topic_id: UUID, seen: Container[str]
-) -> Steps[dict[str, Any]]:
+    context: RequestContext, request: messages.MetadataRequest, topic_id: UUID, seen: Container[str]
+) -> Steps[messages.MetadataResponseTopic]:
     topic = context.broker.topics.by_id(topic_id)
     if topic is None:
         return {"error_code": ErrorCode.UNKNOWN_TOPIC_ID, "name": None, "topic_id": topic_id}
@@ -168,11 +177,11 @@ def _by_id(
 
 def _look_up(
     context: RequestContext,
-    request: Any,
+    request: messages.MetadataRequest,
     name: str | None,
     seen: Container[str],
     refusal: ErrorCode | None,
-) -> Steps[dict[str, Any]]:
+) -> Steps[messages.MetadataResponseTopic]:
     if name is None:
         return {"error_code": ErrorCode.UNKNOWN_TOPIC_ID, "name": None}
     if name not in seen:
@@ -196,12 +205,14 @@ def _look_up(
     }
 
 
-def _operations(context: RequestContext, request: Any, name: str) -> int:
+def _operations(context: RequestContext, request: messages.MetadataRequest, name: str) -> int:
     asked = request.include_topic_authorized_operations
     return context.operations(ResourceType.TOPIC, name) if asked else NOT_REQUESTED
 
 
-def _describe_topic(context: RequestContext, request: Any, topic: Topic) -> Steps[dict[str, Any]]:
+def _describe_topic(
+    context: RequestContext, request: messages.MetadataRequest, topic: Topic
+) -> Steps[messages.MetadataResponseTopic]:
     partitions = []
     for index in range(len(topic.partitions)):
         partitions.append(describe_partition(context.broker.cluster, topic.topic_id, index))
@@ -215,11 +226,15 @@ def _describe_topic(context: RequestContext, request: Any, topic: Topic) -> Step
     }
 
 
-def describe_topic_partitions(context: RequestContext, request: Any) -> Result:
+def describe_topic_partitions(
+    context: RequestContext, request: messages.DescribeTopicPartitionsRequest
+) -> Result[messages.DescribeTopicPartitionsResponse]:
     return context.run(_describe_page(context, request))
 
 
-def _describe_page(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:
+def _describe_page(
+    context: RequestContext, request: messages.DescribeTopicPartitionsRequest
+) -> Steps[messages.DescribeTopicPartitionsResponse]:
     topics = context.broker.topics
     named = {topic.name for topic in request.topics}
     names = sorted(named or topics.names())
@@ -238,7 +253,7 @@ def _describe_page(context: RequestContext, request: Any) -> Steps[dict[str, Any
         names = [name for name in names if name >= first_name]
     room = min(request.response_partition_limit, context.broker.config.max_request_partition_size_limit)
     room = max(room, 1)
-    answers: list[dict[str, Any]] = []
+    answers: list[messages.DescribeTopicPartitionsResponseTopic] = []
     for name in names:
         topic = topics.get(name)
         yield
@@ -259,7 +274,11 @@ def _describe_page(context: RequestContext, request: Any) -> Steps[dict[str, Any
                 "topic_id": topic.topic_id,
                 "is_internal": name in INTERNAL_TOPICS,
                 "partitions": [
-                    describe_partition(context.broker.cluster, topic.topic_id, index) | _NO_ELECTIONS
+                    {
+                        **describe_partition(context.broker.cluster, topic.topic_id, index),
+                        "eligible_leader_replicas": [],
+                        "last_known_elr": [],
+                    }
                     for index in indexes
                 ],
                 "topic_authorized_operations": context.operations(ResourceType.TOPIC, name),
@@ -270,7 +289,7 @@ def _describe_page(context: RequestContext, request: Any) -> Steps[dict[str, Any
     return {"topics": answers, "next_cursor": None}
 
 
-def _refused_page(name: str) -> dict[str, Any]:
+def _refused_page(name: str) -> messages.DescribeTopicPartitionsResponseTopic:
     return {
         "error_code": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
         "name": name,
@@ -278,7 +297,7 @@ def _refused_page(name: str) -> dict[str, Any]:
     }
 
 
-def _unknown(context: RequestContext, name: str) -> dict[str, Any]:
+def _unknown(context: RequestContext, name: str) -> messages.DescribeTopicPartitionsResponseTopic:
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     try:
         check_name(name)

@@ -17,7 +17,7 @@ import re
 import shutil
 from collections.abc import Container, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from sharecore.broker.cluster import Cluster
@@ -26,6 +26,9 @@ from sharecore.broker.requests.context import EVERY_NAME, NOT_REQUESTED, REFUSAL
 from sharecore.errors import DENIED, ErrorCode
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.waiting import Steps
+
+if TYPE_CHECKING:
+    from sharecore.protocol import messages
 
 _FEATURES_FROM_ZERO_SINCE = 4
 _BROKER_NAMED_SINCE = 5
@@ -44,7 +47,9 @@ _NOT_HERE = "This server does not host this topic-partition."
 _NO_ERROR = "NONE"
 
 
-def api_versions(context: RequestContext, request: Any) -> dict[str, Any]:
+def api_versions(
+    context: RequestContext, request: messages.ApiVersionsRequest
+) -> messages.ApiVersionsResponse:
     if context.api_version >= 3:
         software = (request.client_software_name, request.client_software_version)
         if not all(_SOFTWARE_NAME.fullmatch(part) for part in software):
@@ -79,7 +84,7 @@ def api_versions(context: RequestContext, request: Any) -> dict[str, Any]:
     }
 
 
-def _refusal(context: RequestContext, request: Any) -> ErrorCode | None:
+def _refusal(context: RequestContext, request: messages.ApiVersionsRequest) -> ErrorCode | None:
     """Return the error for a client that expects another broker (KIP-1242); None otherwise."""
     if context.api_version < _BROKER_NAMED_SINCE:
         return None
@@ -93,7 +98,9 @@ def _refusal(context: RequestContext, request: Any) -> ErrorCode | None:
     return None if is_meant else ErrorCode.REBOOTSTRAP_REQUIRED
 
 
-def describe_cluster(context: RequestContext, request: Any) -> dict[str, Any]:
+def describe_cluster(
+    context: RequestContext, request: messages.DescribeClusterRequest
+) -> messages.DescribeClusterResponse:
     if request.endpoint_type == _CONTROLLERS:
         return {
             "error_code": ErrorCode.MISMATCHED_ENDPOINT_TYPE,
@@ -126,27 +133,36 @@ def _operations(context: RequestContext) -> int:
     return context.operations(ResourceType.CLUSTER)
 
 
-def find_coordinator(context: RequestContext, request: Any) -> Result:
+def find_coordinator(
+    context: RequestContext, request: messages.FindCoordinatorRequest
+) -> Result[messages.FindCoordinatorResponse]:
     return context.run(_answer(context, request))
 
 
-def _answer(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:
+def _answer(
+    context: RequestContext, request: messages.FindCoordinatorRequest
+) -> Steps[messages.FindCoordinatorResponse]:
     has_keys = context.api_version >= _KEYS_SINCE_VERSION
     keys = request.coordinator_keys if has_keys else [request.key]
     is_known = request.key_type != _SHARE or context.api_version >= _SHARE_SINCE_VERSION
     seen = (yield from _seen(context, request.key_type, keys)) if is_known else EVERY_NAME
     if has_keys:
-        coordinators = []
+        coordinators: list[messages.Coordinator] = []
         for key in keys:
-            coordinators.append({"key": key} | _find(context, request.key_type, key, seen))
+            coordinators.append({"key": key, **_find(context, request.key_type, key, seen)})
             yield
         return {"coordinators": coordinators}
-    answer = _find(context, request.key_type, request.key, seen)
+    found = _find(context, request.key_type, request.key, seen)
+    code = ErrorCode(found.get("error_code", ErrorCode.NONE))
     # versions with a single coordinator always have a message
-    said = "NONE"
-    if "error_code" in answer:
-        said = DENIED.get(answer["error_code"], "No coordinator has such a key.")
-    return {"error_message": said} | answer
+    said = DENIED.get(code, "No coordinator has such a key.") if code else _NO_ERROR
+    return {
+        "error_code": code,
+        "error_message": found.get("error_message", said),
+        "node_id": found["node_id"],
+        "host": found["host"],
+        "port": found["port"],
+    }
 
 
 def _seen(context: RequestContext, key_type: int, keys: Iterable[str]) -> Steps[Container[str]]:
@@ -158,8 +174,13 @@ def _seen(context: RequestContext, key_type: int, keys: Iterable[str]) -> Steps[
     return ()
 
 
-def _find(context: RequestContext, key_type: int, key: str, seen: Container[str]) -> dict[str, Any]:
-    refusal = {"node_id": -1, "host": "", "port": -1, "error_code": ErrorCode.INVALID_REQUEST}
+def _find(context: RequestContext, key_type: int, key: str, seen: Container[str]) -> messages.Coordinator:
+    refusal: messages.Coordinator = {
+        "node_id": -1,
+        "host": "",
+        "port": -1,
+        "error_code": ErrorCode.INVALID_REQUEST,
+    }
     if key_type not in (_GROUP, _TRANSACTION, _SHARE):
         return refusal | {"error_message": f"There are no coordinators of type {key_type}."}
     if key_type == _SHARE and key not in seen:
@@ -196,14 +217,16 @@ def _is_share_key(key: str) -> bool:
     return len(topic_id) == 16 and partition < 2**31
 
 
-def describe_quorum(context: RequestContext, request: Any) -> Result:
+def describe_quorum(
+    context: RequestContext, request: messages.DescribeQuorumRequest
+) -> Result[messages.DescribeQuorumResponse]:
     context.require(Operation.DESCRIBE, ResourceType.CLUSTER, said=True)
     if names_quorum(request):
         return {"error_message": "", "topics": [_quorum(context)], "nodes": _nodes(context)}
     return context.run(unknown_quorum(request))
 
 
-def names_quorum(request: Any) -> bool:
+def names_quorum(request: messages.DescribeQuorumRequest) -> bool:
     """Return whether a request names only the metadata log."""
     if len(request.topics) != 1 or request.topics[0].topic_name != _TOPIC:
         return False
@@ -211,11 +234,11 @@ def names_quorum(request: Any) -> bool:
     return len(partitions) == 1 and partitions[0].partition_index == 0
 
 
-def unknown_quorum(request: Any) -> Steps[dict[str, Any]]:
+def unknown_quorum(request: messages.DescribeQuorumRequest) -> Steps[messages.DescribeQuorumResponse]:
     """Return the answer for partitions outside of the quorum."""
-    topics: list[dict[str, Any]] = []
+    topics: list[messages.DescribeQuorumResponseTopicData] = []
     for topic in request.topics:
-        partitions: list[dict[str, Any]] = []
+        partitions: list[messages.DescribeQuorumResponsePartitionData] = []
         for partition in topic.partitions:
             partitions.append(_unknown(partition.partition_index))
             yield
@@ -224,16 +247,16 @@ def unknown_quorum(request: Any) -> Steps[dict[str, Any]]:
     return {"error_message": "", "topics": topics, "nodes": []}
 
 
-def _quorum(context: RequestContext) -> dict[str, Any]:
+def _quorum(context: RequestContext) -> messages.DescribeQuorumResponseTopicData:
     node_id, now_ms = context.broker.identity.node_id, context.broker.clock.now_ms()
-    voter = {
+    voter: messages.DescribeQuorumReplicaState = {
         "replica_id": node_id,
         "replica_directory_id": None,
         "log_end_offset": _END_OFFSET,
         "last_fetch_timestamp": now_ms,
         "last_caught_up_timestamp": now_ms,
     }
-    partition = {
+    partition: messages.DescribeQuorumResponsePartitionData = {
         "partition_index": 0,
         "error_message": "",
         "leader_id": node_id,
@@ -245,7 +268,7 @@ def _quorum(context: RequestContext) -> dict[str, Any]:
     return {"topic_name": _TOPIC, "partitions": [partition]}
 
 
-def _nodes(context: RequestContext) -> list[dict[str, Any]]:
+def _nodes(context: RequestContext) -> list[messages.Node]:
     listener = context.connection.listener
     return [
         {"node_id": node.node_id, "listeners": [{"name": listener, "host": node.host, "port": node.port}]}
@@ -253,7 +276,7 @@ def _nodes(context: RequestContext) -> list[dict[str, Any]]:
     ]
 
 
-def _unknown(index: int) -> dict[str, Any]:
+def _unknown(index: int) -> messages.DescribeQuorumResponsePartitionData:
     return {
         "partition_index": index,
         "error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -266,7 +289,9 @@ def _unknown(index: int) -> dict[str, Any]:
     }
 
 
-async def describe_log_dirs(context: RequestContext, request: Any) -> dict[str, Any]:
+async def describe_log_dirs(
+    context: RequestContext, request: messages.DescribeLogDirsRequest
+) -> messages.DescribeLogDirsResponse:
     broker = context.broker
     if not context.may(Operation.DESCRIBE, ResourceType.CLUSTER):
         return {"error_code": ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "results": []}
@@ -276,9 +301,10 @@ async def describe_log_dirs(context: RequestContext, request: Any) -> dict[str, 
     else:
         for topic in request.topics:
             wanted.setdefault(topic.topic, set()).update(topic.partitions)
-    topics, pace = [], broker.turns.pace()
+    topics: list[messages.DescribeLogDirsTopic] = []
+    pace = broker.turns.pace()
     for name, indexes in wanted.items():
-        partitions = []
+        partitions: list[messages.DescribeLogDirsPartition] = []
         for index in sorted(indexes):
             log = broker.topics.log(name, index)
             if log is not None:
@@ -300,7 +326,9 @@ async def describe_log_dirs(context: RequestContext, request: Any) -> dict[str, 
     }
 
 
-async def update_features(context: RequestContext, request: Any) -> dict[str, Any]:
+async def update_features(
+    context: RequestContext, request: messages.UpdateFeaturesRequest
+) -> messages.UpdateFeaturesResponse:
     context.require(Operation.ALTER, ResourceType.CLUSTER)
     # if a feature repeats, the last entry wins
     updates = {

@@ -7,7 +7,7 @@ ListPartitionReassignments: always empty, as partitions have one replica.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sharecore.broker.requests.context import RequestContext, Result
 from sharecore.broker.topic_rules import TIME_IS_OVER, check_replicas
@@ -15,10 +15,15 @@ from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.waiting import Steps
 
+if TYPE_CHECKING:
+    from sharecore.protocol import messages
+
 _PREFERRED, _UNCLEAN = 0, 1
 
 
-def elect_leaders(context: RequestContext, request: Any) -> Result:
+def elect_leaders(
+    context: RequestContext, request: messages.ElectLeadersRequest
+) -> Result[messages.ElectLeadersResponse]:
     refused = election_refusal(context, request)
     if refused is not None:
         return context.run(refused)
@@ -30,7 +35,9 @@ def elect_leaders(context: RequestContext, request: Any) -> Result:
     return context.run(_elect_all(context, request))
 
 
-def election_refusal(context: RequestContext, request: Any) -> Steps[dict[str, Any]] | None:
+def election_refusal(
+    context: RequestContext, request: messages.ElectLeadersRequest
+) -> Steps[messages.ElectLeadersResponse] | None:
     """Return steps for the refusal of the whole request; None if it is valid."""
     if not context.may(Operation.ALTER, ResourceType.CLUSTER):
         return _refused_election(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
@@ -42,10 +49,12 @@ def election_refusal(context: RequestContext, request: Any) -> Steps[dict[str, A
     return None
 
 
-def _elect_all(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:
-    results = []
-    for asked in request.topic_partitions:
-        partitions = []
+def _elect_all(
+    context: RequestContext, request: messages.ElectLeadersRequest
+) -> Steps[messages.ElectLeadersResponse]:
+    results: list[messages.ReplicaElectionResult] = []
+    for asked in request.topic_partitions or ():
+        partitions: list[messages.ElectLeadersPartitionResult] = []
         for index in asked.partitions:
             partitions.append(_elect(context, asked.topic, index))
             yield
@@ -54,10 +63,12 @@ def _elect_all(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:
     return {"replica_election_results": results}
 
 
-def _refused_election(request: Any, code: ErrorCode, text: str | None = None) -> Steps[dict[str, Any]]:
-    results = []
+def _refused_election(
+    request: messages.ElectLeadersRequest, code: ErrorCode, text: str | None = None
+) -> Steps[messages.ElectLeadersResponse]:
+    results: list[messages.ReplicaElectionResult] = []
     for asked in request.topic_partitions or ():
-        partitions = []
+        partitions: list[messages.ElectLeadersPartitionResult] = []
         for index in asked.partitions:
             partitions.append({"partition_id": index, "error_code": code, "error_message": text})
             yield
@@ -66,7 +77,7 @@ def _refused_election(request: Any, code: ErrorCode, text: str | None = None) ->
     return {"error_code": code, "replica_election_results": results}
 
 
-def _elect(context: RequestContext, name: str, index: int) -> dict[str, Any]:
+def _elect(context: RequestContext, name: str, index: int) -> messages.ElectLeadersPartitionResult:
     topic = context.broker.topics.get(name)
     if topic is None:
         code, text = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}"
@@ -77,12 +88,16 @@ def _elect(context: RequestContext, name: str, index: int) -> dict[str, Any]:
     return {"partition_id": index, "error_code": code, "error_message": text}
 
 
-def alter_partition_reassignments(context: RequestContext, request: Any) -> Result:
+def alter_partition_reassignments(
+    context: RequestContext, request: messages.AlterPartitionReassignmentsRequest
+) -> Result[messages.AlterPartitionReassignmentsResponse]:
     answer = settled_reassignments(context, request)
     return context.run(_reassign_all(context, request)) if answer is None else answer
 
 
-def settled_reassignments(context: RequestContext, request: Any) -> dict[str, Any] | None:
+def settled_reassignments(
+    context: RequestContext, request: messages.AlterPartitionReassignmentsRequest
+) -> messages.AlterPartitionReassignmentsResponse | None:
     """Return the answer to a request that is refused as a whole or is empty; None for any other."""
     if not context.may(Operation.ALTER, ResourceType.CLUSTER):
         return _refused_reassignment(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
@@ -93,12 +108,14 @@ def settled_reassignments(context: RequestContext, request: Any) -> dict[str, An
     return None
 
 
-def _reassign_all(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:
-    responses = []
+def _reassign_all(
+    context: RequestContext, request: messages.AlterPartitionReassignmentsRequest
+) -> Steps[messages.AlterPartitionReassignmentsResponse]:
+    responses: list[messages.ReassignableTopicResponse] = []
     for asked in request.topics:
-        partitions = []
+        partitions: list[messages.ReassignablePartitionResponse] = []
         for partition in asked.partitions:
-            answer: dict[str, Any] = {
+            answer: messages.ReassignablePartitionResponse = {
                 "partition_index": partition.partition_index,
                 "error_code": ErrorCode.NONE,
                 "error_message": None,
@@ -106,7 +123,7 @@ def _reassign_all(context: RequestContext, request: Any) -> Steps[dict[str, Any]
             try:
                 _reassign(context, asked.name, partition)
             except KafkaError as error:
-                answer |= {"error_code": error.code, "error_message": error.message or None}
+                answer["error_code"], answer["error_message"] = error.code, error.message or None
             partitions.append(answer)
             yield
         responses.append({"name": asked.name, "partitions": partitions})
@@ -114,7 +131,7 @@ def _reassign_all(context: RequestContext, request: Any) -> Steps[dict[str, Any]
     return _answer(request, responses, None)
 
 
-def _reassign(context: RequestContext, name: str, partition: Any) -> None:
+def _reassign(context: RequestContext, name: str, partition: messages.ReassignablePartition) -> None:
     """Raise KafkaError unless the partition exists and its requested replicas are the current ones."""
     topic = context.broker.topics.get(name)
     if topic is None:
@@ -127,8 +144,10 @@ def _reassign(context: RequestContext, name: str, partition: Any) -> None:
     check_replicas(partition.replicas, context.broker.identity.node_id)
 
 
-def _refused_reassignment(request: Any, code: ErrorCode) -> dict[str, Any]:
-    responses = [
+def _refused_reassignment(
+    request: messages.AlterPartitionReassignmentsRequest, code: ErrorCode
+) -> messages.AlterPartitionReassignmentsResponse:
+    responses: list[messages.ReassignableTopicResponse] = [
         {
             "name": asked.name,
             "partitions": [
@@ -141,25 +160,33 @@ def _refused_reassignment(request: Any, code: ErrorCode) -> dict[str, Any]:
     return {"error_code": code, "error_message": None, "responses": responses}
 
 
-def _answer(request: Any, responses: list[dict[str, Any]], message: str | None) -> dict[str, Any]:
-    answer: dict[str, Any] = {"error_message": message, "responses": responses}
+def _answer(
+    request: messages.AlterPartitionReassignmentsRequest,
+    responses: list[messages.ReassignableTopicResponse],
+    message: str | None,
+) -> messages.AlterPartitionReassignmentsResponse:
+    answer: messages.AlterPartitionReassignmentsResponse = {"error_message": message, "responses": responses}
     # version 1 repeats it
     if hasattr(request, "allow_replication_factor_change"):
         answer["allow_replication_factor_change"] = request.allow_replication_factor_change
     return answer
 
 
-def list_partition_reassignments(context: RequestContext, request: Any) -> Result:
+def list_partition_reassignments(
+    context: RequestContext, request: messages.ListPartitionReassignmentsRequest
+) -> Result[messages.ListPartitionReassignmentsResponse]:
     if context.may(Operation.DESCRIBE, ResourceType.CLUSTER):
         return {"error_message": None, "topics": []}
     return context.run(refuse_reassignment_list(request))
 
 
-def refuse_reassignment_list(request: Any) -> Steps[dict[str, Any]]:
+def refuse_reassignment_list(
+    request: messages.ListPartitionReassignmentsRequest,
+) -> Steps[messages.ListPartitionReassignmentsResponse]:
     """Return a refusal that names all requested partitions, as Apache Kafka does."""
-    topics = []
+    topics: list[messages.OngoingTopicReassignment] = []
     for topic in request.topics or ():
-        partitions = []
+        partitions: list[messages.OngoingPartitionReassignment] = []
         for index in topic.partition_indexes:
             partitions.append({"partition_index": index})
             yield

@@ -6,7 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from sharecore.broker.connections.limits import check_hosts
 from sharecore.broker.handlers.configs.key_change import Change, KeyOperation
@@ -40,11 +40,32 @@ from sharecore.storage import ResourceType
 
 if TYPE_CHECKING:
     from sharecore.broker.requests.services import Services
+    from sharecore.protocol import messages
+
+    _Altered: TypeAlias = messages.AlterConfigsResponse
+    Config_co = TypeVar("Config_co", covariant=True)
+
+    class _Resource(Protocol[Config_co]):
+        @property
+        def resource_type(self) -> int: ...
+        @property
+        def resource_name(self) -> str: ...
+        @property
+        def configs(self) -> Sequence[Config_co]: ...
+
+    class _Alteration(Protocol[Config_co]):
+        @property
+        def resources(self) -> Sequence[_Resource[Config_co]]: ...
+        @property
+        def validate_only(self) -> bool: ...
+
+    from sharecore.protocol import messages
 
 
 log = logging.getLogger("sharecore.config")
 
 
+Config = TypeVar("Config")
 _CHANGES_MAX = 5_000
 """Maximum changes of one resource; a broker has some hundred settings per listener."""
 _NOT_ZERO = ("max.connections", "max.connection.creation.rate")
@@ -246,8 +267,12 @@ async def _check_files(broker: Services, settings: Mapping[str, str]) -> None:
 
 
 async def alter(
-    context: RequestContext, request: Any, change: Callable[[Any], Change], *, incremental: bool
-) -> dict[str, Any]:
+    context: RequestContext,
+    request: _Alteration[Config],
+    change: Callable[[Config], Change],
+    *,
+    incremental: bool,
+) -> _Altered:
     """Change resources one by one; return the answer.
 
     Args:
@@ -272,10 +297,10 @@ async def alter(
         await pace.step()
     strange -= set(KeyOperation)
     rights = await context.finish(config_rights(context, Operation.ALTER_CONFIGS, times))
-    answers = []
+    answers: list[messages.AlterConfigsResponseAlterConfigsResourceResponse] = []
     for resource_type, name, changes in wanted:
         await pace.step()
-        answer: dict[str, Any] = {
+        answer: messages.AlterConfigsResponseAlterConfigsResourceResponse = {
             "error_message": None,
             "resource_type": resource_type,
             "resource_name": name,
@@ -307,19 +332,23 @@ async def alter(
                     await broker.transport.settled()
                     await broker.mechanisms.settled()
         except KafkaError as error:
-            answer.update(error_code=error.code, error_message=error.message or None)
+            answer["error_code"], answer["error_message"] = error.code, error.message or None
     return {"responses": answers}
 
 
-async def alter_configs(context: RequestContext, request: Any) -> dict[str, Any]:
-    def change(config: Any) -> Change:
+async def alter_configs(
+    context: RequestContext, request: messages.AlterConfigsRequest
+) -> messages.AlterConfigsResponse:
+    def change(config: messages.AlterConfigsAlterableConfig) -> Change:
         return Change(config.name, KeyOperation.SET, config.value)
 
     return await alter(context, request, change, incremental=False)
 
 
-async def incremental_alter_configs(context: RequestContext, request: Any) -> dict[str, Any]:
-    def change(config: Any) -> Change:
+async def incremental_alter_configs(
+    context: RequestContext, request: messages.IncrementalAlterConfigsRequest
+) -> messages.IncrementalAlterConfigsResponse:
+    def change(config: messages.IncrementalAlterConfigsAlterableConfig) -> Change:
         return Change(config.name, config.config_operation, config.value)
 
     return await alter(context, request, change, incremental=True)

@@ -5,14 +5,13 @@ ListConfigResources: resources with configurations.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sharecore.broker.handlers.configs.loggers import logger_entries
 from sharecore.broker.handlers.configs.report import (
     CLUSTER_WIDE,
     COPY_TROUBLE,
     DAMAGE,
-    Entry,
     broker_entries,
     client_metrics_entries,
     cluster_entries,
@@ -36,10 +35,16 @@ from sharecore.security.acl import ResourceType as Protected
 from sharecore.storage import ResourceType
 from sharecore.waiting import Steps
 
+if TYPE_CHECKING:
+    from sharecore.broker.handlers.configs.report import Entry
+    from sharecore.protocol import messages
+
 _TYPES_SINCE = 1
 
 
-def describe_configs(context: RequestContext, request: Any) -> Result:
+def describe_configs(
+    context: RequestContext, request: messages.DescribeConfigsRequest
+) -> Result[messages.DescribeConfigsResponse]:
     unknown = next((each for each in request.resources if each.resource_type not in _TYPES), None)
     if unknown is None:
         return context.run(_describe_all(context, request))
@@ -56,7 +61,7 @@ _TYPES = {2, 4, 8, 16, 32}
 """Topics, brokers, broker loggers, client metrics, groups."""
 
 
-def _nothing(resource: Any) -> dict[str, Any]:
+def _nothing(resource: messages.DescribeConfigsResource) -> messages.DescribeConfigsResult:
     return {
         "error_message": "",
         "resource_type": resource.resource_type,
@@ -65,11 +70,13 @@ def _nothing(resource: Any) -> dict[str, Any]:
     }
 
 
-def _describe_all(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:
+def _describe_all(
+    context: RequestContext, request: messages.DescribeConfigsRequest
+) -> Steps[messages.DescribeConfigsResponse]:
     named = [(resource.resource_type, resource.resource_name) for resource in request.resources]
     rights = yield from config_rights(context, Operation.DESCRIBE_CONFIGS, named)
-    results = []
-    described: dict[tuple[int, str, tuple[str, ...]], dict[str, Any]] = {}
+    results: list[messages.DescribeConfigsResult] = []
+    described: dict[tuple[int, str, tuple[str, ...]], messages.DescribeConfigsResult] = {}
     for resource in request.resources:
         keys = tuple(resource.configuration_keys or ())
         ask = resource.resource_type, resource.resource_name, keys
@@ -81,9 +88,9 @@ def _describe_all(context: RequestContext, request: Any) -> Steps[dict[str, Any]
     return {"results": results}
 
 
-def _of_partitions(context: RequestContext, resource: Any) -> Steps[list[Entry]]:
+def _of_partitions(context: RequestContext, resource: messages.DescribeConfigsResource) -> Steps[list[Entry]]:
     """Return the requested settings of share partitions in topics that the client may describe."""
-    topics = partition_topics(dict.fromkeys(resource.configuration_keys))
+    topics = partition_topics(dict.fromkeys(resource.configuration_keys or ()))
     seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.TOPIC, topics.values(), quiet=True)
     entries = []
     for name, topic in topics.items():
@@ -95,8 +102,11 @@ def _of_partitions(context: RequestContext, resource: Any) -> Steps[list[Entry]]
 
 
 def _describe(
-    context: RequestContext, request: Any, resource: Any, rights: ConfigRights
-) -> Steps[dict[str, Any]]:
+    context: RequestContext,
+    request: messages.DescribeConfigsRequest,
+    resource: messages.DescribeConfigsResource,
+    rights: ConfigRights,
+) -> Steps[messages.DescribeConfigsResult]:
     answer = _nothing(resource)
     try:
         rights.require(resource.resource_type, resource.resource_name)
@@ -125,7 +135,7 @@ def _describe(
     return answer
 
 
-def _trim(entry: Entry, request: Any) -> Entry:
+def _trim(entry: Entry, request: messages.DescribeConfigsRequest) -> Entry:
     if not request.include_synonyms:
         entry["synonyms"] = []
     # a logger's text is always empty
@@ -172,7 +182,9 @@ def _check_node(node_id: int, name: str, otherwise: str = "") -> None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, text)
 
 
-def list_config_resources(context: RequestContext, request: Any) -> dict[str, Any]:
+def list_config_resources(
+    context: RequestContext, request: messages.ListConfigResourcesRequest
+) -> messages.ListConfigResourcesResponse:
     context.require(Operation.DESCRIBE_CONFIGS, Protected.CLUSTER)
     # version 0 requests only client-metrics subscriptions
     wanted = (

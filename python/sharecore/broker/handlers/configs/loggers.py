@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from sharecore.broker.handlers.configs.key_change import Change, KeyOperation
-from sharecore.broker.handlers.configs.report import ConfigSource, Entry
+from sharecore.broker.handlers.configs.report import ConfigSource
 from sharecore.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from sharecore.broker.handlers.configs.report import Entry
 
 ROOT = "root"
 _OURS = "sharecore"

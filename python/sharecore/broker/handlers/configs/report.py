@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from sharecore.broker.handlers.configs.waiting import HELD_BACK, WAITING, held_back_text, waiting_text
 from sharecore.config import (
@@ -25,6 +25,9 @@ from sharecore.errors import ConfigError, KafkaError
 from sharecore.storage import ResourceType
 
 if TYPE_CHECKING:
+    from sharecore.protocol import messages
+
+    Entry: TypeAlias = messages.DescribeConfigsResourceResult
     from sharecore.broker.requests.services import Services
 
 
@@ -79,7 +82,6 @@ _WITHOUT_EFFECT: Mapping[str, tuple[str, ...]] = {
 _RETENTION = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
 
 Value = tuple[str, str | None, ConfigSource]
-Entry = dict[str, Any]
 
 
 def topic_entries(broker: Services, overrides: Mapping[str, str]) -> list[Entry]:

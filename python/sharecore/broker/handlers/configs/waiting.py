@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sharecore.errors import KafkaError
 
@@ -17,7 +17,7 @@ WAITING = "sharecore.waiting."
 HELD_BACK = "sharecore.held.back"
 """Read-only group setting, reported only on request."""
 
-Reason = dict[str, Any]
+Reason = dict[str, object]
 
 
 def waiting_text(broker: Services, leader: SharePartition) -> str | None:

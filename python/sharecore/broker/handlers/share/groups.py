@@ -7,21 +7,26 @@ ShareGroupDescribe: state, epochs and members of share groups (KIP-932).
 from __future__ import annotations
 
 from collections.abc import Container
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sharecore.broker.handlers.group_topics import HIDDEN_TOPICS, sees_topics
 from sharecore.broker.requests.context import NOT_REQUESTED, RequestContext, Result
 from sharecore.coordinator.share.coordinator import Heartbeat, HeartbeatAnswer
-from sharecore.coordinator.share.group import Assignment, Member, ShareGroup
+from sharecore.coordinator.share.group import Assignment, Member
 from sharecore.coordinator.topics import TopicView
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
-from sharecore.waiting import Gather, Steps, reply
+from sharecore.waiting import Begun, Gather, Steps, reply
+
+if TYPE_CHECKING:
+    from sharecore.protocol import messages
 
 _ASSIGNOR = "simple"
 
 
-def share_group_heartbeat(context: RequestContext, request: Any) -> Result:
+def share_group_heartbeat(
+    context: RequestContext, request: messages.ShareGroupHeartbeatRequest
+) -> Result[messages.ShareGroupHeartbeatResponse]:
     context.broker.features.check_share_groups()
     context.require(Operation.READ, ResourceType.GROUP, request.group_id)
     if request.subscribed_topic_names:
@@ -29,15 +34,19 @@ def share_group_heartbeat(context: RequestContext, request: Any) -> Result:
     return _heartbeat(context, request)
 
 
-def _subscribe(context: RequestContext, request: Any) -> Steps[Result]:
-    names = request.subscribed_topic_names
+def _subscribe(
+    context: RequestContext, request: messages.ShareGroupHeartbeatRequest
+) -> Steps[Begun[messages.ShareGroupHeartbeatResponse]]:
+    names = request.subscribed_topic_names or ()
     seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.TOPIC, names)
     if not all(name in seen for name in names):
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     return _heartbeat(context, request)
 
 
-def _heartbeat(context: RequestContext, request: Any) -> Result:
+def _heartbeat(
+    context: RequestContext, request: messages.ShareGroupHeartbeatRequest
+) -> Begun[messages.ShareGroupHeartbeatResponse]:
     heartbeat = Heartbeat(
         request.group_id,
         request.member_id,
@@ -52,7 +61,7 @@ def _heartbeat(context: RequestContext, request: Any) -> Result:
     return reply(gather, lambda: _answer(gather.outcomes[None]))
 
 
-def _answer(answer: HeartbeatAnswer | KafkaError) -> dict[str, Any]:
+def _answer(answer: HeartbeatAnswer | KafkaError) -> messages.ShareGroupHeartbeatResponse:
     if isinstance(answer, KafkaError):
         raise answer
     assignment = answer.assignment
@@ -71,13 +80,17 @@ def _answer(answer: HeartbeatAnswer | KafkaError) -> dict[str, Any]:
     }
 
 
-def share_group_describe(context: RequestContext, request: Any) -> Result:
+def share_group_describe(
+    context: RequestContext, request: messages.ShareGroupDescribeRequest
+) -> Result[messages.ShareGroupDescribeResponse]:
     return context.run(_describe_all(context, request))
 
 
-def _describe_all(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:
+def _describe_all(
+    context: RequestContext, request: messages.ShareGroupDescribeRequest
+) -> Steps[messages.ShareGroupDescribeResponse]:
     seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.GROUP, request.group_ids)
-    described: dict[str, dict[str, Any]] = {}
+    described: dict[str, messages.ShareGroupDescribeDescribedGroup] = {}
     for group_id in request.group_ids:
         # a repeated group takes no more memory
         if group_id not in described:
@@ -86,7 +99,9 @@ def _describe_all(context: RequestContext, request: Any) -> Steps[dict[str, Any]
     return {"groups": [described[group_id] for group_id in request.group_ids]}
 
 
-def _describe(context: RequestContext, request: Any, group_id: str, seen: Container[str]) -> dict[str, Any]:
+def _describe(
+    context: RequestContext, request: messages.ShareGroupDescribeRequest, group_id: str, seen: Container[str]
+) -> messages.ShareGroupDescribeDescribedGroup:
     share = context.broker.share
     if group_id not in seen:
         return {"group_id": group_id, "error_code": ErrorCode.GROUP_AUTHORIZATION_FAILED}
@@ -104,8 +119,8 @@ def _describe(context: RequestContext, request: Any, group_id: str, seen: Contai
             "error_code": ErrorCode.GROUP_ID_NOT_FOUND,
             "error_message": f"Group {group_id} not found.",
         }
-    answer = _group(group, share.topics)
-    if not sees_topics(context, answer["members"]):
+    members = [_member(member, share.topics) for member in group.members.values()]
+    if not sees_topics(context, (member["assignment"] for member in members)):
         return {
             "group_id": group_id,
             "error_code": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
@@ -113,21 +128,18 @@ def _describe(context: RequestContext, request: Any, group_id: str, seen: Contai
         }
     asked = request.include_authorized_operations
     allowed = context.operations(ResourceType.GROUP, group_id) if asked else NOT_REQUESTED
-    return answer | {"authorized_operations": allowed}
-
-
-def _group(group: ShareGroup, topics: TopicView) -> dict[str, Any]:
     return {
         "group_id": group.group_id,
         "group_state": group.state_name,
         "group_epoch": group.epoch,
         "assignment_epoch": group.assignment_epoch,
         "assignor_name": _ASSIGNOR,
-        "members": [_member(member, topics) for member in group.members.values()],
+        "members": members,
+        "authorized_operations": allowed,
     }
 
 
-def _member(member: Member, topics: TopicView) -> dict[str, Any]:
+def _member(member: Member, topics: TopicView) -> messages.ShareGroupDescribeMember:
     return {
         "member_id": member.member_id,
         "rack_id": member.rack_id,
@@ -139,7 +151,7 @@ def _member(member: Member, topics: TopicView) -> dict[str, Any]:
     }
 
 
-def _assignment(assigned: Assignment, topics: TopicView) -> list[dict[str, Any]]:
+def _assignment(assigned: Assignment, topics: TopicView) -> list[messages.ShareGroupDescribeTopicPartitions]:
     found = ((topics.find_id(topic_id), partitions) for topic_id, partitions in assigned.items())
     return [
         {"topic_id": topic.topic_id, "topic_name": topic.name, "partitions": partitions}

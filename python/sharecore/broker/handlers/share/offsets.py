@@ -8,8 +8,8 @@ DeleteShareGroupOffsets: deletes topics' state from a share group without member
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Container, Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 from sharecore.broker.features import NO_SHARE_GROUPS
 from sharecore.broker.requests.context import RequestContext, Result
@@ -18,7 +18,10 @@ from sharecore.coordinator.share.offsets import SharePartitionOffset
 from sharecore.coordinator.topics import TopicInfo
 from sharecore.errors import DENIED, NO_SUCH_PARTITION, ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
-from sharecore.waiting import Done, Gather, Steps, reply
+from sharecore.waiting import Begun, Done, Gather, Steps, reply
+
+if TYPE_CHECKING:
+    from sharecore.protocol import messages
 
 _NOTHING = SharePartitionOffset()
 _DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -48,11 +51,15 @@ often as named; results appear once.
 _Asks = dict[_Ask, _Asked]
 
 
-def describe_share_group_offsets(context: RequestContext, request: Any) -> Result:
+def describe_share_group_offsets(
+    context: RequestContext, request: messages.DescribeShareGroupOffsetsRequest
+) -> Result[messages.DescribeShareGroupOffsetsResponse]:
     return context.run(_describe(context, request))
 
 
-def _describe(context: RequestContext, request: Any) -> Steps[Result]:
+def _describe(
+    context: RequestContext, request: messages.DescribeShareGroupOffsetsRequest
+) -> Steps[Begun[messages.DescribeShareGroupOffsetsResponse]]:
     describe = context.broker.share.offsets.describe
     names = (group.group_id for group in request.groups)
     seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.GROUP, names)
@@ -85,7 +92,9 @@ def _describe(context: RequestContext, request: Any) -> Steps[Result]:
 
 
 def _topics(
-    context: RequestContext, group: Any, groups_seen: Container[str]
+    context: RequestContext,
+    group: messages.DescribeShareGroupOffsetsRequestGroup,
+    groups_seen: Container[str],
 ) -> Steps[list[tuple[str, _Asked]]]:
     """Return the requested topics of a group; raise KafkaError if it is unknown or unauthorized."""
     share = context.broker.share
@@ -115,27 +124,28 @@ def _topics(
 
 
 def _answer_description(
-    request: Any,
+    request: messages.DescribeShareGroupOffsetsRequest,
     asks: _Asks,
     found: Mapping[_Ask, Mapping[int, SharePartitionOffset]],
     refused: Mapping[int, KafkaError],
     first: Mapping[str, int],
-) -> Steps[dict[str, Any]]:
-    groups: list[dict[str, Any]] = [{"group_id": group.group_id, "topics": []} for group in request.groups]
+) -> Steps[messages.DescribeShareGroupOffsetsResponse]:
+    topics: list[list[messages.DescribeShareGroupOffsetsResponseTopic]] = [[] for _ in request.groups]
+    groups: list[messages.DescribeShareGroupOffsetsResponseGroup] = [
+        {"group_id": group.group_id, "topics": described}
+        for group, described in zip(request.groups, topics, strict=True)
+    ]
     for number, error in refused.items():
-        groups[number] |= {"error_code": error.code, "error_message": error.message or None}
+        groups[number]["error_code"], groups[number]["error_message"] = error.code, error.message or None
     for ask, asked in asks.items():
         number, name, _ = ask
-        topic: dict[str, Any] = {
-            "topic_name": name,
-            "topic_id": asked.topic.topic_id if asked.topic is not None else None,
-            "partitions": [],
-        }
+        partitions: list[messages.DescribeShareGroupOffsetsResponsePartition] = []
         for index, times in asked.partitions.items():
             entry = _partition(index, found[ask][index])
-            topic["partitions"] += [entry] * times
+            partitions += [entry] * times
             yield
-        groups[number]["topics"].append(topic)
+        topic_id = asked.topic.topic_id if asked.topic is not None else None
+        topics[number].append({"topic_name": name, "topic_id": topic_id, "partitions": partitions})
     for number, group in enumerate(request.groups):
         if group.topics is None:
             # a repeated group takes no more memory
@@ -143,8 +153,10 @@ def _answer_description(
     return {"groups": groups}
 
 
-def _partition(index: int, offset: SharePartitionOffset) -> dict[str, Any]:
-    entry: dict[str, Any] = {
+def _partition(
+    index: int, offset: SharePartitionOffset
+) -> messages.DescribeShareGroupOffsetsResponsePartition:
+    entry: messages.DescribeShareGroupOffsetsResponsePartition = {
         "partition_index": index,
         "start_offset": offset.start_offset,
         "leader_epoch": offset.leader_epoch,
@@ -155,13 +167,17 @@ def _partition(index: int, offset: SharePartitionOffset) -> dict[str, Any]:
     return entry
 
 
-def alter_share_group_offsets(context: RequestContext, request: Any) -> Result:
+def alter_share_group_offsets(
+    context: RequestContext, request: messages.AlterShareGroupOffsetsRequest
+) -> Result[messages.AlterShareGroupOffsetsResponse]:
     context.broker.features.check_share_groups(NO_SHARE_GROUPS)
     context.require(Operation.READ, ResourceType.GROUP, request.group_id, said=True)
     return context.run(_alter(context, request))
 
 
-def _alter(context: RequestContext, request: Any) -> Steps[Result]:
+def _alter(
+    context: RequestContext, request: messages.AlterShareGroupOffsetsRequest
+) -> Steps[Begun[messages.AlterShareGroupOffsetsResponse]]:
     share = context.broker.share
     names = (topic.topic_name for topic in request.topics if topic.partitions)
     readable = yield from context.may_each(Operation.READ, ResourceType.TOPIC, names)
@@ -194,19 +210,25 @@ def _alter(context: RequestContext, request: Any) -> Steps[Result]:
 
 
 def _answer_alteration(
-    asked: Any, outcomes: dict[_Name, KafkaError | None], ids: dict[str, TopicInfo | None]
-) -> Steps[dict[str, Any]]:
+    asked: Iterable[messages.AlterShareGroupOffsetsRequestTopic],
+    outcomes: dict[_Name, KafkaError | None],
+    ids: dict[str, TopicInfo | None],
+) -> Steps[messages.AlterShareGroupOffsetsResponse]:
     """Return the answer: as in Kafka, each topic once, and each partition as often as requested."""
-    topics: dict[str, list[dict[str, Any]]] = {name: [] for name, topic in ids.items() if topic is not None}
+    topics: dict[str, list[messages.AlterShareGroupOffsetsResponsePartition]] = {
+        name: [] for name, topic in ids.items() if topic is not None
+    }
     for topic in asked:
         for partition in topic.partitions:
-            entry: dict[str, Any] = {"partition_index": partition.partition_index}
+            entry: messages.AlterShareGroupOffsetsResponsePartition = {
+                "partition_index": partition.partition_index
+            }
             error = outcomes[topic.topic_name, partition.partition_index]
             if error is not None:
                 entry["error_code"], entry["error_message"] = error.code, error.message or None
             topics.setdefault(topic.topic_name, []).append(entry)
             yield
-    responses: list[dict[str, Any]] = []
+    responses: list[messages.AlterShareGroupOffsetsResponseTopic] = []
     for name, partitions in topics.items():
         found = ids[name]
         topic_id = None if found is None else found.topic_id
@@ -215,7 +237,9 @@ def _answer_alteration(
     return {"responses": responses}
 
 
-def delete_share_group_offsets(context: RequestContext, request: Any) -> Result:
+def delete_share_group_offsets(
+    context: RequestContext, request: messages.DeleteShareGroupOffsetsRequest
+) -> Result[messages.DeleteShareGroupOffsetsResponse]:
     context.broker.features.check_share_groups(NO_SHARE_GROUPS)
     share = context.broker.share
     context.require(Operation.DELETE, ResourceType.GROUP, request.group_id, said=True)
@@ -223,7 +247,9 @@ def delete_share_group_offsets(context: RequestContext, request: Any) -> Result:
     return context.run(_delete(context, request, group))
 
 
-def _delete(context: RequestContext, request: Any, group: ShareGroup) -> Steps[Result]:
+def _delete(
+    context: RequestContext, request: messages.DeleteShareGroupOffsetsRequest, group: ShareGroup
+) -> Steps[Begun[messages.DeleteShareGroupOffsetsResponse]]:
     share = context.broker.share
     asked: dict[str, None] = dict.fromkeys(topic.topic_name for topic in request.topics)
     readable = yield from context.may_each(Operation.READ, ResourceType.TOPIC, asked)
@@ -250,14 +276,19 @@ def _delete(context: RequestContext, request: Any, group: ShareGroup) -> Steps[R
 
 
 def _answer_deletion(
-    asked: Any, outcomes: dict[str, KafkaError | None], known: dict[str, TopicInfo]
-) -> dict[str, Any]:
+    asked: Iterable[messages.DeleteShareGroupOffsetsRequestTopic],
+    outcomes: dict[str, KafkaError | None],
+    known: dict[str, TopicInfo],
+) -> messages.DeleteShareGroupOffsetsResponse:
     """Return the answer: as in Kafka, deleted topics once, refused ones as often as requested."""
     names = [topic.topic_name for topic in asked if topic.topic_name in outcomes]
-    responses = []
+    responses: list[messages.DeleteShareGroupOffsetsResponseTopic] = []
     for name in [*known, *(name for name in names if name not in known)]:
         topic, error = known.get(name), outcomes[name]
-        entry: dict[str, Any] = {"topic_name": name, "topic_id": topic and topic.topic_id}
+        entry: messages.DeleteShareGroupOffsetsResponseTopic = {
+            "topic_name": name,
+            "topic_id": topic and topic.topic_id,
+        }
         if error is not None:
             entry["error_code"], entry["error_message"] = error.code, error.message or None
         responses.append(entry)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from sharecore._core import ShareAcknowledge, ShareFetch
@@ -23,6 +23,7 @@ from sharecore.waiting import Steps
 if TYPE_CHECKING:
     from sharecore.broker.coordinators.share import ShareServices
     from sharecore.broker.requests.services import Services
+    from sharecore.protocol import messages
 
 _MISSING_MAX = 1000
 _MADE_AT_ONCE = 256
@@ -53,7 +54,7 @@ class ShareFetchHandler(ShareFetch):
         share.watch(context.connection)
         return share.sessions.open(group_id, member_id, context.connection)
 
-    def _refuse(self, max_wait_ms: int, error: KafkaError) -> Result:
+    def _refuse(self, max_wait_ms: int, error: KafkaError) -> Result[messages.ShareFetchResponse]:
         """Return the answer to a request that is refused as a whole."""
         if error.code is ErrorCode.SHARE_SESSION_LIMIT_REACHED:
             return _refuse_slowly(max_wait_ms, error)
@@ -142,7 +143,7 @@ def make_share_fetch(broker: Services) -> ShareFetch:
     return ShareFetchHandler(check_share_group, may_read)
 
 
-async def _refuse_slowly(wait_ms: int, error: KafkaError) -> dict[str, Any]:
+async def _refuse_slowly(wait_ms: int, error: KafkaError) -> messages.ShareFetchResponse:
     """Delay a refusal, as the client would retry at once and keep the broker busy."""
     await asyncio.sleep(max(wait_ms, 0) / 1000)
     return {"error_code": error.code}

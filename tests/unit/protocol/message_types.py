@@ -1,0 +1,155 @@
+"""Types of requests and answers for mypy, written from Kafka's schemas.
+
+python -m tests.unit.protocol.message_types writes python/sharecore/protocol/messages.pyi.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sharecore.broker.handlers import SERVED, TELEMETRY
+from sharecore.protocol import ApiKey, schema
+from sharecore.protocol.layout import is_acknowledgement_batch
+
+ROOT = Path(__file__).parents[3]
+TARGET = ROOT / "python/sharecore/protocol/messages.pyi"
+
+_HEAD = '''"""Types of requests and answers, for type checkers only.
+
+Written by `python -m tests.unit.protocol.message_types` from Kafka's schemas. There is no such module at run
+time: `layout.py` creates the named tuples of a request when a client first sends it, and answers are plain
+dictionaries. A class has the fields of all served versions, those of the newest first.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple, TypedDict
+from uuid import UUID
+'''
+_TYPES = {
+    "string": "str",
+    "bytes": "bytes",
+    "records": "bytes",
+    "uuid": "UUID",
+    "bool": "bool",
+    "float64": "float",
+}
+
+
+@dataclass(eq=False)
+class Made:
+    """A struct, over all served versions: each field with its types in the versions that have it."""
+
+    name: str
+    response: bool
+    fields: dict[str, list[tuple[schema.FieldSpec, Made | None]]] = field(default_factory=dict)
+    unique_name: str = ""
+
+    def walk(self) -> list[Made]:
+        """Return the structs inside, innermost first, then this one; each once."""
+        inside = [inner for ((_, inner), *_) in self.fields.values() if inner is not None]
+        return list(dict.fromkeys([*(each for inner in inside for each in inner.walk()), self]))
+
+    def text(self) -> str:
+        base = "TypedDict, total=False" if self.response else "NamedTuple"
+        lines = [
+            f"    {name}: {self._type(versions)}"
+            # a tuple has methods of these names
+            + ("  # type: ignore[assignment]" if name in ("index", "count") and not self.response else "")
+            for name, versions in self.fields.items()
+        ]
+        return "\n".join([f"class {self.unique_name}({base}):", *(lines or ["    pass"])])
+
+    def _type(self, versions: list[tuple[schema.FieldSpec, Made | None]]) -> str:
+        spec, inner = versions[0]
+        text = inner.unique_name if inner is not None else _TYPES.get(spec.kind, "int")
+        if not self.response and spec.struct is not None and is_acknowledgement_batch(spec.struct):
+            text = "tuple[int, int, bytes]"
+        if spec.array and spec.kind == "int8":
+            text = "bytes"
+        elif spec.array:
+            text = f"Collection[{text}]" if self.response else f"Sequence[{text}]"
+        is_nullable = any(
+            each.nullable or (not each.array and self._may_be_none(each)) for each, _ in versions
+        )
+        return f"{text} | None" if is_nullable else text
+
+    def _may_be_none(self, spec: schema.FieldSpec) -> bool:
+        is_left_out = (
+            not self.response and spec.default is None and spec.kind in ("struct", "records", "string")
+        )
+        return spec.kind == "uuid" or is_left_out
+
+
+def served() -> dict[ApiKey, range]:
+    """Return the versions of each API that handlers see, the newest first."""
+    return {
+        api: range(each.max_version, each.min_version - 1, -1) for api, each in (SERVED | TELEMETRY).items()
+    }
+
+
+def union(api: ApiKey, versions: range, *, response: bool) -> Made:
+    """Return a message with the fields of all versions, those of the newest first."""
+    structs = [schema.load(api, version, response=response).struct for version in versions]
+    known: dict[str, Made] = {}
+    for struct in structs:
+        _add(known, struct, response=response)
+    return known[structs[0].name]
+
+
+def _add(known: dict[str, Made], struct: schema.Struct, *, response: bool) -> Made:
+    """Add the fields of a struct to those of its name in the message."""
+    made = known.setdefault(struct.name, Made(struct.name, response))
+    for spec in struct.fields:
+        inner = None if spec.struct is None else _add(known, spec.struct, response=response)
+        made.fields.setdefault(spec.name, []).append((spec, inner))
+    return made
+
+
+def messages() -> dict[ApiKey, tuple[Made, Made]]:
+    """Return request and response of each API, whose structs have names of their own."""
+    found = {
+        api: (union(api, versions, response=False), union(api, versions, response=True))
+        for api, versions in served().items()
+    }
+    structs = [(message, made) for both in found.values() for message in both for made in message.walk()]
+    candidates = {made: _names(message, made) for message, made in structs}
+    while shared := _repeated(names[0] for names in candidates.values()):
+        for names in candidates.values():
+            if names[0] in shared and len(names) > 1:
+                del names[0]
+    for made, names in candidates.items():
+        made.unique_name = names[0]
+    return found
+
+
+def _repeated(names: Iterable[str]) -> set[str]:
+    return {name for name, times in Counter(names).items() if times > 1}
+
+
+def _names(message: Made, made: Made) -> list[str]:
+    """Return names for a struct, the shortest first: the first that no other struct has is taken."""
+    if made is message:
+        return [made.name]
+    api = message.name.removesuffix("Request").removesuffix("Response")
+    own = [f"{message.name}{made.name}"]
+    if made.name.startswith(api):
+        return [made.name, *own]
+    return [made.name, f"{api}{made.name}", *own]
+
+
+def write() -> str:
+    """Return the text of the stub, formatted."""
+    structs = [made for both in messages().values() for message in both for made in message.walk()]
+    assert not _repeated(made.unique_name for made in structs)
+    text = "\n\n\n".join([_HEAD, *(made.text() for made in structs)]) + "\n"
+    command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(TARGET), "-"]
+    return subprocess.run(command, input=text, text=True, capture_output=True, check=True, cwd=ROOT).stdout
+
+
+if __name__ == "__main__":
+    TARGET.write_text(write())
