@@ -1,4 +1,4 @@
-"""Requests that are not about share groups: they go on to the cluster behind the node."""
+"""Forwards requests that are not about share groups to the upstream cluster."""
 
 from __future__ import annotations
 

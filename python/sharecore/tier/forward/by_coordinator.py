@@ -1,4 +1,4 @@
-"""Requests about one group or one transaction: they go to its coordinator upstream."""
+"""Requests about one group or one transaction: sent to its upstream coordinator."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from sharecore.upstream.cluster import GROUP
 from sharecore.waiting import Steps
 
 Check = Callable[[RequestForwarder, RequestContext, Any], None]
-"""Raises KafkaError unless the client may do what a request asks for."""
+"""Raises KafkaError unless the client has the required permission."""
 
 
 @dataclass(frozen=True, slots=True)
 class ByCoordinator:
-    """An API that a coordinator serves.
+    """An API served by a coordinator.
 
     Args:
         kind: `GROUP` or `TRANSACTION`.
-        key: the field that names the group or the transactional id.
-        check: whether the client may.
-        wait: the field, or the milliseconds, for which the coordinator may wait.
-        places: the partitions in it, where the answer has an error for each.
-        right: what the client must be allowed to do with their topics.
-        writes: whether it changes the topics of the partitions, or makes a transaction change them.
-        whole: the answer has a place for an error of the whole request, too.
-        all_or_none: where one partition is refused no other is tried.
-        tell: changes what the coordinator says.
-        refuse: makes the answer of an error where it is more than a code.
+        key: the field with the group or the transactional ID.
+        check: checks the client's permission.
+        wait: the field with the coordinator's maximum wait, or a number of milliseconds.
+        places: its partitions, if the response has an error for each.
+        right: the operation on their topics that the client must be allowed.
+        writes: whether it changes the partitions' topics, or makes a transaction change them.
+        whole: whether the response also has a field for an error of the whole request.
+        all_or_none: whether one refused partition cancels all others.
+        tell: adapts the coordinator's response.
+        refuse: builds an error response that is more than a code.
     """
 
     kind: int
@@ -98,7 +98,7 @@ class ByCoordinator:
             raise
 
     async def _find(self, forwarder: RequestForwarder, context: RequestContext, key: str | None) -> int:
-        # a producer that is idempotent, but not transactional, belongs to nobody
+        # an idempotent, non-transactional producer has no coordinator
         return (
             forwarder.any_node(context) if key is None else await forwarder.coordinators.find(self.kind, key)
         )
@@ -106,7 +106,7 @@ class ByCoordinator:
     def _refused(
         self, forwarder: RequestForwarder, context: RequestContext, request: Any
     ) -> Steps[dict[Place, Any]]:
-        """Partitions of topics that the client may not use so, or must not reach."""
+        """Return partitions of topics for which the client lacks permission or access."""
         refused: dict[Place, Any] = {}
         if self.places is None:
             return refused
@@ -123,7 +123,7 @@ class ByCoordinator:
         return refused
 
     def _missing(self, context: RequestContext, request: Any) -> Steps[dict[Place, Any]]:
-        """Partitions that do not exist."""
+        """Return partitions that do not exist."""
         assert self.places is not None
         topics, code = context.broker.topics, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         missing: dict[Place, Any] = {}
@@ -159,7 +159,7 @@ class ByCoordinator:
         return answers
 
     def _has_moved(self, context: RequestContext, response: Any) -> Steps[bool]:
-        """Whether an answer says that another broker coordinates."""
+        """Return whether a response says that the coordinator has moved."""
         if hasattr(response, "error_code"):
             return response.error_code in MOVED
         if self.places is not None:
@@ -171,12 +171,12 @@ class ByCoordinator:
 
 
 def group(right: int, field: str = "group_id") -> Check:
-    """Check the right on a group."""
+    """Check the permission on a group."""
     return _named(right, ResourceType.GROUP, field)
 
 
 def transactional_id(right: int, field: str = "transactional_id") -> Check:
-    """Check the right on a transactional id."""
+    """Check the permission on a transactional ID."""
     return _named(right, ResourceType.TRANSACTIONAL_ID, field)
 
 
@@ -187,7 +187,7 @@ def _named(right: int, resource_type: int, field: str) -> Check:
 
 
 def both(first: Check, second: Check) -> Check:
-    """Check two rights, in this order."""
+    """Check two permissions, in this order."""
 
     def check(forwarder: RequestForwarder, context: RequestContext, request: Any) -> None:
         first(forwarder, context, request)

@@ -1,4 +1,4 @@
-"""Requests about several groups or transactional ids: each goes to its own coordinator upstream."""
+"""Requests about several groups or transactional IDs: each sent to its own upstream coordinator."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from sharecore.upstream.cluster import GROUP
 from sharecore.waiting import Steps
 
 _FOUND_AT_ONCE = 256
-"""Coordinators that are looked up together."""
+"""Coordinators looked up together."""
 _ASKED_AT_ONCE = 2_000
-"""Keys in one request: an answer is read in one turn of the loop, in which nobody else is served."""
+"""Keys per request: a response is processed in one turn of the loop, which blocks other clients."""
 Tell = Callable[[RequestForwarder, RequestContext, Any, Any], Steps[Any]]
-"""Makes of what was asked of a key, and of the coordinator's answer, what the client is told."""
+"""Builds the client's response for a key from its request and the coordinator's response."""
 
 
 @dataclass(frozen=True, slots=True)
 class ByKeys:
-    """An API whose requests name any number of groups or transactional ids.
+    """An API whose requests contain any number of groups or transactional IDs.
 
     Args:
         kind: `GROUP` or `TRANSACTION`.
-        keys: how requests and answers name them.
-        right: what the client must be allowed to do with each.
-        tell: changes what a coordinator says of a key.
+        keys: their fields in requests and responses.
+        right: the operation on each that the client must be allowed.
+        tell: adapts a coordinator's response for a key.
     """
 
     kind: int
@@ -85,7 +85,7 @@ class ByKeys:
         keys: Sequence[str],
         answers: dict[str, list[Any]],
     ) -> dict[int, list[str]]:
-        """Find the coordinators of what the client may ask for."""
+        """Locate the coordinators of the allowed keys."""
         allowed = await context.finish(self._allowed(forwarder, context, keys, answers))
         by_node: dict[int, list[str]] = {}
         for first in range(0, len(allowed), _FOUND_AT_ONCE):
@@ -108,7 +108,7 @@ class ByKeys:
         keys: Sequence[str],
         answers: dict[str, list[Any]],
     ) -> Steps[list[str]]:
-        """Return what the client may ask for, and answer the rest."""
+        """Return the allowed keys, and answer the others."""
         kind = ResourceType.GROUP if self.kind == GROUP else ResourceType.TRANSACTIONAL_ID
         allowed = yield from context.may_each(self.right, kind, keys)
         asked: list[str] = []

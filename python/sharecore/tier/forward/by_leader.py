@@ -1,4 +1,4 @@
-"""Requests about partitions: taken apart by upstream's leaders, and put together again."""
+"""Requests about partitions: split by upstream leader, with merged responses."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _UNKNOWN = frozenset(
     }
 )
 Sent = list[tuple[dict[Key, list[Any]], asyncio.Future[Any]]]
-"""What each broker was sent, and its answer to come."""
+"""The parts sent to each broker, and the pending responses."""
 
 
 class Split:
-    """The partitions of a request by the brokers that lead them.
+    """The partitions of a request by leader.
 
     Attributes:
-        chosen: by broker, and by topic as the cluster names it.
-        answers: partitions that are answered here, because they cannot be served.
-        unknown: whether some of those are because this node does not know them, or who leads them.
+        chosen: by broker, and by the topic's name in the cluster.
+        answers: responses for partitions that cannot be served.
+        unknown: whether some of those are unknown to this node, or have no known leader.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Split:
         self.unknown = False
 
     def refuse(self, place: Place, answer: Any, code: ErrorCode) -> None:
-        """Answers a partition."""
+        """Answer a partition with an error."""
         self.answers[place] = answer
         self.unknown = self.unknown or code in _UNKNOWN
 
@@ -52,16 +52,16 @@ class ByLeader:
     """An API whose partitions are served by their leaders.
 
     Args:
-        places: how requests and answers name partitions.
-        right: what the client must be allowed to do with a topic.
+        places: the fields of partitions in requests and responses.
+        right: the operation on a topic that the client must be allowed.
         writes: whether it changes the partitions.
-        wait: the field that says for how many milliseconds a broker may wait; none where it is empty.
-        repeated: the error of partitions that are named several times, where that is one.
-        instead: an operation on the cluster that stands for the right to every topic.
-        check: raises KafkaError for a name that no topic can have.
-        after_loss: what a client is told where a broker may have done what it was asked, and did not answer.
-        ask: makes of a partition in the request what the leader is asked.
-        tell: makes of the leader's answer for a partition what the client is told.
+        wait: the field with the broker's maximum wait in milliseconds; empty for none.
+        repeated: the error of repeated partitions, if they are an error.
+        instead: an operation on the cluster that implies the one on every topic.
+        check: raises KafkaError for an invalid topic name.
+        after_loss: the error if a broker may have executed the request but did not respond.
+        ask: converts a partition of the request for the leader.
+        tell: converts the leader's response for a partition for the client.
     """
 
     places: Places
@@ -78,7 +78,7 @@ class ByLeader:
     async def handle(
         self, forwarder: RequestForwarder, context: RequestContext, request: Any
     ) -> dict[str, Any]:
-        """Forward a request; the answer is whole when the slowest broker has answered."""
+        """Forward a request; the response is complete when the slowest broker has responded."""
         split = await context.finish(self.split(forwarder, context, request))
         sent = await context.finish(self.send(forwarder, context, request, split))
         return await self.end(forwarder, context, request, split, sent)
@@ -86,7 +86,7 @@ class ByLeader:
     def send(
         self, forwarder: RequestForwarder, context: RequestContext, request: Any, split: Split
     ) -> Steps[Sent]:
-        """Send to each leader its part."""
+        """Send each leader its part."""
         places, version = self.places, context.api_version
         wait_ms = getattr(request, self.wait) if self.wait else 0
         request = as_consumer(request)
@@ -99,7 +99,7 @@ class ByLeader:
     async def end(
         self, forwarder: RequestForwarder, context: RequestContext, request: Any, split: Split, sent: Sent
     ) -> dict[str, Any]:
-        """Return the answer to what was sent; it is whole when the slowest broker has answered."""
+        """Return the merged response, once the slowest broker has responded."""
         throttle_ms = 0
         for chosen, answer in sent:
             try:
@@ -113,7 +113,7 @@ class ByLeader:
         return whole | {"throttle_time_ms": throttle_ms}
 
     def split(self, forwarder: RequestForwarder, context: RequestContext, request: Any) -> Steps[Split]:
-        """Find the leaders."""
+        """Determine the leaders."""
         split, shown, right, version = Split(), forwarder.own.shown, self._right(context), context.api_version
         allowed: Container[str] = EVERY_NAME
         if right is not None:
@@ -156,7 +156,7 @@ class ByLeader:
         return split
 
     def _refusal(self, key: Key) -> KafkaError | None:
-        """Return why no topic can have a name."""
+        """Return why a topic name is invalid."""
         try:
             if self.check is not None:
                 self.check(key)
@@ -165,7 +165,7 @@ class ByLeader:
         return None
 
     def _right(self, context: RequestContext) -> int | None:
-        """Return the operation that the client must be allowed on each topic; None where it needs none."""
+        """Return the operation that the client must be allowed on each topic; None if it needs none."""
         if self.instead is not None and context.may(self.instead, ResourceType.CLUSTER, quiet=True):
             return None
         return self.right
@@ -180,7 +180,7 @@ class ByLeader:
     def take(
         self, forwarder: RequestForwarder, context: RequestContext, split: Split, response: Any
     ) -> Steps[None]:
-        """Take in what a broker has answered."""
+        """Merge a broker's response."""
         names = forwarder.own.named
         for (key, index), part in self.places.answers(response, context.api_version):
             yield
@@ -205,15 +205,13 @@ class ByLeader:
                 yield
 
     def answer(self, context: RequestContext, request: Any, split: Split) -> Steps[dict[str, Any]]:
-        """Return the answer to the whole request."""
+        """Return the response to the whole request."""
         missing = ErrorCode.UNKNOWN_SERVER_ERROR
         return self.places.join(request, context.api_version, split.answers, missing)
 
 
 def without_leader(part: Any) -> Any:
-    """Return an answer that does not name a broker of the cluster as the leader, or as the one to fetch
-    from.
-    """
+    """Return a response without upstream brokers as leader or preferred read replica."""
     if getattr(part, "preferred_read_replica", -1) >= 0:
         part = part._replace(preferred_read_replica=-1)
     if not part.error_code or "current_leader" not in part._fields:
@@ -224,7 +222,5 @@ def without_leader(part: Any) -> Any:
 
 
 def without_offset_epoch(part: Any) -> Any:
-    """Return an offset without its leader epoch: clients would hold the cluster's epochs against the
-    tier's.
-    """
+    """Return an offset without its leader epoch, which clients would compare with the tier's epochs."""
     return part._replace(leader_epoch=-1) if "leader_epoch" in part._fields else part

@@ -1,4 +1,6 @@
-"""CreateTopics, DeleteTopics and CreatePartitions: done by the cluster, known here once answered."""
+"""CreateTopics, DeleteTopics and CreatePartitions: executed by the cluster, and visible here once
+answered.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +30,11 @@ _GROWN = Keys("topics", "results", "name", "name", failed={"error_message": None
 _BY_ID_SINCE = 6
 _SETTINGS_SINCE = 5
 _SEEN_S, _LOOK_S = 5.0, 0.05
-"""How long the metadata may take to show a change, and how often it is looked at."""
+"""How long to wait for a change in the metadata, and how often to check."""
 
 
 async def create_topics(forwarder: RequestForwarder, context: RequestContext, request: Any) -> dict[str, Any]:
-    """Create topics; settings that the cluster does not know are kept by the tier."""
+    """Create topics; settings unknown to the cluster are stored by the tier."""
     answers: dict[Any, Any] = {}
     allowed, ours = [], {}
     times, pace = Counter(topic.name for topic in request.topics), context.broker.turns.pace()
@@ -98,7 +100,7 @@ def _check_creation(forwarder: RequestForwarder, name: str) -> None:
 async def create_partitions(
     forwarder: RequestForwarder, context: RequestContext, request: Any
 ) -> dict[str, Any]:
-    """Has topics grow."""
+    """Add partitions to topics."""
     answers: dict[Any, Any] = {}
     allowed = []
     times, pace = Counter(topic.name for topic in request.topics), context.broker.turns.pace()
@@ -112,7 +114,7 @@ async def create_partitions(
             forwarder.topic(context, topic.name, alterable, writes=True)
             allowed.append(topic)
         except KafkaError as error:
-            # Apache Kafka has no words for this one here
+            # Apache Kafka has no message for this error here
             text = "" if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else error.message
             answers[topic.name] = _refused(_GROWN, topic.name, error.code, text)
     throttle_ms = await _change(forwarder, context, request, _GROWN, allowed, answers)
@@ -139,7 +141,7 @@ async def delete_topics(forwarder: RequestForwarder, context: RequestContext, re
     if not named:
         return {"responses": [answer for answer, _ in judged]}
     if context.api_version >= _BY_ID_SINCE:
-        # those that have both, or neither, are refused
+        # those with both, or neither, are refused
         one = [each for each in request.topics if (each.name is None) != (each.topic_id is None)]
         asked = {"topics": [each for each in one if named & {each.name, each.topic_id}]}
     else:
@@ -176,7 +178,7 @@ async def _change(
     topics: list[Any],
     answers: dict[Any, Any],
 ) -> int:
-    """Has the controller change topics; adds its answers, and returns for how long it throttles."""
+    """Send topic changes to the controller; add its responses, and return its throttle time."""
     if not topics:
         return 0
     message = request._replace(topics=topics)
@@ -221,7 +223,7 @@ def _is_led(forwarder: RequestForwarder, name: str, partitions: int = 1) -> bool
 async def _seen(
     forwarder: RequestForwarder, names: Mapping[str, Any] | list[str], known: Callable[[str], bool]
 ) -> None:
-    """Wait until the metadata shows what was changed, but not for long: the cluster has done it."""
+    """Wait until the metadata shows the change, but not long: the cluster has executed it."""
     loop = asyncio.get_running_loop()
     until = loop.time() + _SEEN_S
     while (left := [name for name in names if not known(name)]) and loop.time() < until:

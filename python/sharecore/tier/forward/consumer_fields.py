@@ -1,7 +1,7 @@
-"""Fields by which a broker tells a replica from a client: no client of a node may set them.
+"""Fields by which a broker distinguishes a replica from a client: clients of a node may not set them.
 
-The node's user may have ClusterAction on the cluster. A follower's fetch under that user moves the high
-watermark, so that a write with acks=all would be confirmed although no other replica has it.
+The node's user may have ClusterAction on the cluster. A follower's fetch under that user would advance the
+high watermark, and thus confirm a write with acks=all that no other replica has.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _NO_EPOCH = _NO_OFFSET = -1
 _END_UNKNOWN = 2**63 - 1
 _OF_REQUEST: dict[str, Any] = {"replica_id": _CONSUMER_ID, "replica_state": None, "cluster_id": None}
 _OF_PARTITION: dict[str, Any] = {
-    # the tier's, which is not for the cluster to check
+    # of the tier, so the cluster must not check it
     "current_leader_epoch": _NO_EPOCH,
     "log_start_offset": _NO_OFFSET,
     "replica_directory_id": None,
@@ -22,13 +22,13 @@ _OF_PARTITION: dict[str, Any] = {
 
 
 def as_consumer(request: Any) -> Any:
-    """Return a request as a consumer sends it: no replica, and no cluster that it expects."""
+    """Return a request as a consumer sends it: without a replica ID or an expected cluster."""
     changes = _present(_OF_REQUEST, request)
     return request._replace(**changes) if changes else request
 
 
 def partition_as_consumer(part: Any) -> Any:
-    """Return a partition of a request as a consumer that does not know the cluster's epochs asks for it."""
+    """Return a partition of a request as sent by a consumer without leader epochs."""
     changes = _present(_OF_PARTITION, part)
     return part._replace(**changes) if changes else part
 

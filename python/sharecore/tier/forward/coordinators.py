@@ -1,4 +1,4 @@
-"""Which broker of the cluster coordinates a group or a transactional id, as long as that is true."""
+"""Cache of the upstream coordinators of groups and transactional IDs."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ MOVED = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABL
 
 
 class UpstreamCoordinators:
-    """Coordinators as the cluster names them.
+    """Coordinators as reported by the cluster.
 
     Args:
         upstream: the cluster.
-        bytes_max: beyond, those that were not asked for longest are forgotten.
+        bytes_max: memory limit; beyond it, the least recently used are dropped.
     """
 
     def __init__(self, upstream: Upstream, bytes_max: int = REMEMBERED_BYTES_MAX) -> None:
@@ -23,10 +23,10 @@ class UpstreamCoordinators:
         self._known: Remembered[tuple[int, str], int] = Remembered(bytes_max)
 
     async def find(self, kind: int, key: str) -> int:
-        """Return the broker's id.
+        """Return the broker's ID.
 
         Raises:
-            KafkaError: the cluster names none now, or does not let this user ask.
+            KafkaError: the cluster has none now, or does not let this user ask.
         """
         known = self._known.get((kind, key))
         if known is not None and known in self._upstream.metadata.nodes:

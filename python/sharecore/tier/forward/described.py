@@ -1,4 +1,4 @@
-"""What clients are told of groups and transactions that the cluster describes: no topic they may not see."""
+"""Adapts descriptions of upstream groups and transactions: topics hidden from the client are left out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sharecore.waiting import Steps
 def tell_classic_group(
     forwarder: RequestForwarder, context: RequestContext, asked: Any, answer: Any
 ) -> Steps[Any]:
-    """Return a description with the operations of this client, not those of the node upstream."""
+    """Return a description with the operations of this client, not those of the node's user."""
     yield
     if "authorized_operations" not in answer._fields or answer.authorized_operations == NOT_REQUESTED:
         return answer
@@ -31,11 +31,11 @@ def tell_consumer_group(
     asked: Any,
     answer: Any,
 ) -> Steps[Any]:
-    """Return the description of a consumer group, or a refusal where its members have a topic that the client
-    may not describe.
+    """Return the description of a consumer group, or an error if its members have a topic that the client may
+    not describe.
 
     Args:
-        subscription_of: by group and member the subscriptions that this node resolves.
+        subscription_of: by group and member, the subscriptions resolved by this node.
     """
     members: list[Any] = []
     names: set[str] = set()
@@ -58,7 +58,7 @@ def tell_consumer_group(
 def tell_transaction(
     forwarder: RequestForwarder, context: RequestContext, asked: Any, answer: Any
 ) -> Steps[Any]:
-    """Return the description of a transaction with those of its topics that the client may see."""
+    """Return the description of a transaction with only the topics visible to the client."""
     shown = (_shown(forwarder, topic.topic) for topic in answer.topics)
     names = (name for name in shown if name is not None)
     seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.TOPIC, names)
@@ -72,12 +72,12 @@ def tell_transaction(
 
 
 def _shown(forwarder: RequestForwarder, name: str) -> str | None:
-    """Return what clients call a topic of a transaction, among them the topics of coordinators."""
+    """Return the client's name of a topic in a transaction, including coordinators' topics."""
     return name if name in forwarder.own.closed else forwarder.own.client_name(name)
 
 
 def _member(forwarder: RequestForwarder, member: Any, subscription: Subscription | None) -> Any:
-    """Return a member as it subscribed, without the topics that clients of the tier must not reach."""
+    """Return a member as it subscribed, without topics hidden from clients of the tier."""
     told = member._replace(
         subscribed_topic_names=_known(forwarder, member.subscribed_topic_names),
         assignment=_assignment(forwarder, member.assignment),

@@ -1,6 +1,7 @@
-"""Requests that every broker answers for its part: groups and transactions are listed by their coordinators.
+"""Requests that every broker answers for its part, such as lists of groups and transactions.
 
-Clients ask each node of the tier, so that each node asks some of the brokers, and all together each once.
+Clients ask each node of the tier, so each node asks a part of the brokers, and all nodes together ask each
+broker once.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from sharecore.errors import ErrorCode, KafkaError
 from sharecore.tier.forward.forwarder import RequestForwarder, throttle_of
 
 Shown = Callable[[RequestForwarder, RequestContext, Any], bool]
-"""Whether the client sees an entry."""
+"""Whether an entry is visible to the client."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +23,8 @@ class Everywhere:
     """An API that lists what the brokers coordinate.
 
     Args:
-        listed: the field of the answer that has the list.
-        shown: whether the client sees an entry.
+        listed: the field of the response with the list.
+        shown: whether an entry is visible to the client.
     """
 
     listed: str

@@ -1,7 +1,7 @@
-"""Fetch: one request of a client becomes one at each broker that leads some of its partitions.
+"""Fetch: a client's request is split over the leaders of its partitions.
 
-The client is answered when one of them has something. The others go on waiting at their brokers: what they
-bring is the client's next answer, if it still asks for the same.
+The client gets a response as soon as one leader has records. The other fetches keep waiting: their records go
+into the client's next response, if it still requests the same.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from sharecore.tier.forward.shapes import Key
 from sharecore.waiting import Steps
 
 _ANSWER_BYTES_MIN = 64 << 10
-"""Asked for even where answers that nobody reads fill the memory: the request is under way already."""
+"""Requested even when unread responses fill the memory: the request is in flight already."""
 _PURPOSES = ("fetch", "fetch beside")
-"""Of the connections to a broker: the second serves what is asked while another fetch waits on the first."""
+"""The connections to a broker: the second serves requests while another fetch waits on the first."""
 _SOON_S, _GRACE_S = 0.005, 0.05
-"""No broker is asked again for less than that; so much later than asked for one of several may answer."""
+"""The shortest wait of a repeated fetch, and how much later one of several brokers may respond."""
 _MARKS = ("high_watermark", "last_stable_offset", "log_start_offset")
 
 
 class _Part:
-    """What one broker is asked.
+    """The part of a request for one broker.
 
     Attributes:
-        chosen: partitions by topic, as the cluster names it.
-        until: when the broker answers at the latest, on the clock of the event loop.
+        chosen: partitions by the topic's name in the cluster.
+        until: when the broker responds at the latest, in loop time.
     """
 
     __slots__ = ("answer", "chosen", "message", "purpose", "until")
@@ -45,16 +45,16 @@ class _Part:
         self.answer: asyncio.Future[Any]
 
     def serves(self, other: _Part) -> bool:
-        """Whether its answer is one to the other's question, too."""
+        """Return whether its response also answers the other part."""
         mine, its = self.message, other.message
         return self.chosen == other.chosen and mine.isolation_level == its.isolation_level
 
     def ended_early(self, until: float) -> bool:
-        """Whether it was begun for an earlier request, and ended before this one's time with no record."""
+        """Return whether it was sent for an earlier request, and ended early without records."""
         return self.until < until - _SOON_S and self.answer.done() and self.size() == 0
 
     def size(self) -> int:
-        """Bytes of records in its answer; -1 where it is an error, or one of a partition."""
+        """Bytes of records in its response; -1 for an error of the response or of a partition."""
         if self.answer.exception() is not None:
             return -1
         response: Any = self.answer.result()
@@ -67,17 +67,17 @@ class _Part:
 
 @dataclass(slots=True)
 class _Waiting:
-    """The fetches of a client that are under way, and what it was told last of partitions."""
+    """A client's fetches in flight, and the partition state last sent to it."""
 
     parts: dict[int, _Part] = field(default_factory=dict)
     marks: dict[tuple[Key, int], tuple[int, int, int]] = field(default_factory=dict)
 
 
 class Fetching:
-    """Fetch, without sessions: every request names its partitions, upstream's as well.
+    """Fetch, without sessions: every request lists its partitions, upstream too.
 
     Args:
-        by_leader: how the partitions of a request are split.
+        by_leader: how to split a request's partitions.
     """
 
     def __init__(self, by_leader: ByLeader) -> None:
@@ -93,7 +93,7 @@ class Fetching:
         split = await context.finish(self._by_leader.split(forwarder, context, request))
         waiting = self._of(forwarder, context)
         loop = asyncio.get_running_loop()
-        # what is refused here is told at once
+        # local errors are returned at once
         until = loop.time() + (0 if split.answers else request.max_wait_ms / 1000)
         wanted = min(request.min_bytes, context.records_room())
         brokers = len(split.chosen)
@@ -142,7 +142,7 @@ class Fetching:
         part: _Part,
         brokers: int,
     ) -> _Part:
-        """Asks a broker, unless a request that is under way there asks for the same."""
+        """Send a fetch to a broker, unless one in flight requests the same."""
         before = waiting.parts.get(node)
         if before is not None and before.serves(part):
             return before
@@ -179,7 +179,7 @@ class Fetching:
         node: int,
         part: _Part,
     ) -> int:
-        """Take in an answer that is there; return for how long the client is throttled."""
+        """Add a completed response; return the throttle time."""
         if not part.answer.done():
             return 0
         if waiting.parts.get(node) is part:
@@ -197,7 +197,7 @@ class Fetching:
     def _answer(
         self, context: RequestContext, request: Any, split: Any, waiting: _Waiting
     ) -> Steps[dict[str, Any]]:
-        """Return the answer: what is not there yet has no records, and the ends that were told last."""
+        """Return the response: pending partitions have no records, and the offsets last sent."""
         places, version = self._by_leader.places, context.api_version
         marks: dict[tuple[Key, int], tuple[int, int, int]] = {}
         for key, parts in places.read(request, version):
@@ -221,6 +221,6 @@ class Fetching:
 
 
 def _marks_in(part: Any) -> tuple[int, int, int]:
-    """Return what an answer tells of a partition's ends."""
+    """Return a partition's offsets in a response."""
     high_watermark, last_stable_offset, log_start_offset = (getattr(part, name, -1) for name in _MARKS)
     return high_watermark, last_stable_offset, log_start_offset

@@ -1,4 +1,4 @@
-"""What every route needs: the cluster, the connections of clients to it, and the names they may see."""
+"""Common to all routes: the cluster, the clients' connections to it, and the names visible to clients."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ MOVED = frozenset(
         ErrorCode.KAFKA_STORAGE_ERROR,
     }
 )
-"""Errors after which the metadata of the cluster is asked for anew."""
+"""Errors after which the metadata is refreshed."""
 
 
 class Own(NamedTuple):
-    """Names on the cluster that belong to the tier: clients neither see nor touch what has them.
+    """Names on the cluster that belong to the tier: hidden from clients, and not accessible to them.
 
     Args:
         groups: consumer groups.
-        is_transactional_id: whether a transactional id is one.
-        shown: topics that clients see under another name, and may only read: that name, and the cluster's.
-        closed: topics that clients see, to find coordinators by, and can neither read nor write.
-        topics: topics of the tier, as the cluster names them.
+        is_transactional_id: returns whether a transactional ID belongs to the tier.
+        shown: topics that clients see under another name, read-only: that name, and the cluster's.
+        closed: topics visible to clients for locating coordinators, but neither readable nor writable.
+        topics: topics of the tier, by their names in the cluster.
     """
 
     groups: Collection[str]
@@ -52,33 +52,33 @@ class Own(NamedTuple):
     topics: Collection[str] = ()
 
     def has(self, resource_type: int, name: str) -> bool:
-        """Whether a group or a transactional id belongs to the tier."""
+        """Return whether a group or a transactional ID belongs to the tier."""
         if resource_type == ResourceType.GROUP:
             return name in self.groups
         return self.is_transactional_id(name)
 
     @property
     def named(self) -> dict[str, str]:
-        """By the cluster's names the ones that clients see."""
+        """The clients' names by the cluster's names."""
         return {there: here for here, there in self.shown.items()}
 
     def client_name(self, name: str) -> str | None:
-        """Return what clients call a topic of the cluster; None where they must not reach it."""
+        """Return the client's name of a topic of the cluster; None if clients have no access."""
         known = self.named.get(name)
         if known is not None:
             return known
         return None if name in self.shown or self.hides(name) else name
 
     def hides(self, name: str) -> bool:
-        """Return whether clients must not reach a topic under a name, whether or not it exists."""
+        """Return whether a topic name is hidden from clients, whether or not it exists."""
         return name not in self.shown and (name.startswith(INTERNAL_PREFIX) or name in self.topics)
 
 
 class RequestForwarder:
-    """The cluster, as the requests of clients are sent on to it.
+    """Sends clients' requests to the cluster.
 
     Args:
-        spoken: versions of the APIs that are forwarded.
+        spoken: versions of the forwarded APIs.
     """
 
     def __init__(self, upstream: Upstream, own: Own, spoken: Mapping[ApiKey, tuple[int, int]]) -> None:
@@ -91,7 +91,7 @@ class RequestForwarder:
     # requests
 
     def lines(self, connection: Connection, client_id: str | None) -> Lines:
-        """Return the lines of a client, which end with its connection."""
+        """Return a client's connections to the cluster, which end with its own."""
         found = self._lines.get(connection.id)
         if found is None:
             found = self._lines[connection.id] = Lines(
@@ -106,33 +106,33 @@ class RequestForwarder:
             lines.close()
 
     def close(self) -> None:
-        """End the lines of all clients."""
+        """Close the connections of all clients."""
         for connection_id in list(self._lines):
             self._gone(connection_id)
 
     def send(
         self, context: RequestContext, node: int, message: Any, *, wait_ms: int = 0, purpose: str = ""
     ) -> asyncio.Future[Any]:
-        """Has a broker answer a client's request, or a part of it; the future fails with `Lost`."""
+        """Send a client's request, or a part of it, to a broker; the future fails with `Lost`."""
         line = self.lines(context.connection, context.client_id).to(node, purpose)
         return line.send(ApiKey(context.api_key), context.api_version, message, wait_ms)
 
     # who answers
 
     def any_node(self, context: RequestContext) -> int:
-        """Return a broker that can be asked anything; one client asks the same one."""
+        """Return any broker; the same one for the same client."""
         nodes = sorted(self.upstream.metadata.nodes)
         if not nodes:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "No broker of the cluster is known.")
         return nodes[context.connection.id % len(nodes)]
 
     def controller(self, context: RequestContext) -> int:
-        """Return the broker that changes topics: any one passes that on where none is named."""
+        """Return the controller, or any broker, which forwards the request."""
         controller = self.upstream.metadata.controller
         return controller if controller in self.upstream.metadata.nodes else self.any_node(context)
 
     def leader(self, topic: str, partition: int) -> int:
-        """Return the broker that leads a partition of a topic of the cluster; raise LEADER_NOT_AVAILABLE."""
+        """Return the leader of a partition of the cluster; raise LEADER_NOT_AVAILABLE."""
         node, _ = self.upstream.metadata.leader(topic, partition)
         if node < 0:
             self.upstream.stale()
@@ -145,7 +145,7 @@ class RequestForwarder:
             self.upstream.stale()
 
     def unchanged(self, error: KafkaError) -> ErrorCode:
-        """Return what a client is told where the controller has not answered, so that it tries again."""
+        """Return an error for a request that the controller did not answer, so that the client retries."""
         self.upstream.stale()
         return code_of(error, unsent=ErrorCode.NOT_CONTROLLER, sent=ErrorCode.REQUEST_TIMED_OUT)
 
@@ -161,18 +161,19 @@ class RequestForwarder:
         must_exist: bool = True,
         said: bool = False,
     ) -> str:
-        """Return the name on the cluster of a topic that the client may use so.
+        """Return a topic's name on the cluster, if the client may use it this way.
 
         Args:
-            key: its name or its id, as the client has it.
-            allowed: the names, as the client has them, that it may use so (see `allowed_topics`).
-            writes: it is to be changed.
-            must_exist: whether this node must know the topic. Without it the cluster judges a name that this
-                node does not know. An id must be known in any case: rights are on names.
-            said: whether Kafka says in words, too, that the right is missing.
+            key: its name or ID, from the client.
+            allowed: the topic names, as the client knows them, that it may use this way (see
+                `allowed_topics`).
+            writes: whether it will be changed.
+            must_exist: whether this node must know the topic. Otherwise the cluster judges an unknown name.
+                An ID must be known in any case: permissions apply to names.
+            said: whether Kafka's error message mentions the missing permission.
 
         Raises:
-            KafkaError: it may not, or does not see such a topic.
+            KafkaError: the client lacks permission, or the topic is not visible to it.
         """
         topics = context.broker.topics
         name: str | None = None
@@ -205,7 +206,7 @@ class RequestForwarder:
     def allowed_topics(
         self, context: RequestContext, keys: Iterable[Key], right: int
     ) -> Steps[Container[str]]:
-        """Return the names of those topics with which the client may do something."""
+        """Return the topic names on which the client is allowed an operation."""
         topics = context.broker.topics
 
         def names() -> Iterator[str]:
@@ -218,24 +219,24 @@ class RequestForwarder:
         return (yield from context.may_each(right, ResourceType.TOPIC, names()))
 
     def check(self, context: RequestContext, right: int, resource_type: int, name: str) -> None:
-        """Raise KafkaError unless the client may do something with a group or a transactional id."""
+        """Raise KafkaError unless the client is allowed an operation on a group or a transactional ID."""
         context.require(right, resource_type, name)
         if self.own.has(resource_type, name):
             raise refusal(resource_type)
 
 
 def throttle_of(response: Any) -> int:
-    """For how many milliseconds a broker throttles; the oldest versions of answers do not say it."""
+    """Return a response's throttle time in milliseconds; 0 for the oldest versions."""
     throttle_ms: int = getattr(response, "throttle_time_ms", 0)
     return throttle_ms
 
 
 def code_of(error: KafkaError, *, unsent: ErrorCode, sent: ErrorCode) -> ErrorCode:
-    """Return what a client is told of a request that was not answered, so that it tries again.
+    """Return the error for an unanswered request, so that the client retries.
 
     Args:
-        unsent: where no broker can have seen it.
-        sent: where one may have done it.
+        unsent: if no broker can have received it.
+        sent: if a broker may have executed it.
     """
     if isinstance(error, Lost):
         return sent if error.sent else unsent

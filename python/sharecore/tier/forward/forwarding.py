@@ -1,4 +1,4 @@
-"""The requests of clients that the cluster answers."""
+"""Client requests that the cluster answers."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from sharecore.upstream import Upstream
 
 
 class Forwarding:
-    """The way through a node.
+    """Forwards requests of a node's clients.
 
     Args:
         upstream: the cluster.
-        own: what of it belongs to the tier.
-        offers: what its brokers have.
+        own: what belongs to the tier there.
+        offers: the versions of its brokers.
 
     Attributes:
-        served: the APIs that are forwarded, in the versions that both sides have.
-        feature_limits: the levels of features that the cluster has.
+        served: the forwarded APIs, in the versions common to both sides.
+        feature_limits: the feature levels of the cluster.
     """
 
     def __init__(self, upstream: Upstream, own: Own, offers: list[Offer]) -> None:
@@ -45,5 +45,5 @@ class Forwarding:
         return forward
 
     def close(self) -> None:
-        """End what is under way."""
+        """Close the clients' connections."""
         self._forwarder.close()

@@ -1,4 +1,4 @@
-"""Connections to the cluster that belong to one client of the node, one a broker and purpose."""
+"""A client's own connections to the cluster, one per broker and purpose."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from sharecore.protocol import ApiKey
 
 logger = logging.getLogger(__name__)
 
-_GONE = "the client has gone"
+_GONE = "the client has disconnected"
 
 Open = Callable[[int], Awaitable[Connection]]
-"""Connects to a broker by its id; raises KafkaError."""
+"""Connects to a broker by ID; raises KafkaError."""
 
 
 class Lost(KafkaError):
-    """There is no answer from the cluster.
+    """The cluster did not respond.
 
     Attributes:
-        sent: whether the broker may have done what it was asked.
+        sent: whether the broker may have executed the request.
     """
 
     def __init__(self, error: KafkaError, *, sent: bool) -> None:
@@ -44,34 +44,34 @@ class _Request(NamedTuple):
 
 
 class Client(Protocol):
-    """The client's connection, which answers for the memory that answers to it take."""
+    """The client's connection, which is charged for the memory of its responses."""
 
     def answer_room(self) -> int:
-        """Bytes that the next answer may have; 0 if it has to wait."""
+        """Return how many bytes the next response may have; 0 if it must wait."""
 
     def when_answer_room(self, room: Callable[[], object]) -> None:
         """Call `room` when there is room."""
 
     def hold_answer_bytes(self, change: int) -> None:
-        """Count so many bytes more, or fewer, as the client's unread answers."""
+        """Adjust the client's unread bytes."""
 
 
 class Line:
-    """The way to one broker: requests leave in the order in which they came, also while it is being made.
+    """A connection to one broker: requests are sent in order, even while it is being established.
 
-    Large answers count as unread answers of the client from their first byte on, and are not read while there
-    is no room for them: as many of its fetches may be under way as there are brokers.
+    Large responses count as the client's unread responses from their first byte, and are not read while there
+    is no room: a client may have as many fetches in flight as there are brokers.
 
     Args:
-        open: makes the connection, again where it has ended.
-        client: whose requests these are.
+        open: opens the connection, again after it has ended.
+        client: the client of the requests.
     """
 
     def __init__(self, open: Callable[[], Awaitable[Connection]], client: Client) -> None:
         self._open = open
         self._client = client
         self._arriving = 0
-        """Bytes of the answer that is being read."""
+        """Bytes of the response being read."""
         self._held: set[weakref.ref[asyncio.Future[Any]]] = set()
         self._loop = asyncio.get_running_loop()
         self._connection: Connection | None = None
@@ -79,11 +79,11 @@ class Line:
         self._opening: asyncio.Task[None] | None = None
 
     def send(self, api_key: ApiKey, version: int, message: Any, wait_ms: int = 0) -> asyncio.Future[Any]:
-        """Send a request on; the future is the answer, or fails with `Lost`.
+        """Send a request; the future is the response, or fails with `Lost`.
 
         Args:
-            message: what was read from the client in this version, or the same as a dict.
-            wait_ms: how long the broker may take beyond the time-out of requests.
+            message: a message read from the client in this version, or an equivalent dict.
+            wait_ms: how long the broker may take beyond the request timeout.
         """
         request = _Request(api_key, version, message, wait_ms, self._loop.create_future())
         connection = self._connection
@@ -96,7 +96,7 @@ class Line:
         return request.answer
 
     def close(self) -> None:
-        """End the connection; what is under way is lost."""
+        """Close the connection; requests in flight are lost."""
         if self._opening is not None:
             self._opening.cancel()
         if self._connection is not None:
@@ -104,7 +104,7 @@ class Line:
         self._fail(KafkaError(ErrorCode.NETWORK_EXCEPTION, _GONE))
 
     async def _prepare(self) -> None:
-        """Connect, or wait until the broker takes requests again, and send what has come meanwhile."""
+        """Connect, or wait until the broker accepts requests again, and send the queued ones."""
         try:
             connection = self._connection
             if connection is None or connection.closed:
@@ -115,7 +115,7 @@ class Line:
             while self._waiting:
                 self._put(connection, self._waiting.popleft())
         except KafkaError as error:
-            logger.info("a request cannot be sent on: %s", error)
+            logger.info("cannot forward a request: %s", error)
             self._fail(error)
         finally:
             self._opening = None
@@ -132,7 +132,8 @@ class Line:
         try:
             if connection.version(request.api_key, request.version) != request.version:
                 text = (
-                    f"{connection.address} does not speak version {request.version} of {request.api_key.name}"
+                    f"{connection.address} does not support version {request.version} of "
+                    f"{request.api_key.name}"
                 )
                 raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, text)
             connection.send(
@@ -142,7 +143,7 @@ class Line:
             _end(answer, Lost(error, sent=False))
 
     def _has_room(self, connection: Connection, size: int) -> bool:
-        """Return whether an answer of this size may be read now; count it if so."""
+        """Return whether a response of this size may be read now; count it if so."""
         if not self._client.answer_room():
             self._client.when_answer_room(connection.resume)
             return False
@@ -151,13 +152,13 @@ class Line:
         return True
 
     def _count_until_gone(self, answer: asyncio.Future[Any]) -> None:
-        """Count the bytes of the answer that has just arrived until nobody holds its future."""
+        """Count the bytes of the response that has just arrived until its future is garbage-collected."""
         size, self._arriving = self._arriving, 0
         if not size:
             return
 
         def gone(reference: weakref.ref[asyncio.Future[Any]]) -> None:
-            # it may be collected anywhere, also while the client's connection is at work
+            # garbage collection may happen anywhere, even while the client's connection is active
             self._held.discard(reference)
             with contextlib.suppress(RuntimeError):  # the loop has ended
                 self._loop.call_soon_threadsafe(self._client.hold_answer_bytes, -size)
@@ -175,13 +176,13 @@ def _end(answer: asyncio.Future[Any], outcome: Any) -> None:
         return
     if isinstance(outcome, Lost):
         answer.set_exception(outcome)
-        answer.exception()  # nobody may be left who asks
+        answer.exception()  # possibly nobody waits for it
     else:
         answer.set_result(outcome)
 
 
 class Lines:
-    """The lines of one client: at most one a broker and purpose.
+    """The connections of one client: at most one per broker and purpose.
 
     Args:
         open: connects to a broker.
@@ -195,7 +196,7 @@ class Lines:
         self._lines: dict[tuple[int, str], Line] = {}
 
     def to(self, node: int, purpose: str = "") -> Line:
-        """Return the line to a broker."""
+        """Return the connection to a broker."""
         line = self._lines.get((node, purpose))
         if line is None:
             line = self._lines[node, purpose] = Line(lambda: self._connect(node), self._client)
@@ -207,7 +208,7 @@ class Lines:
         return await self._open(node)
 
     def close(self) -> None:
-        """End all, and make no new ones."""
+        """Close all, and open no new ones."""
         self._closed = True
         for line in self._lines.values():
             line.close()

@@ -1,7 +1,7 @@
-"""What OffsetFetch tells: offsets of topics that the client may see, without the cluster's leader epochs.
+"""Adapts OffsetFetch responses: only visible topics, without the cluster's leader epochs.
 
-Clients hold the epoch of an offset against that of the partition's leader, which is the tier's. A topic that
-clients must not reach has no offsets, as one that does not exist.
+Clients compare an offset's epoch with that of the partition's leader, which is the tier's. A hidden topic has
+no offsets, like a missing one.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ KEYS = Keys("groups", "groups", "group_id", "group_id", failed={"topics": []})
 
 
 def tell_group(forwarder: RequestForwarder, context: RequestContext, request: Any, answer: Any) -> Steps[Any]:
-    """Return the answer about one group, as versions before 8 have it."""
+    """Return the response about one group, in the form of versions before 8."""
     topics = yield from _topics(forwarder, context, answer.topics, everything=request.topics is None)
     return answer._replace(topics=topics)
 
 
 def refuse_group(context: RequestContext, request: Any, code: ErrorCode) -> dict[str, Any]:
-    """Return the refusal of one group: an error of each partition where a version has none of the group."""
+    """Return an error for one group: for each partition if the version has no group error."""
     if context.api_version >= _GROUP_ERROR_SINCE:
         return {"topics": [], "error_code": code}
     absent = {"committed_offset": -1, "metadata": "", "error_code": code}
@@ -45,7 +45,7 @@ def refuse_group(context: RequestContext, request: Any, code: ErrorCode) -> dict
 def tell_groups_own(
     forwarder: RequestForwarder, context: RequestContext, asked: Any, answer: Any
 ) -> Steps[Any]:
-    """Return the part of an answer that is about one group."""
+    """Return the part of a response about one group."""
     everything = asked is None or asked.topics is None
     topics = yield from _topics(forwarder, context, answer.topics, everything=everything)
     return answer._replace(topics=topics)
@@ -54,7 +54,7 @@ def tell_groups_own(
 def _topics(
     forwarder: RequestForwarder, context: RequestContext, topics: Any, *, everything: bool
 ) -> Steps[list[Any]]:
-    """Return the topics that are told; the unseen are left out where nobody asked for them by name."""
+    """Return the visible topics; hidden ones are left out unless they were requested by name."""
     names = (name for topic in topics if (name := _name(context, topic)) is not None)
     seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.TOPIC, names)
     told = []
@@ -72,7 +72,7 @@ def _topics(
 
 
 def _name(context: RequestContext, topic: Any) -> str | None:
-    """Return the name of a topic that an answer names or identifies; None of one that is not there."""
+    """Return the name of a topic in a response, by name or ID; None if it does not exist."""
     name: str | None = getattr(topic, "name", None)
     if name is not None or topic.topic_id is None:
         return name
@@ -81,7 +81,7 @@ def _name(context: RequestContext, topic: Any) -> str | None:
 
 
 def _refusal(forwarder: RequestForwarder, name: str | None, seen: Container[str]) -> ErrorCode | None:
-    """Return the error of a topic whose offsets the client is not told; None where it is told them."""
+    """Return the error of a topic whose offsets are hidden from the client; None for a visible one."""
     if name is None:
         return ErrorCode.UNKNOWN_TOPIC_ID
     if name not in seen:

@@ -1,4 +1,4 @@
-"""Produce: record batches go on as they are."""
+"""Produce: record batches are forwarded unchanged."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from sharecore.waiting import exhaust
 _NO_ACKNOWLEDGEMENT, _BY_THE_LEADER = 0, 1
 _ATTRIBUTES_LOW = 22
 _TRANSACTIONAL = 0x10
-"""Where a batch says that it is of a transaction."""
+"""The transactional bit of a batch's attributes."""
 _ENTRIES_AT_ONCE = 200
-"""More topics and partitions are looked at in turns of the event loop, and what comes behind waits."""
+"""Larger requests are checked in several turns of the event loop, and later ones wait."""
 _UNKNOWN_S = 1.0
-"""How long a batch waits for its partition to be known here: a topic that another node has made is, soon."""
+"""How long a batch waits for an unknown partition: a topic created by another node soon becomes known."""
 
 
 class _Turn:
-    """The order of one connection, while something of it waits."""
+    """The order of one connection, while a request waits."""
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
@@ -35,11 +35,11 @@ class _Turn:
 class Producing:
     """Produce.
 
-    A client that wants no acknowledgement gets none; the leader is asked for one all the same, and the client
-    loses its connection where a batch was refused, as it does with Kafka.
+    With acks=0 the client gets no response; the leader is still asked for one, and the client is disconnected
+    if a batch was refused, as by Kafka.
 
     Args:
-        by_leader: how the partitions of a request are split.
+        by_leader: how to split a request's partitions.
     """
 
     def __init__(self, by_leader: ByLeader) -> None:
@@ -49,7 +49,7 @@ class Producing:
     async def handle(
         self, forwarder: RequestForwarder, context: RequestContext, request: Any
     ) -> dict[str, Any] | None:
-        """Forward a request; no answer where the client wants none."""
+        """Forward a request; return no response if the client wants none."""
         refused = self._refusal(forwarder, context, request)
         if refused is not None:
             message = await context.finish(
@@ -72,11 +72,11 @@ class Producing:
     async def _forward(
         self, forwarder: RequestForwarder, context: RequestContext, request: Any
     ) -> dict[str, Any]:
-        """Send the batches of one connection on in the order in which they came.
+        """Forward the batches of one connection in order.
 
-        A partition that this node does not know yet is asked for, and what comes behind waits: were the first
-        batch of an idempotent producer refused and the second one sent on, the cluster would take the second
-        for the producer's first, and refuse the first for ever.
+        If a partition is unknown to this node, it is looked up, and later batches wait: if the first batch of
+        an idempotent producer were refused and the second forwarded, the cluster would take the second for
+        the producer's first, and refuse the first forever.
         """
         by_leader, connection = self._by_leader, context.connection
         turn = self._turns.get(connection.id)
@@ -99,7 +99,7 @@ class Producing:
         return await by_leader.end(forwarder, context, request, split, sent)
 
     async def _known(self, forwarder: RequestForwarder, context: RequestContext, request: Any) -> Split:
-        """Return the request by its leaders, once they are known; or as it is when that has taken long."""
+        """Return the request split by leader, once the leaders are known or the wait has timed out."""
         split = await context.finish(self._by_leader.split(forwarder, context, request))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(min(request.timeout_ms / 1000, _UNKNOWN_S)):

@@ -1,4 +1,4 @@
-"""What a node remembers for clients, bounded in bytes: clients choose the length of what they name."""
+"""A cache for clients, bounded in bytes: clients choose the length of names."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 NAME_BYTES = 100
-"""About what a name takes beyond its characters."""
+"""Approximate overhead of a name."""
 
 
 class Remembered(Generic[Key, Value]):
-    """Values by key; the least recently used are forgotten first.
+    """Values by key; the least recently used are evicted first.
 
     Args:
-        bytes_max: memory that all of them may take. One that is larger is not kept at all.
+        bytes_max: total memory. A larger value is not cached at all.
     """
 
     def __init__(self, bytes_max: int) -> None:
@@ -29,7 +29,7 @@ class Remembered(Generic[Key, Value]):
         return len(self._entries)
 
     def get(self, key: Key) -> Value | None:
-        """Return a value, which is the most recently used one from now on."""
+        """Return a value, and mark it as most recently used."""
         found = self._entries.get(key)
         if found is None:
             return None
@@ -37,7 +37,7 @@ class Remembered(Generic[Key, Value]):
         return found[0]
 
     def put(self, key: Key, value: Value, size: int) -> None:
-        """Remember a value that takes about so many bytes with its key."""
+        """Cache a value with its approximate size, including its key."""
         self.pop(key)
         if size > self._bytes_max:
             return
@@ -48,6 +48,6 @@ class Remembered(Generic[Key, Value]):
             self._bytes -= freed
 
     def pop(self, key: Key) -> None:
-        """Forget a value."""
+        """Remove a value."""
         _, freed = self._entries.pop(key, (None, 0))
         self._bytes -= freed

@@ -1,4 +1,4 @@
-"""The APIs that are forwarded, and where to."""
+"""The forwarded APIs, and their routes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from sharecore.upstream.cluster import GROUP, TRANSACTION
 
 _NULL_PROTOCOL_SINCE = 7
 _SYNC_MS = 300_000
-"""A member waits in SyncGroup as long as its leader takes; the request does not say how long that may be."""
+"""A member waits in SyncGroup as long as its leader takes; the request has no timeout."""
 _COMMITTED = Places(ids_since=10, repeated=Repeated.MERGED)
 _TRANSACTED = Places(ids_since=6, repeated=Repeated.MERGED)
 _PLACES = Places(repeated=Repeated.MERGED)
@@ -110,7 +110,7 @@ BY_COORDINATOR: dict[ApiKey, ByCoordinator] = {
     ),
     ApiKey.END_TXN: ByCoordinator(TRANSACTION, "transactional_id", _IN_TRANSACTION),
 }
-"""By the one group or transactional id that they are about."""
+"""APIs about one group or transactional ID."""
 
 BY_KEYS: dict[ApiKey, ByKeys] = {
     ApiKey.DESCRIBE_GROUPS: ByKeys(
@@ -126,7 +126,7 @@ BY_KEYS: dict[ApiKey, ByKeys] = {
         tell_transaction,
     ),
 }
-"""By the groups or transactional ids that they name."""
+"""APIs about several groups or transactional IDs."""
 
 OFFSET_FETCH_OF_ONE = ByCoordinator(
     GROUP, "group_id", group(Operation.DESCRIBE), tell=tell_group, refuse=refuse_group
@@ -204,7 +204,7 @@ async def _offset_fetch(
 
 
 def routes() -> dict[ApiKey, Handle]:
-    """Return what handles each API that is forwarded."""
+    """Return the handler of each forwarded API."""
     found: dict[ApiKey, Handle] = {api: route.handle for api, route in _LED.items()}
     for api, one in BY_COORDINATOR.items():
         found[api] = about_one(one.handle) if one.kind == GROUP else one.handle

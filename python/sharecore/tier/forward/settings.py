@@ -1,4 +1,4 @@
-"""Settings: those of topics are the cluster's, but for a few, all others the tier's."""
+"""Settings: those of topics are the cluster's, with a few exceptions; all others are the tier's."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from sharecore.tier.upstream.topics import OWN_SETTINGS
 
 _Resource = tuple[int, str]
 _Told = dict[_Resource, deque[dict[str, Any]]]
-"""By resource; of one that was asked for twice there are two, each of its own keys."""
+"""By resource; a resource requested twice has two entries, each with its own keys."""
 
 
 async def describe_configs(
     forwarder: RequestForwarder, context: RequestContext, request: Any
 ) -> dict[str, Any]:
-    """Tells settings; of topics the cluster's, with those beside them that the tier keeps."""
+    """Describe settings; for topics the cluster's, with the ones that the tier stores."""
     own = await own_answer(context, request)
     pace = context.broker.turns.pace()
     results, topics = [], {}
     for each in own["results"]:
         await pace.step()
-        result = dict(each)  # a resource that is named twice may have one answer, which is changed here
+        result = dict(each)  # a repeated resource may share one response, which is modified here
         results.append(result)
         key = _key(result)
         if key[0] == ResourceType.TOPIC and not result.get("error_code"):
@@ -60,7 +60,7 @@ def _key(result: dict[str, Any]) -> _Resource:
 
 
 async def alter_configs(forwarder: RequestForwarder, context: RequestContext, request: Any) -> dict[str, Any]:
-    """Alters settings; those of topics on the cluster."""
+    """Alter settings; those of topics on the cluster."""
     responses: dict[_Resource, Any] = {}
     ours, theirs = [], []
     named = [
@@ -90,7 +90,7 @@ async def alter_configs(forwarder: RequestForwarder, context: RequestContext, re
                 text = f"The topic '{name}' does not exist."
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
             else:
-                # what is wrong with its settings the cluster says first
+                # the cluster's errors about its settings come first
                 theirs.append(resource._replace(configs=rest))
                 continue
         except KafkaError as error:
@@ -120,7 +120,7 @@ async def alter_configs(forwarder: RequestForwarder, context: RequestContext, re
 async def _ask(
     forwarder: RequestForwarder, context: RequestContext, request: Any, answered: str
 ) -> tuple[_Told, int]:
-    """Return what any broker says of the resources of a request, and for how long it throttles."""
+    """Return any broker's response about the resources of a request, and its throttle time."""
     if not request.resources:
         return {}, 0
     try:
@@ -140,7 +140,7 @@ async def _ask(
 
 
 def _take(told: _Told, key: _Resource) -> dict[str, Any]:
-    """Return the next that is told of a resource."""
+    """Return the next response about a resource."""
     left = told.get(key)
     if not left:
         return _refused(*key, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))

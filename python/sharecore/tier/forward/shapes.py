@@ -1,7 +1,7 @@
-"""How requests and answers name what they are about: enough to take them apart and to put them together.
+"""The fields of requests and responses, as far as needed to split and merge them.
 
-A request may name 100,000 of them, so most of this is steps of generators, as `sharecore.waiting.Turns` runs
-them.
+A request may have 100,000 entries, so most of this consists of generators, run in steps by
+`sharecore.waiting.Turns`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from uuid import UUID
 from sharecore.waiting import Steps
 
 Key = str | UUID | None
-"""A topic as a request names it: by its name, or from some version on by its id."""
+"""A topic's key in a request: its name, or in later versions its ID."""
 Place = tuple[Key, int]
 """Topic and partition."""
 NEVER = 1 << 15
@@ -25,28 +25,28 @@ NOTHING: Mapping[Any, Any] = MappingProxyType({})
 
 
 class Repeated(Enum):
-    """How an answer tells of topics and partitions that a request names several times."""
+    """How a response lists repeated topics and partitions."""
 
     AS_NAMED = auto()
     MERGED = auto()
-    """Each topic once, its partitions as often as they are named."""
+    """Each topic once, its partitions as often as requested."""
     ONCE = auto()
     """Each topic and partition once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """A request about partitions, and its answer.
+    """The fields of a request about partitions, and of its response.
 
     Attributes:
-        topics, name, partitions, index: fields of the request; no index where partitions are numbers alone.
-        ids_since: the version from which on topics are named by `topic_id`.
-        answered_topics, answered_partitions, answered_index, error: fields of the answer.
-        text: the field of the answer that says why a partition is refused, where there is one.
-        failed: what the answer for a partition has besides where it is an error.
-        empty: whether topics of which nothing is asked are told of.
-        repeated: how the answer tells of what is named several times.
-        as_named: the error of partitions that are told of as they are named all the same.
+        topics, name, partitions, index: fields of the request; no index if partitions are plain numbers.
+        ids_since: the first version with `topic_id`.
+        answered_topics, answered_partitions, answered_index, error: fields of the response.
+        text: the field with an error message for a partition, if there is one.
+        failed: further fields of a partition's response in case of an error.
+        empty: whether topics without partitions are listed.
+        repeated: how the response lists repeated entries.
+        as_named: the error of partitions that are listed as requested all the same.
     """
 
     topics: str = "topics"
@@ -65,11 +65,11 @@ class Places:
     as_named: int = 0
 
     def key(self, version: int) -> str:
-        """Return the field that names a topic."""
+        """Return the field of a topic's key."""
         return "topic_id" if version >= self.ids_since else self.name
 
     def read(self, request: Any, version: int) -> Iterator[tuple[Key, list[tuple[int, Any]]]]:
-        """Yield topics as they are named, each with its partitions: number, and what is said of it."""
+        """Yield topics in request order, each with its partitions: index, and data."""
         key = self.key(version)
         for topic in getattr(request, self.topics):
             parts = [
@@ -89,7 +89,7 @@ class Places:
 
         Args:
             chosen: partitions by topic.
-            names: topics that are named otherwise in `chosen`, and then in what is returned.
+            names: topics with another name in `chosen`, and in the returned request.
         """
         key, seen, topics = self.key(version), set(), []
         for topic in getattr(request, self.topics):
@@ -102,31 +102,29 @@ class Places:
         return request._replace(**{self.topics: topics})
 
     def answers(self, response: Any, version: int) -> Iterator[tuple[Place, Any]]:
-        """Yield what an answer says of each partition."""
+        """Yield a response's entry for each partition."""
         key = self.key(version)
         for topic in getattr(response, self.answered_topics):
             for part in getattr(topic, self.answered_partitions):
                 yield (getattr(topic, key), getattr(part, self.answered_index)), part
 
     def refused(self, index: int, code: int, text: str = "") -> dict[str, Any]:
-        """Return the answer for a partition that cannot be served."""
+        """Return the response for a partition that cannot be served."""
         said = {self.text: text} if self.text and text else {}
         return {self.answered_index: index, self.error: code, **self.failed, **said}
 
     def refuse(self, request: Any, version: int, code: int) -> Steps[dict[str, Any]]:
-        """Return the answer to a request of which nothing is done: it tells of all as the request names
-        it.
-        """
+        """Return the response to a wholly refused request, which lists everything as requested."""
         return replace(self, repeated=Repeated.AS_NAMED).join(request, version, {}, code)
 
     def join(
         self, request: Any, version: int, answers: Mapping[Place, Any], missing: int
     ) -> Steps[dict[str, Any]]:
-        """Return the answer to the whole request, in its order.
+        """Return the response to the whole request, in its order.
 
         Args:
             answers: by partition.
-            missing: the error of partitions that none of them names.
+            missing: the error of partitions without a response.
         """
         key = self.key(version)
         told: list[dict[str, Any]] = []
@@ -157,13 +155,13 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """A request about groups, transactional ids or topics by name, and its answer.
+    """The fields of a request about groups, transactional IDs or topics by name, and of its response.
 
     Attributes:
-        asked, name: fields of the request; no name where the keys stand by themselves.
-        answered, answered_name, error: fields of the answer.
-        failed: what the answer for a key has besides where it is an error.
-        once: whether a key that is named several times is told of once.
+        asked, name: fields of the request; no name if the keys are plain strings.
+        answered, answered_name, error: fields of the response.
+        failed: further fields of a key's response in case of an error.
+        once: whether a repeated key is listed once.
     """
 
     asked: str
@@ -175,7 +173,7 @@ class Keys:
     once: bool = False
 
     def named(self, request: Any) -> list[Any]:
-        """Return the keys in the order of the request, as often as the answer tells of them."""
+        """Return the keys in request order, as often as the response lists them."""
         keys = self._keys(request)
         return list(dict.fromkeys(keys)) if self.once else keys
 
@@ -183,7 +181,7 @@ class Keys:
         return [getattr(each, self.name) if self.name else each for each in getattr(request, self.asked)]
 
     def read(self, request: Any) -> list[Any]:
-        """Return the keys, each once."""
+        """Return the keys, without duplicates."""
         return list(dict.fromkeys(self.named(request)))
 
     def select(self, request: Any, chosen: Iterable[Any]) -> Steps[Any]:
@@ -196,7 +194,7 @@ class Keys:
         return request._replace(**{self.asked: some})
 
     def entries(self, request: Any) -> Steps[dict[Any, list[Any]]]:
-        """Each key with what is asked of it; several entries of a key that is named several times."""
+        """Return each key with its entry; several entries for a repeated key."""
         found: dict[Any, list[Any]] = {}
         for each in getattr(request, self.asked):
             found.setdefault(getattr(each, self.name) if self.name else each, []).append(each)
@@ -204,9 +202,7 @@ class Keys:
         return found
 
     def answers(self, response: Any) -> Steps[dict[Any, list[Any]]]:
-        """Return what an answer, as read or as a dict, say of each key, once for each time that it was
-        named.
-        """
+        """Return a response's entries by key, once per occurrence; the response is a message or a dict."""
         some = response[self.answered] if isinstance(response, dict) else getattr(response, self.answered)
         found: dict[Any, list[Any]] = {}
         for each in some:
@@ -215,18 +211,18 @@ class Keys:
         return found
 
     def refused(self, key: Any, code: int) -> dict[str, Any]:
-        """Return the answer for a key that cannot be served."""
+        """Return the response for a key that cannot be served."""
         return {self.answered_name: key, self.error: code, **self.failed}
 
     def join(
         self, keys: Iterable[Any], answers: Mapping[Any, Sequence[Any]], missing: int
     ) -> Steps[dict[str, Any]]:
-        """Return the answer to the whole request.
+        """Return the response to the whole request.
 
         Args:
-            keys: as often as they are told of.
-            answers: by key; the last one also stands for further times that the key is named.
-            missing: the error of keys that no answer names.
+            keys: as often as they are listed.
+            answers: by key; the last one is repeated for further occurrences of the key.
+            missing: the error of keys without a response.
         """
         times: Counter[Any] = Counter()
         told = []
@@ -239,15 +235,15 @@ class Keys:
 
 
 def field_of(each: Any, name: str) -> Any:
-    """Return a field of an answer as it was read, or as a dict."""
+    """Return a field of a response, which is a message or a dict."""
     return each[name] if isinstance(each, dict) else getattr(each, name)
 
 
 def renamed(message: Any, names: Mapping[str, str]) -> Any:
-    """Return a request or an answer about a group's offsets, with its topics under their other names.
+    """Return a request or response about a group's offsets with renamed topics.
 
     Args:
-        names: the other name of each topic that has one.
+        names: the new name of each renamed topic.
     """
     if "groups" in getattr(message, "_fields", ()):
         return message._replace(groups=[renamed(each, names) for each in message.groups])

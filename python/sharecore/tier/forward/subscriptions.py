@@ -1,9 +1,9 @@
-"""ConsumerGroupHeartbeat: members subscribe to no topic that they may not describe or must not reach.
+"""ConsumerGroupHeartbeat: members cannot subscribe to topics that they may not describe or that are hidden.
 
-The cluster would resolve a regular expression with the rights of the node's user, over all of its topics. So
-the node resolves it and subscribes the member to the names: again with each heartbeat, as topics and rights
-change. Clients send an expression once, and again to another node, as they send everything anew where a
-coordinator has changed or a connection was lost.
+The cluster would resolve a regular expression with the permissions of the node's user, over all of its
+topics. So the node resolves it and subscribes the member to the names, again with each heartbeat, as topics
+and permissions change. Clients send an expression once, and again after a reconnect or a change of
+coordinator, as they then send all fields.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from sharecore.tier.forward.forwarder import RequestForwarder
 from sharecore.tier.forward.remembered import NAME_BYTES, Remembered
 
 _GOOD_FOR_MS = 1_000
-"""New topics are seen seconds after they are made; several members of a group share one look."""
+"""New topics are visible after some seconds; the members of a group share a lookup."""
 _MATCHING_BYTES_MAX = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What a member subscribes to.
+    """A member's subscription.
 
     Attributes:
-        names: topics that it names itself.
+        names: topics subscribed by name.
         expression: its regular expression.
-        sent: all names that the cluster was last told; None where that is not known.
+        sent: all names last sent to the cluster; None if unknown.
     """
 
     names: frozenset[str]
@@ -44,7 +44,7 @@ class Heartbeats:
     """Forwards the heartbeats of consumer groups.
 
     Args:
-        bytes_max: memory for members with an expression; beyond, the silent ones are forgotten first.
+        bytes_max: memory for members with an expression; beyond it, the longest silent ones are dropped.
     """
 
     def __init__(self, bytes_max: int = 64 << 20) -> None:
@@ -53,7 +53,7 @@ class Heartbeats:
         self._matching: Remembered[str, tuple[int, list[str]]] = Remembered(_MATCHING_BYTES_MAX)
 
     def get(self, group_id: str, member_id: str) -> Subscription | None:
-        """Return the subscription of a member that has an expression and beats through this node."""
+        """Return the subscription of a member that uses an expression and this node."""
         return self._members.get((group_id, member_id))
 
     async def handle(
@@ -78,7 +78,7 @@ class Heartbeats:
         if request.subscribed_topic_regex is not None:
             message = message._replace(subscribed_topic_regex="")
         if known is not None:
-            # whether the cluster has taken it is not known until it has answered
+            # until the cluster has responded, it is unknown whether it accepted the names
             self._remember(key, replace(subscription, sent=None))
         answer = await self._route.handle(forwarder, context, message)
         if not answer["error_code"]:
@@ -102,7 +102,7 @@ class Heartbeats:
         if known is not None and now_ms - known[0] < _GOOD_FOR_MS:
             return known[1]
         found = matches(expression, context.broker.topics.names())
-        # the names themselves are those of the topics
+        # the name strings are shared with the topics
         self._matching.put(expression, (now_ms, found), NAME_BYTES + 4 * len(expression) + 8 * len(found))
         return found
 
@@ -114,13 +114,13 @@ class Heartbeats:
 
 
 def _size(key: tuple[str, str], subscription: Subscription) -> int:
-    """Return about how many bytes a member takes."""
+    """Return the approximate memory of a member."""
     texts = [*key, subscription.expression, *subscription.names, *(subscription.sent or ())]
     return NAME_BYTES * (len(texts) + 2) + 4 * sum(map(len, texts))
 
 
 def _updated(known: Subscription | None, request: Any) -> Subscription:
-    """Return a member's subscription by a heartbeat, which leaves out what has not changed.
+    """Return a member's subscription after a heartbeat, which omits unchanged fields.
 
     Raises:
         KafkaError: INVALID_REGULAR_EXPRESSION.
@@ -139,7 +139,7 @@ def _updated(known: Subscription | None, request: Any) -> Subscription:
 
 
 def _cluster_names(forwarder: RequestForwarder, names: Iterable[str]) -> frozenset[str]:
-    """Return topics as the cluster names them, without those that clients must not read."""
+    """Return topics by their names in the cluster, without those that clients must not read."""
     own = forwarder.own
     return frozenset(
         own.shown.get(name, name) for name in names if not own.hides(name) and name not in own.closed

@@ -1,4 +1,4 @@
-"""Which versions of the forwarded APIs a node offers: those that it and all brokers of the cluster have."""
+"""The versions of forwarded APIs that a node offers: those common to it and all brokers of the cluster."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _WITH_FEATURES = 3
 
 
 class Offer(NamedTuple):
-    """What a broker has.
+    """The capabilities of a broker.
 
     Args:
-        versions: lowest and highest, by the number of the API.
-        features: the levels that are in force in its cluster.
+        versions: lowest and highest, by API key.
+        features: the finalized feature levels of its cluster.
     """
 
     versions: Mapping[int, tuple[int, int]]
@@ -32,10 +32,10 @@ class Offer(NamedTuple):
 
 
 async def ask_offers(upstream: Upstream) -> list[Offer]:
-    """Return what each broker has that answers; all that the metadata names are asked.
+    """Ask all brokers in the metadata; return the capabilities of those that respond.
 
     Raises:
-        KafkaError: none of them answers.
+        KafkaError: none of them responds.
     """
     nodes = list(upstream.metadata.nodes)
     found = await asyncio.gather(*(_ask(upstream, node) for node in nodes), return_exceptions=True)
@@ -44,7 +44,7 @@ async def ask_offers(upstream: Upstream) -> list[Offer]:
     for error in failed:
         if not isinstance(error, KafkaError):
             raise error
-        logger.warning("a broker of the cluster does not say which versions it has: %s", error)
+        logger.warning("a broker of the cluster does not report its versions: %s", error)
     if not offers and failed:
         raise failed[0]
     return offers
@@ -60,7 +60,7 @@ async def _ask(upstream: Upstream, node: int) -> Offer:
 
 
 def in_common(known: Mapping[ApiKey, Served], offers: Iterable[Offer]) -> dict[ApiKey, Served]:
-    """Return the APIs that both sides have, with the versions that they have in common."""
+    """Return the APIs of both sides, with their common versions."""
     found = dict(known)
     for offer in offers:
         for api, served in list(found.items()):
@@ -74,6 +74,6 @@ def in_common(known: Mapping[ApiKey, Served], offers: Iterable[Offer]) -> dict[A
 
 
 def levels_in_common(names: Iterable[str], offers: Iterable[Offer]) -> dict[str, int]:
-    """Return the lowest level of each feature; 0 where a broker does not have it."""
+    """Return the lowest level of each feature; 0 if a broker lacks it."""
     offers = list(offers)
     return {name: min((offer.features.get(name, 0) for offer in offers), default=0) for name in names}
