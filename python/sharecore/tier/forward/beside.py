@@ -1,4 +1,4 @@
-"""Groups of the tier beside those of the cluster: what is about a share group is answered here."""
+"""Groups of the tier beside those of the cluster: requests about share groups are answered here."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from sharecore.tier.forward.shapes import Keys
 from sharecore.waiting import Steps
 
 Handle = Callable[[RequestForwarder, RequestContext, Any], Awaitable[Mapping[str, Any] | None]]
-"""Answers a request by the cluster; None where the client wants no answer."""
+"""Forwards a request to the cluster; None if the client wants no response."""
 
 
 async def own_answer(context: RequestContext, request: Any) -> dict[str, Any]:
-    """Return what the node itself answers, as if there was no cluster behind it."""
+    """Return the node's own response, as if there were no upstream cluster."""
     result = SERVED[ApiKey(context.api_key)].load()(context, request)
     if isinstance(result, Awaitable):
         result = await result
@@ -43,7 +43,7 @@ def _owners(context: RequestContext, group_ids: Iterable[str]) -> Steps[tuple[li
 
 
 def about_one(route: Handle) -> Handle:
-    """For requests that name one group."""
+    """Handle a request about one group."""
 
     async def handle(
         forwarder: RequestForwarder, context: RequestContext, request: Any
@@ -55,7 +55,7 @@ def about_one(route: Handle) -> Handle:
 
 
 def about_many(route: Handle, keys: Keys) -> Handle:
-    """For requests that name any number of groups."""
+    """Handle a request about any number of groups."""
 
     async def handle(
         forwarder: RequestForwarder, context: RequestContext, request: Any
@@ -76,7 +76,7 @@ def about_many(route: Handle, keys: Keys) -> Handle:
 
 
 def listing(route: Handle) -> Handle:
-    """For ListGroups."""
+    """Handle ListGroups."""
 
     async def handle(
         forwarder: RequestForwarder, context: RequestContext, request: Any

@@ -1,7 +1,7 @@
-"""Where the cluster's replicas are, who leads and who votes: done and told by its controller.
+"""Replica placement, leader elections and voters: executed by the cluster's controller.
 
-Replicas are named by the ids of the cluster's brokers. Metadata of a node has other ids, as its brokers are
-the nodes. Topics that clients must not reach are neither moved nor told of.
+Replicas have the IDs of the cluster's brokers. A node's metadata has other IDs, as its brokers are the nodes.
+Hidden topics are neither moved nor listed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MOVED = Places(answered_topics="responses", text="error_message")
 
 
 class _Named(NamedTuple):
-    """Partitions of a topic, as ElectLeaders names them."""
+    """Partitions of a topic in ElectLeaders."""
 
     topic: str
     partitions: list[int]
@@ -46,7 +46,7 @@ class _Named(NamedTuple):
 async def elect(
     forwarder: RequestForwarder, context: RequestContext, request: messages.ElectLeadersRequest
 ) -> Mapping[str, object]:
-    """Elects leaders, of all topics that clients reach where none is named."""
+    """Elect leaders; without a list, of all topics accessible to clients."""
     refused = election_refusal(context, request)
     if refused is not None:
         return await context.finish(refused)
@@ -86,7 +86,7 @@ async def reassign(
 async def list_reassignments(
     forwarder: RequestForwarder, context: RequestContext, request: messages.ListPartitionReassignmentsRequest
 ) -> Mapping[str, object]:
-    """Tells which replicas move."""
+    """List replica moves in progress."""
     if not context.may(Operation.DESCRIBE, ResourceType.CLUSTER):
         return await context.finish(refuse_reassignment_list(request))
     if request.topics is not None:
@@ -109,7 +109,7 @@ async def list_reassignments(
 async def tell_quorum(
     forwarder: RequestForwarder, context: RequestContext, request: messages.DescribeQuorumRequest
 ) -> Mapping[str, object]:
-    """Tells who votes for the controller of the cluster."""
+    """Describe the voters of the cluster's controller."""
     context.require(Operation.DESCRIBE, ResourceType.CLUSTER, said=True)
     if not names_quorum(request):
         return await context.finish(unknown_quorum(request))
@@ -134,10 +134,10 @@ async def _all_partitions(forwarder: RequestForwarder, context: RequestContext) 
 async def _change(
     forwarder: RequestForwarder, context: RequestContext, request: Any, places: Places, unknown: str
 ) -> dict[str, Any]:
-    """Has the controller change partitions; returns its answer, with refusals of what clients do not reach.
+    """Send partition changes to the controller; return its response, with errors for hidden topics.
 
     Args:
-        unknown: what is said of a topic that clients do not reach.
+        unknown: the error for a hidden topic.
     """
     topics = getattr(request, places.topics)
     chosen, pace = [], context.broker.turns.pace()
@@ -161,7 +161,7 @@ async def _change(
             code = answer.get("error_code", 0) or code
             forwarder.noticed(code)
             told = answer[places.answered_topics]
-    # the controller tells of topics as they are named, those among them that are named twice
+    # the controller lists topics in request order, including repeated ones
     answers = iter(told if len(told) == len(chosen) else (_refused(places, each, code) for each in chosen))
     merged = []
     for topic in topics:
