@@ -117,6 +117,10 @@ class RequestForwarder:
         line = self.lines(context.connection, context.client_id).to(node, purpose)
         return line.send(ApiKey(context.api_key), context.api_version, message, wait_ms)
 
+    def way(self, context: RequestContext, node: int) -> tuple[int, int]:
+        """Return a broker, and which connection to it is used: what goes the same way arrives in order."""
+        return node, self.lines(context.connection, context.client_id).to(node).course
+
     # who answers
 
     def any_node(self, context: RequestContext) -> int:

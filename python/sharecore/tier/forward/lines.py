@@ -75,6 +75,9 @@ class Line:
         self._held: set[weakref.ref[asyncio.Future[Any]]] = set()
         self._loop = asyncio.get_running_loop()
         self._connection: Connection | None = None
+        self._ended: Connection | None = None
+        """The last connection whose end is counted in `_course`."""
+        self._course = 0
         self._waiting: deque[_Request] = deque()
         self._opening: asyncio.Task[None] | None = None
 
@@ -95,6 +98,15 @@ class Line:
                 self._opening = self._loop.create_task(self._prepare(), name="sharecore forward")
         return request.answer
 
+    @property
+    def course(self) -> int:
+        """The number of connections that ended: requests of one course arrive in order, or not at all."""
+        connection = self._connection
+        if connection is not None and connection.closed and connection is not self._ended:
+            self._ended = connection
+            self._course += 1
+        return self._course
+
     def close(self) -> None:
         """Close the connection; requests in flight are lost."""
         if self._opening is not None:
@@ -108,7 +120,10 @@ class Line:
         try:
             connection = self._connection
             if connection is None or connection.closed:
-                connection = self._connection = await self._open()
+                connection = await self._open()
+                # the end of the one before is counted first
+                _ = self.course
+                self._connection = connection
                 connection.on_announced = partial(self._has_room, connection)
             if not connection.ready:
                 await connection.prepare()
@@ -167,6 +182,7 @@ class Line:
 
     def _fail(self, error: KafkaError) -> None:
         waiting, self._waiting = self._waiting, deque()
+        self._course += 1
         for request in waiting:
             _end(request.answer, Lost(error, sent=False))
 

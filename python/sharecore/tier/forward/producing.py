@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from functools import partial
 from typing import Any
 
 from sharecore.broker.handlers.produce import may_begin
 from sharecore.broker.requests.context import RequestContext
 from sharecore.errors import ErrorCode
 from sharecore.network import Disconnect
-from sharecore.tier.forward.by_leader import ByLeader, Split
+from sharecore.tier.forward.by_leader import ByLeader, Sent, Split
 from sharecore.tier.forward.forwarder import RequestForwarder
-from sharecore.waiting import exhaust
+from sharecore.tier.forward.sequences import Sequences
+from sharecore.waiting import Steps, exhaust
 
 _NO_ACKNOWLEDGEMENT, _BY_THE_LEADER = 0, 1
 _ATTRIBUTES_LOW = 22
@@ -45,6 +47,7 @@ class Producing:
     def __init__(self, by_leader: ByLeader) -> None:
         self._by_leader = by_leader
         self._turns: dict[int, _Turn] = {}
+        self._sequences: dict[int, Sequences] = {}
 
     async def handle(
         self, forwarder: RequestForwarder, context: RequestContext, request: Any
@@ -63,8 +66,7 @@ class Producing:
             return message
         for topic in message["responses"]:
             for part in topic["partition_responses"]:
-                code = part["error_code"] if isinstance(part, dict) else part.error_code
-                if code:
+                if code := _code(part):
                     name = ErrorCode(code).name
                     raise Disconnect(f"produce without acknowledgement failed: {name}")
         return None
@@ -83,20 +85,87 @@ class Producing:
         if turn is None and _entries(request) <= _ENTRIES_AT_ONCE:
             split = exhaust(by_leader.split(forwarder, context, request))
             if not split.unknown:
+                sequences = exhaust(self._admit(forwarder, context, request, split))
                 sent = exhaust(by_leader.send(forwarder, context, request, split))
-                return await by_leader.end(forwarder, context, request, split, sent)
+                return await self._end(forwarder, context, request, split, sent, sequences)
         if turn is None:
             turn = self._turns[connection.id] = _Turn()
         turn.waiting += 1
         try:
             async with turn.lock:
                 split = await self._known(forwarder, context, request)
+                sequences = await context.finish(self._admit(forwarder, context, request, split))
                 sent = await context.finish(by_leader.send(forwarder, context, request, split))
         finally:
             turn.waiting -= 1
             if not turn.waiting:
                 del self._turns[connection.id]
-        return await by_leader.end(forwarder, context, request, split, sent)
+        return await self._end(forwarder, context, request, split, sent, sequences)
+
+    def _admit(
+        self, forwarder: RequestForwarder, context: RequestContext, request: Any, split: Split
+    ) -> Steps[Sequences]:
+        """Refuse batches that follow a lost one; note those that this node refuses already."""
+        places, names, connection = self._by_leader.places, forwarder.own.named, context.connection
+        sequences = self._sequences.get(connection.id)
+        if sequences is None:
+            sequences = self._sequences[connection.id] = Sequences()
+            connection.on_close(partial(self._forget, connection.id))
+        if split.answers:
+            for name, named in places.read(request, context.api_version):
+                for index, batch in named:
+                    yield
+                    if (answer := split.answers.get((name, index))) is not None:
+                        sequences.end((name, index), batch.records, _code(answer))
+        for node, chosen in list(split.chosen.items()):
+            way = forwarder.way(context, node)
+            for asked, parts in list(chosen.items()):
+                key = names.get(asked, asked) if isinstance(asked, str) else asked
+                admitted = []
+                for part in parts:
+                    yield
+                    if sequences.admit((key, part.index), part.records, way):
+                        admitted.append(part)
+                    else:
+                        code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+                        split.refuse((key, part.index), places.refused(part.index, code), code)
+                if admitted:
+                    chosen[asked] = admitted
+                else:
+                    del chosen[asked]
+            if not chosen:
+                del split.chosen[node]
+        return sequences
+
+    def _forget(self, connection_id: int) -> None:
+        self._sequences.pop(connection_id, None)
+
+    async def _end(
+        self,
+        forwarder: RequestForwarder,
+        context: RequestContext,
+        request: Any,
+        split: Split,
+        sent: Sent,
+        sequences: Sequences,
+    ) -> dict[str, Any]:
+        """Return the answer, and note what became of each batch that was sent."""
+        message = await self._by_leader.end(forwarder, context, request, split, sent)
+        await context.finish(self._note(forwarder, split, sent, sequences))
+        return message
+
+    def _note(
+        self, forwarder: RequestForwarder, split: Split, sent: Sent, sequences: Sequences
+    ) -> Steps[None]:
+        names = forwarder.own.named
+        for chosen, _ in sent:
+            for asked, parts in chosen.items():
+                key = names.get(asked, asked) if isinstance(asked, str) else asked
+                for part in parts:
+                    yield
+                    answer = split.answers.get((key, part.index))
+                    code = ErrorCode.UNKNOWN_SERVER_ERROR if answer is None else _code(answer)
+                    sequences.end((key, part.index), part.records, code)
 
     async def _known(self, forwarder: RequestForwarder, context: RequestContext, request: Any) -> Split:
         """Return the request split by leader, once the leaders are known or the wait has timed out."""
@@ -116,6 +185,11 @@ class Producing:
         if own or (_is_transactional(request) and not may_begin(context, name)):
             return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         return None
+
+
+def _code(part: Any) -> int:
+    code: int = part["error_code"] if isinstance(part, dict) else part.error_code
+    return code
 
 
 def _entries(request: Any) -> int:

@@ -196,6 +196,71 @@ async def test_an_answer_that_does_not_come_is_an_error_to_try_again_after(dies:
     await through.end()
 
 
+def follow(through: Through, client: Client, sequence: int, place: tuple[str, int] = ("a", 0)) -> Any:
+    """Produce two records of an idempotent producer."""
+    topic, index = place
+    values: list[tuple[bytes | None, bytes | None]] = [(None, b"1"), (None, b"2")]
+    records = keyed_batch(values, producer_id=7, producer_epoch=0, sequence=sequence)
+    data = [{"name": topic, "partition_data": [{"index": index, "records": records}]}]
+    return through.ask(client, ApiKey.PRODUCE, 9, acks=-1, timeout_ms=500, topic_data=data)
+
+
+@in_virtual_time
+async def test_what_follows_a_lost_batch_is_refused_until_that_comes_again() -> None:
+    """A broker would find a gap in the sequence, and librdkafka would send all under a new epoch, twice."""
+    through = await way(nodes=1)
+    client = through.client()
+    assert told(await follow(through, client, 0))[0][2] == 0
+    through.cluster.says[ApiKey.PRODUCE].append(None)
+    lost = follow(through, client, 2)
+    await asyncio.sleep(0.01)
+    for link in list(through.cluster.brokers[0].links):
+        link.cut()
+    # pipelined: the client does not know yet
+    second, other = follow(through, client, 4), follow(through, client, 0, ("b", 0))
+    assert told(await lost)[0][2] == ErrorCode.REQUEST_TIMED_OUT
+    third = follow(through, client, 6)
+    assert [told(await each)[0][2] for each in (second, third)] == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 2
+    assert told(await other)[0][2] == 0
+    again = [follow(through, client, sequence) for sequence in (2, 4, 6, 8)]
+    assert [told(await each)[0][2] for each in again] == [0, 0, 0, 0]
+    # a batch of its own connection is not held up by that of another
+    assert told(await follow(through, through.client(), 40))[0][2] == 0
+    await through.end()
+
+
+@in_virtual_time
+async def test_what_follows_a_batch_that_could_not_be_sent_is_refused_until_that_comes_again() -> None:
+    through = await way(nodes=1)
+    client = through.client()
+    assert told(await follow(through, client, 0))[0][2] == 0
+    through.cluster.brokers[0].stop()
+    refused = follow(through, client, 2)
+    assert told(await refused)[0][2] == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    through.cluster.brokers[0].start()
+    sent = len(through.bodies(ApiKey.PRODUCE))
+    assert told(await follow(through, client, 4))[0][2] == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert len(through.bodies(ApiKey.PRODUCE)) == sent
+    # the producer gave the first one up: that is its choice
+    assert told(await follow(through, client, 4))[0][2] == 0
+    await through.end()
+
+
+@in_virtual_time
+async def test_what_follows_a_batch_for_a_moved_leader_is_refused_until_that_comes_again() -> None:
+    through = await way()
+    client = through.client()
+    through.cluster.topics["a"][0].leader = 1
+    through.cluster.topics["a"][0].epoch += 1
+    answer = await follow(through, client, 0)
+    assert told(answer)[0][2] == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    await asyncio.sleep(1)
+    assert told(await follow(through, client, 2))[0][2] == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    again = [follow(through, client, sequence) for sequence in (0, 2)]
+    assert [told(await each)[0][2] for each in again] == [0, 0]
+    await through.end()
+
+
 @in_virtual_time
 async def test_who_wants_no_acknowledgement_gets_none_and_is_put_off_where_it_failed() -> None:
     through = await way()
