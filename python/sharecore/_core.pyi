@@ -1,5 +1,6 @@
 """The compiled extension of sharecore."""
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -17,14 +18,14 @@ __all__ = [
     "LogAccess", "LogCleaner", "LogOffsets", "MemoryBudget", "MemoryDisk", "Partition", "PartitionFetch",
     "Pending", "Produce", "ProduceContents", "ProduceWork", "Produced", "Reading", "Record", "Rules",
     "Sessions", "ShareAcknowledge", "ShareAnswer", "ShareFetch", "ShareFetching", "ShareLook",
-    "ShareSession", "ShareStateFold", "StagedBatch", "Staging", "Standby", "StateContent", "StateFold",
-    "States", "Store", "StoredLog", "Ticket", "Tickets", "Timeouts", "WaitingReasons", "WaitingShareFetch",
-    "Write", "WrittenAnswer", "bench_trace", "bucket_url", "call_by_name", "combine",
-    "combine_state_batches", "crc32c", "damaged_batches", "decode_columns", "decode_records",
-    "decode_share_state", "decompress", "encode_batch", "encode_records", "inspect_bucket", "is_proven",
-    "java_hash", "monotonic_ms", "next_epoch", "now_ms", "observe_partitions", "plant_bug", "prepare_home",
-    "probe_bucket", "reaches_s3", "read_request_header", "restore_bucket", "settle", "skip_tagged_fields",
-    "survey_store", "use_one_heap", "whole_batches",
+    "ShareSession", "ShareStateFold", "Socket", "Sockets", "StagedBatch", "Staging", "Standby",
+    "StateContent", "StateFold", "States", "Store", "StoredLog", "Ticket", "Tickets", "Timeouts",
+    "WaitingReasons", "WaitingShareFetch", "Write", "WrittenAnswer", "bench_trace", "bucket_url",
+    "call_by_name", "combine", "combine_state_batches", "crc32c", "damaged_batches", "decode_columns",
+    "decode_records", "decode_share_state", "decompress", "encode_batch", "encode_records",
+    "inspect_bucket", "is_proven", "java_hash", "monotonic_ms", "next_epoch", "now_ms",
+    "observe_partitions", "plant_bug", "prepare_home", "probe_bucket", "reaches_s3", "read_request_header",
+    "restore_bucket", "settle", "skip_tagged_fields", "survey_store", "use_one_heap", "whole_batches",
 ]  # fmt: skip
 
 _Ticket = TypeVar("_Ticket", bound=Ticket)
@@ -935,6 +936,81 @@ class Exchange:
 
     def _end(self) -> list[Any]:
         """Handle a disconnect: release resources, and return the futures that nobody waits for."""
+
+@final
+class Sockets:
+    """The plaintext connections of an event loop.
+
+    All that are ready are served in one callback of the loop: bytes are received, their requests handled, and
+    the answers sent, without a call of asyncio for each. Register `turn` as the reader of `fileno()`.
+
+    Args:
+        event_loop: the running loop.
+
+    Raises:
+        OSError: the system has no descriptor left.
+    """
+
+    def __new__(cls, event_loop: asyncio.AbstractEventLoop) -> Self: ...
+    def __len__(self) -> int:
+        """Return the number of open connections."""
+
+    def fileno(self) -> int:
+        """Return a descriptor that is readable while a connection is ready."""
+
+    def open(self, descriptor: int, protocol: Exchange) -> Socket:
+        """Start serving a connected socket.
+
+        Args:
+            descriptor: its descriptor, which belongs to this object from now on and is closed if it cannot be
+                served.
+            protocol: its protocol; `connection_made` is called at once.
+
+        Raises:
+            OSError: the socket cannot be watched.
+        """
+
+    def turn(self) -> None:
+        """Serve every connection that is ready."""
+
+@final
+class Socket:
+    """A connection of `Sockets`: a transport as `asyncio.Transport` describes it, for one exchange."""
+
+    def is_closing(self) -> bool:
+        """Whether the connection is closing or closed."""
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Send bytes."""
+
+    def writelines(self, parts: list[bytes | memoryview]) -> None:
+        """Send buffers one after the other."""
+
+    def get_write_buffer_size(self) -> int:
+        """Return the number of bytes that the system has not taken."""
+
+    def set_write_buffer_limits(self, high: int) -> None:
+        """Call `pause_writing` of the protocol above `high` unsent bytes, and `resume_writing` when a quarter
+        of them is left.
+        """
+
+    def pause_reading(self) -> None:
+        """Receive nothing until `resume_reading`."""
+
+    def resume_reading(self) -> None:
+        """Receive again."""
+
+    def close(self) -> None:
+        """Close the connection when everything is sent."""
+
+    def abort(self) -> None:
+        """Close the connection at once."""
+
+    def fileno(self) -> int:
+        """Return the descriptor; -1 once the connection is over."""
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        """Return `peername`, the address and port of the client, or the default."""
 
 @disjoint_base
 class Later:

@@ -274,10 +274,9 @@ class SimulatedLoop(VirtualLoop):
     async def getaddrinfo(self, host: Any, port: Any, **_: Any) -> Any:
         return [(0, 0, 0, "", (host, port))]
 
-    async def connect_accepted_socket(  # type: ignore[override]
-        self, factory: Any, sock: Any, **_: Any
-    ) -> Any:
-        return self.connect.begin(factory, sock)
+    def start_connection(self, peer: Any, protocol: Any) -> None:
+        """Start serving a client that was accepted."""
+        self.connect.begin(lambda: protocol, peer)
 
     async def create_connection(  # type: ignore[override]
         self, factory: Any, host: Any = None, port: Any = None, **_: Any

@@ -9,11 +9,10 @@ from contextlib import suppress
 from itertools import count
 from socket import socket, socketpair
 
-from sharecore._core import AnswerBudget, MemoryBudget
+from sharecore._core import AnswerBudget, MemoryBudget, Sockets
 from sharecore.logs import once_a_minute
 from sharecore.network.acceptor import Acceptor
 from sharecore.network.admission import Admission
-from sharecore.network.attach import attach
 from sharecore.network.connection import Answer, Connection
 from sharecore.network.handshakes import ContextSource, Handshakes
 from sharecore.network.limits import Limits
@@ -68,7 +67,7 @@ class Server:
         self.handshakes = Handshakes(limits.handshake_ms_max, limits.handshakes_max)
         self._ids = count(1)
         self._listening: list[Acceptor] = []
-        self._beginning: set[asyncio.Task[None]] = set()
+        self._sockets: Sockets | None = None
         self._sweeper: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._all_gone: asyncio.Event | None = None
@@ -108,9 +107,14 @@ class Server:
             if tls is not None:
                 self.handshakes.begin(peer, address, tls(), connection, leave)
                 return
-            task = loop.create_task(_begin(peer, connection, leave))
-            self._beginning.add(task)
-            task.add_done_callback(self._beginning.discard)
+            made = connection()
+            made.on_close(leave)
+            try:
+                self._start(peer, made)
+            except OSError as error:
+                log.debug("the connection of %s ended before it began: %s", address, error)
+                peer.close()
+                leave()
 
         listening = Acceptor(listener, self.admission, begin)
         await listening.bind(host, port, self._limits.send_buffer_bytes)
@@ -131,6 +135,18 @@ class Server:
             listening.listen(backlog)
         self._sweep()
 
+    def _start(self, peer: socket, connection: Connection) -> None:
+        """Serve a connected plaintext client; raise OSError if it has disconnected already."""
+        loop = asyncio.get_running_loop()
+        start: Callable[[socket, Connection], object] | None = getattr(loop, "start_connection", None)
+        if start is not None:  # the loop of a simulation, which has no sockets of the system
+            start(peer, connection)
+            return
+        if self._sockets is None:
+            self._sockets = Sockets(loop)
+            loop.add_reader(self._sockets.fileno(), self._sockets.turn)
+        self._sockets.open(peer.detach(), connection)
+
     async def adopt(self, listener: str, peer_host: str) -> socket:
         """Return the socket of a client within this process, connected in plaintext.
 
@@ -140,10 +156,11 @@ class Server:
         """
         ours, theirs = socketpair()
         try:
-            ours.setblocking(False)
             theirs.setblocking(False)
-            await attach(ours, lambda: Connection(self, next(self._ids), listener, peer_host), _nobody)
+            made = Connection(self, next(self._ids), listener, peer_host)
+            self._start(ours, made)
         except BaseException:
+            ours.close()
             theirs.close()
             raise
         return theirs
@@ -196,6 +213,9 @@ class Server:
         for connection in list(self.connections.values()):
             connection.abort()
         await asyncio.sleep(0)
+        if self._sockets is not None:
+            asyncio.get_running_loop().remove_reader(self._sockets.fileno())
+            self._sockets = None
 
     def _sweep(self) -> None:
         assert self._loop is not None
@@ -214,15 +234,3 @@ def _stranger_bytes(request_bytes_max: int) -> int:
     """Return the budget of unauthenticated clients: a sixteenth of the request memory, or a minimum."""
     share = max(request_bytes_max // _STRANGER_SHARE, _STRANGER_BYTES_MIN)
     return share if request_bytes_max >= 0 else _STRANGER_BYTES_MIN
-
-
-def _nobody() -> None:
-    """Do nothing: an adopted client was never counted."""
-
-
-async def _begin(peer: socket, make: Callable[[], Connection], leave: Callable[[], None]) -> None:
-    """Start serving an accepted plaintext client."""
-    try:
-        await attach(peer, make, leave)
-    except OSError as error:
-        log.debug("a connection ended before it began: %s", error)

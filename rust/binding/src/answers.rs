@@ -160,9 +160,7 @@ impl PyExchange {
         let py = exchange.py();
         let transport = Self::open_transport(exchange)?;
         let transport_bytes: u64 = match transport {
-            Some(transport) => transport
-                .call_method0(intern!(py, python::GET_WRITE_BUFFER_SIZE))?
-                .extract()?,
+            Some(transport) => transport.unsent_bytes(py)?,
             None => 0,
         };
         let (budget, owner, before, now) = {

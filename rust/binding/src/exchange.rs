@@ -5,12 +5,12 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
 use crate::answers::{Outgoing, PyAnswerBudget};
 use crate::budget::PyMemoryBudget;
+use crate::carrier::Carrier;
 use crate::collected::collected;
 use crate::dispatch::PyDispatch;
 use crate::intake::Intake;
@@ -40,8 +40,7 @@ pub(crate) struct PyExchange {
     dispatch: Option<Py<PyDispatch>>,
     #[pyo3(get, set)]
     pub(crate) closed: bool,
-    #[pyo3(get, set, name = "_transport")]
-    transport: Option<Py<PyAny>>,
+    transport: Option<Carrier>,
     pub(crate) budget: Py<PyMemoryBudget>,
     pub(crate) answers: Py<PyAnswerBudget>,
     pub(crate) now: Py<PyAny>,
@@ -107,23 +106,16 @@ impl PyExchange {
     }
 
     /// The transport, unless it is closing.
-    pub(crate) fn open_transport<'py>(
-        exchange: &Bound<'py, Self>,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+    pub(crate) fn open_transport(exchange: &Bound<'_, Self>) -> PyResult<Option<Carrier>> {
         let py = exchange.py();
-        let transport = exchange
-            .borrow()
-            .transport
-            .as_ref()
-            .map(|it| it.clone_ref(py));
-        let Some(transport) = transport else {
-            return Ok(None);
+        let transport = {
+            let held = exchange.borrow();
+            held.transport.as_ref().map(|it| it.clone_ref(py))
         };
-        let transport = transport.into_bound(py);
-        let is_closing = transport
-            .call_method0(intern!(py, python::IS_CLOSING))?
-            .is_truthy()?;
-        Ok((!is_closing).then_some(transport))
+        match transport {
+            Some(transport) if !transport.is_closing(py)? => Ok(Some(transport)),
+            _ => Ok(None),
+        }
     }
 
     pub(crate) fn write(exchange: &Bound<'_, Self>, parts: &Bound<'_, PyList>) -> PyResult<()> {
@@ -141,7 +133,7 @@ impl PyExchange {
         };
         if !is_kept {
             Self::mark_active(exchange)?;
-            give(&transport, parts)?;
+            transport.write(parts)?;
             if exchange.borrow().outgoing.is_noteworthy() {
                 Self::recount(exchange)?;
             }
@@ -177,20 +169,9 @@ impl PyExchange {
             return Ok(());
         }
         Self::mark_active(exchange)?;
-        give(&transport, &parts)?;
+        transport.write(&parts)?;
         Self::recount(exchange)
     }
-}
-
-/// Has a transport send buffers one after the other.
-fn give(transport: &Bound<'_, PyAny>, parts: &Bound<'_, PyList>) -> PyResult<()> {
-    let py = transport.py();
-    if parts.len() == 1 {
-        transport.call_method1(intern!(py, python::WRITE), (parts.get_item(0)?,))?;
-    } else {
-        transport.call_method1(intern!(py, python::WRITELINES), (parts,))?;
-    }
-    Ok(())
 }
 
 #[pymethods]
@@ -234,6 +215,18 @@ impl PyExchange {
         })
     }
 
+    #[getter(_transport)]
+    fn get_transport(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.transport
+            .as_ref()
+            .map(|transport| transport.as_any(py))
+    }
+
+    #[setter(_transport)]
+    fn set_transport(&mut self, transport: Option<&Bound<'_, PyAny>>) {
+        self.transport = transport.map(Carrier::of);
+    }
+
     #[getter]
     pub(crate) fn on_frame(&self, py: Python<'_>) -> Py<PyAny> {
         self.on_frame.clone_ref(py)
@@ -254,12 +247,12 @@ impl PyExchange {
         self.slots.is_empty().then_some(self.active_at)
     }
 
-    fn pause_writing(exchange: &Bound<'_, Self>) -> PyResult<()> {
+    pub(crate) fn pause_writing(exchange: &Bound<'_, Self>) -> PyResult<()> {
         Self::pause(exchange, WRITE)?;
         Self::recount(exchange)
     }
 
-    fn resume_writing(exchange: &Bound<'_, Self>) -> PyResult<()> {
+    pub(crate) fn resume_writing(exchange: &Bound<'_, Self>) -> PyResult<()> {
         Self::resume(exchange, WRITE)?;
         Self::recount(exchange)?;
         let stopped = {
@@ -329,7 +322,7 @@ impl PyExchange {
     pub(crate) fn pause(exchange: &Bound<'_, Self>, reason: u8) -> PyResult<()> {
         let was_reading = exchange.borrow().paused == 0;
         if was_reading && let Some(transport) = Self::open_transport(exchange)? {
-            transport.call_method0(python::PAUSE_READING)?;
+            transport.pause_reading(exchange.py())?;
         }
         exchange.borrow_mut().paused |= reason;
         Ok(())
@@ -346,7 +339,7 @@ impl PyExchange {
             held.paused == 0
         };
         if goes_on && let Some(transport) = Self::open_transport(exchange)? {
-            transport.call_method0(python::RESUME_READING)?;
+            transport.resume_reading(exchange.py())?;
         }
         Ok(())
     }

@@ -357,6 +357,21 @@ impl PyExchange {
         }
     }
 
+    /// Where the next bytes of the client go, and how many of them.
+    pub(crate) fn room(exchange: &Bound<'_, Self>) -> (*mut u8, usize) {
+        let mut held = exchange.borrow_mut();
+        let intake = &mut held.intake;
+        intake.reads_partial = intake.partial.is_some();
+        match &intake.partial {
+            // SAFETY: so many bytes are left behind `filled`
+            Some(partial) => unsafe {
+                let left = (partial.size - partial.filled).min(READ_BYTES_MAX);
+                (partial.start.add(partial.filled), left)
+            },
+            None => (intake.scratch_start, intake.scratch_bytes),
+        }
+    }
+
     /// The transport has read so many bytes into it.
     pub(crate) fn have_read(exchange: &Bound<'_, Self>, count: usize) -> PyResult<()> {
         let py = exchange.py();

@@ -8,6 +8,7 @@ mod bench;
 mod bounds;
 mod bucket;
 mod budget;
+mod carrier;
 mod checks;
 mod cleaner;
 mod clock;
@@ -19,6 +20,7 @@ mod completion;
 mod compression;
 mod convert;
 mod copying;
+mod cork;
 mod dispatch;
 mod drained;
 mod error;
@@ -71,6 +73,8 @@ mod share_state;
 mod simulation;
 mod slices;
 mod slot;
+mod socket;
+mod sockets;
 mod staged_batch;
 mod staging;
 mod state;
@@ -191,6 +195,10 @@ mod _core {
     use crate::slices::PyReading;
     #[pymodule_export]
     use crate::slot::PyPending;
+    #[pymodule_export]
+    use crate::socket::PySocket;
+    #[pymodule_export]
+    use crate::sockets::PySockets;
     #[pymodule_export]
     use crate::staged_batch::PyStagedBatch;
     #[pymodule_export]

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use pyo3::prelude::*;
 
 use crate::completion::{Completion, Ended};
+use crate::cork::corked;
 use crate::store::PyStore;
 use crate::waiting::PyTicket;
 
@@ -85,21 +86,23 @@ impl PyTickets {
             let mut held = tickets.borrow_mut();
             held.ended = held.ended.max(sequence);
         }
-        loop {
-            let next = {
-                let mut held = tickets.borrow_mut();
-                let waiting = &mut held.waiting;
-                match waiting.front() {
-                    Some((first, _)) if *first <= sequence => waiting.pop_front(),
-                    _ => None,
+        corked(py, || {
+            loop {
+                let next = {
+                    let mut held = tickets.borrow_mut();
+                    let waiting = &mut held.waiting;
+                    match waiting.front() {
+                        Some((first, _)) if *first <= sequence => waiting.pop_front(),
+                        _ => None,
+                    }
+                };
+                match next {
+                    None => return Ok(()),
+                    // one that raises keeps the others waiting no longer
+                    Some((_, waiter)) => waiter.settle(py, Ended::Write(error))?,
                 }
-            };
-            match next {
-                None => return Ok(()),
-                // one that raises keeps the others waiting no longer
-                Some((_, waiter)) => waiter.settle(py, Ended::Write(error))?,
             }
-        }
+        })
     }
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import struct
 import time
@@ -268,9 +269,11 @@ def test_so_much_of_an_answer_a_socket_takes_at_a_time(broker: RunningBroker) ->
     client.ask(ApiKey.METADATA, 9, topics=[])
 
     def sizes(running: Broker) -> set[int]:
-        connections = running.server.connections.values()
-        sockets = [connection._transport.get_extra_info("socket") for connection in connections]
-        return {its.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) for its in sockets}
+        found = set()
+        for connection in running.server.connections.values():
+            with socket.socket(fileno=os.dup(connection._transport.fileno())) as same:
+                found.add(same.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF))
+        return found
 
     assert broker.look(sizes) == {80000}
 

@@ -1,0 +1,64 @@
+//! Answers that are written during a turn leave together at its end.
+
+use std::cell::{Cell, RefCell};
+
+use pyo3::prelude::*;
+
+use crate::socket::PySocket;
+
+thread_local! {
+    static CORK: Cork = const { Cork { depth: Cell::new(0), dirty: RefCell::new(Vec::new()) } };
+}
+
+/// While a turn is under way, answers are collected; the answers of a connection then leave in one call of the system.
+struct Cork {
+    depth: Cell<u32>,
+    dirty: RefCell<Vec<Py<PySocket>>>,
+}
+
+/// Ends a turn, however it ends.
+struct Turn;
+
+impl Turn {
+    fn begin() -> Self {
+        CORK.with(|cork| cork.depth.set(cork.depth.get() + 1));
+        Turn
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        CORK.with(|cork| cork.depth.set(cork.depth.get() - 1));
+    }
+}
+
+pub(crate) fn is_corked() -> bool {
+    CORK.with(|cork| cork.depth.get() > 0)
+}
+
+/// Does work whose answers leave together at its end.
+pub(crate) fn corked<R>(py: Python<'_>, work: impl FnOnce() -> PyResult<R>) -> PyResult<R> {
+    let done = {
+        let _turn = Turn::begin();
+        work()
+    };
+    if !is_corked() {
+        // what a flush resumes may write to others
+        loop {
+            let dirty = CORK.with(|cork| std::mem::take(&mut *cork.dirty.borrow_mut()));
+            if dirty.is_empty() {
+                break;
+            }
+            for socket in dirty {
+                PySocket::flush(socket.bind(py))?;
+            }
+        }
+    }
+    done
+}
+
+/// Sends what a socket has at the end of the turn.
+pub(crate) fn send_later(socket: &Bound<'_, PySocket>) {
+    let dirty = socket.clone().unbind();
+    CORK.with(|cork| cork.dirty.borrow_mut().push(dirty));
+}

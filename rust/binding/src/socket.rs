@@ -1,0 +1,338 @@
+//! `Socket`: the transport of a plaintext connection.
+//!
+//! No borrow of an object is held while Python runs, which may come back to the same object.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, RawFd};
+
+use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::PyException;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList};
+use sharecore_net::{Mark, Output, Ready, Received, Socket};
+
+use crate::collected::collected;
+use crate::cork::{is_corked, send_later};
+use crate::exchange::PyExchange;
+use crate::python;
+use crate::sockets::PySockets;
+
+/// A connection with more than its buffer holds is read so many times before others are served.
+const READS_AT_ONCE: usize = 4;
+/// So much of corked answers waits for the end of a turn.
+const CORKED_BYTES_MAX: usize = 64 << 10;
+
+/// A buffer that is to be sent.
+enum Chunk {
+    Bytes(Py<PyBytes>),
+    /// A part of bytes.
+    View(PyBuffer<u8>),
+}
+
+impl Chunk {
+    fn of(part: &Bound<'_, PyAny>) -> PyResult<(Self, usize)> {
+        if let Ok(bytes) = part.cast::<PyBytes>() {
+            let size = bytes.as_bytes().len();
+            return Ok((Chunk::Bytes(bytes.clone().unbind()), size));
+        }
+        let view = PyBuffer::<u8>::get(part)?;
+        let size = view.len_bytes();
+        Ok((Chunk::View(view), size))
+    }
+
+    fn bytes<'a>(&'a self, py: Python<'_>) -> &'a [u8] {
+        match self {
+            Chunk::Bytes(bytes) => bytes.as_bytes(py),
+            // SAFETY: the view keeps the buffer, which is contiguous; nothing writes to bytes that are to be sent
+            Chunk::View(view) => unsafe {
+                std::slice::from_raw_parts(view.buf_ptr().cast(), view.len_bytes())
+            },
+        }
+    }
+}
+
+/// A transport: one connection, as asyncio's protocols know it.
+#[pyclass(name = "Socket", module = "sharecore._core")]
+pub(crate) struct PySocket {
+    /// None once the connection is over.
+    stream: Option<Socket>,
+    output: Output<Chunk>,
+    protocol: Option<Py<PyExchange>>,
+    sockets: Py<PySockets>,
+    key: usize,
+    /// The address and the port of the client, if it has any.
+    peer: Option<(String, u16)>,
+    is_closing: bool,
+    is_paused: bool,
+    /// Whether it waits for the end of a turn to send.
+    is_dirty: bool,
+}
+
+impl PySocket {
+    pub(crate) fn new(
+        stream: Socket,
+        protocol: &Bound<'_, PyExchange>,
+        sockets: &Bound<'_, PySockets>,
+        key: usize,
+    ) -> Self {
+        Self {
+            peer: stream.peer(),
+            stream: Some(stream),
+            output: Output::new(usize::MAX),
+            protocol: Some(protocol.clone().unbind()),
+            sockets: sockets.clone().unbind(),
+            key,
+            is_closing: false,
+            is_paused: false,
+            is_dirty: false,
+        }
+    }
+
+    /// Notes what the poller reported; returns whether something can be sent now.
+    pub(crate) fn note(&mut self, ready: &Ready) -> bool {
+        if let Some(stream) = &mut self.stream {
+            stream.note(ready.readable, ready.writable, ready.ended);
+        }
+        ready.writable && self.output.bytes() > 0
+    }
+
+    /// Receives and handles what the client sent; returns whether there is more of it.
+    pub(crate) fn read(socket: &Bound<'_, Self>) -> PyResult<bool> {
+        let py = socket.py();
+        for _ in 0..READS_AT_ONCE {
+            let protocol = {
+                let held = socket.borrow();
+                match &held.protocol {
+                    Some(protocol) if !held.is_closing && !held.is_paused => protocol.clone_ref(py),
+                    _ => return Ok(false),
+                }
+            };
+            let protocol = protocol.bind(py);
+            let (start, size) = PyExchange::room(protocol);
+            let received = {
+                let mut held = socket.borrow_mut();
+                let Some(stream) = &mut held.stream else {
+                    return Ok(false);
+                };
+                // SAFETY: the exchange has so many bytes there for what is received, and nobody else looks at them before
+                // it is told how many are filled
+                let room = unsafe {
+                    std::slice::from_raw_parts_mut(start.cast::<MaybeUninit<u8>>(), size)
+                };
+                stream.receive(room)
+            };
+            match received {
+                Ok(Received::Bytes { count, more }) => {
+                    PyExchange::have_read(protocol, count)?;
+                    if !more {
+                        return Ok(false);
+                    }
+                }
+                Ok(Received::Nothing) => return Ok(false),
+                Ok(Received::End) => {
+                    Self::close(socket)?;
+                    return Ok(false);
+                }
+                Err(error) => {
+                    Self::lose(socket, Some(error))?;
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Sends buffers one after the other: now, or at the end of the turn.
+    pub(crate) fn write_all(socket: &Bound<'_, Self>, parts: &Bound<'_, PyList>) -> PyResult<()> {
+        let waits = {
+            let mut held = socket.borrow_mut();
+            if held.stream.is_none() {
+                return Ok(());
+            }
+            for part in parts.iter() {
+                let (chunk, size) = Chunk::of(&part)?;
+                held.output.push(chunk, size);
+            }
+            let waits = is_corked() && held.output.bytes() < CORKED_BYTES_MAX;
+            if waits && !std::mem::replace(&mut held.is_dirty, true) {
+                send_later(socket);
+            }
+            waits
+        };
+        if waits { Ok(()) } else { Self::flush(socket) }
+    }
+
+    /// Sends what the client takes.
+    pub(crate) fn flush(socket: &Bound<'_, Self>) -> PyResult<()> {
+        let py = socket.py();
+        let sent = {
+            let mut held = socket.borrow_mut();
+            let held = &mut *held;
+            held.is_dirty = false;
+            let Some(stream) = &mut held.stream else {
+                return Ok(());
+            };
+            held.output.send(stream, |chunk| chunk.bytes(py))
+        };
+        if let Err(error) = sent {
+            return Self::lose(socket, Some(error));
+        }
+        let (passed, protocol, is_over) = {
+            let mut held = socket.borrow_mut();
+            let passed = held.output.passed();
+            let protocol = passed.and_then(|_| held.protocol.as_ref().map(|it| it.clone_ref(py)));
+            let is_over = held.is_closing && held.output.bytes() == 0;
+            (passed, protocol, is_over)
+        };
+        if is_over {
+            return Self::lose(socket, None);
+        }
+        match (passed, protocol) {
+            (Some(Mark::High), Some(protocol)) => PyExchange::pause_writing(protocol.bind(py)),
+            (Some(Mark::Low), Some(protocol)) => PyExchange::resume_writing(protocol.bind(py)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends the connection at once; its protocol is told in another turn of the loop.
+    fn lose(socket: &Bound<'_, Self>, error: Option<io::Error>) -> PyResult<()> {
+        let py = socket.py();
+        let (protocol, sockets) = {
+            let mut held = socket.borrow_mut();
+            held.is_closing = true;
+            let Some(stream) = held.stream.take() else {
+                return Ok(());
+            };
+            held.output.clear();
+            let mut sockets = held.sockets.borrow_mut(py);
+            sockets.remove(held.key, &stream);
+            drop(sockets);
+            (held.protocol.take(), held.sockets.clone_ref(py))
+        };
+        let Some(protocol) = protocol else {
+            return Ok(());
+        };
+        let lost = protocol.getattr(py, python::CONNECTION_LOST)?;
+        let error = error.map(|error| PyErr::from(error).into_value(py));
+        let event_loop = sockets.borrow(py).event_loop(py);
+        event_loop.call_method1(py, python::CALL_SOON, (lost, error))?;
+        Ok(())
+    }
+
+    /// Its protocol has raised: logs that and ends the connection. Others than `Exception` are raised on.
+    pub(crate) fn fail(socket: &Bound<'_, Self>, error: PyErr) -> PyResult<()> {
+        let py = socket.py();
+        Self::lose(socket, None)?;
+        if !error.is_instance_of::<PyException>(py) {
+            return Err(error);
+        }
+        let event_loop = {
+            let held = socket.borrow();
+            let sockets = held.sockets.borrow(py);
+            sockets.event_loop(py)
+        };
+        let report = PyDict::new(py);
+        report.set_item("message", "a connection failed while it was read")?;
+        report.set_item("exception", error.into_value(py))?;
+        report.set_item("transport", socket)?;
+        event_loop.call_method1(py, python::CALL_EXCEPTION_HANDLER, (report,))?;
+        Ok(())
+    }
+
+    /// Bytes that are not sent, after an attempt.
+    pub(crate) fn unsent_bytes(socket: &Bound<'_, Self>) -> PyResult<usize> {
+        let py = socket.py();
+        let sent = {
+            let mut held = socket.borrow_mut();
+            let held = &mut *held;
+            match &mut held.stream {
+                Some(stream) if held.is_dirty => held.output.send(stream, |chunk| chunk.bytes(py)),
+                _ => Ok(()),
+            }
+        };
+        if let Err(error) = sent {
+            Self::lose(socket, Some(error))?;
+        }
+        Ok(socket.borrow().output.bytes())
+    }
+}
+
+#[pymethods]
+impl PySocket {
+    pub(crate) fn is_closing(&self) -> bool {
+        self.is_closing
+    }
+
+    fn write(socket: &Bound<'_, Self>, data: &Bound<'_, PyAny>) -> PyResult<()> {
+        Self::write_all(socket, &PyList::new(socket.py(), [data])?)
+    }
+
+    fn writelines(socket: &Bound<'_, Self>, parts: &Bound<'_, PyList>) -> PyResult<()> {
+        Self::write_all(socket, parts)
+    }
+
+    fn get_write_buffer_size(socket: &Bound<'_, Self>) -> PyResult<usize> {
+        Self::unsent_bytes(socket)
+    }
+
+    #[pyo3(signature = (high))]
+    fn set_write_buffer_limits(&mut self, high: usize) {
+        self.output.set_high(high);
+    }
+
+    pub(crate) fn pause_reading(&mut self) {
+        self.is_paused = true;
+    }
+
+    pub(crate) fn resume_reading(socket: &Bound<'_, Self>) -> PyResult<()> {
+        let sockets = {
+            let mut held = socket.borrow_mut();
+            held.is_paused = false;
+            match &held.stream {
+                // it was reported while nobody wanted to know
+                Some(stream) if stream.is_readable() => held.sockets.clone_ref(socket.py()),
+                _ => return Ok(()),
+            }
+        };
+        PySockets::read_again(sockets.bind(socket.py()), socket)
+    }
+
+    /// Ends the connection once everything is sent; reads nothing more.
+    fn close(socket: &Bound<'_, Self>) -> PyResult<()> {
+        {
+            let mut held = socket.borrow_mut();
+            if std::mem::replace(&mut held.is_closing, true) {
+                return Ok(());
+            }
+        }
+        Self::flush(socket)
+    }
+
+    /// Ends the connection at once.
+    fn abort(socket: &Bound<'_, Self>) -> PyResult<()> {
+        Self::lose(socket, None)
+    }
+
+    /// The descriptor; -1 once the connection is over.
+    fn fileno(&self) -> RawFd {
+        self.stream.as_ref().map_or(-1, AsRawFd::as_raw_fd)
+    }
+
+    #[pyo3(signature = (name, default = None))]
+    fn get_extra_info(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        default: Option<Py<PyAny>>,
+    ) -> PyResult<Option<Py<PyAny>>> {
+        match (name, &self.peer) {
+            ("peername", Some((host, port))) => {
+                Ok(Some((host, port).into_pyobject(py)?.into_any().unbind()))
+            }
+            _ => Ok(default),
+        }
+    }
+}
+
+collected!(PySocket { protocol, sockets } cut { protocol });

@@ -1,0 +1,176 @@
+//! `Sockets`: the plaintext connections of an event loop's thread. Reading, framing, handling and writing happen in one callback of
+//! the loop for all connections that are ready, without a call of Python's for each.
+//!
+//! No borrow of an object is held while Python runs, which may come back to the same object.
+
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+use pyo3::exceptions::PyOSError;
+use pyo3::prelude::*;
+use sharecore_net::{Poller, Ready, Socket};
+
+use crate::collected::collected;
+use crate::cork::corked;
+use crate::exchange::PyExchange;
+use crate::python;
+use crate::socket::PySocket;
+
+/// So many connections are served before the event loop does something else.
+const READY_AT_ONCE: usize = 1024;
+
+/// The connections of a thread, and the poller that watches them.
+#[pyclass(name = "Sockets", module = "sharecore._core")]
+pub(crate) struct PySockets {
+    poller: Poller,
+    event_loop: Py<PyAny>,
+    open: Vec<Option<Py<PySocket>>>,
+    free: Vec<usize>,
+    /// Those that have more to read than fits into a turn.
+    again: Vec<Py<PySocket>>,
+    is_scheduled: bool,
+    ready: Vec<Ready>,
+}
+
+impl PySockets {
+    /// Reads a socket in the next turn.
+    pub(crate) fn read_again(
+        sockets: &Bound<'_, Self>,
+        socket: &Bound<'_, PySocket>,
+    ) -> PyResult<()> {
+        let schedules = {
+            let mut held = sockets.borrow_mut();
+            held.again.push(socket.clone().unbind());
+            !std::mem::replace(&mut held.is_scheduled, true)
+        };
+        if !schedules {
+            return Ok(());
+        }
+        let turn = sockets.getattr(python::TURN)?;
+        let event_loop = sockets.borrow().event_loop.clone_ref(sockets.py());
+        event_loop.call_method1(sockets.py(), python::CALL_SOON, (turn,))?;
+        Ok(())
+    }
+
+    fn serve(sockets: &Bound<'_, Self>, socket: &Bound<'_, PySocket>) -> PyResult<()> {
+        match PySocket::read(socket) {
+            Ok(true) => Self::read_again(sockets, socket),
+            Ok(false) => Ok(()),
+            Err(error) => PySocket::fail(socket, error),
+        }
+    }
+
+    /// Forgets a connection that is over.
+    pub(crate) fn remove(&mut self, key: usize, stream: &Socket) {
+        // one that the system has forgotten already needs no removing
+        let _ = self.poller.remove(stream);
+        self.open[key] = None;
+        self.free.push(key);
+    }
+
+    pub(crate) fn event_loop(&self, py: Python<'_>) -> Py<PyAny> {
+        self.event_loop.clone_ref(py)
+    }
+
+    fn insert(&mut self, key: usize, socket: Py<PySocket>) {
+        if key == self.open.len() {
+            self.open.push(Some(socket));
+        } else {
+            self.open[key] = Some(socket);
+        }
+    }
+}
+
+#[pymethods]
+impl PySockets {
+    #[new]
+    fn new(event_loop: Py<PyAny>) -> PyResult<Self> {
+        Ok(Self {
+            poller: Poller::new(READY_AT_ONCE)?,
+            event_loop,
+            open: Vec::new(),
+            free: Vec::new(),
+            again: Vec::new(),
+            is_scheduled: false,
+            ready: Vec::new(),
+        })
+    }
+
+    fn fileno(&self) -> RawFd {
+        self.poller.as_raw_fd()
+    }
+
+    fn __len__(&self) -> usize {
+        self.open.iter().flatten().count()
+    }
+
+    /// Takes over a connected socket, and gives it to its protocol.
+    fn open(
+        sockets: &Bound<'_, Self>,
+        descriptor: RawFd,
+        protocol: &Bound<'_, PyExchange>,
+    ) -> PyResult<Py<PySocket>> {
+        let py = sockets.py();
+        if descriptor < 0 {
+            return Err(PyOSError::new_err("a closed socket"));
+        }
+        // SAFETY: the caller has detached the descriptor from its socket object
+        let owned = unsafe { OwnedFd::from_raw_fd(descriptor) };
+        let stream = Socket::new(owned)?;
+        let socket = {
+            let mut held = sockets.borrow_mut();
+            let key = held.free.pop().unwrap_or(held.open.len());
+            if let Err(error) = held.poller.add(&stream, key) {
+                if key < held.open.len() {
+                    held.free.push(key);
+                }
+                return Err(error.into());
+            }
+            let made = PySocket::new(stream, protocol, sockets, key);
+            let made = Py::new(py, made)?;
+            held.insert(key, made.clone_ref(py));
+            made
+        };
+        protocol.call_method1(python::CONNECTION_MADE, (socket.clone_ref(py),))?;
+        Ok(socket)
+    }
+
+    /// Serves every connection that is ready; called by the event loop when `fileno()` is readable.
+    fn turn(sockets: &Bound<'_, Self>) -> PyResult<()> {
+        let py = sockets.py();
+        let (ready, again) = {
+            let mut held = sockets.borrow_mut();
+            held.is_scheduled = false;
+            let mut ready = std::mem::take(&mut held.ready);
+            ready.clear();
+            held.poller.ready(&mut ready)?;
+            (ready, std::mem::take(&mut held.again))
+        };
+        let served = corked(py, || {
+            // an exception of one does not keep others waiting: what was reported is not reported again
+            let mut failed = Ok(());
+            for socket in again {
+                failed = failed.and(Self::serve(sockets, socket.bind(py)));
+            }
+            for each in &ready {
+                let open = sockets.borrow();
+                let Some(Some(socket)) = open.open.get(each.key) else {
+                    continue;
+                };
+                let socket = socket.clone_ref(py).into_bound(py);
+                drop(open);
+                let sends = socket.borrow_mut().note(each);
+                if sends {
+                    failed = failed.and(PySocket::flush(&socket));
+                }
+                if each.readable {
+                    failed = failed.and(Self::serve(sockets, &socket));
+                }
+            }
+            failed
+        });
+        sockets.borrow_mut().ready = ready;
+        served
+    }
+}
+
+collected!(PySockets { event_loop, open, again } cut { open, again });

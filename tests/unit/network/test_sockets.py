@@ -1,0 +1,157 @@
+"""Plaintext connections, served by `Sockets` in one callback of the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from sharecore._core import Sockets
+from sharecore.network import Connection, Limits, Server, loop_factory
+
+
+def framed(body: bytes) -> bytes:
+    return struct.pack(">i", len(body)) + body
+
+
+class Handler:
+    """Answers a frame with itself, `large` with five megabytes, and fails at `boom`."""
+
+    def __init__(self) -> None:
+        self.connections: dict[bytes, Connection] = {}
+        self.tasks: list[int] = []
+
+    def __call__(self, connection: Connection, frame: bytes) -> list[bytes]:
+        self.connections[frame] = connection
+        if frame == b"boom":
+            raise LookupError("told so")
+        if frame == b"large":
+            return [framed(bytes(5_000_000))]
+        return [framed(frame)]
+
+    def on_open(self, connection: Connection) -> None:
+        self.tasks.append(len(asyncio.all_tasks()))
+
+
+Test = Callable[[Server, Handler, int], Awaitable[None]]
+
+
+def serve(test: Test) -> None:
+    async def run() -> None:
+        handler = Handler()
+        server = Server(handler, Limits(), handler.on_open)
+        port = await server.bind("127.0.0.1", 0, "PLAINTEXT")
+        server.listen()
+        try:
+            await asyncio.wait_for(test(server, handler, port), 20)
+        finally:
+            await server.close()
+        assert server.connections == {}
+
+    for factory in (loop_factory(), asyncio.new_event_loop):
+        with asyncio.Runner(loop_factory=factory) as runner:
+            runner.run(run())
+
+
+async def answer(reader: asyncio.StreamReader) -> bytes:
+    return await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
+
+
+def test_connections_that_come_at_once_are_served_without_a_task_each() -> None:
+    async def test(server: Server, handler: Handler, port: int) -> None:
+        clients = []
+        for number in range(200):
+            client = socket.create_connection(("127.0.0.1", port))
+            client.sendall(framed(b"%d" % number))
+            clients.append(client)
+        # the loop has not run since the first one connected
+        assert not server.connections
+        for number, client in enumerate(clients):
+            reader, writer = await asyncio.open_connection(sock=client)
+            assert await answer(reader) == b"%d" % number
+            writer.close()
+        assert len(handler.tasks) == 200
+        assert max(handler.tasks) <= 3
+
+    serve(test)
+
+
+def test_a_handler_that_fails_ends_its_connection_only() -> None:
+    async def test(server: Server, handler: Handler, port: int) -> None:
+        reported: list[dict[str, Any]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, report: reported.append(report))
+        bad = await asyncio.open_connection("127.0.0.1", port)
+        good = await asyncio.open_connection("127.0.0.1", port)
+        bad[1].write(framed(b"boom"))
+        good[1].write(framed(b"hello"))
+        assert await answer(good[0]) == b"hello"
+        assert await bad[0].read() == b""
+        assert [str(report["exception"]) for report in reported] == ["told so"]
+        assert handler.connections[b"boom"].closed
+        assert not handler.connections[b"hello"].closed
+
+    serve(test)
+
+
+def test_a_closed_connection_sends_what_is_left_to_a_slow_client() -> None:
+    async def test(server: Server, handler: Handler, port: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
+        writer.write(framed(b"large"))
+        assert int.from_bytes(await reader.readexactly(4), "big") == 5_000_000
+        connection = handler.connections[b"large"]
+        connection.close()
+        assert connection.is_closing
+        assert not connection.closed
+        assert len(await reader.read()) == 5_000_000
+        while not connection.closed:  # noqa: ASYNC110 - its end has no event
+            await asyncio.sleep(0.001)
+
+    serve(test)
+
+
+def test_an_aborted_connection_sends_nothing_more() -> None:
+    async def test(server: Server, handler: Handler, port: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
+        writer.write(framed(b"large"))
+        await reader.readexactly(4)
+        connection = handler.connections[b"large"]
+        transport = connection._transport
+        assert transport.fileno() >= 0
+        connection.abort()
+        assert transport.fileno() == -1
+        assert transport.get_write_buffer_size() == 0
+        transport.write(b"late")
+        try:
+            rest = await reader.read()
+        except ConnectionError:
+            rest = b""
+        assert len(rest) < 5_000_000
+        assert connection.closed
+
+    serve(test)
+
+
+def test_a_client_that_only_stops_sending_gets_the_answers_so_far() -> None:
+    async def test(server: Server, handler: Handler, port: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(framed(b"one") + framed(b"two"))
+        writer.write_eof()
+        assert [await answer(reader), await answer(reader)] == [b"one", b"two"]
+        assert await reader.read() == b""
+
+    serve(test)
+
+
+def test_a_closed_socket_is_refused() -> None:
+    async def run() -> None:
+        server = Server(Handler(), Limits())
+        sockets = Sockets(asyncio.get_running_loop())
+        with pytest.raises(OSError, match="closed socket"):
+            sockets.open(-1, Connection(server, 1, "PLAINTEXT"))
+        assert len(sockets) == 0
+
+    asyncio.run(run())
