@@ -133,7 +133,7 @@ def test_a_certificate_that_nobody_vouches_for(listeners: Listeners, command: st
         ("doctor", 0, "no share group is there, or none that this client may DESCRIBE"),
         ("export-metrics", 0, "no share group is there, or none that this client may DESCRIBE"),
         ("peek", 1, "the right DESCRIBE on topic jobs is missing"),
-        ("dlq list", 0, "no letters"),
+        ("dlq list", 0, "no dead-letter records"),
         ("dlq show", 1, "there is no topic dlq.workers, or none that this client may DESCRIBE"),
         ("dlq redrive", 1, "there is no topic dlq.workers, or none that this client may DESCRIBE"),
     ],

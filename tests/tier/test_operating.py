@@ -67,14 +67,14 @@ def test_operators_see_and_say_who_has_what(cluster: Broker, nodes: Nodes) -> No
         slots = shown.topics[name].partitions
         assert [slots[slot].leader - FIRST_NODE_ID for slot in range(4)] == owners(nodes)
 
-    assert tier(nodes, "move", "0", "--to", "7").output == "sharecore: there is no node 7: there are 1, 2\n"
+    assert tier(nodes, "move", "0", "--to", "7").output == "sharecore: unknown node 7; nodes: 1, 2\n"
     assert "there is no slot 9" in tier(nodes, "move", "9", "--to", "1").output
     for slot in (0, 1):
-        assert tier(nodes, "move", str(slot), "--to", "2").output == f"slot {slot}: at node 2\n"
+        assert tier(nodes, "move", str(slot), "--to", "2").output == f"slot {slot}: on node 2\n"
     assert owners(nodes)[:2] == [2, 2]
     create_topic(cluster.bootstrap, "moved", 4)
     moved = tier(nodes, "move", "moved:3", "--to", "1")
-    assert (moved.exit_code, moved.output.endswith(": at node 1\n")) == (0, True)
+    assert (moved.exit_code, moved.output.endswith(": on node 1\n")) == (0, True)
     for what in ("0", "1", "moved:3"):
         assert tier(nodes, "move", what, "--undo").exit_code == 0
 
@@ -82,7 +82,7 @@ def test_operators_see_and_say_who_has_what(cluster: Broker, nodes: Nodes) -> No
     assert (drained.exit_code, drained.output) == (0, "node 2 has no slots\n")
     assert owners(nodes) == [1, 1, 1, 1]
     assert "drained" in tier(nodes, "status").output
-    assert "the only one that takes slots" in tier(nodes, "drain", "1").output
+    assert "the only one that may own slots" in tier(nodes, "drain", "1").output
     assert tier(nodes, "drain", "2", "--undo").exit_code == 0
     wait_until(second, "has 2 of 4 slots, gives up 0 and gets 0", 2)
     nodes.kill()
@@ -97,7 +97,7 @@ def test_a_state_topic_that_was_damaged_is_put_right(cluster: Broker, nodes: Nod
     with share_consumer(node.bootstrap, "keeps", ["kept"]) as consumer:
         settle(consumer, 20)
     node.terminate()
-    assert "is whole: 4 slots" in tier(nodes, "repair").output
+    assert "is intact: 4 slots" in tier(nodes, "repair").output
 
     # a claim that cannot be read, behind the last one of each slot
     async def damage(operator: Operator) -> None:
@@ -111,10 +111,10 @@ def test_a_state_topic_that_was_damaged_is_put_right(cluster: Broker, nodes: Nod
     run(nodes, damage)
     found = tier(nodes, "repair")
     assert (found.exit_code, found.output.count(": SlotClaimValue")) == (1, 4), found.output
-    assert "--yes puts that right" in found.output
+    assert "stop the nodes and run: sharecore tier repair --yes" in found.output
     repaired = tier(nodes, "repair", "--yes")
     assert (repaired.exit_code, repaired.output.count("written once more")) == (0, 4), repaired.output
-    assert "is whole: 4 slots" in tier(nodes, "repair").output
+    assert "is intact: 4 slots" in tier(nodes, "repair").output
     node.start()
     assert "stop them first" not in tier(nodes, "repair", "--yes").output, "there is nothing to do"
     produce(cluster.bootstrap, "kept", [b"one more"])
@@ -158,7 +158,7 @@ def test_a_state_topic_that_was_deleted_is_made_anew(cluster: Broker, nodes: Nod
     assert refused.exit_code != 0, "three copies on one broker"
     assert "sharecore.tier.replication.factor=3" in refused.output
     make_state_anew(nodes)
-    assert "is whole: 4 slots" in tier(nodes, "repair").output
+    assert "is intact: 4 slots" in tier(nodes, "repair").output
     with share_consumer(node.bootstrap, "anew", ["again"]) as consumer:
         # the settings of the group have stayed: it begins at the earliest record, with all that was settled
         assert {message.offset() for message in settle(consumer, 20, timeout=60)} == set(range(20))

@@ -159,11 +159,11 @@ def move(
         await operator.placement.pin([Pin(slot, to) for slot in slots])
         names = f"slot{'s'[: len(slots) > 1]} {', '.join(map(str, slots))}"
         if to is None:
-            return f"{names}: let the tier choose"
+            return f"{names}: not pinned to a node any more"
         there = timeout and await operator.wait(
             lambda status: all(status.slots[slot].owner == to for slot in slots), timeout
         )
-        return f"{names}: {'at' if there else 'to go to'} node {to}"
+        return f"{names}: {'on' if there else 'moving to'} node {to}"
 
     typer.echo(_run(upstream, upstream_settings, config, settings, work))
 
@@ -197,14 +197,14 @@ def drain(
             before = await operator.status()
             _check_node(before, node)
             if all(each.leaving or each.node == node for each in before.nodes):
-                raise CommandFailed(f"node {node} is the only one that takes slots: start another one first")
+                raise CommandFailed(f"node {node} is the only one that may own slots: start another first")
         await operator.placement.drain(node, drained=not undo)
         if undo:
-            return True, f"node {node} takes its share of the slots"
+            return True, f"node {node} takes slots again"
         if timeout and await operator.wait(lambda status: not _slots_of(status, node), timeout):
             return True, f"node {node} has no slots"
         left = _slots_of(await operator.status(), node)
-        return not timeout, f"node {node} is drained; it has {left} slots left"
+        return not timeout, f"node {node} is draining; it has {left} slots left"
 
     done, text = _run(upstream, upstream_settings, config, settings, work)
     typer.echo(text)
@@ -247,14 +247,14 @@ def repair(
 
         if await repairs.is_missing(operator):
             typer.echo(
-                f"{operator.topic} is gone, and with it what share groups had settled: once it is made, each "
-                "begins anew where its share.auto.offset.reset says. Settings are kept in another topic."
+                f"{operator.topic} is missing, and with it the share state: once it is recreated, each group "
+                "starts at its share.auto.offset.reset. Settings are in another topic."
             )
             if yes:
                 await repairs.make_topic(operator)
-                typer.echo(f"{operator.topic} was made; nodes that run take their slots by themselves")
+                typer.echo(f"{operator.topic} was created; running nodes take their slots by themselves")
             else:
-                typer.echo("sharecore tier repair --yes makes it")
+                typer.echo("create it with: sharecore tier repair --yes")
             return yes
         topic = await operator.load()
         whole = True
@@ -270,22 +270,22 @@ def repair(
         records = sum(each.records for each in findings)
         if not damaged and whole:
             typer.echo(
-                f"{operator.topic} is whole: {counted(len(findings), 'slot')}, {counted(records, 'record')}"
+                f"{operator.topic} is intact: {counted(len(findings), 'slot')}, {counted(records, 'record')}"
             )
             return True
         if not yes:
-            typer.echo("sharecore tier repair --yes puts that right, once the nodes are stopped")
+            typer.echo("to repair, stop the nodes and run: sharecore tier repair --yes")
             return False
         _, nodes, _, _ = await operator.members()
         if nodes and (damaged or any(each.is_fatal for each in ours)):
-            raise CommandFailed(f"{len(nodes)} nodes are there: stop them first")
+            raise CommandFailed(f"{len(nodes)} nodes are running: stop them first")
         for each, error in await set_right(operator.admin, ours):
             raise CommandFailed(f"{each.topic}: {each.name} could not be set to {each.wanted}: {error}")
         for each in ours:
             typer.echo(f"{each.topic}: {each.name} was set to {each.wanted}")
         for finding in damaged:
             await repairs.rewrite(operator, finding)
-            typer.echo(f"slot {finding.slot}: {len(finding.kept)} records were written once more")
+            typer.echo(f"slot {finding.slot}: {len(finding.kept)} records were rewritten")
         return True
 
     if not _run(upstream, upstream_settings, config, settings, work, timeout):
@@ -398,7 +398,7 @@ def _run(
 def _check_node(status: Status, node: int) -> None:
     there = [each.node for each in status.nodes]
     if node not in there:
-        raise CommandFailed(f"there is no node {node}: there are {', '.join(map(str, there)) or 'none'}")
+        raise CommandFailed(f"unknown node {node}; nodes: {', '.join(map(str, there)) or 'none'}")
 
 
 def _slots_of(status: Status, node: int) -> int:
@@ -406,17 +406,17 @@ def _slots_of(status: Status, node: int) -> int:
 
 
 def _ailing(status: Status) -> list[str]:
-    """Return what is wrong, a line each."""
+    """Return the problems, as lines."""
     wrong = [str(each) for each in status.wrong if each.is_ours]
     if not status.nodes:
-        return ["no node is there", *wrong]
+        return ["no node is running", *wrong]
     ownerless = [each.slot for each in status.slots if each.owner is None]
     behind_ = [each.slot for each in status.slots if each.leader < 0 or each.in_sync[0] < each.in_sync[1]]
     lines = []
     if ownerless:
-        lines.append(f"no node has slots {_list(ownerless)}")
+        lines.append(f"without an owner: slots {_list(ownerless)}")
     if behind_:
-        lines.append(f"replicas upstream are not in sync of slots {_list(behind_)}")
+        lines.append(f"upstream replicas not in sync: slots {_list(behind_)}")
     return [*lines, *wrong]
 
 
@@ -441,12 +441,12 @@ def _show(status: Status, *, slots: bool) -> None:
                 str(each.slots),
                 str(each.gets),
                 str(each.gives_up),
-                "drained" if each.node in status.drained else "leaving" if each.leaving else "works",
+                "drained" if each.node in status.drained else "leaving" if each.leaving else "active",
             ]
             for each in status.nodes
         ]
         typer.echo()
-        show(["NODE", "ADDRESS", "RACK", "SLOTS", "GETS", "GIVES UP", "STATE"], rows)
+        show(["NODE", "ADDRESS", "RACK", "SLOTS", "INCOMING", "OUTGOING", "STATE"], rows)
     if slots:
         typer.echo()
         show(

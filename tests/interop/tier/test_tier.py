@@ -147,7 +147,7 @@ def test_an_operator_gets_status_and_a_whole_state_topic_as_scripts_read_them(
     ]
     assert CliRunner().invoke(app, ["tier", "status", "--json", *options]).stdout == shown.stdout
     repaired = CliRunner().invoke(app, ["tier", "repair", *options])
-    assert (repaired.exit_code, "is whole: 4 slots" in repaired.stdout) == (0, True), repaired.output
+    assert (repaired.exit_code, "is intact: 4 slots" in repaired.stdout) == (0, True), repaired.output
 
 
 def test_who_produces_to_a_node_that_passes_nothing_through_is_told_at_once(

@@ -94,7 +94,7 @@ def list_letters(
                     ends[1] = letter
                     counts[about] = counts.get(about, 0) + 1
     if not found and output == "table":
-        typer.echo("no letters")
+        typer.echo("no dead-letter records")
         return
     show_list(
         output,
@@ -103,7 +103,7 @@ def list_letters(
             "group": "GROUP",
             "source": "SOURCE",
             "cause": "CAUSE",
-            "letters": "LETTERS",
+            "letters": "RECORDS",
             "first": "FIRST",
             "last": "LAST",
         },
@@ -130,9 +130,9 @@ def show(
     key: Key = None,
     pattern: Filter = None,
     header: Headers = None,
-    limit: Annotated[int, typer.Option("--max", "-n", metavar="N", min=1, help="At most so many.")] = 100,
+    limit: Annotated[int, typer.Option("--max", "-n", metavar="N", min=1, help="Limit of records.")] = 100,
     output: Output = "table",
-    as_json: Annotated[bool, typer.Option("--json", hidden=True, help="An object a line.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", hidden=True, help="One JSON object per line.")] = False,
     bootstrap: Bootstrap = BOOTSTRAP,
     settings: Settings = None,
     command_config: SettingsFile = None,
@@ -167,7 +167,7 @@ def show(
         ]
         for letter in letters
     ]
-    show_table(["LETTER", "GROUP", "RECORD", "CAUSE", "DELIVERED", "KEY", "VALUE"], rows)
+    show_table(["OFFSET", "GROUP", "RECORD", "CAUSE", "DELIVERED", "KEY", "VALUE"], rows)
 
 
 @dlq.command("redrive", short_help="Produce the original records again.")
