@@ -1,4 +1,4 @@
-"""The table of docs/clients.md has each client that `make clients` runs, and no other."""
+"""The table in docs/clients.md has exactly the clients that `make clients` runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one clock that leases and sessions count on."""
+"""The clock of leases and sessions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ after = time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
 assert before <= found <= after, (before, found, after)
 """
 _SUSPENDED = ["unshare", "--time", "--boottime", "86400", "--fork"]
-"""As in a machine that was suspended for a day: the two clocks of Linux are that far apart."""
+"""As on a machine that was suspended for a day: the two clocks of Linux are that far apart."""
 
 
 @pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="no clock of that name here")

@@ -1,4 +1,4 @@
-"""Settings of the broker that are defaults of topics and groups, or bounds of what groups may choose."""
+"""Broker settings that are defaults of topics and groups, or limits for groups."""
 
 from __future__ import annotations
 

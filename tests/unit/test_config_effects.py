@@ -1,4 +1,4 @@
-"""Each setting that is taken does something, or says that it does nothing; its value is read either way."""
+"""Each accepted setting has an effect, or is documented as having none; its value is read either way."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "python/sharecore"
 
 @cache
 def used() -> frozenset[str]:
-    """Attributes and texts of the code, without the declarations of settings."""
+    """Attributes and strings in the code, without the declarations of settings."""
     found = set()
     for path in PACKAGE.rglob("*.py"):
         declares = path.parent.name == "config"
@@ -42,7 +42,7 @@ def used() -> frozenset[str]:
 
 
 def follows(attribute: str) -> bool:
-    """Whether code asks for a setting of the broker as the default or the bound of a group's or a topic's."""
+    """Return whether code uses a broker setting as the default or limit of a group's or topic's."""
     kind, _, rest = attribute.removeprefix("group_").partition("_")
     name = f"{kind}_{rest.removeprefix('min_').removeprefix('max_')}"
     return attribute.startswith("group_") and name in used()
@@ -65,7 +65,7 @@ def test_code_acts_on_each_setting_of_topics_and_groups_that_works(keys: object)
     without = [
         name for name, (own, key) in keys().items() if key.status is Status.WORKS and own not in used()
     ]
-    # a group's strategy is read as a whole
+    # a group's reset strategy is read as a whole
     assert set(without) <= {"share.auto.offset.reset"}
 
 

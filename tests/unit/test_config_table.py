@@ -1,4 +1,4 @@
-"""Code, docs and Kafka's own list of names say the same; 4.4.0 itself printed that list."""
+"""Code, docs and Kafka's own list of names agree; 4.4.0 itself printed that list."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RATES = {
     "leader.replication.throttled.rate",
     "replica.alter.log.dirs.io.max.bytes.per.second",
 }
-"""Names that 4.4.0 knows without listing them: the authorizer's, and those that exist at run time alone."""
+"""Names that 4.4.0 knows without listing them: the authorizer's, and those that exist only at run time."""
 
 OUR_DEFAULTS = {
     "listeners": "localhost, so that nobody is served by accident",

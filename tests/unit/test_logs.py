@@ -1,4 +1,4 @@
-"""The log against those who would fill it."""
+"""Protection of the log against floods."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sharecore.security.principal import USER, Principal
 
 
 class Lines(logging.Handler):
-    """Keeps what is written."""
+    """Keeps the lines."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -147,7 +147,7 @@ def test_the_audit_has_names_cut_and_lines_limited(tmp_path: object) -> None:
 
 
 class SlowLines(Lines):
-    """Writes nothing until it may."""
+    """Blocks until allowed to write."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -179,7 +179,7 @@ def test_lines_that_find_no_room_are_counted(log: logging.Logger) -> None:
     log.addHandler(handler)
     log.info("first")
     assert target.began.wait(10)
-    log.info("x" * 100)  # one line always has room
+    log.info("x" * 100)  # one line always fits
     for _ in range(1234):
         log.info("lost")
     target.may_write.set()
@@ -219,7 +219,7 @@ from sharecore.cli.logs import set_up_logging
 set_up_logging("info", in_thread=True)
 logging.info("parent")
 
-# other threads may hold the locks in the moment of the fork
+# other threads may hold the locks at the moment of the fork
 handler, held, forked = logging.getLogger().handlers[0], threading.Event(), threading.Event()
 guard = handler.filters[0]
 def hold():

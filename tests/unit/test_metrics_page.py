@@ -1,4 +1,4 @@
-"""The metrics' page, the code and what Apache Kafka 4.3.1 shows over JMX say the same."""
+"""The metrics page, the code and Apache Kafka 4.3.1's JMX metrics agree."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sharecore.metrics.families import FAMILIES
 FACTS = Path(__file__).parents[1] / "docs/kafka-4.3.1-mbeans.txt"
 KIP_932 = "kafka.server:type=share-group-metrics"
 KIP_932_OTHERS = {"kafka.server:type=share-coordinator-metrics:num-partitions"}
-"""Names of the KIP that Apache Kafka has under others."""
+"""Names in the KIP that differ in Apache Kafka."""
 CLIENT_APP_INFO = "kafka.server:type=app-info:version"
 
 
@@ -22,7 +22,7 @@ def test_the_page_is_what_the_code_declares() -> None:
 def test_what_is_said_to_be_kafkas_is() -> None:
     facts = set(FACTS.read_text().split("\n"))
     named = {name for family in FAMILIES for name in family.kafka}
-    # in 4.4.0 alone (KIP-1191)
+    # only in 4.4.0 (KIP-1191)
     later = {name for name in named if ",name=DeadLetterQueue" in name}
     unknown = {name for name in named - facts - KIP_932_OTHERS - later if not name.startswith(KIP_932)}
     assert unknown == set()

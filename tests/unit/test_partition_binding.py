@@ -209,7 +209,7 @@ def test_memory_is_counted_by_the_run() -> None:
 
 @pytest.fixture
 def switch_interval() -> Iterator[Callable[[float], None]]:
-    """Sets how long a thread may keep the interpreter from others."""
+    """Set how long a thread may keep the interpreter from others."""
     before = sys.getswitchinterval()
     yield sys.setswitchinterval
     sys.setswitchinterval(before)
@@ -266,7 +266,7 @@ def test_a_long_call_lets_other_threads_run(switch_interval: Callable[[float], N
         partition.acquire(0, "a", [(first, first + 499)], fetch_offset=first)
         write = partition.acknowledge(0, "a", [(first, first + 499, (RELEASE + ACCEPT) * 250)])
         assert write is not None
-    # nobody is made to hand the interpreter over: only a call that lets go of it is overtaken
+    # no thread is forced to yield: only a call that releases the GIL is overtaken
     switch_interval(1000)
     started, ended = Event(), Event()
 

@@ -1,4 +1,4 @@
-"""Numbers of things, for people."""
+"""Numbers of things, for humans."""
 
 from __future__ import annotations
 

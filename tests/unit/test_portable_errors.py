@@ -1,4 +1,4 @@
-"""Errors on their way to another process, as a pool of processes and Spark send them."""
+"""Errors passed to another process, as by process pools and Spark."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 FRAMEWORKS = {"taskiq": "taskiq", "kombu": "celery", "dramatiq": "dramatiq"}
-"""Extras by the modules of frameworks, and ours, which have the same names."""
+"""Extras by framework module; our modules have the same names."""
 
 
 @pytest.mark.parametrize("name", FRAMEWORKS)

@@ -23,7 +23,7 @@ GROUP, TOPIC = "workers", "jobs"
 PLACES = [TopicPartition(TOPIC, number) for number in range(3)]
 AVAILABLE, ACKNOWLEDGED, ARCHIVING, ARCHIVED = 0, 2, 3, 4
 STATES = {
-    # a gap that nobody has a state for, between 12 and 14
+    # a gap without state between 12 and 14
     PLACES[0]: PartitionState(5, 5, ((5, 9, AVAILABLE, 2), (10, 11, ACKNOWLEDGED, 1), (15, 15, ARCHIVED, 5))),
     PLACES[1]: PartitionState(0, 0, ((0, 0, AVAILABLE, 1), (1, 1, ARCHIVING, 3))),
     PLACES[2]: PartitionState(7, 0),
@@ -48,7 +48,7 @@ def two_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Runn
 
 @pytest.fixture
 def brokers(two_brokers: tuple[RunningBroker, RunningBroker]) -> tuple[RunningBroker, RunningBroker]:
-    """Two brokers of which none has the group."""
+    """Two brokers, neither of which has the group."""
     for broker in two_brokers:
         broker.ask(ApiKey.DELETE_GROUPS, 2, groups_names=[GROUP])
     return two_brokers
@@ -59,7 +59,7 @@ class Interrupted(Exception):
 
 
 class CountedTransport(Transport):
-    """Connections of a program that ends before one of its requests."""
+    """Connections of a program that ends before its Nth request."""
 
     def __init__(self, broker: RunningBroker, left: list[int]) -> None:
         super().__init__(read_connection_settings({"bootstrap.servers": f"127.0.0.1:{broker.port}"}))
@@ -84,7 +84,7 @@ def side(broker: RunningBroker, name: str, requests: list[int]) -> Side:
 
 
 def move(brokers: tuple[RunningBroker, RunningBroker], requests: int = 10_000, **more: bool) -> HandedOver:
-    """Move the group with so many requests at most."""
+    """Move the group with at most this many requests."""
 
     async def run() -> HandedOver:
         left = [requests]
@@ -99,7 +99,7 @@ def move(brokers: tuple[RunningBroker, RunningBroker], requests: int = 10_000, *
 
 
 def give(broker: RunningBroker, states: dict[TopicPartition, PartitionState]) -> None:
-    """Make the group with these states."""
+    """Create the group with these states."""
 
     async def run() -> None:
         made = side(broker, "it", [10_000])
@@ -113,7 +113,7 @@ def give(broker: RunningBroker, states: dict[TopicPartition, PartitionState]) ->
 
 
 def states_of(broker: RunningBroker) -> dict[TopicPartition, PartitionState] | None:
-    """The states of the group, None where the group does not exist."""
+    """The states of the group; None if the group does not exist."""
 
     async def run() -> dict[TopicPartition, PartitionState] | None:
         made = side(broker, "it", [10_000])
@@ -156,7 +156,7 @@ def test_a_move_that_was_interrupted_anywhere_goes_on(brokers: tuple[RunningBrok
         except Interrupted:
             found = states_of(source), states_of(target)
             assert some in found, f"after {requests} requests neither has all: {found}"
-    # describing both sides, reading and writing, and deleting take this many at least
+    # describing both sides, reading and writing, and deleting take at least this many
     assert requests > 20
     assert (states_of(source), states_of(target)) == (None, some)
 
@@ -195,7 +195,7 @@ def test_a_group_with_members_is_not_moved(brokers: tuple[RunningBroker, Running
 
 def test_records_that_wait_for_letters_join_their_neighbors_where_there_are_none() -> None:
     state = PartitionState(0, 0, ((0, 0, AVAILABLE, 3), (1, 4, ARCHIVING, 3), (6, 6, ARCHIVING, 2)))
-    # as the coordinator that takes it keeps it, so that what is read back is what was written
+    # as stored by the receiving coordinator, so that the read returns what was written
     assert _without_letters(state).batches == ((0, 4, AVAILABLE, 3), (6, 6, AVAILABLE, 2))
 
 
@@ -229,7 +229,7 @@ def test_who_may_not_read_state_is_told_which_right_it_takes(
         "operation": 9,
         "permission_type": 2,
     }
-    # all else on the cluster stays allowed, so that both entries can be taken away
+    # everything else on the cluster stays allowed, so that both entries can be removed
     allowance = denial | {"operation": 2, "permission_type": 3}
     created = brokers[0].ask(ApiKey.CREATE_ACLS, 3, creations=[allowance, denial])
     assert [each.error_code for each in created.results] == [0, 0]

@@ -1,4 +1,4 @@
-"""Targets of a reset, and the settings of an administrator."""
+"""Targets of a reset, and the settings of an admin client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lag of share groups as they are shown: what is not known is no zero."""
+"""The displayed lag of share groups: unknown is not zero."""
 
 from __future__ import annotations
 

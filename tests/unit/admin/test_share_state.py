@@ -1,4 +1,6 @@
-"""Share state read from outside: over the wire and out of the data directory, beside its broker or alone."""
+"""Share state read from outside: over the wire and from the data directory, with and without its broker
+running.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ SNAPSHOTS = "share.coordinator.snapshot.update.records.per.snapshot"
 
 
 class World:
-    """A running broker with a topic, and the share partitions of two groups in it."""
+    """A running broker with a topic, and share partitions of two groups in it."""
 
     def __init__(self, data_dir: Path) -> None:
         self.data_dir = data_dir
@@ -85,7 +87,7 @@ class World:
         self.running = False
 
     def damage(self, *records: tuple[bytes, bytes | None]) -> int:
-        """Appends records to partition 1 of the state topic of the stopped broker; gives the first offset."""
+        """Append records to partition 1 of the state topic of the stopped broker; return the first offset."""
         storage = Storage(self.data_dir)
         topic = storage.topics.get(STATE_TOPIC)
         assert topic is not None
@@ -188,7 +190,7 @@ def test_a_batch_whose_bytes_changed_is_told_and_the_rest_read(world: World) -> 
     topic = storage.topics.get(STATE_TOPIC)
     assert topic is not None
     log = topic.partitions[sound[1].partition]
-    # the store has checksums of its own; a log that comes over the wire has only those of its batches
+    # the store has its own checksums; a log read over the wire has only those of its batches
     records = log.read(0, 1 << 20).records.replace(b"\x5e\xed\xed", b"\x5e\xed\xee")
     end = log.high_watermark
     storage.close()

@@ -15,7 +15,7 @@ _groups = itertools.count()
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
-    """One broker a module; tests keep to topics of their own."""
+    """One broker per module; tests use topics of their own."""
     running = RunningBroker(tmp_path_factory.mktemp("data")).start()
     yield running
     running.stop()

@@ -1,4 +1,4 @@
-"""A member of a share group that speaks ShareFetch and ShareAcknowledge by hand."""
+"""A member of a share group that sends ShareFetch and ShareAcknowledge directly."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Member:
         version: int = 2,
         **fields: Any,
     ) -> Any:
-        """One ShareFetch; the session's epoch counts up by itself."""
+        """Send a ShareFetch; the session epoch is incremented automatically."""
         self.send(
             *partitions, epoch=epoch, acks=acks, topic_id=topic_id, forget=forget, version=version, **fields
         )
@@ -91,7 +91,7 @@ class Member:
         )
 
     def acknowledge(self, acks: Acks, *, epoch: int | None = None, version: int = 2, **fields: Any) -> Any:
-        """One ShareAcknowledge."""
+        """Send a ShareAcknowledge."""
         if epoch is None:
             epoch, self.epoch = self.epoch, self.epoch + 1
         return self.client.ask(

@@ -1,4 +1,4 @@
-"""What is allowed to whom, through the whole broker; the differential of rights has every API."""
+"""Permissions, through the whole broker; the differential test of access covers every API."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_filters_that_select_too_many_entries_delete_none(
 def test_a_request_that_creates_too_many_entries_creates_none(
     broker: RunningBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on Apache Kafka, whose bound is 10,000."""
+    """As on Apache Kafka, whose limit is 10,000."""
     assert acls.CREATED_MAX == 10_000
     monkeypatch.setattr(acls, "CREATED_MAX", 700)
     many = [CREATION | {"resource_name": f"many-{number}"} for number in range(701)]

@@ -1,4 +1,4 @@
-"""What a broker forgets in time: its clock is set ahead, and the looks for it come every few milliseconds."""
+"""Expiry of unused state: the broker's clock is set ahead, and checks run every few milliseconds."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def broker(tmp_path_factory: pytest.TempPathFactory, clock: Clock) -> Iterator[R
 
 
 def test_what_nobody_uses_is_forgotten_in_its_time(broker: RunningBroker, clock: Clock) -> None:
-    """offsets.retention.minutes, producer.id.expiration.ms, transactional.id.expiration.ms, and how often
-    each is looked at: offsets.retention.check.interval.ms, log.retention.check.interval.ms,
+    """offsets.retention.minutes, producer.id.expiration.ms, transactional.id.expiration.ms, and their check
+    intervals: offsets.retention.check.interval.ms, log.retention.check.interval.ms,
     transaction.remove.expired.transaction.cleanup.interval.ms
     """
     create(broker, name="t")
@@ -70,7 +70,7 @@ def test_what_nobody_uses_is_forgotten_in_its_time(broker: RunningBroker, clock:
         return bool(answer.groups[0].topics[0].partitions[0].committed_offset == 3)
 
     def producer_is_known() -> bool:
-        # of a producer that is not known any sequence number may be the first
+        # an unknown producer may start with any sequence number
         one = batch([b"x"], timestamps=[clock.now_ms()], producer_id=9, producer_epoch=0, sequence=77)
         return bool(produce(broker, "t", one).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
 
@@ -93,7 +93,7 @@ def test_what_nobody_uses_is_forgotten_in_its_time(broker: RunningBroker, clock:
 
 
 def test_old_records_go_and_compacted_ones_stay(broker: RunningBroker, clock: Clock) -> None:
-    """log.cleaner.backoff.ms: the next look comes soon."""
+    """log.cleaner.backoff.ms: the next check comes soon."""
     compacted = {"cleanup.policy": "compact", "segment.ms": "1", "min.cleanable.dirty.ratio": "0"}
     configs = [{"name": name, "value": text} for name, text in compacted.items()]
     create(broker, name="compacted", configs=configs)

@@ -1,4 +1,4 @@
-"""A broker that keeps a copy in a bucket: a directory stands in for one; tests/bucket has S3."""
+"""A broker with a copy in a bucket, here a directory; tests/bucket has S3."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def backend(broker: RunningBroker) -> StoreBackend:
 
 
 def until_copied(broker: RunningBroker) -> None:
-    """Wait until the bucket has all that was committed."""
+    """Wait until all commits are in the bucket."""
     store, end = backend(broker).storage.store, time.monotonic() + TIMEOUT_S
     while True:
         status = store.bucket_status()
@@ -103,7 +103,7 @@ def test_what_was_copied_is_there_when_the_data_directory_is_lost(
     produce(broker, "orders", 50)
     until_copied(broker)
     url = f"file://{bucket}"
-    # the broker runs on: nothing of it is asked
+    # the broker keeps running, and is not involved
     said = bucket_command("restore", url, tmp_path / "new")
     assert f"sharecore serve --data-dir {tmp_path}/new serves it" in said
     assert len(values(tmp_path / "new", "orders")) == 50
@@ -149,7 +149,7 @@ def test_a_bucket_that_is_lost_keeps_nobody_from_being_served(broker: RunningBro
 
 
 def until_stopped(broker: RunningBroker, state: str) -> str:
-    """Wait until the copy has ended in a state, and return what is told of it."""
+    """Wait until the copy has ended in a state, and return its report."""
     store, end = backend(broker).storage.store, time.monotonic() + TIMEOUT_S
     while (status := store.bucket_status()) is not None and status.state != state:
         assert time.monotonic() < end, (status.state, status.error)

@@ -1,4 +1,4 @@
-"""What a person is told of the copy in a bucket."""
+"""Reports about the copy in a bucket, for humans."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ URL = "s3://backups/queue"
 
 @dataclass
 class Copy:
-    """The parts of a status that are told."""
+    """The reported parts of a status."""
 
     state: str = "attaching"
     stopped: str | None = None

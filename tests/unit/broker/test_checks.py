@@ -1,4 +1,4 @@
-"""Share requests ask nobody where nobody may refuse them, and are refused as soon as somebody may."""
+"""Share requests skip checks that cannot refuse them, and are refused as soon as a check can."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which log is compacted, when, and how many at a time: on a real store, with a clock that is set."""
+"""Which log is compacted, when, and how many at a time: on a real store, with a controlled clock."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Clock:
 
 
 class Bench:
-    """A storage with topics of one partition, and a cleaner whose rounds the test begins."""
+    """A storage with topics of one partition, and a cleaner whose rounds the test starts."""
 
     def __init__(self, path: Path) -> None:
         self.clock = Clock()
@@ -59,14 +59,14 @@ class Bench:
         return log
 
     def write(self, log: Log, keys: int, rounds: int = 10) -> None:
-        """Each key so many times, an hour ago."""
+        """Write each key this many times, an hour ago."""
         for value in range(rounds):
             records = [(b"%d" % key, b"%d" % value * 100) for key in range(keys)]
             log.append_local(records, now_ms=self.clock.ms - HOUR_MS)
         self.storage.sync()
 
     def seal(self, *logs: Log) -> None:
-        """Gives up the segment that is being written, and waits until what logs have in it counts."""
+        """Roll the active segment, and wait until its content counts."""
         cleaner = LogCleaner(self.storage)
         self._seal(cleaner, cleaner.roll, [cast(StoreLog, log) for log in logs])
 
@@ -78,10 +78,10 @@ class Bench:
             time.sleep(0.01)
 
     def check(self, instead: Mapping[str, Any] | None = None) -> None:
-        """A round of the cleaner.
+        """Run a round of the cleaner.
 
         Args:
-            instead: by topic, what is called for a pass, in place of one.
+            instead: by topic, called in place of a pass.
         """
 
         async def main() -> None:
@@ -98,7 +98,7 @@ class Bench:
                 return clean(log, **how)
 
             cast(Any, cleaner._cleaner).clean = passed
-            # what is sealed too late for this round the next one would find
+            # segments sealed too late for this round would be found by the next
             cast(Any, cleaner._cleaner).roll = partial(self._seal, cleaner._cleaner, roll, compacted)
             self.storage.attach(asyncio.get_running_loop())
             try:
@@ -229,7 +229,7 @@ def test_as_many_logs_are_compacted_at_a_time_as_there_are_threads(bench: Bench,
         with lock:
             running[0] += 1
             running[1] = max(running)
-        met.wait(30)  # passes that are not begun together never meet
+        met.wait(30)  # passes that are not concurrent never meet
         with lock:
             running[0] -= 1
 

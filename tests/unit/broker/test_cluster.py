@@ -1,4 +1,4 @@
-"""What clients ask of the cluster itself."""
+"""Client requests about the cluster itself."""
 
 from __future__ import annotations
 

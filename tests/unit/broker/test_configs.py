@@ -25,7 +25,7 @@ def describe(broker: RunningBroker, kind: int, name: str, *keys: str, version: i
 
 
 def value(broker: RunningBroker, kind: int, name: str, key: str) -> tuple[str | None, int]:
-    """A setting's value and where it comes from."""
+    """Return a setting's value and its source."""
     (config,) = describe(broker, kind, name, key).configs
     return config.value, config.config_source
 
@@ -50,7 +50,7 @@ def alter(
 
 
 def test_changes_at_a_time_undo_nothing(broker: RunningBroker) -> None:
-    """Each waits for its write, and the next one must not begin with what was before that."""
+    """Each change waits for its write, and the next one must not start from older values."""
     names = ["share.heartbeat.interval.ms", "share.session.timeout.ms", "share.record.lock.duration.ms"]
     clients = [broker.connect() for _ in names]
     for client, name in zip(clients, names, strict=True):
@@ -278,7 +278,7 @@ def test_what_has_a_configuration(broker: RunningBroker, topic: str) -> None:
 
 
 def test_a_consumer_group_has_settings_of_its_own(broker: RunningBroker, topic: str) -> None:
-    """Else those that the broker was started with, which cannot be altered while it runs."""
+    """Otherwise those that the broker was started with, which cannot be altered while it runs."""
     key, brokers_key = "consumer.heartbeat.interval.ms", "group.consumer.heartbeat.interval.ms"
     group = f"consumers-of-{topic}"
 
@@ -369,7 +369,7 @@ def test_levels_of_loggers_change_while_the_broker_runs(broker: RunningBroker) -
         assert alter(broker, LOGGERS, node, ("sharecore", SET, "ERROR")) == 0
         assert value(broker, LOGGERS, node, "sharecore.broker") == ("ERROR", 6)
     finally:
-        # Kafka's tools send an empty value, its clients none
+        # Kafka's tools send an empty value, its clients null
         assert alter(broker, LOGGERS, node, (name, DELETE, "")) == 0
         assert alter(broker, LOGGERS, node, ("sharecore", DELETE, None)) == 0
     assert value(broker, LOGGERS, node, name) == inherited

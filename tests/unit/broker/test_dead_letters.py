@@ -1,4 +1,4 @@
-"""Dead letters past what `make differential-dlq` compares: what is refused, counted and waited for."""
+"""Dead letters beyond `make differential-dlq`: refusals, counts and waits."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def counts(broker: RunningBroker, group: str) -> list[int]:
 
 @pytest.fixture
 def member(broker: RunningBroker) -> Member:
-    """A member of a group whose letters go to a topic that is not there."""
+    """A member of a group whose dead-letter topic does not exist."""
     name = f"t{next(numbers)}"
     create(broker, name)
     assert (

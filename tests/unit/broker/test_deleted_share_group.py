@@ -1,4 +1,4 @@
-"""A share group that was deleted begins anew."""
+"""A deleted share group starts over."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def heartbeat(broker: RunningBroker, epoch: int) -> Any:
 
 
 def take(broker: RunningBroker) -> list[tuple[int, int, int]]:
-    """Joins, takes what there is, and leaves."""
+    """Join, take the available records, and leave."""
     answer = heartbeat(broker, 0)
     while answer.assignment is None or not answer.assignment.topic_partitions:
         time.sleep(0.05)

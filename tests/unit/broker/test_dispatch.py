@@ -28,14 +28,14 @@ Call = Callable[[bytes], Awaitable[bytes]]
 
 
 class Nothing(Catalogue):
-    """A catalogue without entries."""
+    """A catalog without entries."""
 
     def change(self, puts: Iterable[tuple[bytes, bytes]] = (), deletes: Iterable[bytes] = ()) -> Ticket:
         raise AssertionError("nothing is written")
 
 
 def serve(test: Callable[[Call], Awaitable[None]], handler: Any = None) -> None:
-    """Runs `test` with a function that sends a frame over a fresh connection and gives the answer, b"" for
+    """Run `test` with a function that sends a frame over a new connection and returns the response, b"" for
     none.
     """
     module = types.ModuleType("sharecore.broker.handlers.under_test")

@@ -1,4 +1,4 @@
-"""Expanded record batches are kept for the next answers, up to sharecore.expanded.cache.bytes."""
+"""Expanded record batches are cached for later responses, up to sharecore.expanded.cache.bytes."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def broker(tmp_path: Path) -> Iterator[RunningBroker]:
 
 
 def levels(broker: RunningBroker) -> tuple[int, dict[str, int]]:
-    """Epoch and levels that are in force."""
+    """Epoch and finalized levels."""
     software = {"client_software_name": "test", "client_software_version": "1"}
     answer = broker.ask(ApiKey.API_VERSIONS, 4, **software)
     assert {each.name for each in answer.supported_features} >= {

@@ -1,4 +1,4 @@
-"""The heap of a broker's process: one for all its threads."""
+"""The heap of a broker's process: one for all threads."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_threads_share_one_heap(tmp_path: Path, how: str, one: bool) -> None:
 
 
 class Process:
-    """Memory that a test sets, and what is given back of it."""
+    """Memory set by a test, and the part released."""
 
     def __init__(self) -> None:
         self.resident, self.free, self.now_s, self.trims = 50 << 20, 0, 0.0, 0

@@ -1,4 +1,4 @@
-"""A broker whose answers wait for a bucket: a directory stands in for one; tests/bucket has S3."""
+"""A broker with durability `bucket`, here a directory; tests/bucket has S3."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person is told of a home in a bucket, and when its broker ends."""
+"""Reports about a home in a bucket, for humans, and the end of its broker."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_broker_that_may_not_lead_ends_and_says_why(state: str, caplog: pytest
 
 
 class Partitions:
-    """What is told to rest."""
+    """The partitions whose delivery was stopped."""
 
     def __init__(self) -> None:
         self.told: list[str] = []

@@ -1,4 +1,4 @@
-"""Requests that are well formed but make no sense, and bytes that are no requests: nobody else notices."""
+"""Well-formed requests without meaning, and bytes that are not requests: other clients do not notice."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROUNDS = 25
 
 
 def is_well(broker: RunningBroker, topic: str) -> None:
-    """Another client's request is answered, at once and rightly."""
+    """Return whether another client's request gets a prompt and correct response."""
     answer = broker.ask(ApiKey.METADATA, 12, topics=[{"name": topic}], allow_auto_topic_creation=False)
     assert len(answer.topics[0].partitions) == 2
 

@@ -1,4 +1,6 @@
-"""Who a data directory belongs to: kept in a file that the store repeats, and never made up where data is."""
+"""The identity of a data directory: in a file with a copy in the store, and never invented for existing
+data.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +32,11 @@ Change = Callable[[Path], object]
 
 
 def quiet(done: int, total: int) -> None:
-    """Nobody watches."""
+    """Ignore all events."""
 
 
 def served(directory: Path) -> str:
-    """The id of the cluster that a broker on a directory answers with."""
+    """Return the cluster ID reported by a broker on a directory."""
     broker = RunningBroker(directory).start()
     try:
         cluster_id: str = broker.ask(ApiKey.METADATA, 12, topics=[]).cluster_id
@@ -44,7 +46,7 @@ def served(directory: Path) -> str:
 
 
 def forget(directory: Path) -> None:
-    """Takes from the store what releases before did not write."""
+    """Remove from the store what earlier releases did not write."""
     storage = Storage(directory)
     storage.catalogue.change(deletes=[IDENTITY])
     storage.sync()

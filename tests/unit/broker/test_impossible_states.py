@@ -1,4 +1,4 @@
-"""Share state that no share-partition leader writes, though Kafka's share coordinator takes it."""
+"""Share state that no share-partition leader writes, though Kafka's share coordinator accepts it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ AVAILABLE, LEASED, ACKNOWLEDGED, NONSENSE = 0, 1, 2, 7
 
 
 def update(*batches: tuple[int, int, int, int]) -> bytes:
-    """The value of a ShareUpdate record with these state batches, whatever they are."""
+    """The value of a ShareUpdate record with these state batches, valid or not."""
     return encode_update(Update(1, 0, -1, b"".join(STATE_BATCH.pack(*batch) for batch in batches)))
 
 
 def write_by_hand(broker: RunningBroker, key: SharePartitionKey, value: bytes) -> None:
-    """Appends a record of share state behind the coordinator's back."""
+    """Append a record of share state directly to the log."""
 
     def append(running: Any) -> None:
         index = running.share.coordinator.partition_of(key)
@@ -100,7 +100,7 @@ def test_doctor_tells_of_it(tmp_path: Path) -> None:
 
 
 def test_a_leader_may_be_told_of_locks_over_the_wire(tmp_path: Path) -> None:
-    """WriteShareGroupState takes the state, as Kafka's does."""
+    """WriteShareGroupState accepts the state, as Kafka's does."""
     broker = RunningBroker(tmp_path).start()
     asked = {"name": "t", "num_partitions": 1, "replication_factor": 1}
     broker.ask(ApiKey.CREATE_TOPICS, 7, topics=[asked], timeout_ms=5000)

@@ -1,4 +1,4 @@
-"""The broker's own topics are deleted: it goes on without what they held, as Apache Kafka does."""
+"""Deletion of the broker's own topics: it continues without their content, as Apache Kafka does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OFFSETS, TRANSACTIONS, STATE = "__consumer_offsets", "__transaction_state", "__s
 
 
 def delete(broker: RunningBroker, name: str) -> None:
-    """Deletes a topic, and waits until it is there again."""
+    """Delete a topic, and wait until it is recreated."""
     before = broker.look(lambda running: running.topics.get(name))
     assert before is not None
     topics = [{"name": name, "topic_id": None}]
@@ -25,7 +25,7 @@ def delete(broker: RunningBroker, name: str) -> None:
 
 
 def commit(broker: RunningBroker, topic: str, offset: int) -> int:
-    """Commit an offset; try again while the coordinator reads its topic, as clients do."""
+    """Commit an offset; retry while the coordinator loads its topic, as clients do."""
     partition = {"partition_index": 0, "committed_offset": offset, "committed_metadata": ""}
     code: int = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     while code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
@@ -129,7 +129,7 @@ def test_what_is_under_way_is_answered(broker: RunningBroker, topic: str, name: 
         )
     delete(broker, name)
     codes = {client.receive(ApiKey.OFFSET_COMMIT, 8).topics[0].partitions[0].error_code for _ in range(20)}
-    # one that comes while the topic is read again is told to wait
+    # a request during the reload is told to retry
     assert codes <= {
         0,
         ErrorCode.COORDINATOR_NOT_AVAILABLE,

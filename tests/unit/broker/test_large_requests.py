@@ -1,4 +1,6 @@
-"""Requests with many entries: read and answered apart, in turns, as many at a time as there is room for."""
+"""Requests with many entries: read and answered in threads and in turns, as many at a time as there is
+room for.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,11 @@ from sharecore.protocol import ApiKey, codec
 from sharecore.waiting.turns import _STEPS_A_TURN, Turns
 
 MANY = 6_000
-"""More than are read in the event loop."""
+"""More than are read on the event loop."""
 
 
 def ask_offsets(client: Client, topic: str, count: int) -> list[int]:
-    """Error codes of ListOffsets for so many partitions, of which there are two."""
+    """Error codes of ListOffsets for this many partitions, two of which exist."""
     partitions = [{"partition_index": index, "timestamp": -1} for index in range(count)]
     answer = client.ask(ApiKey.LIST_OFFSETS, 7, topics=[{"name": topic, "partitions": partitions}])
     return [each.error_code for each in answer.topics[0].partitions]
@@ -68,7 +70,7 @@ def test_no_request_overtakes_one_with_many_entries(broker: RunningBroker, topic
 def test_what_a_member_of_a_share_group_asks_with_many_entries_is_answered(
     broker: RunningBroker, topic: str
 ) -> None:
-    """The engine's answers come later in a way of their own."""
+    """The engine's results arrive later, through a callback."""
     client = Client(broker.port)
     forgotten = [{"topic_id": None, "partitions": list(range(MANY))}]
     asked = {"group_id": f"share-of-{topic}", "member_id": "one", "max_wait_ms": 1, "max_bytes": 1}
@@ -192,7 +194,7 @@ def test_more_settings_than_a_resource_can_have_are_refused_before_any_is_judged
 
 @pytest.fixture(scope="module")
 def denying(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
-    """A broker that allows its clients nothing."""
+    """A broker that denies its clients everything."""
     authorizer = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
     settings = {"authorizer.class.name": authorizer, "super.users": "User:nobody"}
     running = RunningBroker(tmp_path_factory.mktemp("denying"), settings).start()
@@ -240,7 +242,7 @@ def test_a_fetch_of_many_partitions_finds_the_few_that_have_records(
     )
     wanted = [{"partition": index, "fetch_offset": 0, "partition_max_bytes": 1000} for index in range(MANY)]
     asked = {"max_wait_ms": 60_000, "min_bytes": 1_000_000, "max_bytes": 1000, "session_epoch": 0}
-    # it does not wait: too much of it is not there
+    # it does not wait: many partitions are missing
     answer = client.ask(ApiKey.FETCH, 11, **asked, topics=[{"topic": topic, "partitions": wanted}])
     found = answer.responses[0].partitions
     assert [(each.partition_index, each.error_code, bool(each.records)) for each in found] == [
@@ -248,7 +250,7 @@ def test_a_fetch_of_many_partitions_finds_the_few_that_have_records(
         (1, 0, True),
         *((index, 3, False) for index in range(2, MANY)),
     ]
-    assert answer.session_id == 0  # nor is it remembered
+    assert answer.session_id == 0  # nor is a session opened
 
 
 def test_a_fetch_of_more_partitions_than_one_turn_has_waits_for_records(broker: RunningBroker) -> None:
@@ -339,7 +341,7 @@ def test_a_large_answer_to_a_small_request_is_whole(broker: RunningBroker, topic
 
 
 def test_a_share_session_of_many_partitions_has_all_of_them_soon(broker: RunningBroker) -> None:
-    """Leaders are made in turns; the fetch that waited meanwhile is answered before its time."""
+    """Leaders are created in turns; the waiting fetch is answered before its timeout."""
     client, count = Client(broker.port), 700
     asked = {"name": "many-shared", "num_partitions": count, "replication_factor": 1}
     client.ask(ApiKey.CREATE_TOPICS, 5, topics=[asked], timeout_ms=5000)

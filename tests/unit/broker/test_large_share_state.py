@@ -1,4 +1,4 @@
-"""Share state above the size that clients' records may have: it is written, and there after a restart."""
+"""Share state above the size limit of clients' records is written, and survives a restart."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sharecore.config.share import RECORD_LOCKS_MAX
 from sharecore.protocol import ApiKey
 
 BATCHES = 120_000
-"""Twice 1 MiB and more, at 20 bytes a batch."""
+"""Twice more than 1 MiB, at 20 bytes per batch."""
 SETTINGS = {
     "group.share.max.partition.max.record.locks": str(RECORD_LOCKS_MAX),
     "message.max.bytes": "1000",
@@ -28,7 +28,7 @@ def ask(broker: RunningBroker, key: ApiKey, topic_id: Any, version: int = 0, **f
 
 
 def write(broker: RunningBroker, topic_id: Any, count: int) -> None:
-    """Writes records of mixed outcome: no two neighbors are in the same state."""
+    """Write records with mixed outcomes: no two neighbors have the same state."""
     batches = [
         {"first_offset": at, "last_offset": at, "delivery_state": 2 + 2 * (at % 2), "delivery_count": 1}
         for at in range(count)
@@ -43,7 +43,7 @@ def test_state_of_any_size_is_written_and_kept(tmp_path: Path) -> None:
     created = broker.ask(ApiKey.CREATE_TOPICS, 7, topics=[asked], timeout_ms=5000)
     topic_id = created.topics[0].topic_id
     ask(broker, ApiKey.INITIALIZE_SHARE_GROUP_STATE, topic_id, state_epoch=1, start_offset=0)
-    # an update, and what comes after it is a snapshot of all
+    # an update; the following one is a full snapshot
     for count in (BATCHES, 1, 2, 3):
         write(broker, topic_id, count)
     before = ask(broker, ApiKey.READ_SHARE_GROUP_STATE, topic_id, leader_epoch=0)

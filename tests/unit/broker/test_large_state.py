@@ -14,7 +14,7 @@ from sharecore.protocol import ApiKey
 TOPIC, GROUP = "jobs", "waits"
 BATCHES, STEP = 60_000, 30_000
 UPDATES = 4
-"""Enough for a snapshot to follow."""
+"""Enough to cause a snapshot."""
 KAFKAS_RECORD = 1 << 20
 SETTINGS = {"share.coordinator.snapshot.update.records.per.snapshot": "3"}
 
@@ -29,7 +29,7 @@ class Owner:
         self._topic_id = topic.topic_id
 
     def ask(self, api: ApiKey, **part: object) -> Any:
-        """Ask for one share partition."""
+        """A request about one share partition."""
         topics = [{"topic_id": self._topic_id, "partitions": [{"partition": 0, **part}]}]
         answer = self._broker.ask(api, 0, group_id=GROUP, topics=topics)
         found = answer.results[0].partitions[0]
@@ -37,7 +37,7 @@ class Owner:
         return found
 
     def write(self, first: int, last: int, count: int = 1) -> None:
-        """Settle each second record."""
+        """Acknowledge every second record."""
         batches = [
             {
                 "first_offset": offset,

@@ -1,4 +1,4 @@
-"""What a broker notes of leases when it stops, and reads when it starts."""
+"""The broker's record of leases at shutdown, and its use at startup."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class MemoryCatalogue(Catalogue):
 
 
 class Life:
-    """One life of a broker, over what the one before has left."""
+    """One run of a broker, on the data of the previous one."""
 
     def __init__(self, catalogue: Catalogue, *held: str) -> None:
         self.clock = SystemClock()

@@ -1,4 +1,4 @@
-"""A broker over its life: what a restart keeps, what retention takes, what a stop ends."""
+"""A broker's lifecycle: restart, retention, shutdown."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def value(broker: RunningBroker, kind: int, resource: str, key: str) -> str:
 
 
 def within(seconds: float, broker: RunningBroker, name: str, start: int) -> None:
-    """Waits until a log starts at an offset."""
+    """Wait until a log starts at an offset."""
     until = time.monotonic() + seconds
     while offset(broker, name, -2) != start:
         assert time.monotonic() < until, offset(broker, name, -2)
@@ -156,7 +156,7 @@ def test_a_stop_answers_what_was_written_and_ends_what_waits(tmp_path: Path) -> 
         log = running.topics.log("t", 0)
         return log is not None and log.end_offset == 20
 
-    # whoever has not been heard by then is cut off
+    # connections whose requests have not been received by then are cut off
     broker.until(all_received)
     broker.stop()
     with pytest.raises(EOFError):
@@ -166,7 +166,7 @@ def test_a_stop_answers_what_was_written_and_ends_what_waits(tmp_path: Path) -> 
 
 
 class Joining(StoreBackend):
-    """Others are asked who leads what, and told the port; a client comes meanwhile."""
+    """Others are asked for leaders, and told the port; a client connects meanwhile."""
 
     refused = False
 

@@ -1,4 +1,4 @@
-"""Settings that reach the network as they are; what each limit does is tested in `tests/unit/network`."""
+"""Settings that are passed on to the network layer; `tests/unit/network` tests each limit."""
 
 from __future__ import annotations
 
@@ -39,6 +39,6 @@ def test_each_limit_of_the_network_has_its_setting() -> None:
 
 @pytest.mark.parametrize("durability", ["fsync", "os"])
 def test_how_durable_a_write_is(durability: str) -> None:
-    """sharecore.durability reaches the store; what survives which end is tested in the crate."""
+    """sharecore.durability reaches the store; the crate tests what survives which failure."""
     config = BrokerConfig.from_properties({"sharecore.durability": durability})
     assert _storage_options(config).durability == durability

@@ -1,4 +1,4 @@
-"""What clients leave behind in memory is bounded: beyond, they are refused with errors that they report."""
+"""State that clients leave in memory is bounded: beyond the limit they get errors that they report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sharecore.errors import ErrorCode
 from sharecore.protocol import ApiKey
 
 LONG = "x" * 30_000
-"""So that few names fill a table."""
+"""Long, so that few names fill a table."""
 ENOUGH = 40
 BOUNDS = ("groups", "group.offsets", "transactional.ids", "producer.ids")
 
@@ -107,7 +107,7 @@ def test_idempotent_producers_fill_no_more_than_their_bound(broker: RunningBroke
 
 
 def produce(client: Client, producers: Mapping[int, int]) -> None:
-    """Send a batch to each partition, of the producer with that id."""
+    """Send a batch to each partition, with that producer ID."""
     parts = [
         {"index": index, "records": batch([b"x"], producer_id=producer, producer_epoch=0, sequence=0)}
         for index, producer in producers.items()

@@ -1,4 +1,4 @@
-"""What a broker tells of itself, beside what a member of a share group did."""
+"""A broker's metrics, compared with the actions of a share-group member."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def get(broker: RunningBroker, path: str) -> tuple[int, str]:
 
 
 def scrape(broker: RunningBroker) -> Samples:
-    """Samples by name and the values of their labels."""
+    """Samples by name and label values."""
     status, text = get(broker, "/metrics")
     assert status == 200
     return {
@@ -145,7 +145,7 @@ def test_totals_stay_when_the_leader_goes(
         ("kafka_server_share_group_metrics_record_acknowledgements_total", (group, "accept")),
     ):
         assert of(after, name, *labels) == of(before, name, *labels) > 0
-    # nobody uses it, and still it is known how much waits
+    # without any user, the lag is still reported
     assert of(after, "sharecore_share_group_lag", group, topic) == 1
 
 
@@ -176,7 +176,7 @@ def test_a_lock_that_runs_out_is_counted(tmp_path: Path) -> None:
 
 
 def test_what_waits_is_told_right_after_a_restart(tmp_path: Path) -> None:
-    """Nobody has asked for the share state yet; a group that stands still is told of all the same."""
+    """Nobody has requested the share state yet; an idle group is reported all the same."""
     running = RunningBroker(tmp_path, SETTINGS).start()
     asked = {"name": "t", "num_partitions": 1, "replication_factor": 1}
     running.ask(ApiKey.CREATE_TOPICS, 7, topics=[asked], timeout_ms=5000)
@@ -255,8 +255,8 @@ def test_every_sample_is_declared_and_every_declared_metric_is_there(
         for family in FAMILIES
     }
     assert {name: declared[name] for name in ours} == {name: kinds[name] for name in ours}
-    # a group is there once it had a letter to write, a client once it has pushed; slots are a tier's, copies
-    # in buckets have a test of their own, and records wait or expire where a group has settings for that
+    # a group appears with its first dead letter, a client with its first push; slots belong to a tier, copies
+    # in buckets have their own test, and waiting and expired records need group settings
     later = {
         name
         for name in declared

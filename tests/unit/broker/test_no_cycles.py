@@ -1,6 +1,7 @@
-"""A request leaves no reference cycles: what it took is free once it is answered, without the collector.
+"""A request leaves no reference cycles: its memory is free once it is answered, without the garbage
+collector.
 
-The collector looks at old objects rarely. Cycles of one request with 100,000 entries were 170 MB that stayed.
+The collector rarely visits old objects. Cycles of one request with 100,000 entries kept 170 MB.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def broker(
     }
     running = RunningBroker(tmp_path_factory.mktemp("broker"), settings).start()
     gc.collect()
-    gc.freeze()  # the objects of all tests would be looked at each time
+    gc.freeze()  # the objects of all tests would be visited each time
     yield running
     gc.unfreeze()
     running.stop()
@@ -46,7 +47,7 @@ def client(broker: RunningBroker) -> Client:
 
 
 def requests(api: ApiKey, word: str, entries: int) -> Iterator[tuple[str, Message]]:
-    """Return requests with so many entries in one of their lists each, in each variant."""
+    """Return requests with this many entries in one of their lists each, in each variant."""
     version = APIS[api].max_version
     names = Names(f"{word}-t", uuid.UUID(int=1 << 64), f"{word}-g", f"{word}-x", f"{word}-u", "10.0.0.1")
     for path in lists(api, version):
@@ -69,7 +70,7 @@ def left_by(client: Client, api: ApiKey, fields: Message) -> int:
 @pytest.mark.parametrize("api", sorted(set(APIS) - _LOGIN), ids=lambda api: api.name)
 def test_what_a_request_took_is_free_once_it_is_answered(client: Client, api: ApiKey) -> None:
     for _, fields in requests(api, "first", 1):
-        left_by(client, api, fields)  # loads what this API needs
+        left_by(client, api, fields)  # loads everything this API needs
         break
     for title, fields in requests(api, api.name.lower(), ENTRIES):
         left = left_by(client, api, fields)

@@ -1,4 +1,4 @@
-"""A call that blocks the event loop of a broker is found, wherever the broker runs."""
+"""A call that blocks the event loop of a broker is detected, wherever the broker runs."""
 
 from __future__ import annotations
 

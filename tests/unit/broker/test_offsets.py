@@ -1,4 +1,4 @@
-"""Offsets of consumers: what each partition of a request is answered."""
+"""Consumer offsets: the response for each partition of a request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a broker keeps the state of share partitions (`group.share.persister.class.name`)."""
+"""Where a broker stores the state of share partitions (`group.share.persister.class.name`)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def running(data: Path, settings: dict[str, str]) -> Iterator[RunningBroker]:
 
 
 def ten_records(broker: RunningBroker) -> UUID:
-    """Makes a topic of one partition, and a group that reads it from its start; gives the topic's id."""
+    """Create a topic of one partition, and a group that reads it from its start; return the topic ID."""
     asked = {"name": "foo", "num_partitions": 1, "replication_factor": 1}
     topic_id: UUID = broker.ask(ApiKey.CREATE_TOPICS, 7, topics=[asked], timeout_ms=5000).topics[0].topic_id
     data = [{"name": "foo", "partition_data": [{"index": 0, "records": batch([b"x"] * 10)}]}]
@@ -44,7 +44,9 @@ def ten_records(broker: RunningBroker) -> UUID:
 
 
 def fetch(broker: RunningBroker, topic_id: UUID) -> list[tuple[int, int, int]]:
-    """What a new member is given, who asks until the group's state has been made; it goes without a word."""
+    """Return the records of a new member, which retries until the group's state is initialized, and never
+    leaves.
+    """
     limits = {
         "max_wait_ms": 5000,
         "min_bytes": 1,
@@ -94,7 +96,7 @@ def join(broker: RunningBroker) -> None:
 
 
 def states_written(broker: RunningBroker) -> int:
-    """How many records `__share_group_state` has."""
+    """Return the number of records in `__share_group_state`."""
     latest = [{"partition_index": index, "timestamp": -1} for index in range(2)]
     wanted = {"replica_id": -1, "topics": [{"name": "__share_group_state", "partitions": latest}]}
     answer = broker.ask(ApiKey.LIST_OFFSETS, 7, isolation_level=0, **wanted)

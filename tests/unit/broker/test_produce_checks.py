@@ -1,4 +1,6 @@
-"""Records of Produce requests are checked before the append: a few at once, many in a thread."""
+"""Records of Produce requests are validated before the append: small batches at once, large ones in a
+thread.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,13 @@ from sharecore.storage.disk_reads import DiskReads
 
 T = 1_700_000_000_000
 BIG_BYTES = 1 << 20
-"""More than a broker expands before it hands a request to a thread."""
+"""More than a broker decompresses before it passes a request to a thread."""
 _names = itertools.count()
 
 
 @pytest.fixture
 def threads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """What is handed to threads of the store."""
+    """The work passed to threads of the store."""
     begun: list[int] = []
     original = DiskReads.begun
 
@@ -38,7 +40,7 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 class Held:
-    """What threads of the store have done, kept from the loop until it is released."""
+    """Results of the store's threads, withheld from the loop until released."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._done: list[tuple[DiskReads, Sequence[int]]] = []
@@ -47,11 +49,11 @@ class Held:
         monkeypatch.setattr(DiskReads, "ended", lambda disk, numbers: self._done.append((disk, numbers)))
 
     def wait(self, broker: RunningBroker) -> None:
-        """Waits until a thread has done something."""
+        """Wait until a thread has finished something."""
         broker.until(lambda _: any(numbers for _, numbers in self._done))
 
     def release(self, broker: RunningBroker) -> None:
-        """Has the loop hear of it."""
+        """Notify the loop."""
         self._monkeypatch.undo()
         broker.look(lambda _: [self._original(disk, numbers) for disk, numbers in self._done])
 
@@ -64,7 +66,7 @@ def fields(topic: str, *batches: bytes, acks: int = -1) -> dict[str, Any]:
 
 
 def produce(client: Client, topic: str, *batches: bytes) -> list[Any]:
-    """The answers for partitions 0, 1, ..."""
+    """The responses for partitions 0, 1, ..."""
     answer = client.ask(ApiKey.PRODUCE, 9, **fields(topic, *batches))
     found: list[Any] = answer.responses[0].partition_responses
     return found
@@ -78,7 +80,7 @@ def fetched(broker: RunningBroker, topic: str, partition: int = 0) -> list[dict[
 
 
 def until_end(broker: RunningBroker, topic: str, offset: int) -> None:
-    """Waits until the first partition ends at an offset."""
+    """Wait until the first partition ends at an offset."""
 
     def ends_there(found: Broker) -> bool:
         known = found.topics.get(topic)
@@ -88,7 +90,7 @@ def until_end(broker: RunningBroker, topic: str, offset: int) -> None:
 
 
 def big(value: bytes = b"x", **more: Any) -> bytes:
-    """One record, gzipped, that expands far."""
+    """One gzipped record with a large uncompressed size."""
     return keyed_batch([(None, value * BIG_BYTES)], gzipped=True, timestamps=[T], **more)
 
 
@@ -150,7 +152,7 @@ def test_without_acknowledgement_a_batch_is_appended_or_the_connection_closed(
     client = broker.connect()
     client.send(ApiKey.PRODUCE, 9, **fields(topic, big(), acks=0))
     client.send(ApiKey.METADATA, 9, topics=[{"name": topic}])
-    client.receive(ApiKey.METADATA, 9)  # there was no answer before this one
+    client.receive(ApiKey.METADATA, 9)  # there was no response before this one
     until_end(broker, topic, 1)
     lies = Header(attributes=1, count=7, first_ms=T).on(big()[61:])
     client.send(ApiKey.PRODUCE, 9, **fields(topic, lies, acks=0))

@@ -1,4 +1,4 @@
-"""Quotas on a running broker: who took too much is told and kept waiting, and nobody else is."""
+"""Quotas on a running broker: only clients above their quota are throttled."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sharecore.quotas import entity_of
 
 @pytest.fixture
 def client(broker: RunningBroker) -> Iterator[Client]:
-    """A client whose id has quotas of its own; they go with it."""
+    """A client with its own quotas, which are removed with it."""
     client = Client(broker.port, "greedy")
     yield client
     client.close()
@@ -36,7 +36,7 @@ def limit(broker: RunningBroker, client_id: str, key: str, value: float | None) 
 
 
 def test_changes_at_a_time_undo_nothing(broker: RunningBroker) -> None:
-    """Each waits for its write, and the next one must not begin with what was before that."""
+    """Each change waits for its write, and the next one must not start from older values."""
     keys = ["producer_byte_rate", "consumer_byte_rate", "request_percentage"]
     entity = [{"entity_type": "client-id", "entity_name": "changed at a time"}]
     clients = [broker.connect() for _ in keys]
@@ -206,7 +206,7 @@ def test_connections_are_limited_by_listener_and_at_run_time(tmp_path: Path) -> 
 def test_limits_of_hosts_are_looked_up_beside_the_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A name server that is gone at a restart costs the limits of its names, and no other setting."""
+    """A name server that is down at a restart only costs the limits of its names."""
     overrides = "max.connections.per.ip.overrides"
     broker = RunningBroker(tmp_path, {overrides: "localhost:500"}).start()
     try:

@@ -1,4 +1,4 @@
-"""Produce, Fetch, ListOffsets, DeleteRecords, OffsetForLeaderEpoch, in every version that is served."""
+"""Produce, Fetch, ListOffsets, DeleteRecords, OffsetForLeaderEpoch, in every supported version."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_fetch_in_every_version(broker: RunningBroker, topic: str, version: int)
     found = fetch(broker, topic, 1, version)
     assert (found.partition_index, found.error_code, found.high_watermark) == (0, 0, 2)
     assert (found.last_stable_offset, found.aborted_transactions) == (2, None)
-    # batches come whole; the client passes over what lies before the offset
+    # batches are returned whole; the client skips records before the offset
     assert values_of(found.records) == [(0, b"a"), (1, b"b")]
     assert fetch(broker, topic, 2, version).records == b""
     assert fetch(broker, topic, 0, version, isolation_level=1).aborted_transactions == []
@@ -196,7 +196,7 @@ def test_a_compression_that_there_is_not_is_told_before_a_wrong_checksum_up_to_v
 def test_a_batch_of_a_transaction_without_its_id_is_refused_whatever_else_is_wrong_with_it(
     broker: RunningBroker, topic: str
 ) -> None:
-    """Nobody looks into the records of whoever may not write them."""
+    """Records are not read if the client may not write them."""
     spoilt = resealed(batch([b"a"]), 21, b"\xff\xff")
     code = produce(broker, topic, spoilt, 3).error_code
     assert code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
@@ -251,7 +251,7 @@ def test_what_cannot_be_fetched(
     broker: RunningBroker, topic: str, offset: int, fields: dict[str, int], code: ErrorCode
 ) -> None:
     produce(broker, topic, batch([b"a", b"b"]))
-    # it would not wait so long for the answer
+    # it would otherwise not wait this long
     found = fetch(broker, topic, offset, **fields, max_wait_ms=60_000)
     assert (found.error_code, found.high_watermark, found.records) == (code, -1, b"")
 

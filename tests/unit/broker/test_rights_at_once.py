@@ -1,4 +1,4 @@
-"""Rights that change count from the next request of a connection and of a share session that are open."""
+"""Changed permissions apply from the next request of open connections and share sessions."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def bob(broker: RunningBroker) -> Iterator[Client]:
 
 
 class Right:
-    """An access control entry; it counts from `give` until `take`."""
+    """An access control entry; in force from `give` to `take`."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class Right:
 
 
 def refused(member: Member, **fields: Any) -> int:
-    """The error of a whole ShareFetch, which leaves the epoch of the session as it is."""
+    """The error of a whole ShareFetch, which does not increment the session epoch."""
     return int(member.fetch(epoch=member.epoch, **fields).error_code)
 
 

@@ -1,4 +1,4 @@
-"""A broker on what was salvaged of its data directory."""
+"""A broker on a salvaged data directory."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from sharecore.storage.damage import Lost, Part, salvage
 
 BATCHES, DAMAGED = 20, 7
 WRITER = 1 << 41
-"""A producer id from behind a gap that an earlier salvage has left."""
+"""A producer ID from after a gap left by an earlier salvage."""
 
 
 def produce(broker: RunningBroker, number: int) -> int:
-    """Appends a batch of two records; its first offset."""
+    """Append a batch of two records; return its first offset."""
     values = [b"number %d." % number] * 2
     records = batch(values, producer_id=WRITER, producer_epoch=0, sequence=2 * number)
     asked = [{"name": "t", "partition_data": [{"index": 0, "records": records}]}]
@@ -67,7 +67,7 @@ def test_a_broker_serves_what_was_salvaged(tmp_path: Path) -> None:
     assert [number for number in range(BATCHES) if b"number %d." % number in records] == numbers
     assert b"number %d." % (DAMAGED + 1) in fetch(broker, 2 * DAMAGED), "consumers go on behind the gap"
     assert produce(broker, BATCHES) == 2 * BATCHES
-    # who knows which producer ids had been given
+    # the assigned producer IDs are unknown
     assert damage.history_lost
     given = broker.ask(
         ApiKey.INIT_PRODUCER_ID,

@@ -1,4 +1,4 @@
-"""Clients that say who they are: right and wrong ones, again, too late and not at all."""
+"""Authentication of clients: right and wrong credentials, repeated, too late, and missing."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def unsigned() -> bytes:
 
 
 def shared_secret() -> bytes:
-    """Signed with what everybody knows, the public key, as if it were a secret."""
+    """Signed with the public key, as if it were a shared secret."""
     head = base64.urlsafe_b64encode(b'{"alg":"HS256","kid":"first"}').rstrip(b"=")
     body = base64.urlsafe_b64encode(json.dumps({"sub": "dora"}).encode()).rstrip(b"=")
     return b"n,,\x01auth=Bearer " + head + b"." + body + b".AAAA\x01\x01"

@@ -1,4 +1,4 @@
-"""Damage in records written long ago: what is whole is served, and every place that is asked says so."""
+"""Damage in old records: intact ones are served, and every interface reports it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SETTINGS = {"sharecore.metrics.listener": "127.0.0.1:0", "share.coordinator.stat
 
 @pytest.fixture(autouse=True)
 def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Segments that a few batches fill, and nothing of them in memory."""
+    """Segments that a few batches fill, without a cache."""
     original = store_backend._storage_options
 
     def small(config: BrokerConfig) -> StorageOptions:
@@ -64,7 +64,7 @@ def directory(tmp_path: Path) -> Path:
 
 
 def leased(member: Member, **limits: Any) -> list[tuple[int, int, int]]:
-    """What the first fetch that brings something has acquired."""
+    """Return the records acquired by the first successful fetch."""
     for _ in range(100):
         if found := acquired(member.fetch(0, max_wait_ms=200, **limits)):
             return found[0]
@@ -72,7 +72,7 @@ def leased(member: Member, **limits: Any) -> list[tuple[int, int, int]]:
 
 
 def flip(directory: Path, wanted: bytes) -> Path:
-    """Changes a byte in the middle of some bytes; returns the file that has them."""
+    """Flip a bit in the middle of some bytes; return their file."""
     for path in sorted(directory.glob("*.journal")):
         content = bytearray(path.read_bytes())
         at = content.find(wanted)
@@ -100,7 +100,7 @@ def get(broker: RunningBroker, path: str) -> tuple[int, str]:
 
 
 def quiet(done: int, total: int) -> None:
-    """Nobody watches."""
+    """Ignore all events."""
 
 
 def test_records_before_and_behind_the_damage_are_served(directory: Path) -> None:

@@ -1,4 +1,4 @@
-"""What settings of authentication do, as one broker was started with them."""
+"""The effect of authentication settings on a broker."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_keys_that_a_change_brings_are_fetched_again_as_well(tmp_path: Path) -> 
         deadline = time.monotonic() + 20
         while not tell(broker, bearer(1, sub="dora")):
             assert time.monotonic() < deadline
-        # what no listener goes by is fetched no more
+        # keys that no listener uses are no longer fetched
         assert alter(broker, mechanisms, "PLAIN") == 0
         assert broker.look(lambda inside: inside.mechanisms._refreshing) == {}
     finally:
@@ -118,7 +118,7 @@ def test_keys_that_a_change_brings_are_fetched_again_as_well(tmp_path: Path) -> 
 
 
 def test_so_many_clients_may_be_saying_who_they_are(broker: RunningBroker) -> None:
-    """sharecore.authentications.max: the oldest goes"""
+    """sharecore.authentications.max: the oldest is dropped"""
     with contextlib.ExitStack() as stack:
         clients = []
         for _ in range(AUTHENTICATIONS_MAX + 1):

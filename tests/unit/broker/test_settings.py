@@ -1,4 +1,4 @@
-"""What settings of a broker do, many in one start; `tests/probes.toml` says where each is tested."""
+"""The effect of a broker's settings, many per start; `tests/probes.toml` says where each is tested."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_records_that_are_taken(broker: RunningBroker) -> None:
 
 
 def test_a_fetch_gets_so_many_bytes(broker: RunningBroker) -> None:
-    """fetch.max.bytes, whatever the client asks for; one batch comes whatever its size"""
+    """fetch.max.bytes, whatever the client requests; one batch is returned whatever its size"""
     create(broker, name="fetched")
     for _ in range(3):
         assert (
@@ -134,7 +134,7 @@ def test_a_fetch_gets_so_many_bytes(broker: RunningBroker) -> None:
 
 
 def test_a_share_fetch_gets_so_many_bytes(broker: RunningBroker, group: str) -> None:
-    """fetch.max.bytes, as a plain fetch; the next one gets the rest"""
+    """fetch.max.bytes, as for a plain fetch; the next fetch gets the rest"""
     create(broker, name="shared")
     member = Member(broker, group, "shared")
     for _ in range(3):
@@ -191,7 +191,7 @@ def _join(client: Client, group: str, session_ms: int, member: str = "") -> Any:
 
 
 def test_classic_groups_are_bounded(broker: RunningBroker) -> None:
-    """group.min.session.timeout.ms, group.max.session.timeout.ms, group.max.size; and with
+    """group.min.session.timeout.ms, group.max.session.timeout.ms, group.max.size; with
     group.initial.rebalance.delay.ms=0 the first member is answered at once
     """
     client = broker.connect()
@@ -239,7 +239,7 @@ def test_consumer_groups_are_bounded(broker: RunningBroker) -> None:
 
 
 def test_share_groups_are_bounded(broker: RunningBroker) -> None:
-    """group.share.max.size; and the group's own share.heartbeat.interval.ms is what members are told"""
+    """group.share.max.size; members get the group's share.heartbeat.interval.ms"""
     create(broker, name="shared")
     configs = [{"name": "share.heartbeat.interval.ms", "config_operation": 0, "value": "14000"}]
     resource = {"resource_type": 32, "resource_name": "told", "configs": configs}
@@ -253,7 +253,7 @@ def test_share_groups_are_bounded(broker: RunningBroker) -> None:
 
 
 def test_so_many_connections_may_wait_to_be_accepted(broker: RunningBroker) -> None:
-    """socket.listen.backlog.size, as the kernel has it"""
+    """socket.listen.backlog.size, as seen by the kernel"""
 
     def backlog(running: Broker) -> int:
         sockets = next(iter(running.server._listening)).sockets
@@ -264,7 +264,7 @@ def test_so_many_connections_may_wait_to_be_accepted(broker: RunningBroker) -> N
 
 
 def test_so_much_of_an_answer_a_socket_takes_at_a_time(broker: RunningBroker) -> None:
-    """socket.send.buffer.bytes: the kernel keeps as much again for itself"""
+    """socket.send.buffer.bytes: the kernel doubles it for its own use"""
     client = broker.connect()
     client.ask(ApiKey.METADATA, 9, topics=[])
 
@@ -283,7 +283,7 @@ def test_what_rates_are_measured_over(broker: RunningBroker) -> None:
 
     def windows(running: Broker) -> list[Window]:
         throttles = running.throttles
-        # a bucket and a rate that nobody has asked for yet
+        # a bucket and a rate that are not in use yet
         return [throttles._window, throttles._buckets._make()._window]
 
     assert broker.look(windows) == [Window(3, 5000), Window(4, 6000)]

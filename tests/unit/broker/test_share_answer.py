@@ -1,4 +1,4 @@
-"""What a ShareFetch and a ShareAcknowledge are answered with, as their answer comes together."""
+"""ShareFetch and ShareAcknowledge responses under construction."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FIRST, SECOND, NONE = UUID(int=7), UUID(int=8), UUID(int=0)
 
 
 class Cluster:
-    """Node 1 leads the first topic, node 2 the second."""
+    """A cluster where node 1 leads the first topic, node 2 the second."""
 
     def leader(self, topic_id: UUID, partition: int) -> Leader:
         return Leader(1 if topic_id == FIRST else 2, 10 + partition)
@@ -91,7 +91,7 @@ def test_errors_have_fields_of_their_own_and_leaders_elsewhere_their_addresses()
     [ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.KAFKA_STORAGE_ERROR],
 )
 def test_who_could_not_write_and_leads_no_more_says_the_latter(code: ErrorCode) -> None:
-    """Java's consumer tries again here for as long as it may, unless it hears that another one leads."""
+    """Otherwise Java's consumer retries here until its timeout, unless it learns of another leader."""
     outcomes: Gather[Any] = Gather()
     outcomes.put((FIRST, 0), KafkaError(code, "not now"))
     outcomes.put((SECOND, 0), KafkaError(code, "not now"))

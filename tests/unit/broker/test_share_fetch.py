@@ -30,7 +30,7 @@ from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 
 LINGER_S = 0.005
-"""So long after a commit what nobody waits for is not committed."""
+"""For this long after a commit, lingering writes stay uncommitted."""
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +153,7 @@ def test_the_last_counts_of_a_partition_that_is_named_twice(
     own = {"group_id": member.group, "member_id": member.name, "share_session_epoch": 1}
     answer = member.client.ask(ApiKey.SHARE_ACKNOWLEDGE, 2, topics=topics, **own)
     assert sorted(errors(answer)) == [(0, 0, 0), (0, ErrorCode.UNKNOWN_TOPIC_ID, 0), (1, 0, 0)]
-    # the first record was not settled
+    # the first record was not acknowledged
     member.epoch = 2
     assert errors(member.acknowledge({0: [(1, 1, ACCEPT)]})) == [(0, ErrorCode.INVALID_RECORD_STATE, 0)]
     assert errors(member.acknowledge({0: [(0, 0, ACCEPT)]})) == [(0, 0, 0)]
@@ -202,7 +202,7 @@ def test_a_waiting_fetch_is_answered_when_records_come(
 def test_who_finds_nothing_at_a_broker_that_leads_no_more_is_sent_away(
     broker: RunningBroker, topic: str, member: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A broker that the others may have replaced, and does not know, would else be asked on and on."""
+    """Otherwise a broker that may have been replaced without knowing it would be asked forever."""
 
     def lost(*_: object) -> None:
         raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -251,7 +251,7 @@ def test_acknowledgements_of_a_fetch_that_waits_share_the_commit_of_the_next_rec
         answer = member.client.receive(ApiKey.SHARE_FETCH, 2)
         assert errors(answer) == [(0, 0, 0)]
         assert acquired(answer) == {0: [(offset + 1, offset + 1, 1)]}
-        # not where this machine was busy with something else for some milliseconds
+        # unless this machine was busy with something else for some milliseconds
         shared += broker.look(commits) == before + 1
         if shared == 5:
             return
@@ -276,11 +276,11 @@ def test_acknowledgements_hurry_once_their_fetch_waits_no_longer(
     for offset in range(200):
         began = time.monotonic()
         produce(broker, topic, 1, partition=1)
-        # finds nothing, and lingers behind the commit of that record as long as the fetch waits
+        # finds nothing, and lingers after the commit of that record as long as the fetch waits
         answer = member.fetch(acks={0: [(offset, offset, ACCEPT)]}, max_wait_ms=1)
         took = time.monotonic() - began
         assert errors(answer) == [(0, 0, 0)]
-        # not where this machine was busy with something else; what lingers takes longer each time
+        # unless this machine was busy with something else; a lingering write takes longer each time
         if took < LINGER_S:
             return
         produce(broker, topic, 1)
@@ -291,7 +291,7 @@ def test_acknowledgements_hurry_once_their_fetch_waits_no_longer(
 def test_requests_leave_nothing_to_the_cycle_collector(
     broker: RunningBroker, topic: str, member: Member
 ) -> None:
-    # its pauses are the slowest answers: a cycle a request makes them frequent
+    # its pauses are the slowest responses: one cycle per request makes them frequent
     def work() -> None:
         member.send(0, max_wait_ms=20_000, max_records=1)
         produce(broker, topic, 1)
@@ -338,7 +338,9 @@ def leave(member: Member) -> None:
 def test_a_member_that_has_left_may_settle_what_it_holds(
     broker: RunningBroker, topic: str, member: Member
 ) -> None:
-    """A client that closes may leave on one connection while what it settles last is under way on another."""
+    """A closing client may leave on one connection while its last acknowledgements are in flight on
+    another.
+    """
     produce(broker, topic, 10)
     assert acquired(member.fetch(0)) == {0: [(0, 9, 1)]}
     leave(member)

@@ -268,7 +268,7 @@ def test_a_group_keeps_state_that_there_is(
 def test_state_that_is_lost_is_made_anew(
     broker: RunningBroker, topic: str, topic_id: UUID, group: str
 ) -> None:
-    """A salvage may lose it, though the group has noted that it is there."""
+    """A salvage may lose it, though the group has recorded it."""
     earliest = [{"name": "share.auto.offset.reset", "config_operation": 0, "value": "earliest"}]
     resources = [{"resource_type": 32, "resource_name": group, "configs": earliest}]
     assert broker.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=resources).responses[0].error_code == 0

@@ -1,4 +1,4 @@
-"""Share sessions over the wire: what their answers name, and how they end."""
+"""Share sessions over the wire: the content of their responses, and how they end."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_partition_is_named_when_it_comes_into_the_session(
     grown = {"name": topic, "count": 3, "assignments": None}
     assert broker.ask(ApiKey.CREATE_PARTITIONS, 3, topics=[grown], timeout_ms=5000).results[0].error_code == 0
     Member(broker, member.group, topic, "other")
-    # its state has just been made, and is read once that is durable
+    # its state was just created, and is read once that is durable
     answers = (errors(member.fetch(max_wait_ms=20)) for _ in range(100))
     assert next(filter(None, answers)) == [(2, 0, 0)], "its error is over"
     assert errors(member.fetch()) == []
@@ -118,7 +118,7 @@ def test_what_was_leased_of_partitions_that_the_session_has_no_more_stays_leased
     member.fetch(epoch=-1)
     other = Member(broker, member.group, topic, "other")
     assert acquired(other.fetch(0, 1)) == {0: [(0, 0, 2)]}
-    # a new session in place of the old one has its own partitions alone
+    # a new session in place of the old one has only its own partitions
     other.fetch(1, epoch=0)
     other.fetch(epoch=-1)
     third = Member(broker, member.group, topic, "third")
@@ -131,7 +131,7 @@ def test_records_of_a_client_that_has_gone_are_free_at_once(
     produce(broker, topic, 2)
     other = Member(broker, member.group, topic, "other")
     assert acquired(other.fetch(0)) == {0: [(0, 1, 1)]}
-    # its next fetch waits when it goes, and must not take what its going sets free
+    # its next fetch is waiting when it leaves, and must not acquire the records released by that
     other.send(max_wait_ms=60_000)
     broker.until_received(other.client)
     other.client.close()
@@ -242,7 +242,7 @@ def test_a_member_that_joins_again_keeps_its_session(
 def test_nothing_is_acknowledged_of_a_partition_that_is_led_by_nobody(
     broker: RunningBroker, topic: str, member: Member
 ) -> None:
-    """As Apache Kafka says it; to load the state would show nothing that is leased."""
+    """As Apache Kafka responds; loading the state would show no leases."""
     member.fetch(0)
     answer = member.acknowledge({1: [(0, 0, ACCEPT)]})
     assert errors(answer) == [(1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0)]
@@ -256,7 +256,7 @@ def test_nothing_is_acknowledged_of_a_partition_that_is_led_by_nobody(
 def test_a_session_that_would_be_too_large_is_refused_and_does_not_begin(
     broker: RunningBroker, member: Member
 ) -> None:
-    refused = member.fetch(*range(1_003), epoch=0, max_wait_ms=1)  # two of them are there
+    refused = member.fetch(*range(1_003), epoch=0, max_wait_ms=1)  # two of them exist
     assert refused.error_code == ErrorCode.SHARE_SESSION_LIMIT_REACHED
     assert member.fetch(0, epoch=1).error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
     assert len(errors(member.fetch(*range(1_002), epoch=0, max_wait_ms=1))) == 1_002
@@ -287,7 +287,7 @@ def test_more_partitions_than_a_session_has_are_not_acknowledged(
     others = {index: [(0, 0, ACCEPT)] for index in range(2, 2_002)}
     refused = member.acknowledge({0: [(0, 0, ACCEPT)]} | others)
     assert (refused.error_code, list(refused.responses)) == (ErrorCode.INVALID_REQUEST, [])
-    member.epoch -= 1  # the session has not gone on
+    member.epoch -= 1  # the session epoch has not changed
     del others[2]
     told = sorted(errors(member.acknowledge({0: [(0, 0, ACCEPT)]} | others)))
     assert told == [

@@ -1,4 +1,4 @@
-"""What members of share groups hear of a broker that stops, and find when it is back."""
+"""What members of share groups see when a broker stops, and after its restart."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _WAIT_S = 30
 
 
 class SlowPersister(MemoryPersister):
-    """A persister whose reads end when the test lets them."""
+    """A persister whose reads complete when the test allows it."""
 
     reads: queue.SimpleQueue[tuple[LoadedState, Callable[[Outcome], None]]] = queue.SimpleQueue()
 

@@ -1,4 +1,4 @@
-"""Frames whose bytes lie: the connection ends or the request is refused, and nobody else notices."""
+"""Corrupted frames: the connection ends or the request is refused, and other clients do not notice."""
 
 from __future__ import annotations
 

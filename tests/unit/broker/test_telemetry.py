@@ -1,4 +1,4 @@
-"""Clients are asked for their metrics, which the page of metrics then has."""
+"""Clients are asked for their metrics, which then appear on the metrics page."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_without_it_nothing_is_offered_or_loaded(tmp_path: Path) -> None:
             ask(off.connect())
         assert off.broker.telemetry is None
         assert "client_metrics" not in page(off)
-        # subscriptions may be made before it is turned on
+        # subscriptions may be created before it is enabled
         subscribe(off, metrics="a")
     finally:
         off.stop()

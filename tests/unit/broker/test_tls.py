@@ -1,4 +1,4 @@
-"""A broker with listeners that encrypt, beside one that does not."""
+"""A broker with TLS listeners and a plaintext one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metadata and the life of topics, in every version that is served."""
+"""Metadata and the lifecycle of topics, in every supported version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing but the request is read before the right is asked for."""
+"""Only the request is read before permissions are checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The way of one acknowledgement, hop by hop, as docs/architecture.md tells it, and as one goes."""
+"""The path of an acknowledgement, hop by hop, in docs/architecture.md and in a real request."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PAGE = (Path(__file__).parents[3] / "docs/architecture.md").read_text()
 
 
 def hops() -> list[str]:
-    """The Python files of the table, in order; a number stands for the last file of that hop."""
+    """The Python files of the table, in order; a number means the last file of that hop."""
     rows = re.findall(r"^\| (\d+) \| ([^|]+) \| [^|]+ \|$", PAGE, re.MULTILINE)
     files: dict[str, list[str]] = {}
     for number, where in rows:
@@ -34,7 +34,7 @@ def hops() -> list[str]:
 
 
 def passed(files: list[str], wanted: list[str]) -> Iterator[str]:
-    """Those of the wanted files that come one behind the other in the others."""
+    """The wanted files that occur in order in the others."""
     rest = iter(files)
     for name in wanted:
         if name in rest:
@@ -53,7 +53,7 @@ def test_an_acknowledgement_goes_the_way_that_the_page_tells(
 
     produce(broker, topic, 10)
     assert acquired(member.fetch(0)) == {0: [(0, 9, 1)]}
-    # as where there is an authorizer; rights are not asked for without
+    # as with an authorizer; permissions are not checked without
     broker.look(lambda it: it.checks.publish(rights=True, features=False, quotas=False, leaders=False))
     broker.look(lambda _: sys.setprofile(note))
     answer = member.acknowledge({0: [(0, 9, ACCEPT)]})

@@ -1,4 +1,4 @@
-"""A client without rights: nothing but its request is read, and it does not learn what exists."""
+"""A client without permissions: only its request is read, and it does not learn what exists."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 _LISTED = (ApiKey.API_VERSIONS, ApiKey.DESCRIBE_CLUSTER, ApiKey.LIST_GROUPS, ApiKey.LIST_TRANSACTIONS)
 _STORAGE = f"{Path(sharecore.__file__).parent}/storage/"
 _LOOK_UPS = {"get", "by_id", "names", "log", "_written", "__iter__", "__len__", "__contains__", "<genexpr>"}
-"""Functions of the storage that tell what there is, out of memory."""
+"""Functions of the storage that list existing objects from memory."""
 _REFUSALS = {
     ErrorCode.TOPIC_AUTHORIZATION_FAILED,
     ErrorCode.GROUP_AUTHORIZATION_FAILED,
@@ -44,7 +44,7 @@ _NEEDS_NO_RIGHT = {
     ApiKey.PUSH_TELEMETRY,
 }
 _OTHERS: dict[ApiKey, set[int]] = {
-    # what the request says by itself: a session that nobody has begun, an id in a version without ids
+    # known from the request itself: a session that was never opened, an ID in a version without IDs
     ApiKey.FETCH: {0, ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.UNKNOWN_TOPIC_ID},
     ApiKey.METADATA: {0, ErrorCode.INVALID_REQUEST, ErrorCode.UNKNOWN_TOPIC_ID},
     ApiKey.PRODUCE: {ErrorCode.UNKNOWN_TOPIC_ID},
@@ -58,14 +58,14 @@ _OTHERS: dict[ApiKey, set[int]] = {
     **{api: {0} for api in _LISTED},
     ApiKey.API_VERSIONS: {0, ErrorCode.REBOOTSTRAP_REQUIRED},
 }
-"""Codes that answers have besides, as on Apache Kafka (`tests/differential/access`)."""
+"""Further codes in responses, as on Apache Kafka (`tests/differential/access`)."""
 _TELL_OF_IDS = (ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.METADATA, ApiKey.DELETE_TOPICS)
 _LISTS = ("topics", "groups", "results", "transaction_states", "replica_election_results", "responses")
 _DRAWN = {"session_id", "throttle_time_ms", "client_instance_id", "subscription_id"}
 
 
 class Asked(NamedTuple):
-    """A request, and what it is about."""
+    """A request, and its subject."""
 
     names: Names
     api: ApiKey
@@ -153,7 +153,7 @@ def requests(api: ApiKey, names: Names) -> Iterator[Asked]:
 
 @contextmanager
 def storage_calls(broker: RunningBroker) -> Iterator[list[str]]:
-    """Collect calls of the storage on the broker's thread, but for those that only say what there is."""
+    """Collect calls of the storage on the broker's thread, except those that only list existing objects."""
     called: list[str] = []
 
     def note(frame: FrameType, event: str, argument: Any) -> None:
@@ -183,7 +183,7 @@ def groups(broker: RunningBroker) -> list[str]:
 
 
 def codes(value: Any) -> Iterator[int]:
-    """All error codes of an answer."""
+    """All error codes of a response."""
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         for name, each in zip(value._fields, value, strict=True):
             if name == "error_code":
@@ -196,7 +196,7 @@ def codes(value: Any) -> Iterator[int]:
 
 
 def told(value: Any, names: Names) -> Any:
-    """An answer without the names of what was asked for, and without what is drawn anew each time."""
+    """A response without the requested names and random values."""
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         items = zip(value._fields, value, strict=True)
         return {name: told(each, names) for name, each in items if name not in _DRAWN}
@@ -213,9 +213,9 @@ def is_empty(answer: Any) -> bool:
 
 
 def tells_the_same(asked: Asked) -> bool:
-    """Whether what exists is answered as what does not.
+    """Return whether existing objects get the same response as missing ones.
 
-    Apache Kafka tells of ids whether topics have them, and asks a client for its metrics once in a while.
+    Apache Kafka reveals which topic IDs exist, and sometimes asks a client for its metrics.
     """
     by_id = any(path.endswith("topic_id") for path, _ in fields(asked.api, asked.version))
     return not (by_id and asked.api in _TELL_OF_IDS) and asked.api not in TELEMETRY
@@ -225,7 +225,9 @@ def tells_the_same(asked: Asked) -> bool:
 def test_nothing_but_the_request_is_read(
     broker: RunningBroker, home: Path, existing: Names, missing: Names, api: ApiKey
 ) -> None:
-    """No file, no log, no address; nothing is written, no group begins; the answer refuses or is empty."""
+    """No file, log or address is accessed; nothing is written, no group is created; the response is an
+    error or empty.
+    """
     client = log_in(broker)
     asked = [*zip(requests(api, existing), requests(api, missing), strict=True)]
     before = written(home), groups(broker)

@@ -1,4 +1,4 @@
-"""The program around its commands: what it loads before them, and what becomes of their output."""
+"""The program around its commands: what it loads before them, and their output."""
 
 from __future__ import annotations
 

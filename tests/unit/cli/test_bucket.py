@@ -1,4 +1,4 @@
-"""`sharecore bucket` on directories, which every build has as buckets; tests/bucket has S3."""
+"""`sharecore bucket` on directories, which every build supports; tests/bucket has S3."""
 
 from __future__ import annotations
 

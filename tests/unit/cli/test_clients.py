@@ -1,4 +1,4 @@
-"""The commands that act as a client, where there is nothing to talk to."""
+"""Client commands without a server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def run(*arguments: str) -> Result:
 
 @pytest.fixture
 def silent_port() -> int:
-    """A port at which nobody listens."""
+    """A port without a listener."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -45,7 +45,7 @@ def test_what_is_given_goes_before_the_environment(
         assert run("groups", command[0], "-b", given, *command[1:]).stderr == refused.format(given), command
         assert run("groups", *command).stderr == refused.format(named), command
     assert run("state", "dump").stderr == refused.format(named)
-    # a directory that is given goes before it, too
+    # an explicit directory takes precedence too
     assert "exclude each other" not in run("state", "dump", "--data-dir", str(tmp_path)).stderr
     both = run("state", "dump", "--data-dir", str(tmp_path), "-b", given)
     assert "exclude each other" in both.stderr

@@ -1,4 +1,4 @@
-"""`sharecore config`, and settings out of the environment."""
+"""`sharecore config`, and settings from the environment."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ HEADERS = [
 
 
 class Message:
-    """A record, as confluent-kafka has them."""
+    """A record, as in confluent-kafka."""
 
     def __init__(self, partition: int = 0, offset: int = 0, headers: list[Any] = HEADERS) -> None:
         self._place = partition, offset

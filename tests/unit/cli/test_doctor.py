@@ -1,4 +1,4 @@
-"""`sharecore doctor`: what it finds, and what its bundle does not hold."""
+"""`sharecore doctor`: its findings, and what its bundle omits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 def run_here(*arguments: str) -> Result:
-    """The same in this process, with time enough for a cluster on a busy machine."""
+    """Run it in this process, with enough time for a cluster on a busy machine."""
     return CliRunner().invoke(app, ["doctor", *arguments, "-X", "default.api.timeout.ms=60000"])
 
 

@@ -1,4 +1,4 @@
-"""Where commands serve pages of their own."""
+"""Where commands serve their own pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line, as a process of its own."""
+"""The command line, in a separate process."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
     broker.stdout.readline()
     request = struct.pack(">hhih", 18, 0, 1, -1)
     with socket.create_connection(("127.0.0.1", port), timeout=10) as deaf:
-        # answers that nobody reads: the broker gives them a second to leave before it stops
+        # unread responses: the broker gives them a second before it stops
         deaf.settimeout(0.5)
         with contextlib.suppress(TimeoutError):
             while True:

@@ -1,4 +1,4 @@
-"""`sharecore spark` where there is no Spark."""
+"""`sharecore spark` without Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`sharecore store` on directories that are whole, damaged, in use and none."""
+"""`sharecore store` on intact, damaged, locked and missing directories."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def directory(tmp_path: Path) -> Path:
 
 
 def records(path: Path) -> dict[str, dict[int, bytes | None]]:
-    """What every partition holds, by offset."""
+    """The content of every partition, by offset."""
     storage = Storage(path, OPTIONS)
     found = {
         f"{log.topic}-{log.index}": {offset: value for offset, _, _, value in log.scan(log.start_offset)}
@@ -62,7 +62,7 @@ def records(path: Path) -> dict[str, dict[int, bytes | None]]:
 
 
 def destroy(path: Path, what: bytes) -> None:
-    """Flips a bit in the record that begins with `what`."""
+    """Flip a bit in the record that begins with `what`."""
     for file in path.iterdir():
         content = bytearray(file.read_bytes())
         at = content.find(what)

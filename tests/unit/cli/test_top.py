@@ -90,13 +90,13 @@ def test_order_and_filter() -> None:
     lag = GROUP_COLUMNS.index("LAG")
     assert [row[0] for row in arranged(rows, lag, descending=True)] == ["idle", "workers", "hidden"]
     assert [row[0] for row in arranged(rows, lag, descending=False, wanted="ID")] == ["hidden", "idle"]
-    # what is not known is the least
+    # unknown values sort as the least
     assert arranged(rows, GROUP_COLUMNS.index("IN FLIGHT"), descending=True)[0][0] == "workers"
     assert [shown(cell) for cell in (None, 1234567, 2.25, "x")] == ["-", "1,234,567", "2.2", "x"]
 
 
 class _Scripted:
-    """Looks that are known beforehand."""
+    """Views with prepared content."""
 
     def __init__(self, *looks: Look | KafkaError) -> None:
         self._looks = list(looks)

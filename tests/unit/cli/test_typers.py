@@ -25,7 +25,7 @@ def test_a_group_alone_and_a_group_asked_for_help_print_the_same(name: str) -> N
 
 
 def commands() -> Iterator[tuple[str, click.Command]]:
-    """Every command of the program by its words."""
+    """Every command of the program by name."""
     program = typer.main.get_command(app)
 
     def walk(words: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:

@@ -1,4 +1,4 @@
-"""`sharecore verify` on recorded histories: what it prints, and its exit status."""
+"""`sharecore verify` on recorded histories: output and exit status."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_clocks_cannot_be_stepped_without_the_library() -> None:
 
 
 def test_a_cluster_that_is_not_there_proves_nothing() -> None:
-    with socket.socket() as taken:  # bound, and nobody listens
+    with socket.socket() as taken:  # bound, but not listening
         taken.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         assert run("-b", address) == (2, f"sharecore: no broker at {address}: Connection refused\n")

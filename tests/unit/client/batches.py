@@ -1,4 +1,4 @@
-"""Record batches v2, written by hand to be read by the code under test."""
+"""Record batches v2, encoded here to be read by the code under test."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CONTROL = 0x20
 
 
 class Content(NamedTuple):
-    """What a producer gives; `delta` is the distance from the batch's base offset."""
+    """A producer's input; `delta` is relative to the batch's base offset."""
 
     delta: int
     value: bytes | None = b""
@@ -55,7 +55,7 @@ def batch(
     last_delta: int | None = None,
     leader_epoch: int = 0,
 ) -> bytes:
-    """One uncompressed batch; `last_delta` stretches it over offsets that compaction emptied."""
+    """An uncompressed batch; `last_delta` extends it over compacted offsets."""
     if last_delta is None:
         last_delta = records[-1].delta if records else 0
     checked = struct.pack(
@@ -66,5 +66,5 @@ def batch(
 
 
 def plain(base_offset: int, count: int) -> bytes:
-    """A batch of `count` records whose values are their offsets."""
+    """A batch of `count` records with their offsets as values."""
     return batch(base_offset, [Content(delta, b"%d" % (base_offset + delta)) for delta in range(count)])

@@ -1,4 +1,4 @@
-"""What brokers in memory have in common: real bytes, answers as told, and notes of what they are asked."""
+"""Common parts of brokers in memory: real bytes, scripted responses, and a record of requests."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from sharecore.protocol import ApiKey, Codec, codec, read_header
 
 Message = dict[str, Any]
 Said = Message | bytes | float | None
-"""A message; bytes in place of one; so many seconds of waiting before the usual answer; or never any."""
+"""A message; bytes in place of one; a delay in seconds before the usual response; or no response."""
 Script = dict[ApiKey, deque[Said | Callable[[Any], Said]]]
-"""What is answered next, by API: values, or functions of the request."""
+"""The next responses by API: values, or functions of the request."""
 
 
 def empty_script() -> Script:
-    """Usual answers alone."""
+    """A script with only the usual responses."""
     return {api: deque() for api in ApiKey}
 
 
 class Asked(NamedTuple):
-    """A request: when, to which broker, on which connection."""
+    """A request: time, broker and connection."""
 
     at: float
     node: int
@@ -36,11 +36,11 @@ class Asked(NamedTuple):
 
 
 class BrokerInMemory:
-    """A broker at port 9092 + `node`; a subclass has a method `_api_name(body)` for each usual answer.
+    """A broker at port 9092 + `node`; a subclass has a method `_api_name(body)` for each usual response.
 
     Args:
-        versions: the APIs that it offers.
-        asked: where each request is noted.
+        versions: the APIs it supports.
+        asked: where requests are recorded.
     """
 
     def __init__(
@@ -55,11 +55,11 @@ class BrokerInMemory:
         self.start()
 
     def start(self) -> None:
-        """Takes connections."""
+        """Accept connections."""
         self.loop.listeners["broker", 9092 + self.node] = self
 
     def stop(self) -> None:
-        """Takes no more connections, and drops those that there are."""
+        """Stop accepting connections, and drop open ones."""
         del self.loop.listeners["broker", 9092 + self.node]
         for link in list(self.links):
             link.cut()
@@ -80,7 +80,7 @@ class BrokerInMemory:
             self._request(link, frame)
 
     def usual(self, asked: Asked, wait: float, respond: Callable[[Message], None]) -> None:
-        """Gives the usual answer after so many seconds."""
+        """Send the usual response after a delay."""
         answer: Message = getattr(self, f"_{asked.api.name.lower()}")(asked.body)
         self._later(wait, respond, answer)
 
@@ -105,7 +105,7 @@ class BrokerInMemory:
         if wait:
             self.loop.call_later(wait, respond, answer)
         else:
-            # timers of the same moment do not keep their order
+            # timers of the same moment are unordered
             self.loop.call_soon(respond, answer)
 
     def _api_versions(self, _: Any) -> Message:
@@ -118,7 +118,7 @@ class BrokerInMemory:
 
 
 class _Turn:
-    """The place of an answer among those of its connection; a broker answers in the order of the requests."""
+    """The position of a response on its connection; a broker responds in request order."""
 
     def __init__(self) -> None:
         self.answer: bytes | None = None

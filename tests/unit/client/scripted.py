@@ -1,4 +1,4 @@
-"""A broker in memory that speaks real bytes, answers as it is told, and remembers what it was asked."""
+"""A scripted broker in memory that uses real bytes and records requests."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _TELEMETRY = (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY)
 
 
 class ScriptedBroker(BrokerInMemory):
-    """Node 0 of a cluster unless told, leader of partition 0 of the one topic, and coordinator.
+    """By default node 0 of a cluster, leader of partition 0 of its only topic, and coordinator.
 
     Attributes:
-        says: by API, what is answered next in place of the usual: values, or functions of the request.
-        leaders: node by partition, as Metadata tells.
-        interval_ms: the heartbeat interval of the usual answer.
-        empty_wait_s: how long a fetch that brings nothing takes at least.
+        says: by API, the next responses in place of the usual ones: values, or functions of the request.
+        leaders: node by partition, in Metadata.
+        interval_ms: the heartbeat interval in usual responses.
+        empty_wait_s: the shortest wait of an empty fetch.
         group_configs: value and source of the group's settings.
-        no_backoff: like Apache Kafka, it has no back-off of groups.
+        no_backoff: whether it lacks a group back-off, like Apache Kafka.
         keys: of records, by their offsets.
-        metrics: those that clients are asked for, each second; None where they are not asked.
-        acknowledged: (first, last, types) of each batch, in the order in which they came.
+        metrics: metrics requested from clients, every second; None for none.
+        acknowledged: (first, last, types) of each batch, in order of arrival.
     """
 
     def __init__(self, node: int = 0, *, nodes: int = 1, metrics: list[str] | None = None) -> None:
@@ -58,14 +58,14 @@ class ScriptedBroker(BrokerInMemory):
         self.available: deque[tuple[int, int, int]] = deque()
 
     def offer(self, first: int, last: int, delivery_count: int = 1) -> None:
-        """Records that the next fetches acquire."""
+        """Add records for the next fetches to acquire."""
         self.available.append((first, last, delivery_count))
 
     def bodies(self, api: ApiKey) -> list[Any]:
         return [asked.body for asked in self.asked if asked.api is api]
 
     async def until_asked(self, api: ApiKey) -> None:
-        """Return in the turn of the loop in which the first request of an API has come."""
+        """Return in the turn of the loop in which the first request of an API arrived."""
         while not self.bodies(api):  # noqa: ASYNC110
             await asyncio.sleep(0)
 
@@ -73,7 +73,7 @@ class ScriptedBroker(BrokerInMemory):
         return [asked.at for asked in self.asked if asked.api is api]
 
     def usual(self, asked: Asked, wait: float, respond: Callable[[Message], None]) -> None:
-        """Waits at a ShareFetch that brings nothing."""
+        """Wait at an empty ShareFetch."""
         if asked.api is not ApiKey.SHARE_FETCH:
             super().usual(asked, wait, respond)
             return
@@ -114,7 +114,7 @@ class ScriptedBroker(BrokerInMemory):
         return {}
 
     def _describe_configs(self, body: Any) -> dict[str, Any]:
-        """A group's settings; Kafka numbers the source of a group's own as 8, and that of defaults as 5."""
+        """Return a group's settings; the source of a group's own is 8 in Kafka, that of defaults is 5."""
         configs = [
             {"name": name, "value": value, "config_source": source}
             for name, (value, source) in self.group_configs.items()
@@ -144,7 +144,7 @@ class ScriptedBroker(BrokerInMemory):
         return self.beat(body, self.interval_ms)
 
     def beat(self, body: Any, interval_ms: int) -> dict[str, Any]:
-        """The answer to a heartbeat, with an assignment for who joins."""
+        """Return a heartbeat response, with an assignment for a joining member."""
         self.epoch += body.member_epoch == 0
         partitions = [{"topic_id": TOPIC_ID, "partitions": sorted(self.leaders)}]
         return {
@@ -155,7 +155,7 @@ class ScriptedBroker(BrokerInMemory):
         }
 
     def settled(self, body: Any) -> list[int]:
-        """Notes what a request acknowledges; returns the partitions of it."""
+        """Record a request's acknowledgements; return their partitions."""
         settled = []
         for topic in body.topics:
             for partition in topic.partitions:
@@ -185,7 +185,7 @@ class ScriptedBroker(BrokerInMemory):
 
 
 def fetched(partitions: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
-    """The answer to a ShareFetch."""
+    """Return the response to a ShareFetch."""
     return {
         "acquisition_lock_timeout_ms": LOCK_MS,
         "responses": [{"topic_id": TOPIC_ID, "partitions": partitions}] if partitions else [],
@@ -194,12 +194,12 @@ def fetched(partitions: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
 
 
 def acknowledged(partitions: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
-    """The answer to a ShareAcknowledge."""
+    """Return the response to a ShareAcknowledge."""
     return fetched(partitions, **more)
 
 
 def member(**settings: Any) -> ShareConsumer:
-    """A consumer in explicit mode, subscribed to the topic, whose clock is the loop's."""
+    """Create a consumer in explicit mode, subscribed to the topic, with the loop's clock."""
     settings = {"group_id": "group", "share_acknowledgement_mode": "explicit"} | settings
     made = ShareConsumer(
         bootstrap_servers="broker:9092", clock=LoopClock(asyncio.get_running_loop()), **settings

@@ -1,4 +1,4 @@
-"""What a dead-letter topic needs: set up, refused with a reason, or a right that is missing."""
+"""Setup of a dead-letter topic: success, errors with a reason, and missing permissions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records that are with the application: released at the end, renewed, acknowledged once, put back."""
+"""Records held by the application: released at the end, renewed, acknowledged once, put back."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ async def test_a_commit_accepts_what_was_delivered() -> None:
     assert broker.acknowledged == [(0, 29, b"\1"), (30, 39, b"\1")]
 
 
-# polls that hardly wait
+# polls with almost no wait
 
 
 @pytest.mark.parametrize("timeout", [0, 0.0001, 0.001, 0.009])
@@ -172,7 +172,7 @@ async def test_of_a_batch_only_what_was_renewed_is_delivered_again() -> None:
                 consumer.acknowledge(batch[offset], RENEW)
             consumer.accept(batch[1])
             consumer.reject(batch[5])
-            # decided otherwise before it was sent
+            # changed before it was sent
             consumer.release(batch[6])
             assert offsets(await consumer.poll(2, timeout=5)) == [0, 2]
             consumer.release([batch[0], batch[2]])
@@ -232,7 +232,7 @@ async def test_a_poll_does_not_wait_for_renewal_past_its_end() -> None:
         assert broker.loop.time() - began == pytest.approx(2, abs=0.2)
 
 
-# locks that are gone
+# lost locks
 
 
 @pytest.mark.parametrize("cause", ["session", "time"])
@@ -315,7 +315,7 @@ async def test_what_is_not_held_is_refused_at_the_call() -> None:
         batch = await consumer.poll()
         first = batch[0]
         consumer.release(first)
-        # as long as it was not sent
+        # until it is sent
         consumer.accept(first)
         await consumer.commit_sync()
         calls = (
@@ -331,7 +331,7 @@ async def test_what_is_not_held_is_refused_at_the_call() -> None:
             assert refused.value.code is ErrorCode.INVALID_RECORD_STATE
         with pytest.raises(KafkaError):
             await consumer.renew(first)
-        # what is left
+        # the rest
         consumer.reject(batch)
         assert list((await consumer.close()).values()) == [None]
     assert broker.acknowledged == [(0, 0, b"\1"), (1, 4, b"\3")]

@@ -34,7 +34,7 @@ async def test_a_session_counts_its_requests() -> None:
     assert counted[:-1] == list(range(len(counted) - 1))
     assert counted[-1] == -1
     assert broker.acknowledged == [(base, base + 9, b"\1") for base in (0, 10, 20)]
-    # partitions are named when the session opens, and not again
+    # partitions are listed when the session opens, and not again
     assert [
         bool(body.topics and not body.topics[0].partitions[0].acknowledgement_batches)
         for body in broker.bodies(FETCH)
@@ -59,7 +59,7 @@ def test_a_lost_session_is_opened_anew(code: ErrorCode) -> None:
             broker.offer(5, 9)
             consumer.accept(await consumer.poll(timeout=5))
             await consumer.commit_sync()
-        # what was refused with the session was sent again in the new one
+        # acknowledgements refused with the session were sent again in the new one
         assert [span[:2] for span in broker.acknowledged] == [(0, 4), (5, 9)]
 
     body()
@@ -82,7 +82,7 @@ async def test_a_lease_is_renewed_at_half_of_its_lock() -> None:
     assert len(renewed) >= 15
     before = 0.0
     for at in renewed:
-        # half of a lock's time, looked after eight times a lock
+        # half of a lock's duration, checked eight times per lock
         assert LOCK * 3 / 8 <= at - before <= LOCK * 6 / 8
         before = at
     assert broker.acknowledged[-1] == (0, 0, b"\1")
@@ -212,7 +212,7 @@ async def test_refused_acknowledgements_are_halved_until_the_wrong_one_stands_al
         held = []
         for _ in range(8):
             held.append(await consumer.poll())
-            # worked on, so that the next poll may come before the acknowledgement
+            # in progress, so that the next poll may precede the acknowledgement
             consumer.lease(held[-1])
         broker.says[ACKNOWLEDGE].extend([judge] * 20)
         for batch in held:
@@ -226,7 +226,7 @@ async def test_refused_acknowledgements_are_halved_until_the_wrong_one_stands_al
     fine = sorted(span for answer in heard if answer.error is None for span in answer.offsets)
     assert failed == [((30, 39),)]
     assert fine == [(base, base + 9) for base in range(0, 80, 10) if base != 30]
-    # eight, then both halves, three times over
+    # eight, then both halves, three times
     assert asked <= 1 + 2 * 3
 
 
@@ -314,7 +314,7 @@ async def test_wakeup_from_a_callback_interrupts_the_commit_that_told_it() -> No
         while len(broker.bodies(FETCH)) == asked:
             await consumer.poll(timeout=0)
         began = broker.loop.time()
-        # the commit begins with telling that this failed, and then waits for the fetch
+        # the commit first reports that this failed, and then waits for the fetch
         consumer.accept(batch[0])
         with pytest.raises(WakeupError):
             await consumer.commit_sync(timeout=20)
@@ -322,7 +322,7 @@ async def test_wakeup_from_a_callback_interrupts_the_commit_that_told_it() -> No
 
 
 class Unprepared(ShareConsumer):
-    """A consumer that a fetch's answer breaks."""
+    """A consumer broken by a fetch response."""
 
     @staticmethod
     def _intake(*_: object) -> int:
@@ -330,7 +330,7 @@ class Unprepared(ShareConsumer):
 
 
 class Damaging(ScriptedBroker):
-    """A broker whose first records make no sense: the ranges do not ascend."""
+    """A broker whose first records are invalid: the ranges are not ascending."""
 
     def _share_fetch(self, body: Any) -> dict[str, Any]:
         answer = super()._share_fetch(body)
@@ -375,7 +375,7 @@ def test_an_answer_that_cannot_be_taken_in_leaves_nobody_waiting(broken: str) ->
 async def test_what_went_with_a_fetch_whose_answer_cannot_be_taken_in_is_settled() -> None:
     broker = Damaging()
     async with member(prefetch_records=0) as consumer:
-        # only what is acquired later is damaged
+        # only later acquired records are damaged
         broker.says[FETCH].append(lambda body: ScriptedBroker._share_fetch(broker, body))
         broker.offer(0, 4)
         batch = await consumer.poll()

@@ -1,4 +1,4 @@
-"""Answers that are short, garbled, late or of somebody else: the connection ends, and the work goes on."""
+"""Responses that are short, garbled, late or foreign: the connection ends, and work continues."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_an_error_of_a_whole_fetch(code: ErrorCode) -> None:
 
 
 def check(spoil: Callable[[ScriptedBroker], object]) -> None:
-    """After what `spoil` does the records come all the same, once and in order."""
+    """Check that the records arrive after `spoil`, once and in order."""
 
     @in_virtual_time
     async def body() -> None:

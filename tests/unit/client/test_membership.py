@@ -1,4 +1,4 @@
-"""Heartbeats: when they are sent, and what becomes of the member as they are answered."""
+"""Heartbeats: when they are sent, and the effect of responses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BEAT = ApiKey.SHARE_GROUP_HEARTBEAT
 
 
 def waits(broker: ScriptedBroker) -> list[float]:
-    """Seconds between heartbeats."""
+    """Return the seconds between heartbeats."""
     return [round(after - before, 3) for before, after in pairwise(broker.times(BEAT))]
 
 
@@ -76,7 +76,7 @@ async def test_tries_again_ever_more_slowly() -> None:
     slept = waits(broker)[:6]
     for wait, most in zip(slept, (0.1, 0.2, 0.4, 0.8, 1.0, 1.0), strict=True):
         assert most * 0.8 - 0.001 <= wait <= most + 0.001
-    # the same connection, and no new search for the coordinator
+    # the same connection, and no new coordinator lookup
     assert len(broker.bodies(ApiKey.FIND_COORDINATOR)) == 1
 
 
@@ -198,7 +198,7 @@ def test_a_join_that_was_not_answered_is_taken_back(ends: str) -> None:
             for link in list(broker.links):
                 link.cut()
 
-        # the coordinator has the member, whatever its answer met with
+        # the coordinator has the member, whatever happened to its response
         broker.says[BEAT].append(cut)
         async with member(retry_backoff_ms=5_000, retry_backoff_max_ms=5_000) as consumer:
             await broker.until_asked(BEAT)

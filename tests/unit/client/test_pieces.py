@@ -1,4 +1,4 @@
-"""Answers come in pieces of any size, whole, and in the order of the requests."""
+"""Responses arrive in pieces of any size, whole, and in request order."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ ANSWERS = 5
 
 
 class Wire(asyncio.Transport):
-    """Takes what is sent, and never ends."""
+    """A transport that accepts everything, and never ends."""
 
     def write(self, data: object) -> None:
-        """Nobody reads it."""
+        """Discard the bytes."""
 
     def is_closing(self) -> bool:
         return False
 
     def abort(self) -> None:
-        """Nobody hears of it."""
+        """Do nothing."""
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 7, 60, 70, 200, 100_000])

@@ -1,4 +1,4 @@
-"""Confirmations of a `send_many`: each record's place, whatever the order in which the answers come."""
+"""Confirmations of a `send_many`: each record's position, in any order of responses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def confirmed(partition: int, offset: int) -> Message:
 
 
 class Sender:
-    """Takes callbacks for records as the engine does."""
+    """Accepts callbacks for records, like the engine."""
 
     def __init__(self) -> None:
         self.unused: list[Callback] = []

@@ -1,4 +1,4 @@
-"""A producer's settings, as users of other clients have them."""
+"""A producer's settings, as in other clients."""
 
 from __future__ import annotations
 

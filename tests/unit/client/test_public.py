@@ -1,4 +1,4 @@
-"""The public names of the client are imported when they are asked for."""
+"""The client's public names are imported on demand."""
 
 from __future__ import annotations
 

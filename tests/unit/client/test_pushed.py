@@ -1,4 +1,4 @@
-"""A client's metrics as they are pushed."""
+"""A client's metrics in pushes."""
 
 from __future__ import annotations
 

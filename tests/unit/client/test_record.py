@@ -1,4 +1,4 @@
-"""Records that an application makes, copies and sends to other processes."""
+"""Records created, copied and pickled by an application."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings as users of other clients have them."""
+"""Settings, as in other clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a client asks which metrics to push, when it pushes them, and what it makes of refusals."""
+"""When a client asks which metrics to push, when it pushes them, and how it handles errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ASK, PUSH = ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY
 
 
 def asking(*metrics: str) -> ScriptedBroker:
-    """A broker that asks its clients."""
+    """A broker that collects client metrics."""
     return ScriptedBroker(metrics=list(metrics))
 
 

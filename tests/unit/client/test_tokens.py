@@ -1,4 +1,4 @@
-"""Clients with bearer tokens: given, of a function, and of an issuer, against a running broker."""
+"""Clients with bearer tokens from a setting, a function and an issuer, against a running broker."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 class Issuer(HTTPServer):
-    """Gives tokens to who knows the secret."""
+    """Issues tokens to clients that know the secret."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -108,7 +108,7 @@ async def _later() -> str:
 
 
 def test_a_token_that_is_given(address: str) -> None:
-    # made here: a token made when tests are collected may have run out by now
+    # created here: a token created when tests are collected may have expired by now
     for given in (token(), token, _later):
         assert groups(address, sasl_oauthbearer_token=given) == []
 

@@ -1,4 +1,4 @@
-"""An event loop whose time is virtual, and whose connections lead to brokers in memory: nothing waits."""
+"""An event loop with virtual time and connections to brokers in memory: nothing waits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.harness.virtual_loop import VirtualLoop
 
 
 class Listener(Protocol):
-    """The side of a connection that a client connects to."""
+    """The server side of a connection."""
 
     def connected(self, link: Link) -> None: ...
     def received(self, link: Link, data: bytes) -> None: ...
@@ -28,7 +28,7 @@ class Link(asyncio.Transport):
         self._closing = False
         self.buffered = b""
         self.turns: deque[Any] = deque()
-        """The answers that are due, in their order."""
+        """The pending responses, in order."""
 
     def write(self, data: Any) -> None:
         if not self._closing:
@@ -41,23 +41,23 @@ class Link(asyncio.Transport):
         self.cut()
 
     def cut(self, error: Exception | None = None) -> None:
-        """Ends the connection; both ends hear of it."""
+        """End the connection on both sides."""
         if not self._closing:
             self._closing = True
             self._listener.disconnected(self)
             self._loop.call_soon(self._protocol.connection_lost, error)
 
     def answer(self, data: bytes) -> None:
-        """Sends bytes to the client."""
+        """Send bytes to the client."""
         if not self._closing:
             self._protocol.data_received(data)
 
 
 class ClientLoop(VirtualLoop):
-    """Virtual time, and connections to brokers in memory, for which asyncio's many keywords mean nothing.
+    """Virtual time, and connections to brokers in memory, ignoring most of asyncio's keywords.
 
     Attributes:
-        listeners: who is reached at which host and port; nobody is a refused connection.
+        listeners: the listener at each host and port; None refuses connections.
     """
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ class ClientLoop(VirtualLoop):
 
 
 class LoopClock:
-    """The loop's time in milliseconds, as the clock of a consumer."""
+    """The loop's time in milliseconds, as a consumer's clock."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -91,7 +91,7 @@ class LoopClock:
 
 
 def in_virtual_time(body: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-    """Runs a coroutine in a loop of its own; fails where a task is left over or an error went unheard."""
+    """Run a coroutine in a new loop; fail if a task or an unhandled error is left."""
 
     @functools.wraps(body)
     def test(*arguments: Any, **fixtures: Any) -> None:

@@ -1,4 +1,4 @@
-"""Members of a consumer group, step by step, as its tests drive them."""
+"""Members of a consumer group, driven step by step."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ A, B = UUID(int=1), UUID(int=2)
 
 
 class Topics:
-    """Topics that a test makes."""
+    """Topics created by a test."""
 
     def __init__(self) -> None:
         self.version = self.created = 0
@@ -48,7 +48,7 @@ class Topics:
 
 
 class Member:
-    """A client: what it has been told, and what it has."""
+    """A client: its last response, and its partitions."""
 
     def __init__(self, cluster: Cluster, member_id: str, **fields: Any) -> None:
         self.cluster = cluster
@@ -72,7 +72,7 @@ class Member:
         )
 
     def beat(self, **fields: Any) -> HeartbeatAnswer:
-        """Says what it has if it has changed: lets go what it must, takes what it may."""
+        """Report the owned partitions if they changed: revoke and take partitions as told."""
         owned = None
         if self.owned != self.wanted:
             owned = self.owned = self.wanted
@@ -105,7 +105,7 @@ class Cluster:
         records = record_log(self.world, [self.log])
         self.registry = GroupRegistry(self.groups_bytes_max)
         self.apart: list[Callable[[], object]] = []
-        """Work that waits for a thread."""
+        """Work waiting for a thread."""
         self.groups = ConsumerCoordinator(
             self.registry,
             records,

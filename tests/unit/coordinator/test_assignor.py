@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from sharecore.coordinator.share.assignor import AssignorMember, assign
 
-# What Apache Kafka 4.3.1's SimpleAssignor made of these groups, each the one before with members and topics
-# changed. Topic n has the id 100 + n. What it leaves with members for topics that nobody of a mixed group
-# wants any more is left out: that is a defect.
+# The assignments of Apache Kafka 4.3.1's SimpleAssignor for these groups, each being the previous one with
+# changed members and topics. Topic n has the ID 100 + n. Assignments that it keeps for topics without
+# subscribers in a mixed group are left out: that is a defect.
 CASES = [json.loads(line) for line in Path(__file__).with_name("assignments.jsonl").read_text().splitlines()]
 
 

@@ -26,7 +26,7 @@ RANGE = (("range", b"r"),)
 
 
 class Cluster:
-    """A coordinator over a topic that outlives it."""
+    """A coordinator on a topic that survives it."""
 
     def __init__(
         self,
@@ -293,7 +293,7 @@ def test_what_members_say_of_their_protocols_is_bounded() -> None:
 
 
 def test_the_assignments_of_a_group_are_bounded() -> None:
-    """As with Apache Kafka, where the record of such a group is too large for the log."""
+    """As in Apache Kafka, where the record of such a group is too large for the log."""
     cluster = Cluster(group_bytes_max=1000)
     leader, follower = cluster.stable_pair()
     joined = cluster.join(leader.member_id)
@@ -405,7 +405,7 @@ def test_a_member_that_joins_again_too_late_has_lost_its_place() -> None:
 
 
 def test_of_protocols_that_are_liked_as_well_it_is_apaches() -> None:
-    # a Java hash table has "a" in front of "sticky", and that in front of "range"
+    # a Java hash table has "a" before "sticky", and that before "range"
     for mine, yours, chosen in (("range", "sticky", "sticky"), ("sticky", "a", "a")):
         cluster = Cluster()
         first, second = [(mine, b""), (yours, b"")], [(yours, b""), (mine, b"")]
@@ -430,7 +430,7 @@ def test_what_a_group_consumes_is_known_from_its_last_generation() -> None:
     assert not cluster.group.is_subscribed("other")
     torn = Cluster()
     torn.join(protocols=[("range", metadata[:-1])])
-    assert torn.group.is_subscribed("other")  # nobody knows
+    assert torn.group.is_subscribed("other")  # unknown
 
 
 def test_the_members_of_all_groups_are_bounded() -> None:

@@ -1,4 +1,4 @@
-"""Who may commit and delete offsets, and when they are forgotten."""
+"""Who may commit and delete offsets, and when they expire."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_consumer_without_a_group_makes_one_that_keeps_its_offsets() -> None:
 def test_a_group_that_only_a_transaction_has_offsets_for_is_there_after_a_restart(
     committed: bool | None,
 ) -> None:
-    """Whatever became of the transaction: the group was made when they came."""
+    """Whatever the outcome of the transaction: the group was created by the commit."""
     service = Service()
     commits = {P0: CommittedOffset(5, commit_ms=service.world.now_ms())}
     service.commits.commit(

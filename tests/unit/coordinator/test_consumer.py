@@ -182,7 +182,7 @@ def test_a_static_member_comes_back_to_what_it_had() -> None:
 
 @pytest.mark.parametrize("restarts", [False, True])
 def test_a_static_member_that_is_away_keeps_its_place_until_its_session_ends(*, restarts: bool) -> None:
-    """It may have had partitions to let go when it left, and it has let them go by leaving."""
+    """It may have had partitions to revoke when it left, and leaving revoked them."""
     cluster = Cluster()
     away, other = Member(cluster, "m1", instance_id="i"), Member(cluster, "m2")
     away.join()
@@ -420,7 +420,7 @@ def test_records_are_the_bytes_that_kafka_writes() -> None:
 
 
 class Walk(RuleBasedStateMachine):
-    """Members come, go, lag behind and vanish; topics grow; the broker restarts."""
+    """Members join, leave, lag and vanish; topics grow; the broker restarts."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -467,7 +467,7 @@ class Walk(RuleBasedStateMachine):
 
     @rule()
     def settle(self) -> None:
-        """After a few rounds every subscribed partition has one member, and each has what it shall have."""
+        """After a few rounds every subscribed partition has one member, and each has its assignment."""
         for _ in range(6):
             for member in self.members:
                 member.beat()

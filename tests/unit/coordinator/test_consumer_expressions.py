@@ -1,4 +1,4 @@
-"""Members of consumer groups that want topics by regular expressions."""
+"""Members of consumer groups that subscribe by regular expression."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _topics(answer: HeartbeatAnswer) -> set[UUID]:
 
 
 def test_a_member_may_subscribe_to_an_expression() -> None:
-    """It is looked up behind the heartbeat that brings it; the member comes back soon."""
+    """It is resolved after the heartbeat that brings it; the member sends another one soon."""
     cluster = Cluster()
     joined = cluster.heartbeat("m1", 0, subscribed_regex="[ab]", **_JOINING)
     assert (joined.epoch, joined.assigned, joined.heartbeat_ms) == (1, set(), 10)
@@ -100,7 +100,7 @@ def test_who_a_member_is_comes_before_its_expression(member: str, epoch: int, co
 
 
 LONG = "|".join(f"topic-{number}" for number in range(200)) + "|[ab]"
-"""An expression that no event loop should wait for."""
+"""An expression that would block the event loop."""
 
 
 def test_a_long_expression_is_looked_up_beside_the_event_loop() -> None:

@@ -1,4 +1,4 @@
-"""Regular expressions in the syntax of RE2: Apache Kafka's parser says the same of each of these."""
+"""Regular expressions in RE2 syntax: Apache Kafka's parser gives the same result for each of these."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a write that is given up leaves of groups: nothing that is not in the log."""
+"""Effects of an abandoned write on groups: nothing that is not in the log."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FAILED = "failed"
 
 
 class BrokerTopics(Topics):
-    """What a broker's topics tell coordinators."""
+    """The broker's topics as coordinators see them."""
 
     def on_change(self, listener: object) -> None: ...
 
@@ -66,7 +66,7 @@ class GroupSettings:
 
 
 class Broker:
-    """All coordinators of groups over one partition, which outlives them."""
+    """All group coordinators over one partition, which survives them."""
 
     self_compacting = False
 
@@ -106,7 +106,7 @@ class Broker:
     owner_check = None
 
     def result(self, call: Callable[..., object], *asked: object) -> Any:
-        """What an operation calls back with; FAILED for an error."""
+        """Return an operation's result; FAILED for an error."""
         told: list[Any] = []
         call(*asked, told.append)
         self.world.run(GIVEN_UP_MS if self.log.failing else 0)
@@ -131,7 +131,7 @@ class Broker:
         return self.result(self.share.heartbeat, request)
 
     def classic(self) -> JoinResult:
-        """A member joins, and syncs."""
+        """Join, and sync."""
         joined: list[JoinResult] = []
         request = JoinRequest("g", "", None, "c", "/h", 60_000, 10_000, "consumer", [("range", b"")])
         self.groups.classic.join(request, joined.append)
@@ -151,7 +151,7 @@ class Broker:
         return self.result(self.groups.commits.commit, CommitRequest("g", "", None, -1, 9, commits))
 
     def now(self) -> object:
-        """What is known of the group."""
+        """Return the state of the group."""
         group: Any = self.groups.registry.get("g")
         committed = dict(self.groups.offsets.get("g"))
         if isinstance(group, ClassicGroup):
@@ -167,7 +167,7 @@ class Broker:
 
 
 def nothing(broker: Broker) -> None:
-    """There is no group."""
+    """Check that there is no group."""
 
 
 def consumers(broker: Broker) -> None:
@@ -268,7 +268,7 @@ def test_a_consumer_group_is_back_where_a_classic_one_could_not_take_its_name() 
 
 
 def test_a_member_is_answered_once_what_it_was_told_is_durable() -> None:
-    """Its heartbeat changes nothing itself, but what it is told may not be durable yet."""
+    """Its heartbeat changes nothing, but its response may depend on undurable state."""
     broker = Broker()
     consumers(broker)
     group: Any = broker.groups.registry.get("g")

@@ -1,4 +1,6 @@
-"""What clients create in coordinators is bounded in bytes: groups, members, offsets, transactional ids."""
+"""Memory for objects that clients create in coordinators is bounded: groups, members, offsets,
+transactional IDs.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from sharecore.errors import ErrorCode, KafkaError
 
 
 class Shelf:
-    """Things of some bytes each, and the room that they are in."""
+    """Objects of some bytes each, in a bounded room."""
 
     def __init__(self, bytes_max: int, *, grows: bool = False) -> None:
         self.sizes: list[int] = []

@@ -63,6 +63,6 @@ def test_the_hash_is_the_one_that_kafka_writes(topics: list[TopicInfo], rack: st
 
 @pytest.mark.parametrize(("size", "known"), XXH3)
 def test_xxh3(size: int, known: str) -> None:
-    """Every branch of the algorithm; the hashes are those of xxHash's own library."""
+    """Every branch of the algorithm; the hashes are from xxHash's own library."""
     data = bytes(number * 37 % 251 for number in range(size))
     assert f"{xxh3_64(data):016x}" == known

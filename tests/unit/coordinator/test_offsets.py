@@ -1,4 +1,4 @@
-"""Committed offsets: durable before they are seen, rebuilt from the topic, bound to transactions."""
+"""Committed offsets: durable before they are visible, rebuilt from the topic, part of transactions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_commit_that_fails_leaves_the_offset_as_it_was() -> None:
 
 @pytest.mark.parametrize("failing", [False, True])
 def test_a_group_whose_first_commit_is_on_its_way_has_offsets(failing: bool) -> None:
-    """Or the group would be forgotten meanwhile, as one that has nothing left."""
+    """Otherwise the group would be dropped meanwhile, as an empty one."""
     world, log = World(), MemoryLog()
     subject = offsets(world, log)
     log.failing = failing
@@ -198,7 +198,7 @@ def test_the_later_offset_in_the_log_counts_whichever_transaction_ends_first() -
 
 
 def test_an_offset_is_not_written_behind_the_marker_of_its_transaction() -> None:
-    """It would begin a transaction that nobody ends, since the marker did not wait for it."""
+    """It would start a transaction that nobody ends, since the marker did not wait for it."""
     world, log, ended = World(), MemoryLog(), list[KafkaError | None]()
     subject = offsets(world, log)
     log.failing = True

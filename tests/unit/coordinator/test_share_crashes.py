@@ -1,6 +1,6 @@
-"""The broker stops after any step of what a share group does with its state, and ends it after a restart.
+"""The broker stops after any step of a share group's state changes, and completes them after a restart.
 
-The store keeps what was handed to it in order: what is durable at a crash is a beginning of it.
+The store preserves write order: the durable part at a crash is a prefix.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ STEPS_MAX = 40
 
 
 class Power:
-    """Counts writes; from some write on, nothing reaches the disk and nobody is told."""
+    """Counts writes; after some write nothing reaches the disk, and nobody is notified."""
 
     def __init__(self) -> None:
         self.writes_left: int | None = None
 
     def write(self) -> bool:
-        """Whether one more write becomes durable."""
+        """Return whether one more write becomes durable."""
         if self.writes_left is None:
             return True
         self.writes_left -= 1
@@ -79,7 +79,7 @@ class FailingPersister(MemoryPersister):
 
     @property
     def kept(self) -> dict[SharePartitionKey, int]:
-        """Start offsets of all that has state."""
+        """Start offsets of everything with state."""
         return {key: state.start_offset for key, state in self._states.items()}
 
 
@@ -99,8 +99,8 @@ class CrashBench(Bench):
         return self.persister.kept
 
     def crash_after(self, writes: int, operation: Callable[[CrashBench], object]) -> bool:
-        """Runs an operation with so many writes left, and the broker again after that; tells whether the
-        operation was cut off.
+        """Run an operation with this many writes left, and restart the broker; return whether the operation
+        was cut off.
         """
         self.power.writes_left = writes
         operation(self)
@@ -112,7 +112,7 @@ class CrashBench(Bench):
         return cut
 
     def assert_settled(self) -> None:
-        """What the group believes to have is what there is."""
+        """Check that the group's view matches the stored state."""
         group = self.groups.find("g")
         known = {
             SharePartitionKey("g", topic_id, index)
@@ -124,11 +124,11 @@ class CrashBench(Bench):
 
 
 def silently(operation: Callable[[], object]) -> None:
-    """For those whose answer never comes."""
+    """For callers that never get a response."""
     try:
         operation()
     except ValueError:
-        return  # `Bench` misses the answer
+        return  # `Bench` would wait for a response
 
 
 def join(bench: CrashBench) -> None:
@@ -190,7 +190,7 @@ def test_what_was_cut_off_at_any_write_ends_after_a_restart(name: str) -> None:
     for writes in range(STEPS_MAX):
         bench = make()
         cut = bench.crash_after(writes, operation)
-        # whoever was not answered comes again; a group that wants its topics has them made
+        # unanswered callers retry; a group that needs its topics initializes them
         group = bench.groups.find("g")
         for member in list(group.members) if group is not None else ():
             bench.say(member, 0, ["t", "u"])

@@ -30,7 +30,7 @@ class Topics:
         self.version = 0
         self.topics: dict[str, TopicInfo] = {}
         self.awaited: list[Callable[[], object]] | None = None
-        """Who is to hear that a topic was deleted, where that is not known at once."""
+        """Callbacks for the deletion of a topic, if it is not known at once."""
 
     def set(self, name: str, topic_id: UUID, partitions: int) -> None:
         self.topics[name] = TopicInfo(name, topic_id, partitions)
@@ -54,7 +54,7 @@ class Topics:
 
 
 class Bench:
-    """Share groups over a log in memory, and members who say what the test tells them to."""
+    """Share groups over a log in memory, with scripted members."""
 
     def __init__(
         self, config: GroupConfig = AT_ONCE, *, bytes_max: int = 1 << 20, groups_bytes_max: int = 1 << 20
@@ -72,7 +72,7 @@ class Bench:
         self.restart()
 
     def restart(self) -> None:
-        """A broker that knows no more than the log."""
+        """Create a broker that only knows the log."""
         self.registry = GroupRegistry(self.groups_bytes_max)
         records: CoordinatorRuntime = record_log(self.world, [self.log])
         self.states = ShareTopicStates(self.persister, records, self.topics)
@@ -102,7 +102,7 @@ class Bench:
         self.world.run()
 
     def hold(self, group_id: str, topics: Collection[UUID]) -> Callable[[], None]:
-        """Nobody leads share partitions of these topics until what is returned is called."""
+        """Keep share partitions of these topics without leaders until the result is called."""
         self.held |= set(topics)
         return lambda: self.held.difference_update(topics)
 
@@ -115,7 +115,7 @@ class Bench:
         group: str = "g",
         rack: str | None = None,
     ) -> HeartbeatAnswer:
-        """One heartbeat and its answer; joining, a member wants topic t unless told otherwise."""
+        """Send a heartbeat, and return its response; a joining member subscribes to topic t by default."""
         if topics is None and epoch == 0:
             topics = ["t"]
         answers: list[HeartbeatAnswer | KafkaError] = []
@@ -131,13 +131,15 @@ class Bench:
     def join(
         self, member: str, epoch: int = 0, topics: list[str] | None = None, *, group: str = "g"
     ) -> HeartbeatAnswer:
-        """A heartbeat, and a second one that is answered with partitions whose state the first had made."""
+        """Send a heartbeat, and a second one that returns partitions whose state the first one
+        initialized.
+        """
         first = self.say(member, epoch, topics, group=group)
         second = self.say(member, first.member_epoch, group=group)
         return first if second.assignment is None else second
 
     def noted(self) -> set[str]:
-        """Topics of which the group has noted state."""
+        """Topics with state recorded by the group."""
         return {state.name for state in self.group().initialized.values()}
 
     def group(self, name: str = "g") -> ShareGroup:
@@ -146,7 +148,7 @@ class Bench:
         return group
 
     def result(self, call: Callable[..., None], *args: object) -> object:
-        """What a call hands to its callback."""
+        """Return what a call passes to its callback."""
         results: list[object] = []
         call(*args, results.append)
         self.world.run()
@@ -408,7 +410,7 @@ def test_only_an_empty_group_is_deleted_and_its_state_with_it() -> None:
 
 
 def test_state_of_a_topic_that_is_not_known_yet_stays_until_it_is_sure_that_it_is_gone() -> None:
-    """Who coordinates now may not have heard of a topic that was made through another node a moment ago."""
+    """The current coordinator may not know of a topic just created through another node."""
     bench = Bench()
     bench.topics.set("u", U, 1)
     bench.join("m", topics=["t", "u"])

@@ -1,4 +1,4 @@
-"""A random walk of members of one share group, beside a model of what they must see."""
+"""A random walk of members of a share group, compared with a model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TIMEOUT_MS = AT_ONCE.share_session_timeout_ms
 
 
 class Told:
-    """What a member knows: its epoch, and the partitions that it may fetch from."""
+    """A member's state: its epoch, and its partitions."""
 
     def __init__(self, subscribed: frozenset[str], heard_ms: float) -> None:
         self.subscribed = subscribed
@@ -28,8 +28,8 @@ class Told:
 
 
 class Walk(RuleBasedStateMachine):
-    """Members join, speak, change their minds, leave, fall silent and come back with old epochs; topics come,
-    grow and go; the broker stops and starts.
+    """Members join, send heartbeats, change subscriptions, leave, fall silent and return with old epochs;
+    topics are created, grow and are deleted; the broker restarts.
     """
 
     def __init__(self) -> None:
@@ -88,7 +88,7 @@ class Walk(RuleBasedStateMachine):
 
     @rule(member=st.sampled_from(MEMBERS), off=st.sampled_from((-3, -2, 1, 5)))
     def speak_with_a_wrong_epoch(self, member: str, off: int) -> None:
-        """It hears nothing but that it has to join again, and everybody else keeps what they have."""
+        """It is only told to rejoin, and everyone else's assignment is unchanged."""
         told = self.members.get(member)
         if told is None or told.epoch + off <= 0:
             return
@@ -99,7 +99,7 @@ class Walk(RuleBasedStateMachine):
 
     @rule(member=st.sampled_from(MEMBERS))
     def speak_after_the_end(self, member: str) -> None:
-        """A member that left or fell silent is given nothing; a full group looks no further, as Apache's."""
+        """A member that left or fell silent gets nothing; a full group checks no further, like Apache's."""
         if member in self.fenced:
             full = len(self.members) >= self.bench.groups.max_size
             expected = ErrorCode.GROUP_MAX_SIZE_REACHED if full else ErrorCode.UNKNOWN_MEMBER_ID
@@ -150,7 +150,7 @@ class Walk(RuleBasedStateMachine):
 
     @rule()
     def everybody_speaks_twice(self) -> None:
-        """Then each partition that is wanted is somebody's, and nobody has what it does not want."""
+        """Then each subscribed partition has one member, and nobody has an unsubscribed one."""
         for _ in range(2):
             for member in sorted(self.members):
                 self.speak(member)

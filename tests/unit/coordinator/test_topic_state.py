@@ -1,4 +1,4 @@
-"""The state of a group's share partitions: made, kept, begun anew, deleted."""
+"""The state of a group's share partitions: initialized, kept, reset, deleted."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_state_whose_plan_cannot_be_written_is_made_with_a_later_heartbeat() -> 
 
 
 def test_state_that_is_lost_where_nobody_tells_of_it_is_asked_for_and_made_anew() -> None:
-    """Its leader is on another node, which has no group to tell."""
+    """Its leader is on another node, which cannot notify the group."""
     bench = Bench()
     epoch = bench.join("m").member_epoch
     bench.persister.initialize(SharePartitionKey("g", T, 1), 7, 15, lambda error: None)
@@ -78,10 +78,10 @@ def test_state_that_is_lost_where_nobody_tells_of_it_is_asked_for_and_made_anew(
 
 
 def test_state_that_a_group_has_no_record_of_is_kept() -> None:
-    """A salvage may lose a group's records and keep what its share partitions have settled."""
+    """A salvage may lose a group's records and keep its share state."""
     bench = Bench()
     epoch = bench.join("m").member_epoch
-    bench.say("m", epoch, ["t", "u"])  # epochs grow
+    bench.say("m", epoch, ["t", "u"])  # epochs increase
     bench.persister.delete(SharePartitionKey("g", T, 2), lambda error: None)
     bench.persister.initialize(SharePartitionKey("g", T, 1), 7, 15, lambda error: None)
     bench.log = MemoryLog()
@@ -90,7 +90,7 @@ def test_state_that_a_group_has_no_record_of_is_kept() -> None:
     states = [bench.persister._states[SharePartitionKey("g", T, index)] for index in range(3)]
     assert [state.start_offset for state in states] == [-1, 15, -1]
     assert [state.state_epoch for state in states] == [2, 7, 7]
-    # so that whoever sets its offsets is not refused as somebody of the past
+    # so that clients that set its offsets are not fenced
     assert bench.group().epoch >= 7
     bench.restart()
     assert bench.group().epoch >= 7
@@ -153,7 +153,7 @@ def test_what_was_being_deleted_is_deleted_after_a_restart() -> None:
 
 
 def _taken_anew(bench: Bench) -> None:
-    """The group was another broker's, and is this one's once more."""
+    """The group moved to another broker, and back."""
     bench.groups.resign(0)
     bench.groups._records.load()
     bench.groups.start()
@@ -163,7 +163,7 @@ def _taken_anew(bench: Bench) -> None:
 def test_what_is_heard_of_a_group_that_was_anothers_meanwhile_makes_no_state(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """That there was none is no longer so: begun anew, it would lose what members have settled since."""
+    """It is no longer true that there was none: a reset would lose acknowledgements made since."""
     bench = Bench()
     told: list[Callable[[], None]] = []
     monkeypatch.setattr(
@@ -213,7 +213,7 @@ def test_what_was_deleted_for_a_group_that_was_anothers_meanwhile_is_not_noted(
 @pytest.mark.parametrize("deletes", [False, True])
 @pytest.mark.parametrize("fails", [False, True])
 def test_nobody_leads_a_share_partition_while_its_offset_is_changed(*, deletes: bool, fails: bool) -> None:
-    """A leader that loads the old state meanwhile would write it over the new one."""
+    """A leader that loads the old state meanwhile would overwrite the new one."""
     bench = Bench()
     topic = bench.topics.topics["t"]
     bench.say("m")

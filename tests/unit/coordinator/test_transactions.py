@@ -1,4 +1,4 @@
-"""Transactions, step by step: decisions, markers, fencing, time-outs, restarts."""
+"""Transactions, step by step: decisions, markers, fencing, timeouts, restarts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ V1, V2 = 1, 2
 
 
 class Markers:
-    """A partition's log that remembers markers."""
+    """A partition's log that records markers."""
 
     def __init__(self) -> None:
         self.written: list[tuple[tuple[int, int], bool]] = []
@@ -180,7 +180,7 @@ def test_a_second_producer_fences_the_first_and_aborts_its_transaction() -> None
 
 
 def test_a_partition_whose_write_failed_is_not_in_the_transaction() -> None:
-    """Or a retry would be answered well, and after a crash nobody would end what was written there."""
+    """Otherwise a retry would succeed, and after a crash nobody would end the written records."""
     cluster = Cluster()
     producer = cluster.begin()
     cluster.log.failing = True
@@ -328,7 +328,7 @@ def test_a_producer_whose_epochs_are_used_up_gets_a_new_id() -> None:
 
 
 def worn(cluster: Cluster, **fields: Any) -> ProducerState:
-    """The producer of "tx" with the last epoch that anybody is given."""
+    """The producer of "tx" with the highest possible epoch."""
     state = replace(cluster.now, epoch=EPOCH_MAX - 1, **fields)
     cluster.log.append_local([(encode_transaction_key("tx"), encode_transaction(state))], now_ms=0)
     cluster.restart()
@@ -337,7 +337,7 @@ def worn(cluster: Cluster, **fields: Any) -> ProducerState:
 
 @pytest.mark.parametrize("begins", [False, True])
 def test_a_producer_whose_epochs_are_used_up_is_fenced_like_any_other(*, begins: bool) -> None:
-    """Its next id may have been given by the end of its transaction, or as it began anew."""
+    """Its next ID may have been assigned at the end of its transaction, or at reinitialization."""
     cluster = Cluster()
     cluster.begin()
     stale = worn(cluster)

@@ -1,4 +1,4 @@
-"""A coordinator's partition stays in proportion to what it stands for."""
+"""The size of a coordinator's partition stays proportional to its content."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sharecore.waiting import Done, Spans
 
 
 class Partition:
-    """A partition of a coordinator's topic that is compacted; each append goes out at once."""
+    """A compacted partition of a coordinator's topic; each append is sent at once."""
 
     def __init__(self, log: MemoryLog, world: World, *, compact_records: int = 500) -> None:
         self._staged = StagedLog(
@@ -87,7 +87,7 @@ def test_open_transactions_put_it_off() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_it_goes_on_while_transactions_are_always_open(seed: int) -> None:
-    """Each of a few producers begins its next transaction before the others have ended theirs."""
+    """Each producer begins its next transaction before the others have ended theirs."""
     shuffled = random.Random(seed)
     world, log = World(), MemoryLog()
     subject = Partition(log, world, compact_records=500)

@@ -1,4 +1,4 @@
-"""Which partition holds what: by Java's hash of text."""
+"""The partition of a key: by Java's hash of text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sharecore.coordinator_log.routing import java_string_hash, partition_for
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
-"""Half surrogate pairs too, which a client can send no more, but Python has."""
+"""Includes unpaired surrogates, which clients cannot send, but Python allows."""
 
 
 def defined(text: str) -> int:

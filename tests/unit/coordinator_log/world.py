@@ -1,4 +1,4 @@
-"""Time and a coordinator's topic in memory, stepped by hand."""
+"""Time and a coordinator's topic in memory, stepped manually."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage import ScannedBatch
 
 GIVEN_UP_MS = 2_000
-"""A write that fails all the time is given up before."""
+"""A write that keeps failing is abandoned earlier."""
 
 
 class Timer:
-    """A callback that waits."""
+    """A pending callback."""
 
     def __init__(self, callback: Callable[[], None]) -> None:
         self.callback: Callable[[], None] | None = callback
@@ -27,7 +27,7 @@ class Timer:
 
 
 class World:
-    """Clock and timers; nothing happens but in `run`."""
+    """Clock and timers; time only passes in `run`."""
 
     def __init__(self) -> None:
         self.ms = 1_000_000.0
@@ -50,11 +50,11 @@ class World:
         return timer
 
     def crash(self) -> None:
-        """Whoever waited is gone."""
+        """Drop all waiting callers."""
         self._timers.clear()
 
     def run(self, ms: float = 0) -> None:
-        """Lets time pass, and runs what is due in its order."""
+        """Let time pass, and run due timers in order."""
         until = self.ms + ms
         while self._timers and self._timers[0][0] <= until:
             at, _, timer = heapq.heappop(self._timers)
@@ -65,7 +65,7 @@ class World:
 
 
 class Ticket:
-    """A write that has ended."""
+    """A completed write."""
 
     def __init__(self, error: KafkaError | None) -> None:
         self.error = error
@@ -97,8 +97,8 @@ class Appended(NamedTuple):
 
 
 class MemoryLog:
-    """One partition of a coordinator's topic; writes are durable at once, fail when `failing`, or wait for
-    `release` when `holding`.
+    """One partition of a coordinator's topic; writes are durable at once, fail if `failing`, or wait for
+    `release` if `holding`.
     """
 
     def __init__(self, topic: str = "__consumer_offsets", index: int = 0) -> None:
@@ -148,7 +148,7 @@ class MemoryLog:
         return Appended(Ticket(None), base)
 
     def release(self, error: KafkaError | None = None) -> None:
-        """Ends the writes that are held, well or not."""
+        """Complete the held writes, successfully or not."""
         held, self.held, self.holding = self.held, [], False
         if error is None:
             self.batches += [ticket.batch for ticket in held]

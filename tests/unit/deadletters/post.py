@@ -1,4 +1,4 @@
-"""One share partition's outbox, a topic for its letters, and time, stepped by hand."""
+"""One share partition's outbox, a dead-letter topic, and time, stepped manually."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TOPIC_ID = UUID(int=1)
 
 
 class Source(MemoryLog):
-    """Records `k0`, `k1`, ... in batches of their own."""
+    """Records `k0`, `k1`, ... in separate batches."""
 
     def fill(self, count: int) -> None:
         for number in range(count):
@@ -32,7 +32,7 @@ class Source(MemoryLog):
 
 
 class Queue:
-    """A partition of the topic of letters: takes batches, or says why not."""
+    """A partition of the dead-letter topic: accepts batches, or returns an error."""
 
     def __init__(self) -> None:
         self.refuse: list[KafkaError] = []
@@ -54,7 +54,7 @@ class Queue:
         return SimpleNamespace(ticket=ticket)
 
     def settle(self, error: KafkaError | None = None) -> None:
-        """The writes under way end."""
+        """Complete the pending writes."""
         under_way, self.open = self.open, []
         for ticket, offsets in under_way:
             if error is None:
@@ -63,7 +63,7 @@ class Queue:
 
 
 class Post:
-    """The outbox and all around it."""
+    """The outbox and its environment."""
 
     def __init__(self, records: int = 20, **group: Any) -> None:
         self.world = World()
@@ -93,7 +93,7 @@ class Post:
         self.outbox = self.another_outbox()
 
     def another_outbox(self) -> Outbox:
-        """One more share partition of the group's, with the same records."""
+        """Add another share partition of the group, with the same records."""
         return self.office.outbox("g", TOPIC_ID, cast(Log, self.source), self.archived.extend)
 
     async def create(self, name: str, settings: dict[str, str]) -> None:
@@ -107,6 +107,6 @@ class Post:
 
     @property
     def counts(self) -> tuple[int, int, int, int]:
-        """Letters, writes, failed writes, records without a letter."""
+        """Dead-letter records, writes, failed writes, records without a dead-letter record."""
         found = self.office.counts["g"]
         return found.letters, found.writes, found.failed_writes, found.without_letter

@@ -216,7 +216,9 @@ def test_who_waits_for_a_topic_stops_when_the_partition_is_led_no_more() -> None
 
 @pytest.mark.parametrize("comes_back", [True, False])
 def test_a_broker_that_may_not_act_as_the_leader_writes_no_letter(comes_back: bool) -> None:
-    """Nobody knows whether what is due stands in the state; whoever leads then finds it there, if it does."""
+    """Whether the due dead letters are in the state is unknown; the next leader finds them there, if they
+    are.
+    """
     post = Post()
     post.leads = False
     post.send((0, 1))

@@ -1,4 +1,4 @@
-"""What a person is told of a cluster's refusal."""
+"""Messages about a cluster's errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The audit of a history: what the coordinator writes passes, what it never writes does not."""
+"""The audit of a history: what the coordinator writes passes, what it never writes fails."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_what_the_coordinator_writes_passes(seed: int) -> None:
     history = [recorded(offset, record) for offset, record in enumerate(records)]
     assert len(history) > 100
     assert list(audit(history)) == []
-    # and with one record changed it does not
+    # and with one changed record it fails
     at, before = len(history) // 2, history[len(history) // 2 - 1]
     changed = history[at]._replace(start_offset=(before.start_offset or 0) - 1)
     assert ERROR in {each.severity for each in audit([*history[:at], changed, *history[at + 1 :]])}

@@ -1,4 +1,4 @@
-"""What is redriven, in which portions and with which headers."""
+"""Which records are redriven, in which portions and with which headers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A trace through the engine under the limits that it was recorded with, and under others."""
+"""A trace through the engine, under the recorded limits and under others."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_what_a_trace_says() -> None:
     assert (out.arrived, out.accepted, out.unfinished) == (10, 5, 0)
     assert (out.deliveries, out.redeliveries) == (14, 4)
     assert (out.lock_timeouts, out.refused) == (3, 3)
-    # one rejected; four were delivered a second time, which is the limit, and given back
+    # one rejected; four were released at their second delivery, which is the limit
     assert out.archived == 5
     assert out.latency_max_ms == 400
     assert out.inflight_max == 10

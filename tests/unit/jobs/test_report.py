@@ -23,7 +23,7 @@ from sharecore.jobs.simulation import simulate
 
 
 class Tags(HTMLParser):
-    """Sees to it that what is opened is closed."""
+    """Checks that opened tags are closed."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The simulator against what arithmetic says of queues."""
+"""The simulator compared with queueing theory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sharecore.jobs.simulation import simulate
 
 
 def mean_wait_ms(rate_per_ms: float, service_ms: float, servers: int) -> float:
-    """Erlang's C: how long an arrival waits and is served, with exponential times and so many servers."""
+    """Erlang's C: the mean time in the system, with exponential times and this many servers."""
     load = rate_per_ms * service_ms
     terms = [load**n / math.factorial(n) for n in range(servers)]
     last = load**servers / math.factorial(servers) / (1 - load / servers)
@@ -87,7 +87,7 @@ def test_the_window_bounds_what_is_in_flight_and_so_the_members_that_work() -> N
         )
     )
     assert out.inflight_max == 20
-    # two members can hold ten records each, a hundred a second a member
+    # two members can hold ten records each, a hundred a second per member
     assert out.throughput == pytest.approx(200, rel=0.03)
     assert out.utilisation == pytest.approx(0.2, rel=0.03)
 

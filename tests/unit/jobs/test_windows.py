@@ -1,4 +1,4 @@
-"""How far a group is, from the state and the ends of the log."""
+"""The progress of a group, from its state and the ends of the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trigger metadata and the lag reported for it."""
+"""Trigger metadata and the reported lag."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sharecore.keda.scaler import Scaler, Trigger, TriggerError
 
 
 class Cluster:
-    """Returns the given answers in turn; counts the requests."""
+    """Returns the given responses in turn; counts the requests."""
 
     def __init__(self, *answers: Sequence[PartitionOffset] | KafkaError) -> None:
         self._answers = list(answers)
@@ -104,7 +104,7 @@ def test_a_missing_right_is_an_error_and_not_a_lag() -> None:
     denied = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "the right DESCRIBE on topic b is missing")
     with pytest.raises(KafkaError, match="DESCRIBE on topic b"):
         records(Cluster([at("a", 0, 5), at("b", 0, None, denied)]), Trigger("g"))
-    # a topic that does not count cannot fail the trigger
+    # an excluded topic cannot fail the trigger
     assert records(Cluster([at("a", 0, 5), at("b", 0, None, denied)]), Trigger("g", frozenset("a"))) == 5
     refused = KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED, "the right DESCRIBE on group g is missing")
     with pytest.raises(KafkaError, match="DESCRIBE on group g"):

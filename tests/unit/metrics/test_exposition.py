@@ -1,4 +1,4 @@
-"""The text that Prometheus reads, as prometheus-client itself reads it back."""
+"""The Prometheus text format, as read by prometheus-client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The listener of pages, as strangers talk to it."""
+"""The pages' listener, with hostile clients."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sharecore.metrics.listener import HttpLimits, HttpListener, Page
 
 
 async def said(*requests: bytes) -> list[bytes]:
-    """What a listener with two pages answers to raw requests, one connection each."""
+    """The responses of a listener with two pages to raw requests, one connection each."""
 
     async def page() -> Page:
         return Page(200, b"hello\n")

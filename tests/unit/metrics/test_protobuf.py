@@ -1,4 +1,4 @@
-"""The messages that Prometheus reads, as Google's library reads them by their declaration."""
+"""The Prometheus protobuf messages, as read by Google's library."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Histogram: sample_count 1 uint64, sample_sum 2 double, bucket 3 *Bucket, schema 
 Bucket: cumulative_count 1 uint64, upper_bound 2 double
 BucketSpan: offset 1 sint32, length 2 uint32
 """  # noqa: E501
-"""What of io.prometheus.client is used: field, number, type; * where it is repeated."""
+"""The used part of io.prometheus.client: field, number, type; * if repeated."""
 COUNTER, GAUGE, SUMMARY, HISTOGRAM = 0, 1, 2, 4
 
 
@@ -56,7 +56,7 @@ FAMILY = declared()
 
 
 def read(sheet: Sheet, lines: Lines | None = None) -> dict[str, Any]:
-    """The families that are read back, by name."""
+    """The decoded families, by name."""
     found, at = {}, 0
     written = protobuf.Writer().messages(sheet.registry().collect(), lines or Lines())
     while at < len(written):
@@ -117,7 +117,7 @@ def test_lines_come_back_too() -> None:
 
 
 def native(metric: Any) -> dict[float, int]:
-    """Counts by upper edge, of buckets that are not empty."""
+    """Counts by upper bound, of non-empty buckets."""
     told, (span,) = metric.histogram, metric.histogram.positive_span
     assert (told.schema, span.length) == (0, len(told.positive_delta))
     count, found = 0, {told.zero_threshold: told.zero_count}
@@ -139,7 +139,7 @@ def test_durations_are_native_histograms_and_classic_ones() -> None:
     some, none = found.metric
     assert (labels(some), some.histogram.sample_count) == ({"request": "A"}, 7)
     assert some.histogram.sample_sum == 55.0061019
-    # what is longer than all edges is told as if it was at most twice as long
+    # values above all bounds are reported as at most twice the highest
     assert native(some) == {2.0**-20: 2, 2.0**-19: 1, 2.0**-8: 2, 16: 1, 32: 1}
     assert [bucket.upper_bound for bucket in some.histogram.bucket] == [float(edge) for edge in EDGES]
     assert [bucket.cumulative_count for bucket in some.histogram.bucket[-3:]] == [5, 6, 7]

@@ -1,4 +1,4 @@
-"""Which clients may ask and push when; the differential compares with Apache Kafka."""
+"""Which clients may ask and push when; the differential test compares with Apache Kafka."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What clients push as series: names, labels, and bounds."""
+"""Pushed client metrics as series: names, labels, and limits."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Clock:
 
 
 class Push:
-    """One push, put together."""
+    """One encoded push."""
 
     def __init__(self, **about: str) -> None:
         self._data = MetricsData()
@@ -70,7 +70,7 @@ class Push:
 
 
 class Taken:
-    """Series, and what a scrape shows of them."""
+    """Series, and their exposition."""
 
     def __init__(self, **limits: int) -> None:
         self.clock = Clock()
@@ -135,7 +135,7 @@ def test_what_is_beyond_the_limits_is_counted() -> None:
     shown = taken.scrape()
     assert shown["sharecore_client_metrics_series"][0][1] == 5
     assert shown[LEFT_OUT][0][1] == 7 + 8
-    # one that pushes less makes room for others
+    # a client that pushes less makes room for others
     taken.push(Push().level("m0", 1), ONE)
     taken.push(many, TWO)
     assert taken.scrape()["sharecore_client_metrics_series"][0][1] == 4

@@ -1,4 +1,4 @@
-"""How many connections come in, and how fast."""
+"""Limits on the number and rate of connections."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Test = Callable[[Server, dict[str, int]], Awaitable[None]]
 
 
 def serve(test: Test, limits: Limits, rate_of: Callable[[str], float | None] = lambda host: None) -> None:
-    """Two listeners, A and B, whose clients are answered with their own bytes."""
+    """Two listeners, A and B, that echo their clients' bytes."""
 
     def echo(connection: Connection, frame: bytes) -> Answer:
         return [len(frame).to_bytes(4, "big"), frame]
@@ -44,7 +44,7 @@ class Client:
         return client
 
     async def is_served(self) -> bool:
-        """Whether it is answered: False where the connection is closed instead."""
+        """Return whether the client is answered: False if the connection is closed instead."""
         try:
             return await self._reader.readexactly(5) == b"\0\0\0\1x"
         except (asyncio.IncompleteReadError, ConnectionResetError):
@@ -158,7 +158,7 @@ def test_the_rate_of_a_listener_is_its_own() -> None:
 
 def test_addresses_without_end_take_no_memory_without_end() -> None:
     limits = Limits(window=Window(3, 1000))
-    # all at one moment: no address has been quiet
+    # all at one moment: no address has been idle
     admission = Admission(lambda: limits, lambda host: 1.0, lambda: 0.0)
     assert [admission.host_delay_ms("regular") for _ in range(3)] == [0, 0, 1000]
     for number in range(25_000):

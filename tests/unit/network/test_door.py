@@ -1,4 +1,6 @@
-"""The way in to a small server: nobody keeps others out by doing nothing, and files stay for the broker."""
+"""The listener of a small server: idle clients do not keep others out, and descriptors are left for the
+broker.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ from sharecore.security.certificates import Authority
 
 
 class Echo(asyncio.Protocol):
-    """Answers every line with itself; busy once it has read `busy`."""
+    """Echoes every line; busy once it has read `busy`."""
 
     ends_at_once = False
 
@@ -79,7 +81,7 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class Brief(Echo):
-    """Gone as soon as it is made."""
+    """Closes as soon as it is created."""
 
     ends_at_once = True
 

@@ -12,7 +12,7 @@ from sharecore.network import Answer, Connection, Limits, Server
 
 
 class Transport:
-    """Of a client that never reads."""
+    """The transport of a client that never reads."""
 
     def __init__(self) -> None:
         self.closed = False
@@ -34,7 +34,7 @@ class Transport:
 
 
 class Stream:
-    """A connection that gets bytes as they are fed, and keeps the frames that come out."""
+    """A connection that is fed bytes, and keeps the resulting frames."""
 
     def __init__(self, *, buffered: bool, frame_bytes_max: int = 100_000) -> None:
         self.frames: list[bytes] = []
@@ -78,7 +78,7 @@ def test_frames_come_out_whole_however_the_stream_is_cut(
     while at < len(data):
         size = cuts[turn % len(cuts)]
         if len(data) > 1000:
-            size = max(size, 1000)  # byte by byte takes too long
+            size = max(size, 1000)  # byte by byte is too slow
         stream.feed(data[at : at + size])
         at, turn = at + size, turn + 1
     assert stream.frames == frames

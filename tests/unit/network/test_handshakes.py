@@ -1,4 +1,4 @@
-"""TLS over real sockets: hostile and half handshakes are bounded, and answers come through."""
+"""TLS over real sockets: hostile and incomplete handshakes are bounded, and responses arrive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients that speak TLS, or do not, where the listener expects the opposite: a line a minute says so."""
+"""Clients with TLS on plaintext listeners and the reverse: logged once a minute."""
 
 from __future__ import annotations
 

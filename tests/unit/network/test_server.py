@@ -1,4 +1,4 @@
-"""The network layer over real sockets, with a frame handler of a few lines instead of a broker."""
+"""The network layer over real sockets, with a minimal frame handler instead of a broker."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def framed(body: bytes) -> bytes:
 
 
 class Echo:
-    """Answers each frame with itself; `later` frames when told, `bad` ones not at all."""
+    """Echoes each frame; `later` frames on command, `bad` ones never."""
 
     def __init__(self) -> None:
         self.seen: list[bytes] = []
@@ -300,7 +300,7 @@ def test_others_are_served_between_the_parts_of_a_large_answer() -> None:
         transport, turns = connection._transport, [0]
 
         class Counting:
-            """The transport, with the bytes that it is given in a turn of the loop."""
+            """The transport, recording its bytes per turn of the loop."""
 
             def __getattr__(self, name: str) -> object:
                 return getattr(transport, name)

@@ -39,7 +39,7 @@ def start(directory: Path, settings: dict[str, str]) -> RunningBroker:
 
 
 def allow(broker: RunningBroker, user: str, kind: ResourceType, name: str, *operations: Operation) -> None:
-    """Lets a user do something."""
+    """Allow a user an operation."""
     creations = [
         {
             "resource_type": kind,
@@ -58,7 +58,7 @@ def allow(broker: RunningBroker, user: str, kind: ResourceType, name: str, *oper
 
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
-    """alice may all that the page does with `workers` and `jobs`, bob only look, carol nothing."""
+    """alice may do everything on the page with `workers` and `jobs`, bob may only view, carol nothing."""
     running = start(tmp_path_factory.mktemp("secured"), SECURED)
     topic, group = ResourceType.TOPIC, ResourceType.GROUP
     allow(running, "alice", group, "workers", Operation.READ, Operation.DELETE, Operation.DESCRIBE_CONFIGS)

@@ -1,4 +1,4 @@
-"""What the page does, and where it only shows."""
+"""Actions of the page, and its read-only parts."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def everyone(mark: Any) -> Any:
 
 
 def settle(running: RunningBroker) -> None:
-    """Five records that are accepted; then the member is gone."""
+    """Accept five records; then leave."""
     produce(running, "jobs", 5)
     member = Member(running, "workers", "jobs")
     while not acquired(member.fetch(0)):
@@ -152,7 +152,7 @@ def test_letters_are_shown_and_go_back(running: RunningBroker, browser: Browser)
     assert browser.get("/api/letters", topic="dlq.jobs", group="others").body["letters"] == []
     wanted = {"topic": "dlq.jobs", "letters": [[0, 0], [0, 1], [0, 2], [0, 3], [0, 77]]}
     assert browser.post("/api/redrive", wanted).status == 400
-    # the letter's copy and the record that it tells of are there; that of offset 99 is not
+    # the copy and the original record exist; that of offset 99 does not
     moved = browser.post("/api/redrive", {**wanted, "confirm": "dlq.jobs"})
     assert moved.body == {"moved": {"jobs": 2}, "gone": 3}
     assert browser.look("/api/groups")["groups"] != []

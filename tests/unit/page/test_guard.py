@@ -1,4 +1,4 @@
-"""What no page of somebody else can make a browser do, and what nobody can use up."""
+"""Cross-site requests are blocked, and resources are bounded."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_streams_of_a_user_are_bounded_and_end_with_the_session(
         for each in streams:
             assert b"event: ended" in each.read()
     assert alice.login("alice", "of-alice").status == 200
-    # those that are gone have left their room
+    # closed ones have freed their room
     for _ in range(10):
         alice.look("/api/groups")
 
@@ -165,7 +165,7 @@ def test_names_may_be_added_and_sessions_end_by_themselves(tmp_path: Path) -> No
         assert browser.ask("GET", "/api/session", headers={"host": "queues.example"}).status == 200
         assert browser.login("alice", "of-alice").status == 200
         running.until(lambda broker: any(each.principal.name == "alice" for each in connections(broker)))
-        # its connections go with it, though nobody asks
+        # its connections are closed too, without a request
         running.until(lambda broker: not any(each.principal.name == "alice" for each in connections(broker)))
         assert browser.get("/api/session").body["in"] is False
     finally:
@@ -197,7 +197,7 @@ def test_connections_of_the_page_have_bounds(tmp_path: Path) -> None:
 
 
 def is_closed(connection: socket.socket) -> bool:
-    """Waits until the other side closes a connection, whatever it says before."""
+    """Wait until the other side closes a connection, whatever it sends before."""
     with suppress(ConnectionError):
         while connection.recv(1024):
             pass
@@ -221,7 +221,7 @@ def test_wrong_logins_keep_no_right_one_out(secured: RunningBroker) -> None:
         refused = [threads.submit(wrong, number) for number in range(60)]
         wait(refused, return_when=FIRST_COMPLETED)
         for user in ("bob", "alice"):
-            for _ in range(100):  # as the answer asks for
+            for _ in range(100):  # as the response asks for
                 status = Browser(ports).login(user, f"of-{user}").status
                 if status != 429:
                     break

@@ -1,4 +1,4 @@
-"""Who sees and does what on the page of a broker that asks for passwords: what ACLs give the user."""
+"""Permissions on the page of a broker with passwords: those of the user's ACLs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.unit.page.conftest import SECURED
 
 @pytest.fixture(scope="module", autouse=True)
 def leased(secured: RunningBroker) -> Iterator[Member]:
-    """Ten records of which three came back once, and two are held for the second time."""
+    """Ten records, three of them released once, and two held for the second time."""
     produce(secured, "jobs", 10)
     member = Member(secured, "workers", "jobs")
     got: dict[int, list[tuple[int, int, int]]] = {}
@@ -144,7 +144,7 @@ def test_users_are_bounded(secured: RunningBroker) -> None:
     most = int(SECURED["sharecore.page.sessions.max"])
     browsers = [Browser(secured.broker.page_port) for _ in range(most + 1)]
     assert [each.login("bob", "of-bob").status for each in browsers] == [200] * most + [429]
-    # nothing is left of the one that had no room: when one goes, there is room again
+    # nothing is left of the refused one: when another one goes, there is room again
     browsers[0].post("/api/logout", {})
     assert browsers[most].login("bob", "of-bob").status == 200
     for each in browsers:

@@ -38,7 +38,7 @@ def test_leases_of_an_engine(engine: type[Partition]) -> None:
     assert partition.leases() == [(0, 9, "a", 100), (10, 14, "b", 140)]
     write = partition.acknowledge(50, "a", [(0, 1, b"\1"), (2, 3, b"\2"), (6, 6, b"\4")])
     assert write is not None
-    # what is being written is held still, and what was renewed has a deadline of its own
+    # pending writes show as held, and renewed records have their own deadline
     assert partition.leases() == [(0, 5, "a", 100), (6, 6, "a", 150), (7, 9, "a", 100), (10, 14, "b", 140)]
     partition.commit(write.id, 50)
     assert partition.leases() == [(4, 5, "a", 100), (6, 6, "a", 150), (7, 9, "a", 100), (10, 14, "b", 140)]

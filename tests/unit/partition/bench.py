@@ -19,7 +19,7 @@ ACCEPT, RELEASE, REJECT, RENEW = 1, 2, 3, 4
 
 
 class FetchLimits(NamedTuple):
-    """What a ShareFetch asks for, as in its request."""
+    """The limits of a ShareFetch."""
 
     max_wait_ms: int
     min_bytes: int
@@ -34,11 +34,11 @@ EARLIEST = GroupConfig(share_auto_offset_reset="earliest")
 
 
 class Bench:
-    """Share partitions of one topic, a clock, and fetches that are answered into a list.
+    """Share partitions of one topic, a clock, and fetches answered into a list.
 
     Attributes:
-        connected: members with a share session, as far as locks ask for it.
-        unconfigured: who waits to hear that the configuration is known; None where it always is.
+        connected: members with a share session, for extended locks.
+        unconfigured: callbacks waiting for the configuration; None if it is always known.
     """
 
     def __init__(self, config: GroupConfig = EARLIEST, *, partitions: int = 1) -> None:
@@ -78,7 +78,7 @@ class Bench:
         return self.leaders.get("g", TOPIC, index)
 
     def engine(self, index: int = 0) -> Partition:
-        """Return the state of a share partition whose leader is ready."""
+        """Return the engine of a share partition with a ready leader."""
         engine = self.leader(index).engine
         assert engine is not None
         return engine
@@ -91,7 +91,7 @@ class Bench:
         ended: Callable[[list[PartitionFetch]], object],
         first: int = 0,
     ) -> WaitingShareFetch:
-        """Starts a fetch as the broker does."""
+        """Start a fetch as the broker does."""
         max_wait_ms, *others = limits
         asked = dict(zip(FetchLimits._fields[1:], others, strict=True))
         look = ShareLook(session, found, first=first, **cast(Any, asked))
@@ -106,7 +106,7 @@ class Bench:
     def fetch(
         self, member: str, limits: FetchLimits = LIMITS, order: list[int] | None = None
     ) -> WaitingShareFetch:
-        """Starts a fetch; its answer comes into `answers`."""
+        """Start a fetch; its response goes to `answers`."""
         leaders = [self.leader(index) for index in order or range(len(self.logs))]
 
         def ended(results: list[PartitionFetch]) -> None:
@@ -117,7 +117,7 @@ class Bench:
         return self.begin(session, leaders, limits, ended)
 
     def take(self, member: str, limits: FetchLimits = LIMITS, **kwargs: Any) -> list[tuple[int, int, int]]:
-        """What a fetch acquires at once in all partitions."""
+        """Return what a fetch acquires at once in all partitions."""
         self.answers.pop(member, None)
         fetch = self.fetch(member, limits, **kwargs)
         results = self.answers.pop(member, [])
@@ -125,7 +125,7 @@ class Bench:
         return [range_ for result in results for range_ in result.acquired]
 
     def settle(self, member: str, *batches: tuple[int, int, int]) -> None:
-        """Acknowledges ranges, each with one type."""
+        """Acknowledge ranges, each with one type."""
         self.leader().acknowledge(
             member, [(first, last, bytes([kind])) for first, last, kind in batches], self.ends.append
         )

@@ -1,4 +1,4 @@
-"""A log of record batches in memory, and time, stepped by hand."""
+"""A log of record batches in memory, and time, stepped manually."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Slice(NamedTuple):
 
 
 class Ticket:
-    """A write that has not ended before `settle`."""
+    """A write that is pending until `settle`."""
 
     def __init__(self) -> None:
         self.error: KafkaError | None = None
@@ -55,10 +55,10 @@ class Appended(NamedTuple):
 
 
 class MemoryLog:
-    """One partition. Records are readable at once; appends of coordinators end when `settle` says so.
+    """One partition. Records are readable at once; appends of coordinators complete in `settle`.
 
     Args:
-        hold: coordinators' appends wait for `settle`; otherwise they are durable at once.
+        hold: whether coordinators' appends wait for `settle`; otherwise they are durable at once.
     """
 
     def __init__(self, topic: str = "t", index: int = 0, *, hold: bool = False) -> None:
@@ -87,7 +87,7 @@ class MemoryLog:
         return self._end
 
     def produce(self, *counts: int, size: int = 100, attributes: int = 0, producer_id: int = -1) -> None:
-        """Appends record batches of so many records."""
+        """Append record batches with these numbers of records."""
         for count in counts:
             first, last = self._end, self._end + count - 1
             head = pack(">qiibIhiqqq", first, size - 12, 0, 2, 0, attributes, count - 1, 0, 0, producer_id)
@@ -97,18 +97,18 @@ class MemoryLog:
         self._tell()
 
     def produce_records(self, *headers: dict[str, str], now_ms: int = 0) -> None:
-        """Appends one record batch, with a record for each mapping of headers."""
+        """Append a record batch, with a record per mapping of headers."""
         pairs = [[(name, value.encode()) for name, value in each.items()] for each in headers]
         encoded = encode_records([(None, b"x", each) for each in pairs], now_ms=now_ms)
         self.append_batch(encoded, len(headers))
 
     def produce_keyed(self, *keys: bytes | None, damaged: bool = False, **made: Any) -> None:
-        """Appends a record batch of records with these keys, which is compressed."""
+        """Append a compressed record batch with these keys."""
         data = keyed_batch([(key, b"v") for key in keys], base=self._end, gzipped=True, **made)
         self.append_batch(data[:-9] + bytes(9) if damaged else data, len(keys))
 
     def append_batch(self, batch: bytes, count: int) -> None:
-        """Appends a record batch of so many records, whose offsets it is given here."""
+        """Append a record batch with this number of records, assigning offsets."""
         first, last = self._end, self._end + count - 1
         self._batches.append((first, last, first.to_bytes(8, "big") + batch[8:]))
         self._end = last + 1
@@ -151,7 +151,7 @@ class MemoryLog:
         return self.read(offset, max_bytes, **how)
 
     def read_apart(self, offset: int, max_bytes: int, ended: Callable[[ReadApart], None], **how: Any) -> int:
-        """The test ends it, by `warmed`, `read_by_thread` or `fail_reads`."""
+        """Start a read, which the test completes with `warmed`, `read_by_thread` or `fail_reads`."""
 
         def end(outcome: KafkaError | bool) -> None:
             if isinstance(outcome, KafkaError):
@@ -163,16 +163,16 @@ class MemoryLog:
         return self.readable_bytes(offset, max_bytes, **how)
 
     def warmed(self, *, still_cold: bool = False) -> None:
-        """What was asked for is in memory now, unless it is still cold."""
+        """Complete the read: the records are in memory now, unless still cold."""
         self.cold = still_cold
         self._end_reads(False)
 
     def read_by_thread(self) -> None:
-        """What was asked for is handed over, and still in no memory."""
+        """Complete the read with its records, which are still not in memory."""
         self._end_reads(True)
 
     def fail_reads(self) -> None:
-        """What was asked for could not be read."""
+        """Fail the read."""
         self._end_reads(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "a bad sector"))
 
     def _end_reads(self, outcome: KafkaError | bool) -> None:
@@ -245,7 +245,7 @@ class MemoryLog:
     def hurry(self) -> None: ...
 
     def settle(self) -> None:
-        """The writes under way end: well, or badly when `failing`."""
+        """Complete the pending writes: successfully, or not if `failing`."""
         under_way, self._open = self._open, []
         if self.failing:
             self._end = self.high_watermark

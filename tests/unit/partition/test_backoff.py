@@ -1,4 +1,4 @@
-"""Records that are given back wait before they come again."""
+"""Released records wait before they are redelivered."""
 
 from __future__ import annotations
 

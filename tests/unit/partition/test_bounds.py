@@ -1,4 +1,4 @@
-"""What a group and its members may be given: a rate, a bound of members, weights of topics."""
+"""Limits of a group and its members: a rate, a member limit, topic weights."""
 
 from __future__ import annotations
 

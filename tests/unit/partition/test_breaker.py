@@ -1,4 +1,4 @@
-"""The breaker of a group: too much is given up, so it gets no records for a while."""
+"""A group's circuit breaker: after too many failures delivery pauses."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def state(bench: Bench) -> int:
 
 
 def began(**settings: Any) -> Bench:
-    """Return a group of which a member holds 100 records; 1,000 more are there."""
+    """Return a group with 100 records held by a member, and 1,000 more."""
     bench = Bench(replace(BREAKER, **settings))
     bench.logs[0].produce(100)
     assert bench.take("m", LIMITS._replace(max_records=100)) == [(0, 99, 1)]

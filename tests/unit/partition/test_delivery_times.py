@@ -21,7 +21,7 @@ def change(bench: Bench, **settings: Any) -> None:
 
 
 def at(bench: Bench, ahead_ms: int) -> dict[str, str]:
-    """Headers of a record that is to be delivered so long from now."""
+    """Headers of a record due in this time."""
     return {"at": str(bench.world.now_ms() + ahead_ms)}
 
 
@@ -77,7 +77,7 @@ def test_a_record_is_not_delivered_after_its_time_to_live(ttl: str) -> None:
     if ttl != "header":
         change(bench, share_record_ttl_ms=5000)
     if ttl == "batch":
-        # without a delivery time a batch that is too old is not expanded
+        # without delivery times, a batch that is too old is not expanded
         change(bench, share_deliver_at_header="", share_record_ttl_header="")
     headers = {"ttl": "5000"} if ttl == "header" else {}
     bench.logs[0].produce_records(headers, headers, now_ms=bench.world.now_ms())

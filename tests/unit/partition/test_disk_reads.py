@@ -1,4 +1,4 @@
-"""Fetches of records that lie on the disk alone: a thread reads them first."""
+"""Fetches of records that are only on disk: a thread reads them first."""
 
 from __future__ import annotations
 

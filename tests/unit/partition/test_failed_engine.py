@@ -1,4 +1,4 @@
-"""A leader whose engine fails ends; the next one begins from what was persisted."""
+"""A leader with a failed engine ends; the next one starts from the persisted state."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_an_engine_that_failed_is_made_anew_from_what_was_persisted(
     elif change != "lease":
         _fail(engine)
     match change:
-        case "lease":  # which reads the log and asks the engine in one, and ends with the error of either
+        case "lease":  # reads the log and calls the engine at once, and fails with the error of either
             with monkeypatch.context() as patched:
                 patched.setattr(bench.logs[0], "read_cached", _refuse)
                 bench.fetch("n", LIMITS._replace(max_wait_ms=0))

@@ -1,4 +1,4 @@
-"""Configurations of groups are remembered for those in use, not for each that a client has named."""
+"""Group configurations are cached for groups in use, not for any that a client names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A share partition whose group changes its isolation level, on one log or where that means another."""
+"""A share partition whose group changes its isolation level, on one log or with a separate one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COMMITTED = GroupConfig(share_auto_offset_reset="earliest", share_isolation_leve
 
 
 class TwoLogs(MemoryLog):
-    """A log that is another one to those who want what is committed alone; that one has to be asked for."""
+    """A log with a separate log for committed records, which must be loaded."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class TwoLogs(MemoryLog):
 
 
 def two_logs() -> tuple[Bench, TwoLogs, TwoLogs]:
-    """A bench that reads what is committed, that log, and the one with everything."""
+    """A bench that reads committed records, that log, and the one with all records."""
     bench, everything, committed = Bench(), TwoLogs(), TwoLogs()
     everything.other, committed.other, committed.committed = committed, everything, True
     bench.logs = [everything]
@@ -60,7 +60,7 @@ def test_another_isolation_level_leaves_leases_alone() -> None:
     assert bench.ends == [None]
     everything.produce(5)
     assert bench.take("n") == [(10, 14, 1)]
-    # and back, before what was asked for is there: nothing changes
+    # and back, before the load completes: nothing changes
     leader.configure(bench.config)
     leader.configure(EARLIEST)
     committed.asked.pop()(None)

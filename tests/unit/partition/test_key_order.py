@@ -1,4 +1,4 @@
-"""Records of each key come in their order, to one member at a time (share.ordering=key)."""
+"""Records of each key are delivered in order, to one member at a time (share.ordering=key)."""
 
 from __future__ import annotations
 

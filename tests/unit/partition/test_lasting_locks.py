@@ -1,4 +1,4 @@
-"""Locks that go on while their member is connected (`share.record.lock.keep`)."""
+"""Locks extended while their member is connected (`share.record.lock.keep`)."""
 
 from __future__ import annotations
 

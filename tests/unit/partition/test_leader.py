@@ -268,7 +268,7 @@ def test_a_restart_goes_on_where_the_group_was() -> None:
 @pytest.mark.parametrize(("reset", "first"), [("latest", 30), ("earliest", 10), ("by_duration:PT1S", 20)])
 def test_the_reset_policy_says_where_a_share_partition_begins(reset: str, first: int) -> None:
     bench = Bench(GroupConfig(share_auto_offset_reset=reset))
-    bench.world.ms = 1020.0  # the fake log takes offsets for timestamps
+    bench.world.ms = 1020.0  # the fake log uses offsets as timestamps
     bench.logs[0].produce(10, 10, 10)
     bench.logs[0].start_offset = 10
     assert bench.take("m") == ([(first, 29, 1)] if first < 30 else [])
@@ -285,7 +285,7 @@ def test_a_share_partition_begins_where_the_settings_say_that_were_heard_of_last
     bench.leaders.reconfigure("g")
     bench.unconfigured.pop()(None)
     assert bench.take("m") == [(0, 19, 1)]
-    # what has begun goes on without
+    # started work continues without it
     bench.settle("m", (0, 19, ACCEPT))
     bench.logs[0].produce(5)
     bench.leaders = bench.fresh()
@@ -303,7 +303,7 @@ def test_a_share_partition_does_not_begin_without_the_settings_of_its_group() ->
     (result,) = bench.answers["m"]
     assert isinstance(result.error, KafkaError)
     assert result.error.code is ErrorCode.KAFKA_STORAGE_ERROR
-    # asked again with the next request
+    # requested again with the next request
     bench.config = EARLIEST
     bench.leaders.reconfigure("g")
     bench.fetch("m")

@@ -1,4 +1,4 @@
-"""Acquisition locks: when they run out, and who gets what was locked."""
+"""Acquisition locks: when they expire, and who gets the records."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_locks_renewed_after_the_duration_was_shortened_run_by_the_new_one() -> 
 
 
 def test_records_given_up_without_a_write_are_not_said_to_be_settled() -> None:
-    """A lock at the delivery limit runs out, the write of that fails, and its member acknowledges late."""
+    """A lock at the delivery limit expires, the write of that fails, and its member acknowledges late."""
     bench = Bench(replace(EARLIEST, share_delivery_count_limit=2))
     bench.logs[0].produce(10)
     for _ in range(2):
@@ -74,7 +74,7 @@ def test_records_given_up_without_a_write_are_not_said_to_be_settled() -> None:
         bench.world.run(30_001)
     with pytest.raises(KafkaError, match="INVALID_RECORD_STATE: offset 0 is"):
         bench.settle("m", (0, 9, ACCEPT))
-    # had it been said, this would be a record that was settled and comes again
+    # otherwise this would be a confirmed record that is redelivered
     bench.leaders = bench.fresh()
     assert bench.take("n") == [(0, 9, 1)]
 

@@ -1,4 +1,4 @@
-"""Records of a share partition come in their order, to one member at a time (share.ordering=partition)."""
+"""Records of a share partition are delivered in order, to one member at a time (share.ordering=partition)."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_the_order_may_be_turned_on_and_off_while_records_are_out() -> None:
 
 
 def test_nothing_is_read_ahead_while_a_member_holds_the_first_record_or_that_one_waits() -> None:
-    """Also where records are read before they are given out, as for a time to live."""
+    """Even if records are examined before delivery, as for a time to live."""
     bench = Bench(
         ordered(share_record_ttl_header="ttl", share_retry_backoff_ms=1000, share_retry_backoff_jitter=0.0)
     )

@@ -1,4 +1,4 @@
-"""Records that come in order and have delivery times, or expire."""
+"""Ordered records with delivery times or expiry."""
 
 from __future__ import annotations
 

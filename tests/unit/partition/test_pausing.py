@@ -1,4 +1,4 @@
-"""Groups that are paused: nothing is acquired, everything else goes on."""
+"""Paused groups: nothing is acquired, everything else continues."""
 
 from __future__ import annotations
 

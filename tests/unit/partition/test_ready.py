@@ -1,4 +1,4 @@
-"""The partitions that a session's fetches look at: those that may have something, and no others."""
+"""The partitions that a session's fetches try: only those that may have records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ AT_ONCE = LIMITS._replace(max_wait_ms=0)
 
 
 class Session:
-    """A member whose fetches share a session, as the broker has them."""
+    """A member whose fetches share a session, as on the broker."""
 
     def __init__(self, bench: Bench, member: str) -> None:
         self.bench = bench
@@ -116,7 +116,7 @@ def test_a_partition_whose_leader_has_ended_is_looked_for_again() -> None:
     release = bench.leaders.hold("g")
     bench.logs[0].produce(10)
     with pytest.raises(KafkaError, match="NOT_LEADER_OR_FOLLOWER"):
-        session.fetch()  # nobody leads it while its state is replaced
+        session.fetch()  # without a leader while its state is replaced
     release()
     session.fetch()
     assert session.served == [0]
@@ -207,7 +207,7 @@ def test_a_partition_with_more_to_come_is_looked_for_again_once_its_leader_has_e
 def test_many_partitions_that_load_at_the_same_time_are_looked_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Not each of them as often as one of them has loaded: a node that takes slots over loads thousands."""
+    """Not all of them each time one has loaded: a node that takes over slots loads thousands."""
     bench, known = Bench(partitions=100), list[Callable[[None], object]]()
     reads = 0
 

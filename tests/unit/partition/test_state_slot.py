@@ -1,4 +1,4 @@
-"""A leader writes where its state lies without looking it up, and looks again when the state has moved."""
+"""A leader writes to the known position of its state, and looks it up again after it has moved."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KEY = SharePartitionKey("g", TOPIC, 0)
 
 
 class Coordinated(Bench):
-    """Share partitions whose state a share coordinator keeps in a log in memory."""
+    """Share partitions with a share coordinator's state in a log in memory."""
 
     def __init__(self, records: int = 6) -> None:
         super().__init__()
@@ -50,14 +50,14 @@ class Coordinated(Bench):
         self.world.run()
 
     def accept(self, offset: int) -> KafkaError | None:
-        """Acquire and accept one record; return how that ended."""
+        """Acquire and accept one record; return the result."""
         self.take("m", LIMITS._replace(max_records=1))
         self.settle("m", (offset, offset, ACCEPT))
         self.world.run()
         return self.ends.pop()
 
     def persisted(self) -> tuple[int, list[tuple[int, int, int, int]]]:
-        """Start offset and batches, as a broker reads them that has just started."""
+        """Start offset and batches, as read by a broker that has just started."""
         coordinator = ShareCoordinator(
             CoordinatorRuntime(lambda: cast(Any, [self.state_log]), self.world, self.world, compacted=False)
         )

@@ -1,4 +1,4 @@
-"""After a leader that was lost nothing is leased for a lock's duration (share.ordering.takeover.wait)."""
+"""After the loss of a leader nothing is acquired for a lock's duration (share.ordering.takeover.wait)."""
 
 from __future__ import annotations
 

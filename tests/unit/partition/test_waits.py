@@ -1,4 +1,4 @@
-"""Share fetches that wait, and when their time is over."""
+"""Waiting share fetches, and their timeouts."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_fetch_that_is_due_before_the_others_is_answered_before_them() -> None
 
 
 class Answers(dict[str, list[PartitionFetch]]):
-    """Takes none, and remembers whose it was."""
+    """Ignores answers, and records whose they were."""
 
     def __init__(self) -> None:
         super().__init__()

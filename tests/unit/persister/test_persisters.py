@@ -29,7 +29,7 @@ KEY = SharePartitionKey("g", UUID(int=1), 0)
 
 
 class Bench:
-    """A persister, and what its callbacks are called with."""
+    """A persister, and the arguments of its callbacks."""
 
     def __init__(self, kind: str, directory: Path) -> None:
         self.world = World()
@@ -43,7 +43,7 @@ class Bench:
             self.persister = CoordinatorPersister(coordinator)
 
     def call(self, operation: str, *args: Any) -> Any:
-        """What the callback of an operation gets; raises what it refuses."""
+        """Return the callback's argument of an operation; raise its error."""
         getattr(self.persister, operation)(*args, self.calls.put)
         self.world.run()
         result = self.calls.get(timeout=10)
@@ -54,7 +54,7 @@ class Bench:
 
 
 def example() -> Any:
-    """The persister among the examples."""
+    """The example persister."""
     directory = str(Path(__file__).resolve().parents[3] / "examples/persister")
     if directory not in sys.path:
         sys.path.append(directory)

@@ -45,7 +45,7 @@ class NeedsPath:
 
 
 class Loop:
-    """Collects what comes from other threads."""
+    """Collects calls from other threads."""
 
     def __init__(self) -> None:
         self.posted: list[tuple[Callable[..., object], tuple[Any, ...]]] = []

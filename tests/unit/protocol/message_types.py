@@ -1,4 +1,4 @@
-"""Types of requests and answers for mypy, written from Kafka's schemas.
+"""Types of requests and responses for mypy, generated from Kafka's schemas.
 
 python -m tests.unit.protocol.message_types writes python/sharecore/protocol/messages.pyi.
 """
@@ -42,7 +42,7 @@ _TYPES = {
 
 @dataclass(eq=False)
 class Made:
-    """A struct, over all served versions: each field with its types in the versions that have it."""
+    """A struct, over all supported versions: each field with its types in the versions that have it."""
 
     name: str
     response: bool
@@ -50,7 +50,7 @@ class Made:
     unique_name: str = ""
 
     def walk(self) -> list[Made]:
-        """Return the structs inside, innermost first, then this one; each once."""
+        """Return the inner structs, innermost first, then this one; without duplicates."""
         inside = [inner for ((_, inner), *_) in self.fields.values() if inner is not None]
         return list(dict.fromkeys([*(each for inner in inside for each in inner.walk()), self]))
 
@@ -58,7 +58,7 @@ class Made:
         base = "TypedDict, total=False" if self.response else "NamedTuple"
         lines = [
             f"    {name}: {self._type(versions)}"
-            # a tuple has methods of these names
+            # a tuple has methods with these names
             + ("  # type: ignore[assignment]" if name in ("index", "count") and not self.response else "")
             for name, versions in self.fields.items()
         ]
@@ -86,7 +86,7 @@ class Made:
 
 
 def served() -> dict[ApiKey, range]:
-    """Return the versions of each API that handlers see, the newest first."""
+    """Return the versions of each API that handlers see, newest first."""
     return {
         api: range(each.max_version, each.min_version - 1, -1) for api, each in (SERVED | TELEMETRY).items()
     }
@@ -102,7 +102,7 @@ def union(api: ApiKey, versions: range, *, response: bool) -> Made:
 
 
 def _add(known: dict[str, Made], struct: schema.Struct, *, response: bool) -> Made:
-    """Add the fields of a struct to those of its name in the message."""
+    """Add the fields of a struct to those with the same name in the message."""
     made = known.setdefault(struct.name, Made(struct.name, response))
     for spec in struct.fields:
         inner = None if spec.struct is None else _add(known, spec.struct, response=response)
@@ -111,7 +111,7 @@ def _add(known: dict[str, Made], struct: schema.Struct, *, response: bool) -> Ma
 
 
 def messages() -> dict[ApiKey, tuple[Made, Made]]:
-    """Return request and response of each API, whose structs have names of their own."""
+    """Return request and response of each API, with unique struct names."""
     found = {
         api: (union(api, versions, response=False), union(api, versions, response=True))
         for api, versions in served().items()
@@ -132,7 +132,7 @@ def _repeated(names: Iterable[str]) -> set[str]:
 
 
 def _names(message: Made, made: Made) -> list[str]:
-    """Return names for a struct, the shortest first: the first that no other struct has is taken."""
+    """Return candidate names for a struct, shortest first."""
     if made is message:
         return [made.name]
     api = message.name.removesuffix("Request").removesuffix("Response")

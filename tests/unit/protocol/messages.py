@@ -1,4 +1,4 @@
-"""The messages of records as structs of Rust, written from the schemas.
+"""The messages with records as Rust structs, generated from the schemas.
 
 python -m tests.unit.protocol.messages writes rust/wire/src/typed/messages.rs.
 """
@@ -30,7 +30,7 @@ _HEAD = """//! Written by `python -m tests.unit.protocol.messages` from Kafka's 
 
 @dataclass(frozen=True)
 class Row:
-    """A field of a struct of Rust."""
+    """A field of a Rust struct."""
 
     name: str
     type: str
@@ -46,7 +46,7 @@ class Row:
 
 @dataclass
 class Made:
-    """A struct of Rust."""
+    """A Rust struct."""
 
     name: str
     whole: str
@@ -63,10 +63,10 @@ class Made:
 
 
 def write() -> str:
-    """The file's text.
+    """Return the file's text.
 
     Raises:
-        ValueError: a schema has something that no struct of Rust has yet.
+        ValueError: a schema uses something that no Rust struct has yet.
     """
     modules = {api: _module(api) for api in APIS}
     texts = [made.text for structs in modules.values() for made in structs]
@@ -139,7 +139,7 @@ def _structs(messages: dict[int, schema.Struct], whole: str = "") -> list[Made]:
 
 
 def _names(messages: dict[int, schema.Struct]) -> Iterator[str]:
-    """The fields of all versions, in an order that holds for each."""
+    """Return the fields of all versions, in an order valid for each."""
     names: list[str] = []
     for struct in messages.values():
         place = 0

@@ -1,4 +1,4 @@
-"""Our compiled readers and writers against kio's own serializers, for every message of every version."""
+"""Our compiled readers and writers compared with kio's serializers, for every message and version."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def kio_class(key: int, version: int, *, response: bool) -> Any:
 
 
 def build(entity: Any, rnd: random.Random) -> Any:
-    """A random message as kio represents it, with every tagged field given."""
+    """Return a random message as a kio object, with every tagged field set."""
     return entity(**{field.name: value_of(field, rnd) for field in dataclasses.fields(entity)})
 
 
@@ -73,7 +73,7 @@ def single(inner: Any, field: Any, rnd: random.Random, *, nullable: bool) -> Any
 
 
 def as_mapping(value: Any) -> Any:
-    """kio's message as the mapping that our writers take."""
+    """Convert a kio message to a mapping for our writers."""
     if dataclasses.is_dataclass(value):
         out = {}
         for field in dataclasses.fields(value):
@@ -94,7 +94,7 @@ def as_mapping(value: Any) -> Any:
 
 
 def as_read(value: Any, struct: schema.Struct) -> Any:
-    """What a reader of ours gave, as a mapping."""
+    """Convert a message read by our reader to a mapping."""
     out = {}
     for place, field in enumerate(struct.fields):
         item = value[place]
@@ -107,7 +107,7 @@ def as_read(value: Any, struct: schema.Struct) -> Any:
 
 
 def without_default_structs(value: Any, struct: schema.Struct) -> Any:
-    """kio leaves out a tagged struct that equals its default; we read that as None."""
+    """kio omits a tagged struct that equals its default; we read that as None."""
     for field in struct.fields:
         item = value[field.name]
         if field.struct is None or item is None:
@@ -141,7 +141,7 @@ def test_every_version_reads_and_writes_what_kio_does(key: int) -> None:
                 raw = buffer.getvalue()
                 value, end = layout.read(raw, 0)
                 assert end == len(raw)
-                # what kio does not know of is left out of its messages
+                # fields unknown to kio are missing from its messages
                 own = {} if response else {f.name: f.default for f in schema.OF_OUR_OWN.get(key, ())}
                 expected = without_default_structs(as_mapping(message) | own, struct)
                 assert as_read(value, struct) == expected
@@ -259,7 +259,7 @@ def test_a_struct_may_be_a_tuple_of_its_fields() -> None:
     assert messages.misspelt({"responses": as_tuples}) == []
     as_tuples[0][1][0]["record"] = b""
     assert messages.misspelt({"responses": as_tuples}) == ["responses.partitions.record"]
-    # what was read, with a value for each tagged field
+    # the message read, with a value for each tagged field
     read = messages.read_response(b"".join(written)[4:])[1]
     assert messages.write_response(1, {"responses": read.responses}) == written
     for wrong in [(5, 8), (5, 8, 2, 0), ()]:

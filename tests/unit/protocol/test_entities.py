@@ -1,4 +1,4 @@
-"""kio's classes as they are read, beside those that an import makes."""
+"""kio's classes as read from source, compared with imported ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def classes() -> list[str]:
 
 
 def shown(value: Any) -> Any:
-    """A value, as far as it can be compared with that of another class of the same name."""
+    """Convert a value for comparison with one of another class of the same name."""
     return type(value).__name__ if hasattr(value, "__version__") else value
 
 

@@ -1,4 +1,4 @@
-"""The types of messages are those that the broker reads and writes, and handlers are annotated with them."""
+"""The message types match what the broker reads and writes, and handlers are annotated with them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_the_checked_in_file_is_written_from_the_schemas() -> None:
 
 
 def filled(struct: schema.Struct, *, nulls: bool) -> dict[str, object]:
-    """Return a message with a value in each field, or None where that is allowed."""
+    """Return a message with a value in each field, or None if allowed."""
     return {field.name: _filled(field, nulls=nulls) for field in struct.fields}
 
 
@@ -66,13 +66,13 @@ def _filled(field: schema.FieldSpec, *, nulls: bool) -> object:
 
 
 def check(value: Any, annotation: ast.expr, seen: dict[str, set[str]], where: str) -> None:
-    """Compare a value with its annotation, and note the fields of the tuples in it."""
+    """Compare a value with its annotation, and record the fields of the tuples in it."""
     text = ast.unparse(annotation)
     if isinstance(annotation, ast.BinOp):
         if value is not None:
             check(value, annotation.left, seen, where)
     elif isinstance(annotation, ast.Subscript) and text.startswith("Sequence["):
-        # a field that the version does not have is an empty tuple
+        # a field missing from the version is an empty tuple
         assert isinstance(value, list) or value == (), where
         for each in value:
             check(each, annotation.slice, seen, where)
@@ -86,7 +86,7 @@ def check(value: Any, annotation: ast.expr, seen: dict[str, set[str]], where: st
         seen[text].update(value._fields)
         assert set(value._fields) <= fields.keys(), where
         for name in fields:
-            # fields that only older versions have are missing
+            # fields of older versions only are missing
             if hasattr(value, name):
                 check(getattr(value, name), fields[name], seen, f"{where}.{name}")
 

@@ -1,4 +1,4 @@
-"""The messages that have structs of Rust: they are those of the schemas."""
+"""Messages with Rust structs match the schemas."""
 
 from __future__ import annotations
 

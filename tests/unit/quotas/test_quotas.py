@@ -1,4 +1,4 @@
-"""Quotas by themselves: which one counts, what is kept, and that memory is bounded."""
+"""Quotas alone: which one applies, what is stored, and memory limits."""
 
 from __future__ import annotations
 

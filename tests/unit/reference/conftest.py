@@ -1,4 +1,4 @@
-"""One test body over both engines."""
+"""Runs each test with both engines."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 
 
 class SharePartition:
-    """A partition of either engine with a clock; every operation is followed by a check of the invariants."""
+    """A partition of either engine with a clock; every operation is followed by an invariant check."""
 
     def __init__(
         self, engine: Engine, start_offset: int = 0, state: Sequence[StateBatch] = (), **limits: Any

@@ -1,4 +1,4 @@
-"""Records that wait for a dead letter (KIP-1191), in both engines."""
+"""Records waiting for a dead-letter record (KIP-1191), in both engines."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_failed_write_takes_no_record_to_its_letter(engine: Engine) -> None:
     p.rollback(p.begin("m", 0, 9, REJECT))
     assert p.letters() == []
     assert p.inflight == [(0, 9, ACQUIRED, 1)]
-    # the lock runs out while the write is open: the record is at its limit now
+    # the lock expires during the write: the record is at its limit now
     p.partition.configure(max_delivery_count=1)
     write = p.begin("m", 0, 0, REJECT)
     p.pass_time(30_000)

@@ -1,6 +1,6 @@
 """The worked examples of KIP-932, in both engines.
 
-The KIP's tables give the end offset (SPEO) as the one after the last in flight; here it is the last.
+In the KIP's tables, the end offset (SPEO) is the one after the last in flight; here it is the last.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def test_messier_sequence_of_release_and_acknowledge(engine: Engine) -> None:
     assert p.fetch("c2", (110, 119), (120, 120)) == [(110, 110, 2), (120, 120, 1)]
     assert p.window == (110, 120)
 
-    # only the locks on 111 and 112 run out: their member renews the rest, and the second fetch came later
+    # only the locks on 111 and 112 expire: their member renews the rest, and the second fetch came later
     p.now_ms += 20000
     p.acknowledge("c1", 113, 118, RENEW)
     p.acknowledge("c2", 110, 110, RENEW)
@@ -87,7 +87,7 @@ def test_state_of_the_messier_sequence_survives_as_persisted(engine: Engine) -> 
         (110, 110, ACKNOWLEDGED, 2),
         (111, 118, ACKNOWLEDGED, 1),
     ]
-    # whether more is to be read at 119 is known with the next fetch only
+    # only the next fetch shows whether there is more at 119
     assert p.window == (119, 119)
     assert p.fetch("c1", (120, 120)) == [(120, 120, 1)]
     p.acknowledge("c1", 120, 120, ACCEPT)

@@ -1,4 +1,4 @@
-"""What is easy to get wrong, in both engines."""
+"""Common mistakes, in both engines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When schedules are due, what headers say of them, and which are refused by name."""
+"""When schedules are due, what their headers mean, and which are refused by name."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_time_comes_once_and_an_interval_again_and_again() -> None:
 
 def test_cron_keeps_its_hour_over_a_change_of_the_clocks() -> None:
     schedule = Schedule(b"k", "t", b"", cron="0 9 * * *", zone="Europe/Berlin")
-    # the clocks of Berlin go forward on 2026-03-29, and back on 2026-10-25
+    # daylight saving time in Berlin begins on 2026-03-29, and ends on 2026-10-25
     for day in (datetime(2026, 3, 28, tzinfo=UTC), datetime(2026, 10, 24, tzinfo=UTC)):
         found = dues(schedule, round(day.timestamp() * 1000), 3)
         assert found == [ms(day.year, day.month, day.day + more, 9) for more in range(3)]

@@ -1,4 +1,4 @@
-"""Whatever a stranger sends, a mechanism answers or refuses it; whatever entries there are, they count."""
+"""Whatever bytes a client sends, a mechanism answers or refuses them; any access control entries apply."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _counts(acl: Acl, name: str) -> bool:
 def _allowed(
     acls: list[Acl], user: str, host: str, operation: Operation, kind: ResourceType, name: str
 ) -> bool:
-    """The rules once more, entry by entry."""
+    """A second implementation of the rules, entry by entry."""
     mine = [
         acl
         for acl in acls

@@ -1,4 +1,4 @@
-"""The file of decisions: a regular file, whatever becomes of it while the broker runs."""
+"""The audit file: a regular file, whatever happens to it while the broker runs."""
 
 from __future__ import annotations
 

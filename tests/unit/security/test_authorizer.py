@@ -105,7 +105,7 @@ def test_who_denies_wins(guard: Guard) -> None:
     guard.add(entry(Operation.ALL), entry(permission=Permission.DENY, principal="User:*"))
     assert not guard.may()
     assert guard.may(Operation.WRITE)
-    # what denies reading does not deny what reading implies
+    # denying reading does not deny what reading implies
     assert guard.may(Operation.DESCRIBE)
 
 
@@ -211,7 +211,7 @@ def test_super_users() -> None:
 
 
 def each(guard: Guard, *names: str, quiet: bool = False) -> list[str]:
-    """Those of the topics that alice may read, as one request asks."""
+    """The topics that alice may read, as in a request."""
     allowed: list[Container[str]] = []
 
     def ask() -> Iterator[None]:

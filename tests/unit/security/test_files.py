@@ -34,7 +34,7 @@ def test_a_file_that_is_too_large_is_refused_without_reading_it(tmp_path: Path) 
         file.truncate(FILE_BYTES_MAX + 1)
     with pytest.raises(OSError, match=r"at most"):
         read_file(path)
-    # the system gives such files no size beforehand
+    # the system reports no size for such files
     with pytest.raises(OSError, match=r"more than 10 bytes"):
         read_file("/proc/self/status", 10)
 
@@ -45,5 +45,5 @@ def test_blocks_of_pem_are_found_in_one_pass() -> None:
         ("A", "-----BEGIN A-----x-----END A-----"),
         ("C", "-----BEGIN C-----y-----END C-----"),
     ]
-    # each of these began a search to the end of the text, with the interpreter's lock held
+    # each of these caused a search to the end of the text, with the GIL held
     assert list(_blocks("-----BEGIN A-----" * 200_000)) == []

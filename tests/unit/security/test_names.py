@@ -1,4 +1,4 @@
-"""From the subject of a certificate to the name of a principal."""
+"""From a certificate's subject to a principal's name."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def certificate(*parts: tuple[x509.ObjectIdentifier, str]) -> bytes:
     return builder.sign(key, SHA256()).public_bytes(Encoding.DER)
 
 
-# what java.security's X500Principal.getName() gives for the same subjects
+# the result of java.security's X500Principal.getName() for the same subjects
 @pytest.mark.parametrize(
     ("parts", "name"),
     [

@@ -1,4 +1,4 @@
-"""SCRAM message by message, where a client says whom it acts for."""
+"""SCRAM message by message, if a client names an authorization identity."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def exchange(user: str) -> ScramExchange:
 
 
 def final_message(head: str, bare: str, first: str, *, signed: str | None = None) -> bytes:
-    """A client's second message, with the proof; `signed` is another head than the one of the first."""
+    """A client's second message, with the proof; `signed` is another header than in the first."""
     said = dict(part.split("=", 1) for part in first.split(","))
     salted = hashlib.pbkdf2_hmac("sha256", PASSWORD.encode(), base64.b64decode(said["s"]), int(said["i"]))
     key = hmac.digest(salted, b"Client Key", "sha256")

@@ -26,7 +26,7 @@ def config(**settings: object) -> BrokerConfig:
 
 
 def shake_hands(server: ssl.SSLContext, client: ssl.SSLContext) -> ssl.SSLObject:
-    """Both ends in memory; gives the client's, or raises what went wrong on either."""
+    """Connect both ends in memory; return the client's, or raise the error of either."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     ends = [
         client.wrap_bio(to_client, to_server, server_hostname="localhost"),
@@ -36,7 +36,7 @@ def shake_hands(server: ssl.SSLContext, client: ssl.SSLContext) -> ssl.SSLObject
         for end in ends:
             with suppress(ssl.SSLWantReadError):
                 end.do_handshake()
-    # the server's refusal of a certificate comes behind the handshake of TLS 1.3
+    # in TLS 1.3 the server refuses a certificate after the handshake
     for end in reversed(ends):
         with suppress(ssl.SSLWantReadError):
             end.read(1)

@@ -1,4 +1,4 @@
-"""Which fetch sessions are kept."""
+"""Which fetch sessions are cached."""
 
 from __future__ import annotations
 

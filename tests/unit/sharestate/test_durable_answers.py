@@ -1,4 +1,4 @@
-"""What the share coordinator tells is durable."""
+"""The share coordinator only reports durable state."""
 
 from __future__ import annotations
 

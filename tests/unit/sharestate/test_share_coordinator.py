@@ -42,7 +42,7 @@ class Bench:
         self.coordinator = self.fresh()
 
     def fresh(self) -> ShareCoordinator:
-        """One that knows no more than the logs."""
+        """A coordinator that only knows the logs."""
         return ShareCoordinator(
             CoordinatorRuntime(lambda: self.logs, self.world, self.world, compacted=False),
             updates_per_snapshot=self.updates_per_snapshot,
@@ -96,7 +96,7 @@ def summary_of(coordinator: ShareCoordinator, key: SharePartitionKey) -> StateSu
 
 
 def read_of(coordinator: ShareCoordinator, key: SharePartitionKey) -> ReadState:
-    """What a leader reads where nothing is under way."""
+    """Return the state as read by a leader without pending writes."""
     found: list[ReadState | KafkaError] = []
     coordinator.read(key, 0, found.append)
     (state,) = found
@@ -282,7 +282,7 @@ def test_pruning_writes_no_snapshot_of_what_was_given_up() -> None:
     bench.coordinator.prune()
     bench.world.run()
     assert content(read_of(bench.fresh(), KEY)) == before
-    # and when it has been read again, the snapshot is renewed
+    # and after another load, the snapshot is renewed
     assert content(bench.read()) == before
     bench.coordinator.prune()
     bench.world.run()
@@ -427,7 +427,9 @@ def test_a_restart_finds_what_was_written(seed: int) -> None:
 
 
 def test_the_log_does_not_grow_with_history() -> None:
-    """share.coordinator.cold.partition.snapshot.interval.ms: or the oldest record would hold the rest"""
+    """share.coordinator.cold.partition.snapshot.interval.ms: otherwise the oldest record would hold back
+    the rest
+    """
     bench = Bench(updates_per_snapshot=10)
     cold = KEY._replace(partition=99)
     bench.initialize(key=cold)

@@ -1,4 +1,4 @@
-"""Where the state of a share partition is kept."""
+"""The partition with the state of a share partition."""
 
 from __future__ import annotations
 

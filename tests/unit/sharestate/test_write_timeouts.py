@@ -1,4 +1,4 @@
-"""Writes of share state that take too long."""
+"""Writes of share state that time out."""
 
 from __future__ import annotations
 

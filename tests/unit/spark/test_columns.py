@@ -9,7 +9,7 @@ from sharecore._core import damaged_batches, decode_columns
 
 
 def numbered(base: int, raw: bytes) -> bytes:
-    """The batch where a broker put it."""
+    """Assign the batch an offset, like a broker."""
     return base.to_bytes(8, "big") + raw[8:]
 
 

@@ -1,4 +1,4 @@
-"""The driver's side of a query, without Spark: what is not settled is not forgotten."""
+"""The driver's side of a query, without Spark: unfinished records are not forgotten."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def options(broker: RunningBroker) -> Options:
 
 
 def bound_state(broker: RunningBroker, bytes_max: int) -> None:
-    """Has the logs of share state refuse larger batches."""
+    """Make the logs of share state refuse larger batches."""
 
     def bound(found: Broker) -> None:
         topic = found.topics.get(STATE_TOPIC)

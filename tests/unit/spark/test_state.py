@@ -1,4 +1,4 @@
-"""The native decoder of share state against the one in Python that the coordinator uses."""
+"""The native decoder of share state compared with the coordinator's, in Python."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def log(entries: list[Entry], dice: random.Random) -> bytes:
 
 
 def changes(dice: random.Random, count: int) -> list[Entry]:
-    """Any snapshots, updates and tombstones of a few share partitions."""
+    """Random snapshots, updates and tombstones of a few share partitions."""
     keys = [SharePartitionKey(f"group {each % 2}", UUID(int=each), each) for each in range(5)]
     made: list[Entry] = []
     for number in range(count):
@@ -79,7 +79,7 @@ def changes(dice: random.Random, count: int) -> list[Entry]:
             value = Snapshot(number, dice.randrange(3), dice.randrange(9), number, 5, number, batches, done)
             made.append(snapshot(key, value))
         else:
-            start = dice.choice([-1, number])  # it never goes back
+            start = dice.choice([-1, number])  # it never decreases
             made.append(update(key, Update(number, dice.randrange(9), start, batches, done)))
     return made
 
@@ -178,7 +178,7 @@ def test_changed_bytes_are_refused_where_the_decoder_in_python_refuses_them(seed
         if dice.random() < 0.3:
             del which[dice.randrange(len(which)) :]
         else:
-            # the ends are where lengths and counts are
+            # lengths and counts are at the ends
             which[dice.choice([dice.randrange(len(which)), dice.randrange(-6, 4)])] = dice.randrange(256)
         entries.append((bytes(fields[0]), bytes(fields[1])))
     refused = 0
@@ -193,7 +193,7 @@ def test_changed_bytes_are_refused_where_the_decoder_in_python_refuses_them(seed
         if row["error"] is None:
             assert row["startOffset"] == record.value.start_offset
             assert row["stateBatches"] == list(unpack_batches(record.value.batches))
-        else:  # tagged fields in a state batch, which the coordinator does not look at
+        else:  # tagged fields in a state batch, which the coordinator ignores
             assert any(record.value.batches[19::20])
     assert 20 < refused < len(entries) - 20
 
@@ -261,7 +261,7 @@ def test_updates_need_a_snapshot_before_or_behind_them() -> None:
     assert (row["type"], row["group"]) == ("unreadable", "workers")
     assert row["error"] == "an update, and no snapshot before or behind it"
     assert fold.drain() == (fold.drain()[0], (0, row["error"]))
-    # a state batch that no engine can hold
+    # a state batch that no engine accepts
     impossible = Snapshot(1, 0, 0, 9, 1, 1, struct.pack(">qqbhx", 5, 4, 2, 1))
     (row,) = live(keyed_batch([snapshot(ORDERS, impossible)]), unreadable_max=9)
     assert row["error"] == "a state batch is impossible"
@@ -274,7 +274,7 @@ def test_only_what_is_wanted_becomes_rows() -> None:
     assert ([row["offset"] for row in rows_of((count, buffers))], problem) == ([1], None)
     assert [row["offset"] for row in history(data, group="workers")] == [0, 2]
     assert [row["offset"] for row in live(data, group=OTHER.group_id)] == [1]
-    # a batch is read whole, and the next call goes on behind it
+    # a batch is read whole, and the next call continues after it
     (count, _), position, following, _ = decode_share_state(data, 0, END, rows_max=1)
     assert (count, following) == (2, 2)
     (count, _), position, following, _ = decode_share_state(data, 0, END, position=position)

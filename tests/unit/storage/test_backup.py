@@ -1,4 +1,4 @@
-"""A copy made while the store writes and replaces segments holds all that was durable before."""
+"""A copy made while the store writes and replaces segments contains all earlier durable writes."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Writer:
 
 
 def end_of(path: Path) -> int:
-    """Open a copy as a broker does; return where its log ends."""
+    """Open a copy as a broker does; return the end of its log."""
     store = Store(path, durability="os")
     try:
         end = store.offsets(KEPT)[3]

@@ -1,4 +1,4 @@
-"""What lies on the disk alone is read by a thread, and what memory holds at once."""
+"""Records only on disk are read by a thread, those in memory at once."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ SEGMENTS_MAX = 10
 
 
 def forget(path: Path) -> None:
-    """Has the operating system forget what it holds of the store's files in memory."""
+    """Evict the store's files from the operating system's page cache."""
     for file in (*path.glob("*.journal"), *path.glob("*.compact")):
         descriptor = os.open(file, os.O_RDONLY)
         os.fdatasync(descriptor)
-        # pages that the kernel is busy with stay, so it is asked more than once
+        # pages in use by the kernel stay, so it is asked repeatedly
         for _ in range(5):
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
             time.sleep(0.01)
@@ -59,10 +59,10 @@ def log_of(storage: Storage) -> Log:
 
 
 class OnDisk:
-    """A log of which memory holds nothing until a thread has read it, whatever the page cache holds.
+    """A log without records in memory until a thread has read it, whatever the page cache holds.
 
-    A quick disk can fill the page cache in the moment in which a read is refused, so a test that says how
-    often a reader waits can't leave it to the machine.
+    A fast disk may fill the page cache just after a read is refused, so a test that counts a reader's waits
+    cannot rely on the machine.
     """
 
     def __init__(self, log: Log) -> None:
@@ -86,7 +86,7 @@ class OnDisk:
 
 
 async def read(storage: Storage, log: Log, offset: int, max_bytes: int) -> tuple[Slice, int]:
-    """What a reader gets, and how often it had to be told that it may read again."""
+    """Return a reader's records, and how often it had to wait."""
     storage.attach(asyncio.get_running_loop())
     readable = asyncio.Event()
     reader = Reader(log, readable.set)
@@ -154,7 +154,7 @@ def test_a_thread_that_reads_lets_those_that_answer_go_first(storage: Storage) -
 
 
 def kept(storage: Storage, *, once: bool = False) -> Reader:
-    """A reader for which a thread has read the log."""
+    """A reader with the result of a thread's read."""
     log = log_of(storage)
     log.read(0, 1 << 20)
 

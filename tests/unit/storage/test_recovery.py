@@ -1,4 +1,4 @@
-"""What a directory holds after many segments, restarts and damage."""
+"""The content of a directory after many segments, restarts and damage."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def fill(storage: Storage, logs: list[StoreLog], rounds: int) -> None:
     for i in range(rounds):
         for log in logs:
             log.append_local(RECORDS, now_ms=i)
-        # what is staged together becomes one frame, and so one segment
+        # operations staged together become one frame, and thus one segment
         storage.sync()
 
 
 def settled_files(storage: Storage, path: Path, suffix: str, at_most: int) -> int:
-    """How many files there are once the store has tidied up, which it does by itself."""
+    """Return the number of files after the store's maintenance."""
     deadline = time.monotonic() + 10
     while (count := len(list(path.glob(f"*.{suffix}")))) > at_most and time.monotonic() < deadline:
         time.sleep(0.02)

@@ -1,4 +1,4 @@
-"""The storage room on a real directory."""
+"""The storage package on a real directory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When writes are told to have ended, and to whom."""
+"""When writes are reported as ended, and to whom."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_failed_write_raises_where_it_is_awaited(tmp_path: Path) -> None:
 
 
 def test_a_batch_that_is_sent_again_is_answered_after_the_stores_own_work(tmp_path: Path) -> None:
-    """The newest operation may be one of the store itself, for which nobody has a ticket."""
+    """The last operation may be the store's own, for which nobody has a ticket."""
     storage = Storage(tmp_path, SMALL_SEGMENTS)
     log = open_log(storage)
     sent = idempotent(7)

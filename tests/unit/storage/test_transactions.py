@@ -91,7 +91,7 @@ def test_a_log_knows_who_has_written_to_it(tmp_path: Path) -> None:
     alone = batch([b"d"], timestamps=[9], producer_id=7, producer_epoch=0, sequence=2)
     log.append(alone, now_ms=36)
     assert log.active_producers() == [ActiveProducer(7, 0, 2, 9, 4, -1), idempotent]
-    # an epoch that a marker has raised has no sequence yet
+    # an epoch raised by a marker has no sequence yet
     log.append_marker(7, 1, coordinator_epoch=4, commit=False, now_ms=40)
     raised = [ActiveProducer(7, 1, -1, 40, 4, -1), idempotent]
     assert log.active_producers() == raised
@@ -99,7 +99,7 @@ def test_a_log_knows_who_has_written_to_it(tmp_path: Path) -> None:
 
 
 def append(log: Log, sequence: int, *, epoch: int = 0, transactional: bool = True) -> int | ErrorCode:
-    """The offset of a batch of one record of producer 7, or why it is refused."""
+    """Return the offset of a batch of one record of producer 7, or its error."""
     records = batch(
         [b"x"], producer_id=7, producer_epoch=epoch, sequence=sequence, transactional=transactional
     )
@@ -121,11 +121,11 @@ def test_what_was_announced_with_the_lowest_sequence_begins_a_transaction(tmp_pa
         log.announce(FirstBatch(7, 0, sequence), from_zero=False, now_ms=1)
     assert append(log, 5) is OUT_OF_ORDER
     assert append(log, 2) == 0
-    # the transaction is open: what is announced counts no more
+    # the transaction is open: announcements no longer apply
     log.announce(FirstBatch(7, 0, 1), from_zero=True, now_ms=1)
     assert append(log, 3) == 1
     log.append_marker(7, 0, coordinator_epoch=0, commit=True, now_ms=1)
-    # a batch that the log has already is answered as before, and what is behind it waits for its marker
+    # a duplicate is answered as before, and later batches wait for its marker
     log.announce(FirstBatch(7, 0, 3), from_zero=False, now_ms=1)
     assert append(log, 3) == 1
     assert append(log, 4) is OUT_OF_ORDER
@@ -146,7 +146,7 @@ def test_producers_of_rising_epochs_begin_with_sequence_0(tmp_path: Path) -> Non
     log.append_marker(7, 1, coordinator_epoch=0, commit=True, now_ms=1)
     log.announce(FirstBatch(7, 1, 1), from_zero=True, now_ms=1)
     assert append(log, 1, epoch=1) is OUT_OF_ORDER
-    # a newer epoch forgets what an older one announced
+    # a newer epoch drops an older one's announcement
     log.announce(FirstBatch(7, 2, 0), from_zero=True, now_ms=1)
     assert append(log, 0, epoch=2) == 2
     storage.close()

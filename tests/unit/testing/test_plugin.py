@@ -1,4 +1,4 @@
-"""The fixtures, as pytest finds them by itself."""
+"""The fixtures, as discovered by pytest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The clock of workers in virtual time, and what they log."""
+"""The clock of workers in virtual time, and their log."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from sharecore.client import consumer as consumers
 
 @pytest.fixture
 def virtual_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker makes its consumer itself."""
+    """A worker creates its consumer itself."""
     monkeypatch.setattr(consumers, "SystemClock", lambda: LoopClock(asyncio.get_running_loop()))
 
 
 @pytest.fixture
 def events() -> Iterator[Events]:
-    """What workers log while the test runs."""
+    """Return the log of workers during the test."""
     handler, logger = Events(), logging.getLogger("sharecore.worker")
     level = logger.level
     logger.addHandler(handler)
     logger.setLevel(logging.DEBUG)
-    logger.propagate = False  # pytest would write every traceback out
+    logger.propagate = False  # pytest would print every traceback
     yield handler
     logger.propagate = True
     logger.removeHandler(handler)

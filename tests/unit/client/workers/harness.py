@@ -24,13 +24,13 @@ async def running(work: Worker, **settings: Any) -> Any:
 
 
 async def until(done: Callable[[], bool]) -> None:
-    """Wait until something holds."""
+    """Wait until a condition is true."""
     while not done():  # noqa: ASYNC110 - in virtual time that costs nothing
         await asyncio.sleep(0.1)
 
 
 class Events(logging.Handler):
-    """The fields of what workers log, and the records themselves."""
+    """The fields of log lines, and the records themselves."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,14 +40,14 @@ class Events(logging.Handler):
         self.records.append(record)
 
     def of(self, event: str) -> list[dict[str, Any]]:
-        """The fields of each line with this event."""
+        """Return the fields of each line with this event."""
         return [fields for fields in self.all if fields["event"] == event]
 
     def levels_of(self, event: str) -> set[int]:
         return {record.levelno for record in self.records if vars(record)["fields"]["event"] == event}
 
     def traced(self, event: str) -> list[bool]:
-        """Whether each line with this event has a traceback."""
+        """Return whether each line with this event has a traceback."""
         found = [record for record in self.records if vars(record)["fields"]["event"] == event]
         return [record.exc_info is not None for record in found]
 

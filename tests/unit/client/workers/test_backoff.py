@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("virtual_clock", "events")
 
 
 def altered(broker: ScriptedBroker) -> dict[str, str]:
-    """What the worker has set, but for where a new group starts."""
+    """Return the settings altered by the worker, except the start of a new group."""
     configs = [
         config
         for body in broker.bodies(ApiKey.INCREMENTAL_ALTER_CONFIGS)

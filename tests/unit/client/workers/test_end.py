@@ -78,7 +78,7 @@ async def test_stopping_releases_at_once_what_waits() -> None:
         handle.stop()
         await asyncio.sleep(0.5)
         assert (1, 1, b"\2") in broker.acknowledged
-        # a release would archive the record that is at its delivery limit: it is tried once more
+        # a release would archive the record, which is at its delivery limit: it is tried once more
         assert began[-1][0] == 2
         assert began[-1][1] == pytest.approx(stopped, abs=0.2)
         assert (2, 2, b"\1") in broker.acknowledged

@@ -1,4 +1,4 @@
-"""What comes out of a handler, in virtual time: each is a failure of its job, and nothing else."""
+"""Exceptions of a handler, in virtual time: each only fails its job."""
 
 from __future__ import annotations
 

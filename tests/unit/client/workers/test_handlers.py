@@ -1,4 +1,4 @@
-"""What may be made a worker, and what is refused with what to write instead."""
+"""Valid handlers, and errors that say what to write instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The server of a worker's health, and strangers that come to it."""
+"""The server of a worker's health, with hostile clients."""
 
 from __future__ import annotations
 

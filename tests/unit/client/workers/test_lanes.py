@@ -1,4 +1,4 @@
-"""Workers of a group with an order, in virtual time: one record of a key at work, the others behind it."""
+"""Workers of a group with an order, in virtual time: one record of a key at a time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def ordered_broker(keys: str, ordering: str = "key") -> ScriptedBroker:
 
 
 def outcomes(broker: ScriptedBroker) -> dict[int, int]:
-    """What became of each record, by offset; renewals are left out."""
+    """The outcome of each record, by offset, without renewals."""
     return {
         offset: kind
         for first, last, types in broker.acknowledged

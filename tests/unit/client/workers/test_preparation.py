@@ -1,4 +1,4 @@
-"""What a worker sees to before it begins, in virtual time."""
+"""A worker's preparations, in virtual time."""
 
 from __future__ import annotations
 

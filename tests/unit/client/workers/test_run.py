@@ -1,4 +1,4 @@
-"""A run in virtual time: how many jobs at once, how they are retried, and what is logged when."""
+"""A run in virtual time: concurrency, retries, and logging."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ async def test_never_more_at_once_than_is_allowed_and_locks_are_kept() -> None:
     assert sorted(span[:2] for span in broker.acknowledged if span[2] == b"\1") == [
         (offset, offset) for offset in range(12)
     ]
-    # a renewal carries nothing else
+    # a renewal is sent alone
     assert {types for _, _, types in broker.acknowledged} == {b"\1", b"\4"}
     assert handle.counts == {"accepted": 12}
 
 
 @in_virtual_time
 async def test_an_outage_of_15_minutes_uses_up_no_delivery(events: Events) -> None:
-    """All defaults: whatever fails is tried again, and is done within a minute after the outage."""
+    """All defaults: failed jobs are retried, and done within a minute after the outage."""
     broker = ScriptedBroker()
-    broker.empty_wait_s = 2  # fewer requests make a quicker test
+    broker.empty_wait_s = 2  # fewer requests make the test faster
     for offset in range(60):
         broker.offer(offset, offset)
     until = broker.loop.time() + 900
@@ -78,9 +78,9 @@ async def test_an_outage_of_15_minutes_uses_up_no_delivery(events: Events) -> No
     assert max(done.values()) < until + 60
     settled = [types for _, _, types in broker.acknowledged if types != b"\4"]
     assert settled == [b"\1"] * 60
-    # about a call in 20 s for each job, not more
+    # about one call in 20 s for each job
     assert 40 <= min(calls.values()) <= max(calls.values()) <= 60
-    # each failure is a line, and the traceback is there once a job
+    # each failure is logged, with one traceback per job
     assert len(events.of("failed")) == sum(calls.values()) - 60
     assert sum(events.traced("failed")) == 60
 
@@ -143,7 +143,7 @@ async def test_backoff_in_milliseconds_names_the_same_waits() -> None:
 
 @in_virtual_time
 async def test_a_poison_job_slows_nobody_and_ends_with_one_line(events: Events) -> None:
-    """The broker delivers the released record again, up to its limit."""
+    """The broker redelivers the released record, up to its limit."""
     broker = ScriptedBroker()
     broker.offer(0, 0)
     for offset in range(1, 400):
@@ -202,7 +202,7 @@ async def test_a_job_that_fills_the_window_ends_early_while_others_succeed(event
     async with running(handle):
         await asyncio.sleep(5)
         assert events.of("released")[0]["offset"] == 0
-        # half of the window, and a look at it four times a second
+        # half of the window, checked four times a second
         assert sum(span[2] == b"\1" for span in broker.acknowledged) >= 50
 
 

@@ -1,7 +1,6 @@
-"""What each field of a forwarded request means, so that none reaches the cluster without a look at it.
+"""The meaning of each field of a forwarded request, so that none reaches the cluster unchecked.
 
-A field that a schema gains, or an API that is newly forwarded, has to be entered here: the tests fail until
-then.
+A field added to a schema, or a newly forwarded API, must be entered here: the tests fail until then.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ class Meaning(NamedTuple):
     """The fields of one API, as dotted paths.
 
     Attributes:
-        topics, groups, transactions: names or ids of what may be out of reach.
-        fixed: fields that mean more to a broker than to a client, and what the cluster gets in their place.
-        settled: fields that the node answers or changes itself, which other tests look at.
+        topics, groups, transactions: names or IDs of resources that may be inaccessible.
+        fixed: fields that mean more to a broker than to a client, and what the cluster gets instead.
+        settled: fields that the node answers or changes itself, covered by other tests.
         passed: fields that mean the same from any client.
     """
 
@@ -31,7 +30,7 @@ class Meaning(NamedTuple):
     passed: str = ""
 
     def paths(self) -> set[str]:
-        """Every field that is entered."""
+        """All entered fields."""
         said = " ".join((self.topics, self.groups, self.transactions, self.settled, self.passed))
         return {*said.split(), *self.fixed}
 
@@ -64,7 +63,7 @@ MEANINGS: dict[ApiKey, Meaning] = {
             "topics.partitions.replica_directory_id": None,
             "topics.partitions.high_watermark": 2**63 - 1,
         },
-        # there are no sessions: a request that names one is answered by the node
+        # there are no sessions: a request with one is answered by the node
         settled="max_wait_ms max_bytes session_id session_epoch forgotten_topics_data.topic "
         "forgotten_topics_data.topic_id forgotten_topics_data.partitions",
         passed="min_bytes isolation_level topics.partitions.partition topics.partitions.fetch_offset "
@@ -82,7 +81,7 @@ MEANINGS: dict[ApiKey, Meaning] = {
     ),
     ApiKey.OFFSET_FETCH: Meaning(
         groups="group_id groups.group_id",
-        # what a group has committed is asked of the cluster, and left out of the answer where it is hidden
+        # the cluster is asked for a group's offsets, and hidden ones are left out of the response
         settled="topics.name groups.topics.name groups.topics.topic_id",
         passed="topics.partition_indexes require_stable groups.topics.partition_indexes groups.member_id "
         "groups.member_epoch",
