@@ -113,7 +113,7 @@ def test_a_state_topic_that_was_damaged_is_put_right(cluster: Broker, nodes: Nod
     assert (found.exit_code, found.output.count(": SlotClaimValue")) == (1, 4), found.output
     assert "stop the nodes and run: sharecore tier repair --yes" in found.output
     repaired = tier(nodes, "repair", "--yes")
-    assert (repaired.exit_code, repaired.output.count("written once more")) == (0, 4), repaired.output
+    assert (repaired.exit_code, repaired.output.count("were rewritten")) == (0, 4), repaired.output
     assert "is intact: 4 slots" in tier(nodes, "repair").output
     node.start()
     assert "stop them first" not in tier(nodes, "repair", "--yes").output, "there is nothing to do"
@@ -144,7 +144,7 @@ def delete_state(cluster: Broker, nodes: Nodes) -> None:
 
 def make_state_anew(nodes: Nodes) -> None:
     repaired = tier(nodes, "repair", "--yes", *ONE_COPY)
-    assert (repaired.exit_code, "was made" in repaired.output) == (0, True), repaired.output
+    assert (repaired.exit_code, "was created" in repaired.output) == (0, True), repaired.output
 
 
 def test_a_state_topic_that_was_deleted_is_made_anew(cluster: Broker, nodes: Nodes) -> None:
@@ -153,7 +153,7 @@ def test_a_state_topic_that_was_deleted_is_made_anew(cluster: Broker, nodes: Nod
     delete_state(cluster, nodes)
     wait_until(node, f"{nodes.topic} was deleted upstream")
     found = tier(nodes, "repair")
-    assert (found.exit_code, f"{nodes.topic} is gone" in found.output) == (1, True), found.output
+    assert (found.exit_code, f"{nodes.topic} is missing" in found.output) == (1, True), found.output
     refused = tier(nodes, "repair", "--yes")
     assert refused.exit_code != 0, "three copies on one broker"
     assert "sharecore.tier.replication.factor=3" in refused.output
