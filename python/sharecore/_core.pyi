@@ -14,7 +14,7 @@ from sharecore.errors import KafkaError
 
 __all__ = [
     "AnswerBudget", "BucketCopy", "BucketStatus", "Checks", "Dispatch", "Exchange", "ExpandedCache",
-    "Expression", "Gather", "GroupBounds", "Later", "Layout", "Leader", "Leaders", "LetterBatch",
+    "Expression", "Gather", "GroupBounds", "HomeNodes", "Later", "Layout", "Leader", "Leaders", "LetterBatch",
     "LogAccess", "LogCleaner", "LogOffsets", "MemoryBudget", "MemoryDisk", "Partition", "PartitionFetch",
     "Pending", "Produce", "ProduceContents", "ProduceWork", "Produced", "Reading", "Record", "Rules",
     "Sessions", "ShareAcknowledge", "ShareAnswer", "ShareFetch", "ShareFetching", "ShareLook",
@@ -2389,12 +2389,38 @@ class Standby:
         region: str | None,
         allow_http: bool,
         node_id: int,
+        silence_ms: int,
     ) -> Self: ...
     def look(self) -> tuple[int, int] | None:
-        """Return the leading node and its epoch; None if this broker may claim: nobody leads, or the leader
-        has ended, or was silent for 6.5 s of looks at most 3 s apart. Waits for the bucket; raises OSError if
-        it cannot be read.
+        """Return the node that leads and its epoch; None if this broker may claim: nobody leads, or whoever
+        did has ended, or was silent for `silence_ms` of looks that were 3 s apart at most. Waits for the
+        bucket; raises OSError if it cannot be read.
         """
+
+    def take_changed(self) -> list[tuple[bytes, bytes | None]]:
+        """Return the entries of the catalogue that looks have found changed since the last call: keys, and
+        values or None for a deleted one.
+        """
+
+    def silence(self) -> tuple[int, int]:
+        """Return the next place of the journal, and for how many milliseconds it is known to be free."""
+
+@final
+class HomeNodes:
+    """The objects in which the brokers of a home describe themselves. Raises ValueError for wrong settings.
+
+    Each call waits for the bucket, and raises OSError without a definite answer.
+    """
+
+    def __new__(cls, url: str, *, endpoint: str | None, region: str | None, allow_http: bool) -> Self: ...
+    def announce(self, node_id: int, body: bytes) -> None:
+        """Write a node's description, over the one before."""
+
+    def withdraw(self, node_id: int) -> None:
+        """Delete a node's description."""
+
+    def read(self) -> list[bytes]:
+        """Return all descriptions."""
 
 def prepare_home(
     url: str,
@@ -2405,8 +2431,10 @@ def prepare_home(
     allow_http: bool,
     cluster_id: str | None,
     random: tuple[int, int],
+    is_tried: bool = False,
 ) -> tuple[Literal["empty", "local", "bucket"], str | None, int, int, int]:
-    """Synchronize a data directory with its home in a bucket, after probing the bucket.
+    """Bring a data directory in line with its home in a bucket, after trying whether that can be relied on,
+    unless that is known.
 
     Returns: `empty` (both are empty), `local` (the directory was not a home so far) or `bucket`; the cluster
     of the home, None if unknown; place and time of the newest object, and bytes read. Raises ValueError for

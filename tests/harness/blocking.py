@@ -78,6 +78,8 @@ _ALLOWED = (
     ("sharecore/broker/broker.py", "Broker.start"),
     ("sharecore/broker/broker.py", "Broker.stop"),
     ("sharecore/broker/process/run.py", "_serve"),
+    # right before the process ends
+    ("sharecore/broker/store/home_watch.py", "HomeWatch._enter"),
     ("asyncio/runners.py", "Runner.close"),
     # a module or a schema that is needed for the first time is read once in the life of a process
     ("<frozen importlib._bootstrap>", "_find_and_load"),

@@ -6,7 +6,6 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -40,12 +39,8 @@ class Pair:
         self.first, self.second = self.brokers
         self.first.start()
         create_topic(self.first.bootstrap, TOPIC, 1)
-        self._others = ThreadPoolExecutor(1)
-        self._starting = self._others.submit(self.second.start, 90)
-        end = time.monotonic() + 30
-        while not self.second.log.exists() or "This broker waits" not in self.second.read_log():
-            assert time.monotonic() < end
-            time.sleep(0.05)
+        self.second.start()
+        assert self.is_waiting()
 
     def produce(self, broker: Broker, numbers: range) -> None:
         producer = Producer({"bootstrap.servers": broker.bootstrap})
@@ -56,16 +51,18 @@ class Pair:
         assert answered == [None] * len(numbers)
 
     def until_second_serves(self) -> None:
-        self._starting.result(60)
+        end = time.monotonic() + 60
+        while self.is_waiting():
+            assert time.monotonic() < end
+            time.sleep(0.05)
 
     def is_waiting(self) -> bool:
-        return not self._starting.done()
+        return "sharecore serves" not in self.second.read_log()
 
     def stop(self) -> None:
         for broker in self.brokers:
             if broker.running():
                 broker.kill()
-        self._others.shutdown()
 
 
 @pytest.fixture

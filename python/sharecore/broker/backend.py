@@ -77,6 +77,9 @@ class Backend(StateLogs, Protocol):
     def trouble(self) -> str:
         """Return why nothing can be served now, and the remedy; empty if the open backend is healthy."""
 
+    def standby(self) -> str:
+        """Return who leads if this broker stands by; empty if it serves."""
+
     def describe(self) -> str:
         """Return a human-readable description of the storage."""
 

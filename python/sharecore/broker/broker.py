@@ -67,6 +67,7 @@ class Broker(Services):
         check_names: refuse answers with unknown field names (for tests).
         backend: None for its data directory.
         lock_time: clock and timers of acquisition locks, if a test moves them forward.
+        listeners: the listeners, if their ports are known already; None: as configured.
 
     Raises:
         ConfigError: invalid listeners, keys or certificates.
@@ -81,6 +82,7 @@ class Broker(Services):
         check_names: bool = False,
         backend: Backend | None = None,
         lock_time: MovableTime | None = None,
+        listeners: dict[str, Listener] | None = None,
     ) -> None:
         self.static_config = config
         self.config = config
@@ -97,7 +99,7 @@ class Broker(Services):
         self._super_users = super_users_of(config)
         self.authorizer: Authorizer | None = None
         self.checks = Checks()
-        self.listeners: dict[str, Listener] = {listener.name: listener for listener in listeners_of(config)}
+        self.listeners = listeners or {listener.name: listener for listener in listeners_of(config)}
         self.transport = Transport(config, self.listeners)
         dispatch: OnFrame = Dispatcher(self, check_names=check_names).on_frame
         self.metrics: BrokerMetrics | None = None
@@ -326,8 +328,9 @@ class Broker(Services):
         )
         metrics = f", metrics on port {self.metrics_port}" if self.metrics_port else ""
         page = f", the page on port {self.page_port}" if self.page_port else ""
+        does = "stands by at" if self.backend.standby() else "serves"
         return (
-            f"sharecore serves {where} (node {self.identity.node_id} of cluster {self.identity.cluster_id}), "
+            f"sharecore {does} {where} (node {self.identity.node_id} of cluster {self.identity.cluster_id}), "
             f"{self.backend.describe()}{metrics}{page}"
         )
 

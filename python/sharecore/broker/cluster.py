@@ -72,15 +72,20 @@ class SingleBroker:
 
     Args:
         listeners: listeners by name, with their bound ports.
+        epoch: the leader epoch of all partitions.
     """
 
     leads_all = True
 
     def __init__(
-        self, identity: Identity, listeners: Callable[[], Mapping[str, Listener]], rack: str | None
+        self,
+        identity: Identity,
+        listeners: Callable[[], Mapping[str, Listener]],
+        rack: str | None,
+        epoch: int = 0,
     ) -> None:
         self._node_id = identity.node_id
-        self._leader = Leader(identity.node_id, 0)
+        self._leader = Leader(identity.node_id, epoch)
         self._listeners = listeners
         self._rack = rack
 
@@ -105,6 +110,18 @@ class SingleBroker:
 
     def check_asker(self, group_id: str, epoch: int) -> None:
         """Accept: there is no other coordinator."""
+
+
+def wrong_epoch(known: int, epoch: int) -> ErrorCode | None:
+    """Return why a client must refresh its metadata first; None if it knows the leader epoch, or none.
+
+    Args:
+        known: the leader epoch that the client knows; `NO_EPOCH` if it knows none.
+        epoch: the current one.
+    """
+    if known in (epoch, NO_EPOCH):
+        return None
+    return ErrorCode.UNKNOWN_LEADER_EPOCH if known > epoch else ErrorCode.FENCED_LEADER_EPOCH
 
 
 def describe_partition(cluster: Cluster, topic_id: UUID, index: int) -> messages.MetadataResponsePartition:

@@ -89,10 +89,13 @@ def _new_cluster_id() -> str:
     return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
 
 
-def identify_home(data_dir: Path, node_id: int, bucket: BucketPlace) -> Identity:
+def identify_home(data_dir: Path, node_id: int, bucket: BucketPlace, *, is_tried: bool = False) -> Identity:
     """Bring a data directory in line with its home in a bucket; return who that makes this broker.
 
     The cluster is the bucket's, and the node the one that is configured: another one may serve the home next.
+
+    Args:
+        is_tried: the bucket is known to be one that can be relied on.
 
     Raises:
         ConfigError: the bucket cannot be reached with these settings, or nothing says whose the directory is.
@@ -103,7 +106,7 @@ def identify_home(data_dir: Path, node_id: int, bucket: BucketPlace) -> Identity
         own = read_identity(data_dir)
     except DamagedIdentity:
         own = None
-    prepared = prepare(bucket, data_dir, own)
+    prepared = prepare(bucket, data_dir, own, is_tried=is_tried)
     if own is None:
         own = _without_file(data_dir) if prepared.cluster_id is None else None
     cluster_id = prepared.cluster_id or (_new_cluster_id() if own is None else own.cluster_id)

@@ -6,8 +6,9 @@ from sharecore.metrics.family import Family, counter, gauge
 
 BUCKET_STATE = gauge(
     "sharecore_bucket_state",
-    "1 for what the copy is doing: attaching (it reads the bucket), leading (it copies), fenced (another "
-    "broker has the prefix), refused (the bucket holds something else).",
+    "1 for what the copy or home is doing: attaching (it reads the bucket), leading (it writes), standby "
+    "(another broker leads the home), fenced (another broker has the prefix), refused (the bucket holds "
+    "something else).",
     "state",
 )
 BUCKET_BEHIND_TIME = gauge(
@@ -16,9 +17,14 @@ BUCKET_BEHIND_TIME = gauge(
 )
 BUCKET_BEHIND = gauge("sharecore_bucket_behind_bytes", "Bytes that are not known to be in the bucket.")
 BUCKET_EPOCH = gauge(
-    "sharecore_bucket_epoch", "Epoch in which this broker writes the copy; 0 before it does."
+    "sharecore_bucket_epoch",
+    "Epoch in which this broker writes the bucket, 0 before it does; of a standby: the leader's.",
 )
 BUCKET_PLACE = gauge("sharecore_bucket_place", "Place of the next object of the journal in the bucket.")
+BUCKET_SILENCE = gauge(
+    "sharecore_bucket_leader_silence_seconds",
+    "Of a standby: how long the leader of the home has written nothing. It takes over after 6.5 s.",
+)
 BUCKET_SEGMENTS_WAITING = gauge(
     "sharecore_bucket_segments_waiting", "Sealed segments that are not in the bucket yet."
 )

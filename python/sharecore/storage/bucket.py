@@ -11,6 +11,7 @@ from typing import Literal
 
 from sharecore._core import (
     BucketCopy,
+    HomeNodes,
     Standby,
     bucket_url,
     inspect_bucket,
@@ -34,6 +35,7 @@ __all__ = [
     "Probe",
     "Restored",
     "bucket_url",
+    "home_nodes",
     "inspect",
     "prepare",
     "probe",
@@ -187,8 +189,15 @@ class Prepared:
     bytes: int
 
 
-def standby(bucket: BucketPlace, node_id: int) -> Standby:
+SILENCE_MS = 6500
+"""How long the leader of a home is silent before another broker claims."""
+
+
+def standby(bucket: BucketPlace, node_id: int, silence_ms: int = SILENCE_MS) -> Standby:
     """Return an object that watches a home until a broker may claim it.
+
+    Args:
+        silence_ms: how long the leader is silent before it may.
 
     Raises:
         ConfigError: the settings are invalid, or this build cannot reach the bucket.
@@ -200,14 +209,30 @@ def standby(bucket: BucketPlace, node_id: int) -> Standby:
             region=bucket.region,
             allow_http=bucket.allow_http,
             node_id=node_id,
+            silence_ms=silence_ms,
         )
 
 
-def prepare(bucket: BucketPlace, directory: Path, own: Identity | None) -> Prepared:
+def home_nodes(bucket: BucketPlace) -> HomeNodes:
+    """Return the objects in which the brokers of a home describe themselves.
+
+    Raises:
+        ConfigError: the settings cannot be right, or this build cannot reach the bucket.
+    """
+    with _settings_checked():
+        return HomeNodes(
+            bucket.url, endpoint=bucket.endpoint, region=bucket.region, allow_http=bucket.allow_http
+        )
+
+
+def prepare(
+    bucket: BucketPlace, directory: Path, own: Identity | None, *, is_tried: bool = False
+) -> Prepared:
     """Synchronize a data directory with its home in a bucket, before it is opened.
 
     Args:
         own: the directory's cluster, if known.
+        is_tried: the bucket is known to be one that can be relied on.
 
     Raises:
         ConfigError: the settings are invalid, or this build cannot reach the bucket.
@@ -222,6 +247,7 @@ def prepare(bucket: BucketPlace, directory: Path, own: Identity | None) -> Prepa
             allow_http=bucket.allow_http,
             cluster_id=None if own is None else own.cluster_id,
             random=_random(),
+            is_tried=is_tried,
         )
     return Prepared(how, cluster_id, at_ms, read)
 

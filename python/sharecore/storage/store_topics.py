@@ -15,7 +15,7 @@ from sharecore.storage.store_catalogue import StoreCatalogue
 from sharecore.storage.store_log import StoreLog
 from sharecore.storage.topics import Topic, TopicChange, Topics
 
-_PREFIX = b"topic/"
+TOPIC_PREFIX = b"topic/"
 _RESERVED_IDS = frozenset({UUID(int=0), UUID(int=1)})
 
 OpenLog = Callable[[int, str, int, UUID], StoreLog]
@@ -39,7 +39,7 @@ class StoreTopics(Topics):
         self._new_log_id = new_log_id
         self._open_log = open_log
         self._changing: set[str] = set()
-        for name, topic_id, log_ids in stored_topics(catalogue.scan(_PREFIX)):
+        for name, topic_id, log_ids in stored_topics(catalogue.scan(TOPIC_PREFIX)):
             self._add(Topic(name, topic_id, self._logs(log_ids, name, topic_id)))
 
     async def create(self, name: str, partitions: int, settings: Mapping[str, str] | None = None) -> Topic:
@@ -82,7 +82,7 @@ class StoreTopics(Topics):
         self._changing.add(name)
         try:
             await self._catalogue.change(
-                deletes=[_PREFIX + name.encode(), config_key(ResourceType.TOPIC, name)],
+                deletes=[TOPIC_PREFIX + name.encode(), config_key(ResourceType.TOPIC, name)],
                 drop_logs=[log.log_id for log in store_logs(topic)],
             )
         finally:
@@ -113,9 +113,9 @@ def store_logs(topic: Topic) -> list[StoreLog]:
 def stored_topics(entries: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[str, UUID, list[int]]]:
     """Yield name, id and logs of the topics in catalogue entries."""
     for key, value in entries:
-        if key.startswith(_PREFIX):
+        if key.startswith(TOPIC_PREFIX):
             stored = json.loads(value)
-            yield key.removeprefix(_PREFIX).decode(), UUID(stored["id"]), stored["logs"]
+            yield key.removeprefix(TOPIC_PREFIX).decode(), UUID(stored["id"]), stored["logs"]
 
 
 def topic_entry(name: str, log_ids: list[int]) -> tuple[bytes, bytes]:
@@ -124,7 +124,7 @@ def topic_entry(name: str, log_ids: list[int]) -> tuple[bytes, bytes]:
 
 
 def _entry(name: str, topic_id: UUID, log_ids: list[int]) -> tuple[bytes, bytes]:
-    return _PREFIX + name.encode(), json.dumps({"id": str(topic_id), "logs": log_ids}).encode()
+    return TOPIC_PREFIX + name.encode(), json.dumps({"id": str(topic_id), "logs": log_ids}).encode()
 
 
 def _new_topic_id() -> UUID:

@@ -367,6 +367,10 @@ class TierBackend:
         why = str(cause) if cause else "no heartbeat was answered in time"
         return f"this node leads nothing until the cluster confirms it as a member of its tier: {why}"
 
+    def standby(self) -> str:
+        """Return nothing: it serves."""
+        return ""
+
     def describe(self) -> str:
         """Return a human-readable description of the storage."""
         at = self._config.upstream_settings.get("bootstrap.servers", "")

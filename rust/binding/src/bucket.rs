@@ -1,12 +1,14 @@
 //! Buckets for Python: their URLs, and whether one can be relied on.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use sharecore_bucket::inspect::inspect;
 use sharecore_bucket::probe::{Outcome, Verdict};
+use sharecore_bucket::{Answer, Bucket, What, list_all, names};
 use sharecore_bucket_io::{HAS_S3, Place, Settings, Transport};
 use sharecore_store::{BucketError, Led, Moment, Prepared, Restoring, Standby, restore};
 
@@ -152,10 +154,10 @@ pub(crate) fn restore_bucket(
 }
 
 /// Bring a data directory in line with its home in a bucket. Returns how it began: `empty` (nothing is in either), `local` (the
-/// directory was no home so far) or `bucket`, after trying whether the bucket can be relied on; the cluster whose home it is, if that is known; the place and time of the
+/// directory was no home so far) or `bucket`, after trying whether the bucket can be relied on, unless that is known; the cluster whose home it is, if that is known; the place and time of the
 /// newest object, and the bytes that were read. `ValueError`: wrong settings; `OSError`: nothing was changed.
 #[pyfunction]
-#[pyo3(signature = (url, path, *, endpoint, region, allow_http, cluster_id, random))]
+#[pyo3(signature = (url, path, *, endpoint, region, allow_http, cluster_id, random, is_tried = false))]
 #[allow(clippy::needless_pass_by_value, clippy::too_many_arguments)]
 pub(crate) fn prepare_home(
     py: Python<'_>,
@@ -166,12 +168,19 @@ pub(crate) fn prepare_home(
     allow_http: bool,
     cluster_id: Option<String>,
     random: (u64, u64),
+    is_tried: bool,
 ) -> PyResult<(&'static str, Option<String>, u64, i64, u64)> {
     let settings = settings(url, endpoint, region, allow_http)?;
     let mut transport = Transport::start(&settings).map_err(PyValueError::new_err)?;
     let refused = |why: String| PyOSError::new_err(format!("{}: {why}", settings.place));
     let random = u128::from(random.0) << 64 | u128::from(random.1);
-    match py.detach(|| run_probe(&transport, random).map(|probe| probe.verdict())) {
+    let probed = || {
+        if is_tried {
+            return Ok(Verdict::Fit);
+        }
+        run_probe(&transport, random).map(|probe| probe.verdict())
+    };
+    match py.detach(probed) {
         Ok(Verdict::Fit | Verdict::FitButGrows(_)) => {}
         Ok(Verdict::Unfit(why)) => {
             return Err(refused(format!("the bucket must not be used: {why}")));
@@ -192,9 +201,6 @@ pub(crate) fn prepare_home(
     }
 }
 
-/// How long a leader is silent before another broker claims, in milliseconds.
-const SILENCE_MS: u64 = 6500;
-
 /// Watches a home that another broker leads.
 #[pyclass(name = "Standby", module = "sharecore._core", frozen)]
 pub(crate) struct PyStandby(Mutex<(Transport, Standby)>);
@@ -202,19 +208,20 @@ pub(crate) struct PyStandby(Mutex<(Transport, Standby)>);
 #[pymethods]
 impl PyStandby {
     #[new]
-    #[pyo3(signature = (url, *, endpoint, region, allow_http, node_id))]
+    #[pyo3(signature = (url, *, endpoint, region, allow_http, node_id, silence_ms))]
     fn new(
         url: &str,
         endpoint: Option<String>,
         region: Option<String>,
         allow_http: bool,
         node_id: i32,
+        silence_ms: u64,
     ) -> PyResult<Self> {
         let settings = settings(url, endpoint, region, allow_http)?;
         let transport = Transport::start(&settings).map_err(PyValueError::new_err)?;
         Ok(Self(Mutex::new((
             transport,
-            Standby::new(node_id, SILENCE_MS),
+            Standby::new(node_id, silence_ms),
         ))))
     }
 
@@ -222,7 +229,7 @@ impl PyStandby {
     /// cannot be read.
     fn look(&self, py: Python<'_>) -> PyResult<Option<(i32, u32)>> {
         let led = py.detach(|| {
-            let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut held = self.held();
             let (transport, standby) = &mut *held;
             let led = standby.look(transport, monotonic_ms().cast_unsigned());
             led.map_err(|why| format!("{}: {why}", transport.url()))
@@ -232,6 +239,113 @@ impl PyStandby {
             Led::By(node, epoch) => Ok(Some((node, epoch))),
         }
     }
+
+    /// Return the entries of the catalogue that the last looks have found changed: keys, and values or None.
+    #[allow(clippy::type_complexity)]
+    fn take_changed<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> Vec<(Bound<'py, PyBytes>, Option<Bound<'py, PyBytes>>)> {
+        let changed = py.detach(|| self.held().1.take_changed());
+        let bytes = |value: &[u8]| PyBytes::new(py, value);
+        let entries = changed.iter();
+        entries
+            .map(|(key, value)| (bytes(key), value.as_deref().map(bytes)))
+            .collect()
+    }
+
+    /// Return the next place of the journal, and for how many milliseconds it is known to be free.
+    fn silence(&self, py: Python<'_>) -> (u64, u64) {
+        py.detach(|| self.held().1.silence(monotonic_ms().cast_unsigned()))
+    }
+}
+
+impl PyStandby {
+    fn held(&self) -> MutexGuard<'_, (Transport, Standby)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The objects in which the brokers of a home describe themselves.
+#[pyclass(name = "HomeNodes", module = "sharecore._core", frozen)]
+pub(crate) struct PyHomeNodes(Mutex<Transport>);
+
+#[pymethods]
+impl PyHomeNodes {
+    #[new]
+    #[pyo3(signature = (url, *, endpoint, region, allow_http))]
+    fn new(
+        url: &str,
+        endpoint: Option<String>,
+        region: Option<String>,
+        allow_http: bool,
+    ) -> PyResult<Self> {
+        let settings = settings(url, endpoint, region, allow_http)?;
+        let transport = Transport::start(&settings).map_err(PyValueError::new_err)?;
+        Ok(Self(Mutex::new(transport)))
+    }
+
+    /// Write a node's description, over the one before. `OSError`: it is not known to be written.
+    fn announce(&self, py: Python<'_>, node_id: i32, body: Vec<u8>) -> PyResult<()> {
+        let name = names::node(node_id);
+        let body = Arc::new(body);
+        self.tell(py, What::Put { name, body })
+    }
+
+    /// Delete a node's description. `OSError`: it is not known to be deleted.
+    fn withdraw(&self, py: Python<'_>, node_id: i32) -> PyResult<()> {
+        let name = names::node(node_id);
+        self.tell(py, What::Delete { name })
+    }
+
+    /// Return all descriptions. `OSError`: they cannot be read.
+    fn read<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+        let found = py.detach(|| {
+            let mut transport = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            nodes(&mut *transport).map_err(|why| format!("{}: {why}", transport.url()))
+        });
+        let found = found.map_err(PyOSError::new_err)?;
+        Ok(found.iter().map(|body| PyBytes::new(py, body)).collect())
+    }
+}
+
+impl PyHomeNodes {
+    fn tell(&self, py: Python<'_>, what: What) -> PyResult<()> {
+        let answer = py.detach(|| {
+            let mut transport = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            match transport.ask(what.clone()) {
+                Answer::Unknown(why) => Err(format!(
+                    "{}: {} {}: {why}",
+                    transport.url(),
+                    what.kind(),
+                    what.name()
+                )),
+                _ => Ok(()),
+            }
+        });
+        answer.map_err(PyOSError::new_err)
+    }
+}
+
+/// Return the bodies of all objects below `nodes/`.
+fn nodes(bucket: &mut dyn Bucket) -> Result<Vec<Vec<u8>>, String> {
+    let page = |what| match bucket.ask(what) {
+        Answer::Names(page) => Ok(page),
+        Answer::Unknown(why) => Err(format!("list {}: {why}", names::NODES)),
+        _ => Ok(Vec::new()),
+    };
+    let names = list_all(names::NODES, page)?.into_iter();
+    let whats = names.map(|(name, _)| What::Get { name, range: None });
+    let mut found = Vec::new();
+    for answer in bucket.ask_all(whats.collect()) {
+        match answer {
+            Answer::Bytes(body) => found.push(body),
+            Answer::Unknown(why) => return Err(format!("get {}: {why}", names::NODES)),
+            // deleted since
+            _ => {}
+        }
+    }
+    Ok(found)
 }
 
 /// Return how a bucket is reached; raise `ValueError` for a URL that names none.

@@ -113,7 +113,7 @@ mod _core {
     use crate::bounds::PyGroupBounds;
     #[pymodule_export]
     use crate::bucket::{
-        PyStandby, bucket_url, inspect_bucket, prepare_home, probe_bucket, reaches_s3,
+        PyHomeNodes, PyStandby, bucket_url, inspect_bucket, prepare_home, probe_bucket, reaches_s3,
         restore_bucket,
     };
     #[pymodule_export]

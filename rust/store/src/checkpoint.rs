@@ -2,7 +2,7 @@
 //! from its beginning.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     io::Write,
     path::{Path, PathBuf},
 };
@@ -265,6 +265,13 @@ pub(crate) fn parts(bytes: &[u8]) -> Option<(Since, Vec<(u64, Kind)>)> {
     let since = decode(bytes, &mut state)?;
     let segments = state.segments.iter().map(|(id, it)| (id, it.kind));
     Some((since, segments.collect()))
+}
+
+/// The catalogue in a checkpoint; `None` where it cannot be read.
+pub(crate) fn catalogue(bytes: &[u8]) -> Option<BTreeMap<Vec<u8>, Vec<u8>>> {
+    let mut state = State::new(PathBuf::new(), 0, 0, usize::MAX);
+    decode(bytes, &mut state)?;
+    Some(state.catalogue)
 }
 
 /// The bytes of a checkpoint in a directory.

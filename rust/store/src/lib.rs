@@ -57,8 +57,8 @@ pub use apart::Job;
 pub use append::Appended;
 pub use batch::check_request;
 pub use bucket::{
-    BackupOptions, BackupState, BackupStatus, BucketError, BucketLine, Led, Moment, Prepared,
-    Restored, Restoring, Standby, prepare_home, restore,
+    BackupOptions, BackupState, BackupStatus, BucketError, BucketLine, Changed, Led, Moment,
+    Prepared, Restored, Restoring, Standby, prepare_home, restore,
 };
 pub use cleaner::{CleanOptions, Cleaned, Dirt};
 pub use damage::Damage;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import cast
 
 import pytest
@@ -15,11 +16,11 @@ from sharecore.partition.leaders import Which
 
 
 def test_an_outage_is_logged_once_and_says_for_how_long_nothing_is_answered(
-    caplog: pytest.LogCaptureFixture,
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
     home, left = Copy("leading", epoch=3), list[int]()
-    watching = HomeWatch(URL, lambda: cast(BucketStatus, home), left.append)
+    watching = HomeWatch(URL, lambda: cast(BucketStatus, home), tmp_path / "fenced", left.append)
     watching.look()
     assert watching.outage() == ""
     home.error, home.behind_ms = "503 SlowDown", 500
@@ -41,13 +42,16 @@ def test_an_outage_is_logged_once_and_says_for_how_long_nothing_is_answered(
 
 
 @pytest.mark.parametrize("state", ["fenced", "refused"])
-def test_a_broker_that_may_not_lead_ends_and_says_why(state: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_broker_that_may_not_lead_ends_and_says_why(
+    tmp_path: Path, state: str, caplog: pytest.LogCaptureFixture
+) -> None:
     home, left = Copy("leading"), list[int]()
-    watching = HomeWatch(URL, lambda: cast(BucketStatus, home), left.append)
+    watching = HomeWatch(URL, lambda: cast(BucketStatus, home), tmp_path / "fenced", left.append)
     watching.look()
     home.state, home.stopped = state, "another broker has claimed journal/7"
     watching.look()
     assert left == [EXIT_STOPPED]
+    assert (tmp_path / "fenced").exists() == (state == "fenced"), "it waits longer before it claims"
     assert caplog.records[-1].levelno == logging.CRITICAL
     assert home.stopped in caplog.records[-1].message
     assert watching.outage() == f"{URL}: {home.stopped}"

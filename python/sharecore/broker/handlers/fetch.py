@@ -8,6 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 from uuid import UUID
 
+from sharecore.broker.cluster import wrong_epoch
 from sharecore.broker.requests.context import RequestContext, Result
 from sharecore.broker.served import Handler
 from sharecore.errors import ErrorCode, KafkaError
@@ -41,7 +42,7 @@ _PAUSE_SECONDS = 20e-6
 _FAILURES_KEPT = 1000
 """Fetches with more unknown or unauthorized partitions neither wait nor open a session."""
 _EPOCH = 0
-"""Epoch of the only leader of each partition."""
+"""Leader epoch in record batches: a change of the leader moves no log back, so they need no other."""
 
 
 def make_fetch(broker: Services) -> Handler:
@@ -333,8 +334,10 @@ class _Fetch(DelayedFetch["messages.FetchResponse"]):
             "aborted_transactions": None,
             "records": b"",
         }
-        if place.leader_epoch > _EPOCH:
-            raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
+        epoch = self._context.broker.cluster.leader(log.topic_id, log.index).epoch
+        refusal = wrong_epoch(place.leader_epoch, epoch)
+        if refusal is not None:
+            raise KafkaError(refusal)
         if place.last_epoch > _EPOCH or place.offset < start:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
         if place.offset > log.end_offset:

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Container, Mapping
 from typing import TYPE_CHECKING
 
-from sharecore.broker.cluster import NO_EPOCH
+from sharecore.broker.cluster import NO_EPOCH, wrong_epoch
 from sharecore.broker.requests.context import RequestContext, Result
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
@@ -37,7 +37,6 @@ _SINCE_VERSION = {
     _EARLIEST_PENDING_UPLOAD: 11,
 }
 _READ_COMMITTED = 1
-_EPOCH = 0
 
 
 def list_offsets(
@@ -210,11 +209,12 @@ def _answer_epoch(
         return answer | {"error_code": ErrorCode.TOPIC_AUTHORIZATION_FAILED}
     log = context.broker.topics.log(name, asked.partition)
     if log is None:
-        answer["error_code"] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    elif asked.current_leader_epoch > _EPOCH:
-        answer["error_code"] = ErrorCode.UNKNOWN_LEADER_EPOCH
-    elif asked.current_leader_epoch < NO_EPOCH:
-        answer["error_code"] = ErrorCode.FENCED_LEADER_EPOCH
-    elif asked.leader_epoch == _EPOCH:
-        answer["leader_epoch"], answer["end_offset"] = _EPOCH, log.high_watermark
+        return answer | {"error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    epoch = context.broker.cluster.leader(log.topic_id, log.index).epoch
+    refusal = wrong_epoch(asked.current_leader_epoch, epoch)
+    if refusal is not None:
+        answer["error_code"] = refusal
+    elif 0 <= asked.leader_epoch <= epoch:
+        # a change of the leader moves no log back: every epoch ends where the log does
+        answer["leader_epoch"], answer["end_offset"] = asked.leader_epoch, log.high_watermark
     return answer

@@ -40,22 +40,25 @@ class Health:
         """Return whether the state is loaded and whole, the broker may lead, and its storage is writable.
 
         A write of a few bytes checks the latter. Damaged client records are reported, but do not prevent
-        serving.
+        serving. A standby is ready if it could take over.
         """
         trouble = self._broker.backend.trouble()
         if not trouble and not self.started:
             trouble = "the broker is still loading its state, or is stopping"
-        if not trouble:
+        standby = self._broker.backend.standby() if self.started else ""
+        if not trouble and not standby:
             async with self._looking:
                 if time.monotonic() - self._looked_at >= _GOOD_FOR_S:
                     self._trouble = await self._disk_trouble()
                     self._looked_at = time.monotonic()
-            trouble = self._trouble
+                trouble = self._trouble
         damage = self._broker.backend.damage() if self.started else ()
         if not trouble:
             own = [str(each) for each in damage if each.topic in INTERNAL_TOPICS]
             trouble = own[0] if own else ""
         status: dict[str, object] = {"ready": not trouble, "reason": trouble or None}
+        if standby:
+            status["standby"] = standby
         if damage:
             status["damage"] = [str(each) for each in damage[:_NAMED_MAX]]
         body = json.dumps(status) + "\n"

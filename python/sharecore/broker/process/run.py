@@ -10,14 +10,17 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
+from typing import Any
 
 from sharecore._core import use_one_heap
 from sharecore.broker.backend import Backend
 from sharecore.broker.broker import Broker
 from sharecore.broker.process.heap import keep_heap_small
+from sharecore.broker.store.backend import StoreBackend
 from sharecore.clock import SystemClock
 from sharecore.config import BrokerConfig
 from sharecore.network import loop_factory
@@ -102,17 +105,25 @@ async def _serve(
     for number in _SIGNALS:
         loop.add_signal_handler(number, stop, number)
     lock_time = MovableTime(SystemClock(), loop) if manner.control else None
-    broker = Broker(config, users=users, backend=backend, lock_time=lock_time)
-    if not await _started(broker, stopping):
-        log.info("stopped")
+    if manner.until_stdin_closes:
+        _watch_stdin(loop, stopping)
+    listeners = None
+    if config.sharecore_durability == "bucket":
+        # imported on demand: other starts do not pay for it
+        from sharecore.broker.home.lobby import Lobby
+
+        lobby = Lobby(config)
+        if not await _unless_stopped(lobby.wait(partial(_announce_standby, manner)), stopping):
+            return 0
+        listeners, backend = lobby.listeners, StoreBackend(is_tried=lobby.is_tried)
+    broker = Broker(config, users=users, backend=backend, lock_time=lock_time, listeners=listeners)
+    if not await _unless_stopped(broker.start(), stopping):
         return 0
     control = None
     if lock_time is not None:
         from sharecore.broker.process.control import Control
 
         control = Control(lock_time, loop)
-    if manner.until_stdin_closes:
-        _watch_stdin(loop, stopping)
     if manner.announce is Announce.JSON:
         addresses = broker.addresses() | ({} if control is None else {"control": control.url})
         print(json.dumps(addresses), flush=True)
@@ -135,17 +146,26 @@ async def _serve(
     return 0
 
 
-async def _started(broker: Broker, stopping: asyncio.Event) -> bool:
-    """Start a broker, which may take as long as another one leads its home; False if a signal came first."""
-    starting = asyncio.ensure_future(broker.start())
+def _announce_standby(manner: Manner, text: str) -> None:
+    """Say that this broker stands by; programs that wait for its addresses wait until it serves."""
+    if manner.announce is Announce.TEXT:
+        print(text, flush=True)
+    else:
+        log.info("%s", text)
+
+
+async def _unless_stopped(work: Coroutine[Any, Any, None], stopping: asyncio.Event) -> bool:
+    """Do work that may take as long as another broker leads; return False if a signal came first."""
+    working = asyncio.ensure_future(work)
     signalled = asyncio.ensure_future(stopping.wait())
-    await asyncio.wait({starting, signalled}, return_when=asyncio.FIRST_COMPLETED)
-    if not starting.done():
-        starting.cancel()
+    await asyncio.wait({working, signalled}, return_when=asyncio.FIRST_COMPLETED)
+    if not working.done():
+        working.cancel()
     signalled.cancel()
     try:
-        await starting
+        await working
     except asyncio.CancelledError:
+        log.info("stopped")
         return False
     return True
 

@@ -19,7 +19,8 @@ from sharecore.broker.identity import identify, identify_home, repeat
 from sharecore.broker.served import Served
 from sharecore.broker.store.bucket_watch import BucketWatch
 from sharecore.broker.store.cleaner import Cleaner
-from sharecore.broker.store.home_watch import HomeWatch, Lease, until_free
+from sharecore.broker.store.home_nodes import HomeCluster, HomeNodes, leader_epoch, next_leader_epoch
+from sharecore.broker.store.home_watch import HomeWatch, Lease, fenced_mark
 from sharecore.broker.store.internal_topics import ensure_internal_topics
 from sharecore.broker.store.last_leases import LastLeases
 from sharecore.broker.store.retention import Retention
@@ -53,6 +54,7 @@ class StoreBackend:
 
     Args:
         open_storage: opens the data directory.
+        is_tried: the bucket of a home is known to be one that can be relied on.
     """
 
     served: Mapping[ApiKey, Served] = SERVED
@@ -64,8 +66,15 @@ class StoreBackend:
     topics: Topics
     cluster: Cluster
 
-    def __init__(self, open_storage: Callable[[Path, StorageOptions], Storage] = Storage) -> None:
+    def __init__(
+        self,
+        open_storage: Callable[[Path, StorageOptions], Storage] = Storage,
+        *,
+        is_tried: bool = False,
+    ) -> None:
         self._open_storage = open_storage
+        self._is_tried = is_tried
+        self._nodes: HomeNodes | None = None
         self._retention: Retention | None = None
         self._cleaner: Cleaner | None = None
         self._copy: BucketWatch | None = None
@@ -86,11 +95,15 @@ class StoreBackend:
         self._data_dir = Path(config.data_dir)
         self._durability = config.sharecore_durability
         is_home = self._durability == "bucket"
-        place = _place(config)
+        place = None if config.sharecore_bucket_url is None else bucket_place(config)
         if is_home:
-            assert place is not None, "the configuration was checked"
-            await until_free(place, config.node_id)
-            self.identity = await asyncio.to_thread(identify_home, self._data_dir, config.node_id, place)
+            self.identity = await asyncio.to_thread(
+                identify_home,
+                self._data_dir,
+                config.node_id,
+                bucket_place(config),
+                is_tried=self._is_tried,
+            )
         else:
             self.identity = identify(self._data_dir, config.node_id)
         options = replace(_storage_options(config), copy=copy_options(config, self.identity))
@@ -98,12 +111,16 @@ class StoreBackend:
         self.storage.attach(asyncio.get_running_loop())
         if place is not None:
             url = bucket_url(place.url)
-            self._copy = HomeWatch(url, self._copy_status) if is_home else BucketWatch(url, self._copy_status)
+            self._copy = (
+                HomeWatch(url, self._copy_status, fenced_mark(self._data_dir))
+                if is_home
+                else BucketWatch(url, self._copy_status)
+            )
             self._copy.start()
         self.catalogue, self.configs = self.storage.catalogue, self.storage.configs
         self.topics = self.storage.topics
-        self.cluster = SingleBroker(self.identity, lambda: broker.listeners, config.broker_rack)
         try:
+            self.cluster = await self._cluster(broker)
             await repeat(self._data_dir, self.identity, self.catalogue, of_cluster=is_home)
             await ensure_internal_topics(self.topics, config)
         except BaseException:
@@ -112,8 +129,23 @@ class StoreBackend:
             self.storage.close()
             raise
 
+    async def _cluster(self, broker: Host) -> Cluster:
+        rack = broker.config.broker_rack
+        if not isinstance(self._copy, HomeWatch):
+            epoch = leader_epoch(self.catalogue)
+            return SingleBroker(self.identity, lambda: broker.listeners, rack, epoch)
+        node_id = self.identity.node_id
+        self._nodes = nodes = HomeNodes(
+            bucket_place(broker.config), node_id, lambda: broker.listeners, rack, broker.clock
+        )
+        epoch = await next_leader_epoch(self.catalogue)
+        return HomeCluster(self.identity, lambda: broker.listeners, rack, epoch, nodes)
+
     async def join(self, broker: Host) -> None:
         """Learn which groups may still hold records acquired before this start."""
+        if self._nodes is not None:
+            fenced_mark(self._data_dir).unlink(missing_ok=True)
+            await self._nodes.start()
         if isinstance(self._copy, HomeWatch):
             self._lease = Lease(partial(is_proven, self.storage.store), broker.share.partitions)
             self._lease.start()
@@ -153,7 +185,10 @@ class StoreBackend:
             logger.error("cannot read %s: %s", STATE_TOPIC, error)
 
     async def drain(self) -> None:
-        """Do nothing: there is no other broker to hand over to."""
+        """Remove the description of a home's broker; there is nothing else to hand over."""
+        if self._nodes is not None:
+            self._nodes.stop()
+            await self._nodes.withdraw()
 
     def end(self) -> None:
         """Stop retention and compaction."""
@@ -168,6 +203,8 @@ class StoreBackend:
             self._copy.stop()
         if self._lease is not None:
             self._lease.stop()
+        if self._nodes is not None:
+            self._nodes.stop()
 
     async def settle(self) -> None:
         """Wait for the disk; for a bucket no longer than it is worth."""
@@ -187,6 +224,10 @@ class StoreBackend:
         finds that out.
         """
         return self._copy.outage() if isinstance(self._copy, HomeWatch) else ""
+
+    def standby(self) -> str:
+        """Return nothing: it serves."""
+        return ""
 
     def describe(self) -> str:
         """Where everything is kept, for a person."""
@@ -250,11 +291,10 @@ def _storage_options(config: BrokerConfig) -> StorageOptions:
 
 def copy_options(config: BrokerConfig, identity: Identity) -> CopyOptions | None:
     """Return what is asked of the copy in a bucket; None without one."""
-    place = _place(config)
-    if place is None:
+    if config.sharecore_bucket_url is None:
         return None
     return CopyOptions(
-        place,
+        bucket_place(config),
         identity.cluster_id,
         identity.node_id,
         config.sharecore_bucket_interval_ms,
@@ -266,9 +306,9 @@ def copy_options(config: BrokerConfig, identity: Identity) -> CopyOptions | None
     )
 
 
-def _place(config: BrokerConfig) -> BucketPlace | None:
-    if config.sharecore_bucket_url is None:
-        return None
+def bucket_place(config: BrokerConfig) -> BucketPlace:
+    """Return the bucket of a configuration that names one."""
+    assert config.sharecore_bucket_url is not None, "the configuration was checked"
     return BucketPlace(
         config.sharecore_bucket_url,
         config.sharecore_bucket_endpoint,

@@ -18,7 +18,7 @@ logger = logging.getLogger("sharecore.broker")
 _INTERVAL_MS = 1000
 _LATE_MS = 60_000
 """A copy that is further behind is worth a word to who looks."""
-STATES = ("attaching", "leading", "fenced", "refused")
+STATES = ("attaching", "leading", "standby", "fenced", "refused")
 _STOPPED = ("fenced", "refused")
 
 
@@ -94,8 +94,7 @@ class BucketWatch:
         from sharecore.metrics import bucket_families as f
 
         status = self._status()
-        for state in STATES:
-            sheet.add(f.BUCKET_STATE, int(status.state == state), state)
+        _report_state(sheet, status.state)
         for family, value in (
             (f.BUCKET_BEHIND_TIME, status.behind_ms / 1000),
             (f.BUCKET_BEHIND, status.behind_bytes),
@@ -116,6 +115,29 @@ class BucketWatch:
             ("delete", status.deletes),
         ):
             sheet.add(f.BUCKET_REQUESTS, count, request)
+
+
+def report_standby(sheet: Sheet, epoch: int, place: int, silent_ms: int) -> None:
+    """Put the figures of a standby among the metrics.
+
+    Args:
+        epoch: in which the leader writes.
+        place: the next place of the journal.
+        silent_ms: how long the leader has written nothing.
+    """
+    from sharecore.metrics import bucket_families as f
+
+    _report_state(sheet, "standby")
+    sheet.add(f.BUCKET_EPOCH, epoch)
+    sheet.add(f.BUCKET_PLACE, place)
+    sheet.add(f.BUCKET_SILENCE, silent_ms / 1000)
+
+
+def _report_state(sheet: Sheet, found: str) -> None:
+    from sharecore.metrics import bucket_families as f
+
+    for state in STATES:
+        sheet.add(f.BUCKET_STATE, int(state == found), state)
 
 
 def _amount(status: BucketStatus) -> str:

@@ -7,10 +7,10 @@ import logging
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sharecore.broker.store.bucket_watch import BucketWatch
-from sharecore.storage.bucket import BucketPlace, standby
 from sharecore.waiting import Periodic
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ EXIT_STOPPED = 75
 """Exit status of a broker that may not lead (EX_TEMPFAIL): whoever supervises it may start it again."""
 _LATE_MS = 2000
 _SETTLE_S = 5.0
-_STANDBY_S = 1.0
 LEASE_MS = 5000
 """A standby waits for 6.5 s of silence; the look comes `_LEASE_LOOK_MS` later at most."""
 _LEASE_LOOK_MS = 250
@@ -33,30 +32,9 @@ _PART = 1
 """Of what rests; `LastLeases` has 0."""
 
 
-async def until_free(bucket: BucketPlace, node_id: int) -> None:
-    """Wait until no other broker leads a home.
-
-    Raises:
-        ConfigError: the bucket cannot be reached with these settings.
-        OSError: it could not be read at first.
-    """
-    watching, told = standby(bucket, node_id), ""
-    while True:
-        try:
-            led = await asyncio.to_thread(watching.look)
-        except OSError as error:
-            if not told:
-                raise
-            line = f"{error}. This broker waits"
-        else:
-            if led is None:
-                return
-            node, epoch = led
-            line = f"node {node} leads {bucket.url} (epoch {epoch}). This broker waits until that one stops"
-        if line != told:
-            logger.warning("%s", line)
-            told = line
-        await asyncio.sleep(_STANDBY_S)
+def fenced_mark(data_dir: Path) -> Path:
+    """Return the file that says that this broker was fenced, and has not led since."""
+    return data_dir / "bucket.fenced"
 
 
 class Lease:
@@ -104,13 +82,19 @@ class HomeWatch(BucketWatch):
     Args:
         url: the bucket.
         status: how the home stands.
+        fenced: the file to make if another broker has taken the home.
         leave: ends the process at once: whoever leads now knows nothing of what is answered here.
     """
 
     def __init__(
-        self, url: str, status: Callable[[], BucketStatus], leave: Callable[[int], object] = os._exit
+        self,
+        url: str,
+        status: Callable[[], BucketStatus],
+        fenced: Path,
+        leave: Callable[[int], object] = os._exit,
     ) -> None:
         super().__init__(url, status)
+        self._fenced = fenced
         self._leave = leave
 
     def _log_failure(self, status: BucketStatus) -> None:
@@ -127,6 +111,9 @@ class HomeWatch(BucketWatch):
             logger.critical(
                 "%s: %s. This broker ends; nothing that waited was answered", self.url, status.stopped
             )
+            if status.state == "fenced":
+                with suppress(OSError):
+                    self._fenced.touch()
             logging.shutdown()
             self._leave(EXIT_STOPPED)
 

@@ -8,6 +8,7 @@ mod attach;
 mod budget;
 mod copy;
 mod fetch;
+mod follower;
 mod frames;
 pub(crate) mod home;
 mod keeper;
@@ -22,6 +23,7 @@ mod sweep;
 mod waiting;
 mod worker;
 
+pub use follower::Changed;
 pub use home::{Prepared, prepare_home};
 pub use line::BucketLine;
 pub use restore::{BucketError, Moment, Restored, Restoring, restore};

@@ -1,14 +1,18 @@
 //! Watches a home that another broker leads, until that broker has ended or fallen silent.
 //!
 //! A wrong claim is safe: the leader is fenced, and no confirmed write is lost. Timing only decides how soon a claim is
-//! made.
+//! made. Meanwhile it follows the catalogue, so that a standby can tell clients where to go.
 
 use sharecore_bucket::{
     Answer, Bucket, Checkpoint, Kind, Step, Walk, What, counted, list_all, names, object_claim,
 };
 
+use super::follower::{Changed, Follower};
+
 /// The longest time between two looks; after a longer one, the silence is counted from zero.
 const APART_MS: u64 = 3000;
+/// Objects of the journal that are read at a time while the end is far.
+const AHEAD_MAX: u64 = 32;
 
 /// The result of a look at the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +34,7 @@ pub struct Standby {
     /// Since when the next place is known to be free, and when it was last seen so.
     free_since_ms: Option<u64>,
     looked_ms: u64,
+    follower: Follower,
 }
 
 impl Standby {
@@ -43,7 +48,23 @@ impl Standby {
             is_released: false,
             free_since_ms: None,
             looked_ms: 0,
+            follower: Follower::default(),
         }
+    }
+
+    /// Return the entries of the catalogue that have changed since the last call.
+    pub fn take_changed(&mut self) -> Vec<Changed> {
+        self.follower.take_changed()
+    }
+
+    /// Return the place of the journal up to which it was read, and how long that place has been free.
+    pub fn silence(&self, now_ms: u64) -> (u64, u64) {
+        let place = self.walk.as_ref().map_or(0, |walk| walk.place);
+        (
+            place,
+            self.free_since_ms
+                .map_or(0, |since| now_ms.saturating_sub(since)),
+        )
     }
 
     /// Look at the journal. After an error the silence is counted from zero.
@@ -60,17 +81,18 @@ impl Standby {
             Some(walk) => walk,
             None => self.begin(bucket)?,
         };
-        while let Some(bytes) = get(bucket, walk.name())? {
-            // a damaged object is read again from the newest checkpoint by the next look
-            match walk.take(&bytes)? {
-                Step::Claim(_, claim) => {
-                    self.leader = claim.node;
-                    self.is_released = false;
+        let mut ahead = 1;
+        'walk: loop {
+            let first = walk.place;
+            for (place, bytes) in (first..).zip(read(bucket, first, ahead)?) {
+                // a claim skips places
+                if place == walk.place {
+                    let Some(bytes) = bytes else { break 'walk };
+                    // what is damaged is read anew from the newest checkpoint by the next look
+                    self.pass(&mut walk, &bytes)?;
                 }
-                Step::Mark(header) => self.is_released = header.kind == Kind::Release,
-                Step::Frames(..) => self.is_released = false,
             }
-            self.free_since_ms = None;
+            ahead = (ahead * 2).min(AHEAD_MAX);
         }
         let led = Led::By(self.leader, walk.epoch);
         let is_own = walk.epoch == 0 || self.leader == self.node || self.is_released;
@@ -91,11 +113,31 @@ impl Standby {
         Ok(led)
     }
 
+    /// Pass the next object.
+    fn pass(&mut self, walk: &mut Walk, bytes: &[u8]) -> Result<(), String> {
+        let name = walk.name();
+        match walk.take(bytes)? {
+            Step::Claim(_, claim) => {
+                self.leader = claim.node;
+                self.is_released = false;
+            }
+            Step::Mark(header) => self.is_released = header.kind == Kind::Release,
+            Step::Frames(_, frames) => {
+                self.is_released = false;
+                let applied = self.follower.apply(frames);
+                applied.ok_or_else(|| format!("{name} holds frames that cannot be read"))?;
+            }
+        }
+        self.free_since_ms = None;
+        Ok(())
+    }
+
     /// Return the walk from the newest checkpoint, and learn who leads there.
     fn begin(&mut self, bucket: &mut dyn Bucket) -> Result<Walk, String> {
         self.free_since_ms = None;
         self.is_released = false;
         let Some((place, epoch)) = newest(bucket)? else {
+            self.follower.begin(None);
             return Ok(Walk::default());
         };
         let name = names::checkpoint(place, epoch);
@@ -108,15 +150,35 @@ impl Standby {
             let claim = bytes.as_deref().and_then(object_claim);
             self.leader = claim.ok_or_else(|| format!("{name} cannot be read"))?.node;
         }
+        let followed = self.follower.begin(Some(&checkpoint.store));
+        followed.ok_or_else(|| format!("{name} holds a state that cannot be read"))?;
         Ok(Walk::from(&checkpoint))
     }
 }
 
+/// Read `count` objects of the journal from a place on.
+fn read(bucket: &mut dyn Bucket, first: u64, count: u64) -> Result<Vec<Option<Vec<u8>>>, String> {
+    let names = (first..first + count).map(names::journal);
+    let whats = names.clone().map(|name| What::Get { name, range: None });
+    let answers = bucket.ask_all(whats.collect()).into_iter();
+    answers
+        .zip(names)
+        .map(|(answer, name)| found(answer, &name))
+        .collect()
+}
+
 fn get(bucket: &mut dyn Bucket, name: String) -> Result<Option<Vec<u8>>, String> {
-    let what = format!("get {name}");
-    match bucket.ask(What::Get { name, range: None }) {
+    let answer = bucket.ask(What::Get {
+        name: name.clone(),
+        range: None,
+    });
+    found(answer, &name)
+}
+
+fn found(answer: Answer, name: &str) -> Result<Option<Vec<u8>>, String> {
+    match answer {
         Answer::Bytes(bytes) => Ok(Some(bytes)),
-        Answer::Unknown(why) => Err(format!("{what}: {why}")),
+        Answer::Unknown(why) => Err(format!("get {name}: {why}")),
         _ => Ok(None),
     }
 }

@@ -1,0 +1,1 @@
+"""The standby of a home in a bucket."""

@@ -1,0 +1,220 @@
+"""The brokers of a home in a bucket, and the cluster that they are to clients."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from sharecore.broker.cluster import NOBODY, Leader, Node, SingleBroker
+from sharecore.clock import Clock
+from sharecore.config import Listener
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.storage import Catalogue
+from sharecore.storage.bucket import BucketPlace, home_nodes
+from sharecore.storage.identity import Identity
+from sharecore.waiting import Periodic
+
+logger = logging.getLogger("sharecore.broker")
+
+_READ_MS = 30_000
+_ANNOUNCE_MS = 600_000
+_STALE_MS = 3 * _ANNOUNCE_MS
+"""A broker that has not described itself for so long is not named to clients."""
+_WITHDRAW_S = 1.0
+_EPOCH = b"leader-epoch"
+
+
+class Described(NamedTuple):
+    """A broker as it describes itself."""
+
+    node_id: int
+    listeners: Mapping[str, tuple[str, int]]
+    rack: str | None
+    at_ms: int
+
+
+class HomeNodes:
+    """The brokers of a home: this one describes itself in the bucket, and reads of the others.
+
+    Args:
+        bucket: the home.
+        node_id: this broker.
+        listeners: its listeners, with their bound ports.
+        rack: its rack.
+        clock: the time.
+    """
+
+    def __init__(
+        self,
+        bucket: BucketPlace,
+        node_id: int,
+        listeners: Callable[[], Mapping[str, Listener]],
+        rack: str | None,
+        clock: Clock,
+    ) -> None:
+        self._objects = home_nodes(bucket)
+        self._node_id = node_id
+        self._listeners = listeners
+        self._rack = rack
+        self._clock = clock
+        self._others: list[Described] = []
+        self._announced_ms = 0
+        self._rounds = Periodic(self.look, lambda: _READ_MS, "the look at the brokers of the home")
+
+    async def start(self) -> None:
+        """Describe this broker, and read of the others now and every 30 s."""
+        await self.look()
+        self._rounds.start()
+
+    def stop(self) -> None:
+        """Stop looking."""
+        self._rounds.stop()
+
+    async def withdraw(self) -> None:
+        """Remove the description: this broker ends. Without an answer it is stale soon."""
+        with contextlib.suppress(OSError, asyncio.TimeoutError):
+            async with asyncio.timeout(_WITHDRAW_S):
+                await asyncio.to_thread(self._objects.withdraw, self._node_id)
+
+    async def look(self) -> None:
+        """Read the descriptions, and renew the own one if it is old."""
+        now_ms = self._clock.now_ms()
+        try:
+            if now_ms >= self._announced_ms + _ANNOUNCE_MS:
+                await asyncio.to_thread(self._objects.announce, self._node_id, self._own(now_ms))
+                self._announced_ms = now_ms
+            bodies = await asyncio.to_thread(self._objects.read)
+        except OSError as error:
+            logger.info("cannot learn of the other brokers of the home: %s", error)
+            return
+        found = [each for body in bodies if (each := _read(body)) is not None]
+        self._others = [
+            each for each in found if each.node_id != self._node_id and now_ms < each.at_ms + _STALE_MS
+        ]
+
+    def _own(self, now_ms: int) -> bytes:
+        listeners = {
+            name: [each.advertised_host, each.advertised_port] for name, each in self._listeners().items()
+        }
+        own = {"node_id": self._node_id, "listeners": listeners, "rack": self._rack, "at_ms": now_ms}
+        return json.dumps(own).encode()
+
+    def others(self, listener: str) -> list[Node]:
+        """Return the other brokers, with their addresses on a listener."""
+        return [
+            Node(each.node_id, *each.listeners[listener], each.rack)
+            for each in self._others
+            if listener in each.listeners
+        ]
+
+
+def _read(body: bytes) -> Described | None:
+    try:
+        found = json.loads(body)
+        listeners = {str(name): (str(host), int(port)) for name, (host, port) in found["listeners"].items()}
+        rack = found["rack"]
+        return Described(
+            int(found["node_id"]), listeners, None if rack is None else str(rack), found["at_ms"]
+        )
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def leader_epoch(catalogue: Catalogue) -> int:
+    """Return the leader epoch of all partitions; 0 if no home was served with this data."""
+    kept = catalogue.get(_EPOCH)
+    return 0 if kept is None else int(kept)
+
+
+async def next_leader_epoch(catalogue: Catalogue) -> int:
+    """Begin another leader epoch: clients that know a later one do not go back to this broker's predecessor.
+
+    Raises:
+        KafkaError: it cannot be written.
+    """
+    epoch = leader_epoch(catalogue) + 1
+    await catalogue.put(_EPOCH, b"%d" % epoch)
+    return epoch
+
+
+class HomeCluster(SingleBroker):
+    """The leader of a home, which leads everything, and the brokers that stand by.
+
+    Args:
+        epoch: its leader epoch.
+        nodes: the other brokers.
+    """
+
+    def __init__(
+        self,
+        identity: Identity,
+        listeners: Callable[[], Mapping[str, Listener]],
+        rack: str | None,
+        epoch: int,
+        nodes: HomeNodes,
+    ) -> None:
+        super().__init__(identity, listeners, rack, epoch)
+        self._others = nodes
+
+    def nodes(self, listener: str) -> Sequence[Node]:
+        return [*super().nodes(listener), *self._others.others(listener)]
+
+
+class LobbyCluster:
+    """The cluster that a standby names to clients: another broker leads everything.
+
+    Args:
+        identity: this broker.
+        listeners: its listeners, with their bound ports.
+        rack: its rack.
+        nodes: the other brokers.
+        leader: returns who leads.
+    """
+
+    leads_all = False
+
+    def __init__(
+        self,
+        identity: Identity,
+        listeners: Callable[[], Mapping[str, Listener]],
+        rack: str | None,
+        nodes: HomeNodes,
+        leader: Callable[[], Leader],
+    ) -> None:
+        self._own = SingleBroker(identity, listeners, rack)
+        self._nodes = nodes
+        self._listeners = listeners
+        self._leader = leader
+
+    def nodes(self, listener: str) -> Sequence[Node]:
+        return [*self._own.nodes(listener), *self._nodes.others(listener)]
+
+    def controller(self) -> int:
+        return self.leading().node_id
+
+    def leading(self) -> Leader:
+        """Return who leads everything; `NOBODY` while its address is not known."""
+        leader = self._leader()
+        names = self._listeners()
+        known = any(each.node_id == leader.node_id for name in names for each in self._nodes.others(name))
+        return leader if known else Leader(NOBODY, leader.epoch)
+
+    def leader(self, topic_id: UUID, partition: int) -> Leader:
+        return self.leading()
+
+    def coordinator(self, group_id: str) -> int:
+        return self.leading().node_id
+
+    def check_leader(self, topic_id: UUID, partition: int) -> None:
+        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def check_coordinator(self, group_id: str) -> None:
+        raise KafkaError(ErrorCode.NOT_COORDINATOR)
+
+    def check_asker(self, group_id: str, epoch: int) -> None:
+        raise KafkaError(ErrorCode.NOT_COORDINATOR)

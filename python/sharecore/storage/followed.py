@@ -1,0 +1,92 @@
+"""The catalogue and topics of a home that another broker leads, as read from its bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NoReturn
+
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.storage.catalogue import Catalogue
+from sharecore.storage.log import Log
+from sharecore.storage.store_topics import TOPIC_PREFIX, stored_topics
+from sharecore.storage.ticket import Ticket
+from sharecore.storage.topics import Topic, TopicChange, Topics
+
+
+class FollowedCatalogue(Catalogue):
+    """Entries that another broker writes."""
+
+    def take(self, changed: Iterable[tuple[bytes, bytes | None]]) -> None:
+        """Take entries that have changed; None stands for a deleted one."""
+        changed = list(changed)
+        self._changed(
+            [(key, value) for key, value in changed if value is not None],
+            [key for key, value in changed if value is None],
+        )
+        for key, _ in changed:
+            self._tell(key)
+
+    def change(self, puts: Iterable[tuple[bytes, bytes]] = (), deletes: Iterable[bytes] = ()) -> Ticket:
+        """Refuse: another broker writes.
+
+        Raises:
+            KafkaError: NOT_CONTROLLER.
+        """
+        raise _elsewhere()
+
+
+class FollowedTopics(Topics):
+    """Topics that another broker leads."""
+
+    def __init__(self, catalogue: FollowedCatalogue) -> None:
+        super().__init__()
+        self._catalogue = catalogue
+        for entry in catalogue.scan(TOPIC_PREFIX):
+            self._take(*entry)
+        catalogue.watch(TOPIC_PREFIX, self._told)
+
+    def _told(self, key: bytes) -> None:
+        found = self.get(key.removeprefix(TOPIC_PREFIX).decode())
+        value = self._catalogue.get(key)
+        if found is not None:
+            self._remove(found)
+            self._tell(TopicChange.DELETED, found)
+        if value is not None:
+            self._take(key, value)
+
+    def _take(self, key: bytes, value: bytes) -> None:
+        for name, topic_id, log_ids in stored_topics([(key, value)]):
+            logs: list[Log] = [LogElsewhere(name, index, topic_id) for index in range(len(log_ids))]
+            topic = Topic(name, topic_id, logs)
+            self._add(topic)
+            self._tell(TopicChange.CREATED, topic)
+
+    async def create(self, name: str, partitions: int, settings: Mapping[str, str] | None = None) -> Topic:
+        raise _elsewhere()
+
+    async def add_partitions(self, name: str, count: int) -> None:
+        raise _elsewhere()
+
+    async def delete(self, name: str) -> None:
+        raise _elsewhere()
+
+
+def _elsewhere() -> KafkaError:
+    return KafkaError(ErrorCode.NOT_CONTROLLER, "This broker stands by: another one leads.")
+
+
+class LogElsewhere(Log):
+    """A partition that another broker leads: nothing can be read or written here."""
+
+    __slots__ = ()
+
+    size_bytes = 0
+
+    def _refuse(self, *args: Any, **named: Any) -> NoReturn:
+        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    append = append_local = append_marker = read = read_cached = read_apart = _refuse
+    readable_bytes = find_offset = find_max_timestamp = aborted = active_producers = _refuse
+
+    def configure(self, *args: Any, **named: Any) -> None:
+        """Do nothing: the leader applies the settings."""
