@@ -110,7 +110,7 @@ async def _serve(
     listeners = None
     if config.sharecore_durability == "bucket":
         # imported on demand: other starts do not pay for it
-        from sharecore.broker.home.lobby import Lobby
+        from sharecore.broker.lobby.standby import Lobby
 
         lobby = Lobby(config)
         if not await _unless_stopped(lobby.wait(partial(_announce_standby, manner)), stopping):

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from sharecore.broker.broker import Broker
 from sharecore.broker.cluster import NOBODY, Cluster, Leader
-from sharecore.broker.home.apis import lobby_apis
 from sharecore.broker.identity import identify_home
+from sharecore.broker.lobby.apis import lobby_apis
 from sharecore.broker.served import Served
 from sharecore.broker.store.backend import bucket_place
 from sharecore.broker.store.bucket_watch import report_standby
@@ -57,7 +57,9 @@ class Standing:
         self._config = config
         self.data_dir = Path(config.data_dir)
         fenced = fenced_mark(self.data_dir).exists()
-        self._watching = standby(self.place, config.node_id, SILENCE_MS * (_PATIENCE if fenced else 1))
+        self.silence_ms = SILENCE_MS * (_PATIENCE if fenced else 1)
+        """How long the leader is silent before this broker claims."""
+        self._watching = standby(self.place, config.node_id, self.silence_ms)
         self.catalogue = FollowedCatalogue()
         self.leader = NOBODY
         self.claim = 0
@@ -151,7 +153,7 @@ class LobbyBackend:
         assert cluster_id is not None, "it is waited for"
         self.identity = Identity(cluster_id, config.node_id)
         self.configs = Configs(self.catalogue)
-        self.topics = FollowedTopics(self.catalogue)
+        self.topics = FollowedTopics(standing.catalogue)
         node_id = self.identity.node_id
         self._nodes = HomeNodes(
             standing.place, node_id, lambda: broker.listeners, config.broker_rack, broker.clock
@@ -252,6 +254,11 @@ class Lobby:
         """The bucket was tried while this broker waited."""
         self.listeners: dict[str, Listener] | None = None
         """Listeners with the ports that clients know; None if it never waited."""
+
+    @property
+    def metrics_port(self) -> int:
+        """Port of the metrics while it waits; 0 without them."""
+        return self._broker.metrics_port
 
     async def wait(self, announce: Callable[[str], object]) -> None:
         """Wait until this broker may lead.

@@ -1,0 +1,268 @@
+"""What a standby answers while another broker leads the home in the bucket."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.harness.batches import batch
+from tests.harness.running import Client, RunningBroker
+from tests.unit.broker.test_bucket import TIMEOUT_S, create, settings
+from tests.unit.broker.test_home import bucket, home, produce
+
+from sharecore.broker.lobby.standby import Lobby, Standing
+from sharecore.config import BrokerConfig
+from sharecore.errors import ConfigError, ErrorCode
+from sharecore.protocol import ApiKey
+
+__all__ = ["bucket"]
+
+HOME = {"sharecore.durability": "bucket", "listeners": "PLAINTEXT://127.0.0.1:0"}
+
+
+class RunningLobby:
+    """Node 2, which waits in a thread of this process."""
+
+    def __init__(self, directory: Path, bucket: Path) -> None:
+        config = settings(bucket) | HOME | {"node.id": "2", "log.dirs": str(directory)}
+        self._config = BrokerConfig.from_properties(config)
+        self._announced = threading.Event()
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)
+        self._thread.start()
+        assert self._announced.wait(TIMEOUT_S)
+        if self._failure is not None:
+            raise self._failure
+        assert self.lobby.listeners is not None
+        self.port = self.lobby.listeners["PLAINTEXT"].port
+
+    async def _run(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.lobby = Lobby(self._config)
+        self._task = asyncio.ensure_future(self.lobby.wait(lambda _: self._announced.set()))
+        try:
+            await self._task
+        except BaseException as failure:
+            self._failure = failure
+        self._announced.set()
+
+    def is_waiting(self) -> bool:
+        return self._thread.is_alive()
+
+    def until_free(self) -> None:
+        self._thread.join(TIMEOUT_S)
+        assert not self._thread.is_alive()
+        assert self._failure is None
+
+    def stop(self) -> None:
+        if self._thread.is_alive():
+            self.loop.call_soon_threadsafe(self._task.cancel)
+        self._thread.join(TIMEOUT_S)
+        assert not self._thread.is_alive()
+
+    def ask(self, api_key: ApiKey, version: int, **fields: Any) -> Any:
+        client = Client(self.port)
+        try:
+            return client.ask(api_key, version, **fields)
+        finally:
+            client.close()
+
+    def readiness(self) -> dict[str, Any]:
+        port = self.lobby.metrics_port
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=10) as answer:
+            found: dict[str, Any] = json.load(answer)
+        return found
+
+
+@pytest.fixture
+def leader(tmp_path: Path, bucket: Path) -> Iterator[RunningBroker]:
+    running = home(tmp_path / "one", bucket)
+    create(running, "jobs")
+    yield running
+    with contextlib.suppress(RuntimeError):
+        running.stop()
+
+
+@pytest.fixture
+def lobby(tmp_path: Path, bucket: Path, leader: RunningBroker) -> Iterator[RunningLobby]:
+    waiting = RunningLobby(tmp_path / "two", bucket)
+    yield waiting
+    waiting.stop()
+
+
+def metadata(asked: RunningBroker | RunningLobby, topic: str, **more: Any) -> Any:
+    return asked.ask(ApiKey.METADATA, 13, topics=[{"name": topic, "topic_id": None}], **more)
+
+
+def until(condition: Any) -> None:
+    end = time.monotonic() + TIMEOUT_S
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_clients_learn_of_both_brokers_and_who_leads(leader: RunningBroker, lobby: RunningLobby) -> None:
+    ports = {1: leader.port, 2: lobby.port}
+    found = metadata(lobby, "jobs")
+    assert {node.node_id: node.port for node in found.brokers} == ports
+    assert found.controller_id == 1
+    [topic] = found.topics
+    assert (topic.error_code, topic.name) == (0, "jobs")
+    of_leader = metadata(leader, "jobs").topics[0]
+    assert topic.topic_id == of_leader.topic_id
+    assert [(each.leader_id, each.leader_epoch) for each in topic.partitions] == [(1, 1)]
+    assert topic.partitions == of_leader.partitions
+    cluster = lobby.ask(ApiKey.DESCRIBE_CLUSTER, 2, endpoint_type=1)
+    assert (cluster.controller_id, len(cluster.brokers)) == (1, 2)
+    coordinator = lobby.ask(ApiKey.FIND_COORDINATOR, 6, key_type=0, coordinator_keys=["workers"])
+    assert [(each.node_id, each.port) for each in coordinator.coordinators] == [(1, leader.port)]
+    assert lobby.ask(ApiKey.API_VERSIONS, 3, **SOFTWARE) == leader.ask(ApiKey.API_VERSIONS, 3, **SOFTWARE)
+
+
+SOFTWARE = {"client_software_name": "test", "client_software_version": "1"}
+
+
+def test_the_leader_names_a_standby_that_has_come_later(leader: RunningBroker, lobby: RunningLobby) -> None:
+    asyncio.run_coroutine_threadsafe(_look(leader), leader.loop).result(TIMEOUT_S)
+    assert {node.node_id: node.port for node in metadata(leader, "jobs").brokers} == {
+        1: leader.port,
+        2: lobby.port,
+    }
+    lobby.stop()
+    asyncio.run_coroutine_threadsafe(_look(leader), leader.loop).result(TIMEOUT_S)
+    assert [node.node_id for node in metadata(leader, "jobs").brokers] == [1], "it has withdrawn itself"
+
+
+async def _look(leader: RunningBroker) -> None:
+    nodes = leader.broker.backend._nodes  # type: ignore[attr-defined]
+    await nodes.look()
+
+
+def test_a_partition_is_refused_with_the_leader_where_the_api_has_a_field(
+    leader: RunningBroker, lobby: RunningLobby
+) -> None:
+    topic_id = metadata(leader, "jobs").topics[0].topic_id
+    data = [{"topic_id": topic_id, "partition_data": [{"index": 0, "records": batch([b"1"])}]}]
+    produced = lobby.ask(ApiKey.PRODUCE, 13, acks=-1, timeout_ms=1000, topic_data=data)
+    fetched = lobby.ask(
+        ApiKey.FETCH,
+        17,
+        max_wait_ms=0,
+        min_bytes=0,
+        session_epoch=-1,
+        topics=[
+            {
+                "topic_id": topic_id,
+                "partitions": [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1}],
+            }
+        ],
+        forgotten_topics_data=[],
+    )
+    share = {"group_id": "workers", "member_id": "AAAAAAAAAAAAAAAAAAAAAA"}
+    asked = [{"topic_id": topic_id, "partitions": [{"partition_index": 0}]}]
+    share_fetched = lobby.ask(
+        ApiKey.SHARE_FETCH, 2, **share, share_session_epoch=0, topics=asked, forgotten_topics_data=[]
+    )
+    for answer, partitions in (
+        (produced, "partition_responses"),
+        (fetched, "partitions"),
+        (share_fetched, "partitions"),
+    ):
+        [part] = getattr(answer.responses[0], partitions)
+        assert part.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert (part.current_leader.leader_id, part.current_leader.leader_epoch) == (1, 1)
+        assert [(node.node_id, node.port) for node in answer.node_endpoints] == [(1, leader.port)]
+    again = lobby.ask(
+        ApiKey.SHARE_FETCH, 2, **share, share_session_epoch=4, topics=[], forgotten_topics_data=[]
+    )
+    assert again.error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
+
+
+def test_a_group_is_refused_and_nothing_is_here_to_list(lobby: RunningLobby) -> None:
+    member = {"group_id": "workers", "member_id": "AAAAAAAAAAAAAAAAAAAAAA", "member_epoch": 0}
+    answer = lobby.ask(ApiKey.SHARE_GROUP_HEARTBEAT, 1, **member, subscribed_topic_names=["jobs"])
+    assert answer.error_code == ErrorCode.NOT_COORDINATOR
+    listed = lobby.ask(ApiKey.LIST_GROUPS, 5, states_filter=[], types_filter=[])
+    assert (listed.error_code, listed.groups) == (0, [])
+
+
+def test_a_connection_is_closed_where_a_client_would_ask_this_broker_again(lobby: RunningLobby) -> None:
+    new = {"transactional_id": None, "transaction_timeout_ms": 1000}
+    with pytest.raises(EOFError):
+        lobby.ask(ApiKey.INIT_PRODUCER_ID, 4, **new)
+    with pytest.raises(EOFError):
+        lobby.ask(ApiKey.CREATE_TOPICS, 7, topics=[], timeout_ms=1000)
+    client = Client(lobby.port)
+    asked = {"topics": [{"name": "new", "topic_id": None}], "allow_auto_topic_creation": True}
+    first = client.ask(ApiKey.METADATA, 13, **asked)
+    assert first.topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert len(first.brokers) == 2
+    with pytest.raises(EOFError):
+        client.ask(ApiKey.METADATA, 13, **asked)
+    client.close()
+
+
+def test_topics_are_followed(leader: RunningBroker, lobby: RunningLobby) -> None:
+    create(leader, "later")
+    until(lambda: metadata(lobby, "later").topics[0].error_code == 0)
+    leader.ask(ApiKey.DELETE_TOPICS, 6, topics=[{"name": "later", "topic_id": None}], timeout_ms=5000)
+    until(lambda: metadata(lobby, "later").topics[0].error_code != 0)
+
+
+def test_a_standby_is_ready_and_says_who_leads(bucket: Path, lobby: RunningLobby) -> None:
+    found = lobby.readiness()
+    assert found["ready"]
+    assert found["standby"] == f"node 1 leads file://{bucket} (epoch 1)"
+
+
+def test_the_next_leader_has_a_later_epoch_and_truncates_nothing(
+    tmp_path: Path, bucket: Path, leader: RunningBroker, lobby: RunningLobby
+) -> None:
+    produce(leader, "jobs", [b"1", b"2"])
+    assert lobby.is_waiting()
+    leader.stop()
+    lobby.until_free()
+    second = home(tmp_path / "two", bucket, **{"node.id": "2"})
+    try:
+        [part] = metadata(second, "jobs").topics[0].partitions
+        assert (part.leader_id, part.leader_epoch) == (2, 2)
+        ends = [_end_of(second, current, 0) for current in (-1, 2)]
+        assert [(each.error_code, each.leader_epoch, each.end_offset) for each in ends] == [(0, 0, 2)] * 2
+        assert _end_of(second, 1, 0).error_code == ErrorCode.FENCED_LEADER_EPOCH
+        assert _end_of(second, 3, 0).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
+        assert _end_of(second, 2, 3).end_offset == -1, "an epoch that has not begun"
+    finally:
+        second.stop()
+
+
+def _end_of(broker: RunningBroker, current: int, epoch: int) -> Any:
+    part = {"partition": 0, "current_leader_epoch": current, "leader_epoch": epoch}
+    answer = broker.ask(
+        ApiKey.OFFSET_FOR_LEADER_EPOCH, 4, replica_id=-1, topics=[{"topic": "jobs", "partitions": [part]}]
+    )
+    return answer.topics[0].partitions[0]
+
+
+def test_the_directory_of_another_cluster_is_refused(
+    tmp_path: Path, bucket: Path, leader: RunningBroker
+) -> None:
+    RunningBroker(tmp_path / "other", {"node.id": "2"}).start().stop()
+    with pytest.raises(ConfigError, match="it holds data of cluster"):
+        RunningLobby(tmp_path / "other", bucket)
+
+
+def test_a_broker_that_was_fenced_waits_longer(tmp_path: Path, bucket: Path, leader: RunningBroker) -> None:
+    directory = tmp_path / "two"
+    directory.mkdir()
+    config = BrokerConfig.from_properties(settings(bucket) | HOME | {"log.dirs": str(directory)})
+    assert Standing(config).silence_ms == 6500
+    (directory / "bucket.fenced").touch()
+    assert Standing(config).silence_ms == 19_500
