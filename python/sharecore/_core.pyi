@@ -2365,12 +2365,20 @@ def probe_bucket(
 
 def inspect_bucket(
     url: str, endpoint: str | None, region: str | None, allow_http: bool, since_ms: int
-) -> tuple[str, tuple[int, int, int] | None, int | None, list[tuple[str, int, int]], int]:
-    """Return a summary of a bucket.
+) -> tuple[
+    str,
+    tuple[int, int, int] | None,
+    tuple[int, bool, bool] | None,
+    int | None,
+    list[tuple[str, int, int]],
+    int,
+]:
+    """Return what a bucket holds.
 
-    Returns: cluster ID; epoch, place and time of the newest object of the journal; the oldest time that can
-    be restored; objects and bytes by the first part of their names; journal objects since `since_ms`. Raises
-    ValueError for invalid settings, OSError if it is unreadable or holds no copy.
+    Returns: cluster id; epoch, place and time of the newest object of the journal; the node that writes it,
+    whether answers wait for it, and whether the node has ended; the oldest time that can be restored; objects
+    and bytes by the first part of their names; objects of the journal since `since_ms`.
+    Raises ValueError for settings that cannot be right, OSError if it cannot be read or holds no copy.
     """
 
 def is_proven(store: Store, lease_ms: int) -> bool:

@@ -19,9 +19,10 @@ from sharecore.cli.typers import commands
 from sharecore.errors import ConfigError
 
 if TYPE_CHECKING:
-    from sharecore.storage.bucket import Probe
+    from sharecore.storage.bucket import Contents, Probe
 
 EXIT_UNFIT, EXIT_NOT_DONE = 1, 2
+_HOUR_MS = 3_600_000
 _UNITS = ((86_400, "days"), (3600, "hours"), (60, "minutes"))
 
 bucket = commands("Buckets that hold a copy of what a broker keeps.")
@@ -98,7 +99,8 @@ def status(
     allow_http: AllowHttp = False,
     output: Output = "table",
 ) -> None:
-    """Say whose copy a bucket holds, how new it is, what can be restored, and what it costs.
+    """Say whose copy or home a bucket holds, who leads, how new it is, what can be restored, and what it
+    costs.
 
     \b
     sharecore bucket status s3://backups/queue
@@ -106,7 +108,8 @@ def status(
 
     It reads the bucket alone, so it works without the broker. How far behind the copy is, its broker knows:
     sharecore_bucket_behind_seconds among the metrics, and `sharecore doctor`. The cost is that of S3
-    Standard in us-east-1: the copies of the last hour, and an hour of storage.
+    Standard in us-east-1: what was written in the last hour, an hour of storage, and of a home the reads and
+    lists of its brokers.
 
     Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or from the machine's role.
 
@@ -121,17 +124,20 @@ def status(
         found = inspect(BucketPlace(url, endpoint, region, allow_http), now_ms)
     if output == "json":
         sums = {"objects": found.objects, "bytes": found.bytes, "dollars_an_hour": found.dollars_an_hour}
-        print_json({"url": url} | asdict(found) | sums)
+        print_json({"url": url, "mode": found.mode} | asdict(found) | sums)
         return
     show(
-        ("COPY", url),
+        ("BUCKET", url),
         [
+            ("mode", found.mode),
             ("cluster", found.cluster_id),
+            ("leader", _leader(found, now_ms)),
+            ("standbys", ", ".join(f"node {each}" for each in found.standbys) or "-"),
             ("epoch", known(found.epoch)),
             ("place", known(found.place)),
             ("newest object", _moment(found.newest_ms, now_ms)),
             ("restores to any time since", _moment(found.oldest_ms, now_ms)),
-            ("copies in the last hour", f"{found.copied_last_hour:,}"),
+            ("written in the last hour", f"{found.copied_last_hour:,}, {_rate(found, now_ms):.2f} a second"),
             ("objects", f"{found.objects:,}, {found.bytes / 1e6:,.1f} MB"),
             *((f"  {each.kind}", f"{each.objects:,}, {each.bytes / 1e6:,.1f} MB") for each in found.amounts),
             ("an hour on S3 Standard", f"${found.dollars_an_hour:.4f}"),
@@ -216,6 +222,23 @@ def _moment(at_ms: int | None, now_ms: int) -> str:
     seconds = max(now_ms - at_ms, 0) // 1000
     size, unit = next((each for each in _UNITS if seconds >= 2 * each[0]), (1, "s"))
     return f"{show_time(at_ms)}, {seconds // size} {unit} ago"
+
+
+def _leader(found: Contents, now_ms: int) -> str:
+    if found.leader is None or found.newest_ms is None:
+        return "-"
+    if found.has_ended:
+        return f"none: node {found.leader} has ended"
+    silent_s = max(now_ms - found.newest_ms, 0) / 1000
+    # a leader of a home writes every two seconds, a copy only what is new
+    silent = f", silent for {silent_s:.0f} s" if found.is_home else ""
+    return f"node {found.leader}{silent}"
+
+
+def _rate(found: Contents, now_ms: int) -> float:
+    """Return how many objects were written a second, over the last hour or since there are any."""
+    age_ms = _HOUR_MS if found.oldest_ms is None else min(_HOUR_MS, now_ms - found.oldest_ms)
+    return found.copied_last_hour / max(age_ms / 1000, 1)
 
 
 def _print(url: str, found: Probe) -> None:

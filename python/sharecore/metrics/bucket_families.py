@@ -21,6 +21,11 @@ BUCKET_EPOCH = gauge(
     "Epoch in which this broker writes the bucket, 0 before it does; of a standby: the leader's.",
 )
 BUCKET_PLACE = gauge("sharecore_bucket_place", "Place of the next object of the journal in the bucket.")
+BUCKET_HOME = gauge("sharecore_bucket_home", "1 if answers wait for the bucket, 0 for a copy.")
+BUCKET_STANDBYS = gauge(
+    "sharecore_bucket_standbys",
+    "Of the leader of a home: other brokers that have described themselves in the bucket within 30 minutes.",
+)
 BUCKET_SILENCE = gauge(
     "sharecore_bucket_leader_silence_seconds",
     "Of a standby: how long the leader of the home has written nothing. It takes over after 6.5 s.",

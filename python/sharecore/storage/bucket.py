@@ -21,6 +21,7 @@ from sharecore._core import (
     restore_bucket,
 )
 from sharecore.errors import ConfigError
+from sharecore.storage.described import decode_described
 from sharecore.storage.identity import Identity, look_up, write_identity
 
 Outcome = Literal["passed", "wrong", "unanswered"]
@@ -253,6 +254,11 @@ def prepare(
 
 
 _HOUR_MS = 3_600_000
+_GET_DOLLARS = 0.4 / 1e6
+_LOOKS_AN_HOUR = 3600
+"""Reads of a standby."""
+_LISTS_AN_HOUR = 120
+"""Lists of the brokers by each broker of a home."""
 _CREATE_DOLLARS = 5.0 / 1e6
 _GB_MONTH_DOLLARS = 0.023
 _HOURS_A_MONTH = 730
@@ -277,6 +283,10 @@ class Contents:
 
     Args:
         cluster_id: the cluster.
+        leader: the node that writes, or wrote last; None if the journal is empty.
+        is_home: its answers wait for the bucket.
+        has_ended: it has ended, and said so.
+        standbys: other nodes that have described themselves lately.
         epoch: of the newest object of the journal; None if the journal is empty.
         place: of the newest object.
         newest_ms: when it was created.
@@ -286,6 +296,10 @@ class Contents:
     """
 
     cluster_id: str
+    leader: int | None
+    is_home: bool
+    has_ended: bool
+    standbys: list[int]
     epoch: int | None
     place: int | None
     newest_ms: int | None
@@ -304,10 +318,21 @@ class Contents:
         return sum(each.bytes for each in self.amounts)
 
     @property
+    def mode(self) -> str:
+        """`backup`, `home`, or `home with standby`."""
+        if not self.is_home:
+            return "backup"
+        return "home with standby" if self.standbys else "home"
+
+    @property
     def dollars_an_hour(self) -> float:
-        """The cost on S3 Standard in us-east-1: the creates of the last hour, and an hour of storage."""
+        """The cost on S3 Standard in us-east-1: the creates of the last hour, an hour of storage, and for a
+        home the reads and lists of its brokers.
+        """
         stored = self.bytes / 1e9 * _GB_MONTH_DOLLARS / _HOURS_A_MONTH
-        return self.copied_last_hour * _CREATE_DOLLARS + stored
+        looks = len(self.standbys) * _LOOKS_AN_HOUR * _GET_DOLLARS
+        lists = (1 + len(self.standbys)) * _LISTS_AN_HOUR * _CREATE_DOLLARS if self.is_home else 0.0
+        return self.copied_last_hour * _CREATE_DOLLARS + looks + lists + stored
 
 
 def inspect(place: BucketPlace, now_ms: int) -> Contents:
@@ -318,11 +343,30 @@ def inspect(place: BucketPlace, now_ms: int) -> Contents:
         OSError: the bucket is unreadable, or holds no copy.
     """
     with _settings_checked():
-        cluster_id, newest, oldest_ms, amounts, recent = inspect_bucket(
+        cluster_id, newest, claim, oldest_ms, amounts, recent = inspect_bucket(
             place.url, place.endpoint, place.region, place.allow_http, now_ms - _HOUR_MS
         )
     epoch, at, newest_ms = newest or (None, None, None)
-    return Contents(cluster_id, epoch, at, newest_ms, oldest_ms, [Amount(*each) for each in amounts], recent)
+    leader, is_home, has_ended = claim or (None, False, False)
+    found = [decode_described(body) for body in home_nodes(place).read()] if is_home else []
+    standbys = [
+        each.node_id
+        for each in found
+        if each is not None and each.node_id != leader and each.is_current(now_ms)
+    ]
+    return Contents(
+        cluster_id,
+        leader,
+        is_home,
+        has_ended,
+        standbys,
+        epoch,
+        at,
+        newest_ms,
+        oldest_ms,
+        [Amount(*each) for each in amounts],
+        recent,
+    )
 
 
 class DamagedBucketError(Exception):

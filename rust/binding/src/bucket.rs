@@ -12,7 +12,10 @@ use sharecore_bucket::{Answer, Bucket, What, list_all, names};
 use sharecore_bucket_io::{HAS_S3, Place, Settings, Transport};
 use sharecore_store::{BucketError, Led, Moment, Prepared, Restoring, Standby, restore};
 
-use crate::{clock::monotonic_ms, copying::run_probe};
+use crate::{
+    clock::monotonic_ms,
+    copying::{HOME_WINDOW, run_probe},
+};
 
 /// Name, outcome (`passed`, `wrong`, `unanswered`) and why.
 type Checked = (&'static str, &'static str, String);
@@ -24,6 +27,7 @@ type Probed = (Vec<Checked>, &'static str, String);
 type Inspected = (
     String,
     Option<(u32, u64, i64)>,
+    Option<(i32, bool, bool)>,
     Option<i64>,
     Vec<(String, u64, u64)>,
     u64,
@@ -93,6 +97,13 @@ pub(crate) fn inspect_bucket(
     Ok((
         found.cluster_id,
         found.newest,
+        found.leader.map(|leader| {
+            (
+                leader.node,
+                leader.window == HOME_WINDOW,
+                leader.is_released,
+            )
+        }),
         found.oldest_ms,
         amounts
             .map(|(kind, amount)| (kind, amount.objects, amount.bytes))

@@ -16,7 +16,7 @@ use sharecore_store::{
 use crate::{bucket::settings, store::PyStore};
 
 /// Objects of the journal that are under way at most where answers wait for them.
-const HOME_WINDOW: u32 = 8;
+pub(crate) const HOME_WINDOW: u32 = 8;
 /// How long closing waits then: what is not there was not answered.
 const HOME_CLOSE_MS: u64 = 1000;
 /// How long the thread waits for a call before it looks whether the store was closed.

@@ -5,12 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::call::{Answer, Bucket, What, list_all};
 use crate::checkpoint::{Checkpoint, read_home};
 use crate::names;
-use crate::object::{HEADER, Header, read_header};
+use crate::object::{HEADER, Header, Kind, object_claim, read_header};
 
 /// How many of the last journal objects to search for the newest valid one: a fenced writer may have left some after
 /// the claim that fenced it.
 const LAST: usize = 64;
 const ATTEMPTS: usize = 3;
+/// How many places before an epoch's first object to search for its claim: objects of the former epoch may lie between.
+const BEFORE: usize = 64;
 
 /// Objects of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -21,6 +23,17 @@ pub struct Amount {
     pub bytes: u64,
 }
 
+/// The writer of the newest epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Leader {
+    /// Its node ID.
+    pub node: i32,
+    /// The most places that it writes at once.
+    pub window: u32,
+    /// It has ended, and said so.
+    pub is_released: bool,
+}
+
 /// The summary of a bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inspection {
@@ -28,6 +41,8 @@ pub struct Inspection {
     pub cluster_id: String,
     /// The newest object of the journal: epoch of its writer, place, and ms since 1970; None for an empty journal.
     pub newest: Option<(u32, u64, i64)>,
+    /// Who writes the newest epoch; None for an empty journal.
+    pub leader: Option<Leader>,
     /// The oldest time that can be restored, in ms since 1970; None for an empty journal.
     pub oldest_ms: Option<i64>,
     /// Amounts by the first part of the names, such as `journal`.
@@ -64,12 +79,20 @@ pub fn inspect(bucket: &mut impl Bucket, since_ms: i64) -> Result<Inspection, St
         checkpoints.extend(names::parse_checkpoint(&name));
     }
     let mut newest = None;
+    let mut is_released = false;
     for place in places.iter().rev().take(LAST) {
         if let Some(header) = header(bucket, *place)? {
-            let found = (header.epoch, *place, header.ms);
-            newest = newest.max(Some(found));
+            let found = Some((header.epoch, *place, header.ms));
+            if found > newest {
+                newest = found;
+                is_released = header.kind == Kind::Release;
+            }
         }
     }
+    let leader = match newest {
+        None => None,
+        Some((epoch, ..)) => leader(bucket, &places, epoch, is_released)?,
+    };
     let mut recent = made_since(bucket, &places, since_ms)?;
     // those folded into checkpoints are deleted, but listed there
     for (place, epoch) in checkpoints.iter().rev().take(LAST) {
@@ -97,10 +120,45 @@ pub fn inspect(bucket: &mut impl Bucket, since_ms: i64) -> Result<Inspection, St
     Ok(Inspection {
         cluster_id,
         newest,
+        leader,
         oldest_ms,
         recent: recent.len() as u64,
         amounts,
     })
+}
+
+/// Return who writes an epoch, by its claim; None if that is not found.
+fn leader(
+    bucket: &mut impl Bucket,
+    places: &[u64],
+    epoch: u32,
+    is_released: bool,
+) -> Result<Option<Leader>, String> {
+    let (mut from, mut to) = (0, places.len());
+    while from < to {
+        let middle = from.midpoint(to);
+        let is_older = header(bucket, places[middle])?.is_none_or(|header| header.epoch < epoch);
+        if is_older {
+            from = middle + 1;
+        } else {
+            to = middle;
+        }
+    }
+    let until = places.len().min(from + 1);
+    for place in places[..until].iter().rev().take(BEFORE) {
+        let is_claim = |header: Header| header.kind == Kind::Claim && header.epoch == epoch;
+        if !header(bucket, *place)?.is_some_and(is_claim) {
+            continue;
+        }
+        let claim = get(bucket, &names::journal(*place), None)?;
+        let claim = claim.as_deref().and_then(object_claim);
+        return Ok(claim.map(|claim| Leader {
+            node: claim.node,
+            window: claim.window,
+            is_released,
+        }));
+    }
+    Ok(None)
 }
 
 /// Count the objects created since a time, by binary search: times ascend with places, except for kept claims.

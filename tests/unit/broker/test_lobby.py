@@ -17,8 +17,10 @@ from tests.harness.batches import batch
 from tests.harness.running import Client, RunningBroker
 from tests.unit.broker.test_bucket import TIMEOUT_S, create, settings
 from tests.unit.broker.test_home import bucket, home, produce
+from typer.testing import CliRunner
 
 from sharecore.broker.lobby.standby import Lobby, Standing
+from sharecore.cli.app import app
 from sharecore.config import BrokerConfig
 from sharecore.errors import ConfigError, ErrorCode
 from sharecore.protocol import ApiKey
@@ -266,3 +268,40 @@ def test_a_broker_that_was_fenced_waits_longer(tmp_path: Path, bucket: Path, lea
     assert Standing(config).silence_ms == 6500
     (directory / "bucket.fenced").touch()
     assert Standing(config).silence_ms == 19_500
+
+
+def status_of(bucket: Path) -> dict[str, Any]:
+    result = CliRunner().invoke(app, ["bucket", "status", f"file://{bucket}", "--output", "json"])
+    assert result.exit_code == 0, result.output
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def test_the_status_says_who_leads_who_stands_by_and_what_it_costs(
+    tmp_path: Path, bucket: Path, leader: RunningBroker
+) -> None:
+    found = status_of(bucket)
+    assert (found["mode"], found["leader"], found["standbys"]) == ("home", 1, [])
+    alone = found["dollars_an_hour"]
+    assert alone > 0
+    waiting = RunningLobby(tmp_path / "two", bucket)
+    found = status_of(bucket)
+    assert (found["mode"], found["leader"], found["standbys"]) == ("home with standby", 1, [2])
+    # a look a second and a list every 30 s
+    assert found["dollars_an_hour"] - alone >= 3600 * 0.4e-6 + 120 * 5e-6
+    shown = CliRunner().invoke(app, ["bucket", "status", f"file://{bucket}"]).stdout
+    assert "node 1, silent for " in shown
+    waiting.stop()
+    leader.stop()
+    assert status_of(bucket)["has_ended"]
+    shown = CliRunner().invoke(app, ["bucket", "status", f"file://{bucket}"]).stdout
+    assert "none: node 1 has ended" in shown
+
+
+def test_the_status_of_a_copy(tmp_path: Path, bucket: Path) -> None:
+    copied = RunningBroker(tmp_path / "data", settings(bucket)).start()
+    create(copied, "jobs")
+    until(lambda: any((bucket / "journal").glob("*")))
+    found = status_of(bucket)
+    copied.stop()
+    assert (found["mode"], found["leader"], found["standbys"]) == ("backup", 1, [])

@@ -276,6 +276,8 @@ class StoreBackend:
         report(sheet, self.storage.store.figures(), disk.free, len(self.storage.damaged))
         if self._copy is not None:
             self._copy.report(sheet)
+        if self._nodes is not None:
+            self._nodes.report(sheet)
 
 
 def _storage_options(config: BrokerConfig) -> StorageOptions:

@@ -30,6 +30,8 @@ class BucketWatch:
         status: how the copy stands.
     """
 
+    _is_home = False
+
     def __init__(self, url: str, status: Callable[[], BucketStatus]) -> None:
         self.url = url
         self._status = status
@@ -95,6 +97,7 @@ class BucketWatch:
 
         status = self._status()
         _report_state(sheet, status.state)
+        sheet.add(f.BUCKET_HOME, int(self._is_home))
         for family, value in (
             (f.BUCKET_BEHIND_TIME, status.behind_ms / 1000),
             (f.BUCKET_BEHIND, status.behind_bytes),
@@ -128,6 +131,7 @@ def report_standby(sheet: Sheet, epoch: int, place: int, silent_ms: int) -> None
     from sharecore.metrics import bucket_families as f
 
     _report_state(sheet, "standby")
+    sheet.add(f.BUCKET_HOME, 1)
     sheet.add(f.BUCKET_EPOCH, epoch)
     sheet.add(f.BUCKET_PLACE, place)
     sheet.add(f.BUCKET_SILENCE, silent_ms / 1000)

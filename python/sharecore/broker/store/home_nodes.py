@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from sharecore.broker.cluster import NOBODY, Leader, Node, SingleBroker
@@ -16,26 +15,18 @@ from sharecore.config import Listener
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage import Catalogue
 from sharecore.storage.bucket import BucketPlace, home_nodes
+from sharecore.storage.described import ANNOUNCE_MS, Described, decode_described
 from sharecore.storage.identity import Identity
 from sharecore.waiting import Periodic
+
+if TYPE_CHECKING:
+    from sharecore.metrics.exposition import Sheet
 
 logger = logging.getLogger("sharecore.broker")
 
 _READ_MS = 30_000
-_ANNOUNCE_MS = 600_000
-_STALE_MS = 3 * _ANNOUNCE_MS
-"""A broker that has not described itself for so long is not named to clients."""
 _WITHDRAW_S = 1.0
 _EPOCH = b"leader-epoch"
-
-
-class Described(NamedTuple):
-    """A broker as it describes itself."""
-
-    node_id: int
-    listeners: Mapping[str, tuple[str, int]]
-    rack: str | None
-    at_ms: int
 
 
 class HomeNodes:
@@ -85,24 +76,28 @@ class HomeNodes:
         """Read the descriptions, and renew the own one if it is old."""
         now_ms = self._clock.now_ms()
         try:
-            if now_ms >= self._announced_ms + _ANNOUNCE_MS:
+            if now_ms >= self._announced_ms + ANNOUNCE_MS:
                 await asyncio.to_thread(self._objects.announce, self._node_id, self._own(now_ms))
                 self._announced_ms = now_ms
             bodies = await asyncio.to_thread(self._objects.read)
         except OSError as error:
             logger.info("cannot learn of the other brokers of the home: %s", error)
             return
-        found = [each for body in bodies if (each := _read(body)) is not None]
-        self._others = [
-            each for each in found if each.node_id != self._node_id and now_ms < each.at_ms + _STALE_MS
-        ]
+        found = [each for body in bodies if (each := decode_described(body)) is not None]
+        self._others = [each for each in found if each.node_id != self._node_id and each.is_current(now_ms)]
 
     def _own(self, now_ms: int) -> bytes:
         listeners = {
-            name: [each.advertised_host, each.advertised_port] for name, each in self._listeners().items()
+            name: (each.advertised_host, each.advertised_port) for name, each in self._listeners().items()
         }
-        own = {"node_id": self._node_id, "listeners": listeners, "rack": self._rack, "at_ms": now_ms}
-        return json.dumps(own).encode()
+        return Described(self._node_id, listeners, self._rack, now_ms).encode()
+
+    def report(self, sheet: Sheet) -> None:
+        """Put the number of the other brokers among the metrics."""
+        # loaded where metrics are asked for
+        from sharecore.metrics.bucket_families import BUCKET_STANDBYS
+
+        sheet.add(BUCKET_STANDBYS, len(self._others))
 
     def others(self, listener: str) -> list[Node]:
         """Return the other brokers, with their addresses on a listener."""
@@ -111,18 +106,6 @@ class HomeNodes:
             for each in self._others
             if listener in each.listeners
         ]
-
-
-def _read(body: bytes) -> Described | None:
-    try:
-        found = json.loads(body)
-        listeners = {str(name): (str(host), int(port)) for name, (host, port) in found["listeners"].items()}
-        rack = found["rack"]
-        return Described(
-            int(found["node_id"]), listeners, None if rack is None else str(rack), found["at_ms"]
-        )
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return None
 
 
 def leader_epoch(catalogue: Catalogue) -> int:

@@ -86,6 +86,8 @@ class HomeWatch(BucketWatch):
         leave: ends the process at once: whoever leads now knows nothing of what is answered here.
     """
 
+    _is_home = True
+
     def __init__(
         self,
         url: str,
