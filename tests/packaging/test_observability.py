@@ -72,7 +72,7 @@ def test_a_legend_has_the_labels_that_its_query_leaves() -> None:
 
 def test_each_alert_has_its_paragraph_and_its_trial() -> None:
     alerts = re.findall(r"alert: (\w+)", RULES)
-    assert len(alerts) == 15
+    assert len(alerts) == 17
     assert [alert for alert in alerts if f"**{alert}**" not in PAGE] == []
     tried = set(re.findall(r"alertname: (\w+)", (OBSERVABILITY / "alerts.test.yml").read_text()))
     assert tried == set(alerts)
