@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient
 from tests.bucket.home import TOPIC
 from tests.harness import java
 from tests.harness.broker import ROOT
@@ -106,7 +107,7 @@ def sharecore_shares(bootstrap: str, seen: Seen) -> Callable[[threading.Event], 
             while not is_over.is_set():
                 # a broker that is away is no error of the program
                 with suppress(KafkaError):
-                    seen.update(record.value for record in consumer.poll(0.2))
+                    seen.update(record.value for record in consumer.poll(timeout=0.2))
 
     return work
 
@@ -134,10 +135,19 @@ def java_producer(bootstrap: str) -> Iterator[Callable[[str], None]]:
         process.wait()
 
 
+def until_both_are_named(bootstrap: str) -> None:
+    """Wait until the leader has read of its standby, which it does every 30 s."""
+    end = time.monotonic() + WAIT_S
+    while len(AdminClient({"bootstrap.servers": bootstrap} | QUIET).list_topics(timeout=10).brokers) < 2:
+        assert time.monotonic() < end
+        time.sleep(1)
+
+
 @pytest.mark.long
 @pytest.mark.timeout(500)
 def test_clients_that_knew_one_broker_go_over_and_back(pair: Pair, tmp_path: Path) -> None:
     address = pair.first.bootstrap
+    until_both_are_named(address)
     for group in SHARE_GROUPS:
         configure_group(address, group, share_auto_offset_reset="earliest")
     console = java.command(
@@ -190,5 +200,6 @@ def test_clients_that_knew_one_broker_go_over_and_back(pair: Pair, tmp_path: Pat
         go_on("after the first broker was killed")
         pair.first.start()
         assert "sharecore stands by at" in pair.first.read_log()
+        until_both_are_named(pair.second.bootstrap)
         pair.second.kill()
         go_on("after the second broker was killed")

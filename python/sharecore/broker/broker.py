@@ -29,10 +29,10 @@ from sharecore.broker.requests.large import LargeRequests
 from sharecore.broker.requests.services import Services
 from sharecore.broker.store.backend import StoreBackend
 from sharecore.clock import Clock, SystemClock
-from sharecore.config import BrokerConfig, Listener, listeners_of, per_ip_overrides
+from sharecore.config import BrokerConfig, listeners_of, per_ip_overrides
 from sharecore.deadletters import DeadLetterOffice
 from sharecore.errors import ConfigError, ErrorCode, KafkaError, missing
-from sharecore.network import Connection, Server
+from sharecore.network import Answer, Connection, Server
 from sharecore.quotas import ClientQuotas, Throttles
 from sharecore.rates import Window
 from sharecore.security import audit
@@ -67,7 +67,8 @@ class Broker(Services):
         check_names: refuse answers with unknown field names (for tests).
         backend: None for its data directory.
         lock_time: clock and timers of acquisition locks, if a test moves them forward.
-        listeners: the listeners, if their ports are known already; None: as configured.
+        is_lobby: another broker of this process takes over the server later.
+        lobby: a broker of this process that stood by; its listeners and connections are taken over.
 
     Raises:
         ConfigError: invalid listeners, keys or certificates.
@@ -82,7 +83,8 @@ class Broker(Services):
         check_names: bool = False,
         backend: Backend | None = None,
         lock_time: MovableTime | None = None,
-        listeners: dict[str, Listener] | None = None,
+        is_lobby: bool = False,
+        lobby: Broker | None = None,
     ) -> None:
         self.static_config = config
         self.config = config
@@ -99,16 +101,27 @@ class Broker(Services):
         self._super_users = super_users_of(config)
         self.authorizer: Authorizer | None = None
         self.checks = Checks()
-        self.listeners = listeners or {listener.name: listener for listener in listeners_of(config)}
-        self.transport = Transport(config, self.listeners)
+        self._lobby = lobby
+        if lobby is None:
+            self.listeners = {listener.name: listener for listener in listeners_of(config)}
+            self.transport = Transport(config, self.listeners)
+        else:
+            self.listeners, self.transport = lobby.listeners, lobby.transport
         dispatch: OnFrame = Dispatcher(self, check_names=check_names).on_frame
         self.metrics: BrokerMetrics | None = None
         if config.sharecore_metrics_listener:
             self.metrics, dispatch = _watched(self, dispatch)
         self.page: BrokerPage | None = _page(self) if config.sharecore_page_listener else None
         self.page_port = 0
-        limits = connection_limits(config, self.listeners, {})
-        self.server = Server(dispatch, limits, self._opened, self._connection_rate)
+        if is_lobby:
+            self._switch = _Switch(dispatch)
+            dispatch = self._switch.on_frame
+        self._dispatch = dispatch
+        if lobby is None:
+            limits = connection_limits(config, self.listeners, {})
+            self.server = Server(dispatch, limits, self._opened, self._connection_rate)
+        else:
+            self.server = lobby.server
         self._authentication = Authentication(
             lambda: self.config, lambda listener: self.mechanisms.of(listener), dispatch, self.clock
         )
@@ -259,6 +272,8 @@ class Broker(Services):
         )
 
     async def _bind(self) -> None:
+        if self._lobby is not None:
+            return
         for listener in self.listeners.values():
             port = await self.server.bind(
                 listener.host or None,
@@ -271,9 +286,36 @@ class Broker(Services):
             )
 
     def _listen(self) -> None:
-        self.server.listen(self.config.socket_listen_backlog_size)
-        self.transport.start()
+        if self._lobby is None:
+            self.server.listen(self.config.socket_listen_backlog_size)
+            self.transport.start()
+        else:
+            self._take_over(self._lobby)
+            self._lobby = None
         self.mechanisms.start()
+
+    def _take_over(self, lobby: Broker) -> None:
+        """Serve the clients of a broker that stood by: a client that lost both brokers at once would forget
+        this one.
+        """
+        lobby.quotas = self.quotas
+        self.server.on_frame, self.server.on_open = self._dispatch, self._opened
+        lobby.retire(self._dispatch)
+
+    def retire(self, dispatch: OnFrame) -> None:
+        """Leave the clients to another broker of this process, which has the server now."""
+        self._switch.target = dispatch
+        self.backend.end()
+        self.mechanisms.stop()
+        self.share.stop()
+        self.groups.stop()
+
+    async def close_observers(self) -> None:
+        """Stop the metrics and the page, whose ports another broker of this process takes."""
+        if self.page is not None:
+            await self.page.stop()
+        if self.metrics is not None:
+            self.metrics.stop()
 
     def _opened(self, connection: Connection) -> None:
         connection.principal = principal = self.transport.principal_of(connection)
@@ -358,6 +400,16 @@ class Broker(Services):
         """Apply the connection settings."""
         hosts = per_ip_overrides(self.config.max_connections_per_ip_overrides)
         self.server.limits = connection_limits(self.config, self.listeners, self.hosts.of(hosts))
+
+
+class _Switch:
+    """Passes requests to the broker of this process that serves."""
+
+    def __init__(self, target: OnFrame) -> None:
+        self.target = target
+
+    def on_frame(self, connection: Connection, frame: bytes) -> Answer:
+        return self.target(connection, frame)
 
 
 @contextmanager

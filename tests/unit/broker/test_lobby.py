@@ -43,8 +43,7 @@ class RunningLobby:
         assert self._announced.wait(TIMEOUT_S)
         if self._failure is not None:
             raise self._failure
-        assert self.lobby.listeners is not None
-        self.port = self.lobby.listeners["PLAINTEXT"].port
+        self.port = self.lobby.port
 
     async def _run(self) -> None:
         self.loop = asyncio.get_running_loop()
@@ -54,6 +53,8 @@ class RunningLobby:
             await self._task
         except BaseException as failure:
             self._failure = failure
+        if self.lobby.broker is not None:
+            await self.lobby.broker.stop()
         self._announced.set()
 
     def is_waiting(self) -> bool:

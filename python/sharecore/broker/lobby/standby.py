@@ -18,7 +18,7 @@ from sharecore.broker.store.backend import bucket_place
 from sharecore.broker.store.bucket_watch import report_standby
 from sharecore.broker.store.home_nodes import HomeNodes, LobbyCluster, leader_epoch
 from sharecore.broker.store.home_watch import fenced_mark
-from sharecore.config import BrokerConfig, Listener
+from sharecore.config import BrokerConfig
 from sharecore.coordinator_log.topic_log import TopicLog
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
 from sharecore.persister import Persister
@@ -246,14 +246,19 @@ class Lobby:
         self._config = config
         self._standing = Standing(config)
         self._backend = LobbyBackend(self._standing)
-        self._broker = Broker(config, backend=self._backend)
+        self._broker = Broker(config, backend=self._backend, is_lobby=True)
         self._warmed_place = -_WARM_PLACES
         self._warming: asyncio.Task[None] | None = None
         self._warmed_s = float("-inf")
         self.is_tried = False
         """The bucket was tried while this broker waited."""
-        self.listeners: dict[str, Listener] | None = None
-        """Listeners with the ports that clients know; None if it never waited."""
+        self.broker: Broker | None = None
+        """Answers clients until another broker takes over its server; None if it never waited."""
+
+    @property
+    def port(self) -> int:
+        """Port of the first listener while it waits."""
+        return next(iter(self._broker.listeners.values())).port
 
     @property
     def metrics_port(self) -> int:
@@ -281,7 +286,6 @@ class Lobby:
     async def _stand_by(self, announce: Callable[[str], object]) -> None:
         broker = self._broker
         await broker.start()
-        self.listeners = broker.listeners
         takes_over = False
         try:
             announce(broker.describe())
@@ -290,9 +294,13 @@ class Lobby:
                 await asyncio.sleep(_LOOK_S)
             takes_over = True
         finally:
-            if not takes_over:
+            if takes_over:
+                # clients are answered until the broker has started
+                self.broker = broker
+                await broker.close_observers()
+            else:
                 await self._backend.withdraw()
-            await broker.stop()
+                await broker.stop()
             if self._warming is not None:
                 await self._warming
 

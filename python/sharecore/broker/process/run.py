@@ -107,7 +107,7 @@ async def _serve(
     lock_time = MovableTime(SystemClock(), loop) if manner.control else None
     if manner.until_stdin_closes:
         _watch_stdin(loop, stopping)
-    listeners = None
+    waited = None
     if config.sharecore_durability == "bucket":
         # imported on demand: other starts do not pay for it
         from sharecore.broker.lobby.standby import Lobby
@@ -115,8 +115,8 @@ async def _serve(
         lobby = Lobby(config)
         if not await _unless_stopped(lobby.wait(partial(_announce_standby, manner)), stopping):
             return 0
-        listeners, backend = lobby.listeners, StoreBackend(is_tried=lobby.is_tried)
-    broker = Broker(config, users=users, backend=backend, lock_time=lock_time, listeners=listeners)
+        waited, backend = lobby.broker, StoreBackend(is_tried=lobby.is_tried)
+    broker = Broker(config, users=users, backend=backend, lock_time=lock_time, lobby=waited)
     if not await _unless_stopped(broker.start(), stopping):
         return 0
     control = None
