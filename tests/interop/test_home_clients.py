@@ -138,7 +138,9 @@ def java_producer(bootstrap: str) -> Iterator[Callable[[str], None]]:
 def until_both_are_named(bootstrap: str) -> None:
     """Wait until the leader has read of its standby, which it does every 30 s."""
     end = time.monotonic() + WAIT_S
-    while len(AdminClient({"bootstrap.servers": bootstrap} | QUIET).list_topics(timeout=10).brokers) < 2:
+    while (
+        len(AdminClient({"bootstrap.servers": bootstrap, "log_level": 0}).list_topics(timeout=10).brokers) < 2
+    ):
         assert time.monotonic() < end
         time.sleep(1)
 

@@ -306,3 +306,14 @@ def test_the_status_of_a_copy(tmp_path: Path, bucket: Path) -> None:
     found = status_of(bucket)
     copied.stop()
     assert (found["mode"], found["leader"], found["standbys"]) == ("backup", 1, [])
+
+
+def test_a_standby_describes_itself_again_if_its_description_is_gone(
+    bucket: Path, leader: RunningBroker, lobby: RunningLobby
+) -> None:
+    assert (bucket / "nodes/2").exists()
+    (bucket / "nodes/2").unlink()
+    nodes = lobby.lobby.nodes
+    for _ in range(2):
+        asyncio.run_coroutine_threadsafe(nodes.look(), lobby.loop).result(TIMEOUT_S)
+    assert (bucket / "nodes/2").exists()

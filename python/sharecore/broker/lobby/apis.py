@@ -80,7 +80,7 @@ class Introduction:
     def __init__(self) -> None:
         self._asked: set[Connection] = set()
 
-    def handle(self, context: RequestContext, request: Any) -> Result:
+    def handle(self, context: RequestContext, request: Any) -> Result[Any]:
         topics, connection = context.broker.topics, context.connection
         names = [topic.name for topic in request.topics or () if topic.name is not None]
         if any(topics.get(name) is None for name in names):

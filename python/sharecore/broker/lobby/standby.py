@@ -155,20 +155,20 @@ class LobbyBackend:
         self.configs = Configs(self.catalogue)
         self.topics = FollowedTopics(standing.catalogue)
         node_id = self.identity.node_id
-        self._nodes = HomeNodes(
+        self.nodes = HomeNodes(
             standing.place, node_id, lambda: broker.listeners, config.broker_rack, broker.clock
         )
         self.cluster = LobbyCluster(
             self.identity,
             lambda: broker.listeners,
             config.broker_rack,
-            self._nodes,
+            self.nodes,
             lambda: Leader(standing.leader, leader_epoch(self.catalogue)),
         )
 
     async def join(self, broker: Host) -> None:
         """Describe this broker in the bucket, now that its ports are known."""
-        await self._nodes.start()
+        await self.nodes.start()
 
     async def begin(self, broker: Host) -> None:
         """Do nothing: there is nothing to lead."""
@@ -178,7 +178,7 @@ class LobbyBackend:
 
     def end(self) -> None:
         """Stop looking at the other brokers."""
-        self._nodes.stop()
+        self.nodes.stop()
 
     async def settle(self) -> None:
         """Do nothing: nothing is written."""
@@ -188,7 +188,7 @@ class LobbyBackend:
 
     async def withdraw(self) -> None:
         """Remove this broker's description: it ends."""
-        await self._nodes.withdraw()
+        await self.nodes.withdraw()
 
     def trouble(self) -> str:
         """Return why this broker could not take over now; empty if it could."""
@@ -254,6 +254,16 @@ class Lobby:
         """The bucket was tried while this broker waited."""
         self.broker: Broker | None = None
         """Answers clients until another broker takes over its server; None if it never waited."""
+
+    @property
+    def former(self) -> int | None:
+        """The node that led while this broker waited; None if it never waited."""
+        return None if self._standing.leader == NOBODY else self._standing.leader
+
+    @property
+    def nodes(self) -> HomeNodes:
+        """The brokers of the home, while it waits."""
+        return self._backend.nodes
 
     @property
     def port(self) -> int:

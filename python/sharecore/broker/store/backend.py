@@ -55,6 +55,7 @@ class StoreBackend:
     Args:
         open_storage: opens the data directory.
         is_tried: the bucket of a home is known to be one that can be relied on.
+        former: the leader of the home that has ended, if any: clients are not told its address any more.
     """
 
     served: Mapping[ApiKey, Served] = SERVED
@@ -71,9 +72,11 @@ class StoreBackend:
         open_storage: Callable[[Path, StorageOptions], Storage] = Storage,
         *,
         is_tried: bool = False,
+        former: int | None = None,
     ) -> None:
         self._open_storage = open_storage
         self._is_tried = is_tried
+        self._former = former
         self._nodes: HomeNodes | None = None
         self._retention: Retention | None = None
         self._cleaner: Cleaner | None = None
@@ -145,6 +148,9 @@ class StoreBackend:
         """Learn which groups may still hold records acquired before this start."""
         if self._nodes is not None:
             fenced_mark(self._data_dir).unlink(missing_ok=True)
+            if self._former not in (None, self.identity.node_id):
+                # clients would go on trying it
+                await self._nodes.withdraw(self._former)
             await self._nodes.start()
         if isinstance(self._copy, HomeWatch):
             self._lease = Lease(partial(is_proven, self.storage.store), broker.share.partitions)

@@ -66,11 +66,12 @@ class HomeNodes:
         """Stop looking."""
         self._rounds.stop()
 
-    async def withdraw(self) -> None:
-        """Remove the description: this broker ends. Without an answer it is stale soon."""
+    async def withdraw(self, node_id: int | None = None) -> None:
+        """Remove a description: that broker, or this one, has ended. Without an answer it is stale soon."""
         with contextlib.suppress(OSError, asyncio.TimeoutError):
             async with asyncio.timeout(_WITHDRAW_S):
-                await asyncio.to_thread(self._objects.withdraw, self._node_id)
+                gone = self._node_id if node_id is None else node_id
+                await asyncio.to_thread(self._objects.withdraw, gone)
 
     async def look(self) -> None:
         """Read the descriptions, and renew the own one if it is old."""
@@ -84,6 +85,9 @@ class HomeNodes:
             logger.info("cannot learn of the other brokers of the home: %s", error)
             return
         found = [each for body in bodies if (each := decode_described(body)) is not None]
+        if all(each.node_id != self._node_id for each in found):
+            # the broker that took over from this one has removed it: the next look writes it again
+            self._announced_ms = 0
         self._others = [each for each in found if each.node_id != self._node_id and each.is_current(now_ms)]
 
     def _own(self, now_ms: int) -> bytes:
