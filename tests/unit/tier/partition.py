@@ -16,13 +16,13 @@ TOPIC = "state"
 
 
 class Partition:
-    """What the cluster keeps of one partition; every answer comes at once.
+    """The cluster's copy of one partition; every response is immediate.
 
     Attributes:
-        producers: the newest epoch of the producer that all writers share.
+        producers: the newest epoch of the producer shared by all writers.
         refused: raised by the next append, which is not made.
-        fences: it refuses producers of an epoch below the newest that has written.
-        asked: how often it was asked for offsets or records, by others than followers.
+        fences: whether producers with an older epoch than the newest one are refused.
+        asked: the number of requests for offsets or records, without followers.
     """
 
     def __init__(self) -> None:
@@ -38,13 +38,13 @@ class Partition:
         self._sequences: dict[Producer, int] = {}
 
     def append(self, records: Sequence[Record], now_ms: int, producer: Producer) -> int:
-        """Appends what the producer wrote next; returns its offset."""
+        """Append the producer's next batch; return its offset."""
         sequence = self._sequences.get(producer, 0)
         self._sequences[producer] = sequence + len(records)
         return self.append_again(records, now_ms, producer, sequence)
 
     def append_again(self, records: Sequence[Record], now_ms: int, producer: Producer, sequence: int) -> int:
-        """Appends without a look at what the producer has written, as a cluster does that forgot it."""
+        """Append without checking the producer's state, like a cluster that lost it."""
         data = encode_batch(list(records), now_ms=now_ms, producer=(*producer, sequence))
         base, self.end = self.end, self.end + len(records)
         self.written_epoch = max(self.written_epoch, producer.epoch)
@@ -79,7 +79,7 @@ class Partition:
 
 
 class Follower:
-    """One that follows a partition (`upstream.Subscription`)."""
+    """A follower of a partition (`upstream.Subscription`)."""
 
     def __init__(self, partition: Partition, offset: int, sink: Sink) -> None:
         self.partition, self.offset, self.sink = partition, offset, sink
@@ -96,14 +96,14 @@ class Follower:
             self.sink.fetched(Fetched(data, first, end, end, end, self.partition.start, []))
 
     def allow(self, room: int) -> None:
-        """There is always room."""
+        """Do nothing: there is always room."""
 
     def seek(self, offset: int, room: int) -> None:
         self.offset = offset
         self.advance()
 
     def was_read(self, leader_epoch: int) -> None:
-        """There is one epoch."""
+        """Do nothing: there is one epoch."""
 
     def close(self) -> None:
         self.partition.followers.remove(self)
@@ -120,10 +120,10 @@ class Following:
 
 
 class Writer:
-    """As `upstream.ExclusiveWriter`, without time: an append has ended before it returns.
+    """As `upstream.ExclusiveWriter`, without time: an append is complete when it returns.
 
     Args:
-        compares: whether an append that stands at another offset than expected is noticed.
+        compares: whether an append at another offset than expected is detected.
     """
 
     def __init__(self, partition: Partition, *, compares: bool = True) -> None:
@@ -147,7 +147,7 @@ class Writer:
         self._told.append(callback)
 
     def on_intrusion(self, callback: object) -> None:
-        """Whoever writes in front of an append takes the partition."""
+        """A write before an append takes over the partition."""
 
     def close(self, error: KafkaError) -> None:
         self._closed = error

@@ -1,4 +1,4 @@
-"""Slots are shared evenly, stay where they are where that can be, and are given up before they are given."""
+"""Slots are distributed evenly, stay in place if possible, and are released before they are reassigned."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def ownerships_of(assignments: Sequence[Assignment]) -> list[Ownership]:
 def settle(
     nodes: Sequence[int], assignments: Sequence[Assignment] = (), pins: Mapping[int, int] | None = None
 ) -> list[Assignment]:
-    """What is settled in the end, once every node has given up what it was told to."""
+    """Return the final assignment, after every node has released its slots."""
     ownerships = ownerships_of(assignments) or [UNKNOWN] * SLOTS
     for _ in range(3):
         assignments = assign([report(node, ownerships) for node in nodes], SLOTS, pins or {})
@@ -65,7 +65,7 @@ def test_who_joins_gets_slots_only_once_they_are_given_up() -> None:
     before = settle([1])
     assignments = assign([report(1, ownerships_of(before)), report(2)], SLOTS, {})
     assert [(assignment.node_id, assignment.epoch) for assignment in assignments] == [(1, 0)] * SLOTS
-    # partitions of one topic lie in slots one behind the other: of those, each node gets some
+    # the partitions of a topic are in consecutive slots: each node gets some of them
     assert [slot for slot, assignment in enumerate(assignments) if assignment.next_id == 2] == [0, 2, 4, 6]
     assert counts(settle([1, 2], before)) == [4, 4]
 
@@ -74,7 +74,7 @@ def test_what_is_under_way_stays_as_it_was_told() -> None:
     before = settle([1])
     first = assign([report(1, ownerships_of(before)), report(2)], SLOTS, {})
     going = {slot for slot, assignment in enumerate(first) if assignment.next_id == 2}
-    # a third one joins; slot 0 has been given up meanwhile, which its old owner alone has told
+    # a third one joins; slot 0 has been released meanwhile, as only its old owner has reported
     told = ownerships_of(first)
     told[0] = Ownership(2, 1)
     second = assign([report(1, told), report(2, ownerships_of(first), going), report(3)], SLOTS, {})

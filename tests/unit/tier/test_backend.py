@@ -1,4 +1,4 @@
-"""What a node makes upstream, and what it keeps in memory, as it is told."""
+"""The objects that a node creates upstream, and keeps in memory, according to its settings."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_state_topic_that_was_made_anew_has_its_slots_under_its_new_ids(change
 
 
 class Leading:
-    """A share partition's leader that holds something for a while, and the services around it."""
+    """A share-partition leader that holds records for a while, and the services around it."""
 
     def __init__(self, settled_after_s: float) -> None:
         loop = asyncio.get_running_loop()
@@ -105,7 +105,7 @@ class Leading:
 
 
 async def _look() -> None:
-    """There is nothing new."""
+    """Do nothing: there is nothing new."""
 
 
 @pytest.mark.parametrize(("settled_after_s", "takes_s"), [(0.0, 0.0), (0.1, 0.1), (5.0, 0.3)])
@@ -128,7 +128,9 @@ def test_members_are_waited_for_but_not_for_ever(settled_after_s: float, takes_s
 
 
 def test_state_is_asked_for_where_slots_have_moved(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All that groups of a slot that was taken have noted, and what lies in a slot that another node took."""
+    """Everything recorded by groups of a slot taken over, and everything in a slot that another node took
+    over.
+    """
     monkeypatch.setattr(duties_module, "_CHECK_S", 0.01)
     asked: list[Callable[[SharePartitionKey], bool]] = []
     groups = SimpleNamespace(check_states=asked.append)

@@ -1,4 +1,4 @@
-"""Which records of a slot count: those of whoever claimed it last, behind that claim."""
+"""Which records of a slot are valid: those of the last claimer, after its claim."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_late_claim_of_an_epoch_that_has_passed_is_void_with_all_behind_it() -
 
 
 def test_of_two_claims_of_one_epoch_the_later_holds() -> None:
-    """Two nodes that began at the same moment: the log orders them."""
+    """Two nodes that started at the same moment: the log orders them."""
     partition = Partition()
     partition.append(claim(5, node=1), 1_000, A)
     partition.append(claim(5, node=2), 1_000, B)
@@ -102,7 +102,7 @@ def test_bytes_that_are_damaged_are_void_from_a_stranger_and_told_from_the_owner
 
 
 def test_late_copies_of_what_the_owner_has_written_are_void() -> None:
-    """A cluster that has forgotten a producer takes them, behind what the owner was answered since."""
+    """A cluster that has lost the producer's state appends them after later confirmed writes of the owner."""
     partition = Partition()
     partition.append(claim(0), 1_000, A)
     write(partition, A, b"1", b"2")
@@ -134,7 +134,7 @@ def test_the_sequences_of_a_producer_begin_again_at_zero() -> None:
 
 
 def test_a_renewed_claim_is_enough_where_all_before_it_was_deleted() -> None:
-    """A batch is delivered whole although the log begins within it."""
+    """A batch is delivered whole even if the log begins within it."""
     partition = Partition()
     partition.append(claim(3), 1_000, A)
     write(partition, A, b"deleted")

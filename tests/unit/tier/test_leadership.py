@@ -1,4 +1,4 @@
-"""Slots are taken, lost and given up; who asks meanwhile is told what to do."""
+"""Slots are taken over, lost and released; meanwhile, clients are told what to do."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from sharecore.tier.slots.ownership import Ownership
 
 
 def theirs(*slots: int, epoch: int = 0) -> dict[int, Role]:
-    """Slots that nobody else may have."""
+    """Slots that nobody else may own."""
     return dict.fromkeys(slots, Role(epoch, Right.ANY))
 
 
 class Tier:
-    """A node with two slots, and what it was told to do with them."""
+    """A node with two slots, and its orders for them."""
 
     def __init__(self, partitions: list[Partition] | None = None, node_id: int = 1) -> None:
         self.partitions = partitions or [Partition(), Partition()]
@@ -124,7 +124,7 @@ def test_a_slot_that_another_has_taken_is_given_up_at_once_and_left_to_it(
 
 
 def test_a_slot_whose_claim_the_cluster_has_lost_is_taken_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The claim before it is another node's, which knows that it has the slot no more."""
+    """The previous claim is another node's, which knows that it has lost the slot."""
 
     async def test() -> None:
         former = Tier()
@@ -145,7 +145,7 @@ def test_a_slot_whose_claim_the_cluster_has_lost_is_taken_again(monkeypatch: pyt
 
 
 def test_a_slot_that_is_still_this_nodes_by_its_log_is_taken_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether a write stands in the log was not known, so the slot was given up."""
+    """Whether a write was in the log was unknown, so the slot was released."""
 
     async def test() -> None:
         tier = Tier()
@@ -180,7 +180,7 @@ def test_what_was_given_up_for_another_is_nobody_elses_to_take(monkeypatch: pyte
         assert successor.told == [(0, Ownership(2, 6))]
         await asyncio.sleep(0.02)
         assert stranger.check(0) is ErrorCode.NOT_COORDINATOR
-        # a release from before the owner that is expected has given up says nothing
+        # a release from before the release of the expected owner does not count
         successor.leadership.assign({0: Role(6, next_id=1)})
         await successor.leadership.left()
         first.leadership.assign({0: Role(9, Right.GIVEN)})
@@ -193,7 +193,7 @@ def test_what_was_given_up_for_another_is_nobody_elses_to_take(monkeypatch: pyte
 
 
 def test_who_awaits_a_slot_has_read_it_by_the_time_it_is_released(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All that is left is the claim itself, by a producer that waits for it."""
+    """Only the claim itself is left, by a producer that is waiting for it."""
 
     async def test() -> None:
         owner = Tier()
@@ -221,7 +221,7 @@ def test_who_awaits_a_slot_has_read_it_by_the_time_it_is_released(monkeypatch: p
 def test_what_is_written_behind_what_an_heir_has_read_is_read_with_its_claim(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """By compare and append: the claim does not stand where what was read ends."""
+    """By compare and append: the claim is not where the read part ends."""
 
     async def test() -> None:
         owner = Tier()
@@ -241,7 +241,7 @@ def test_what_is_written_behind_what_an_heir_has_read_is_read_with_its_claim(
 
 
 def test_an_heir_whose_producer_is_out_of_date_claims_with_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The owner has taken its slot anew meanwhile: the cluster refuses older epochs."""
+    """The owner has claimed its slot again meanwhile: the cluster refuses older epochs."""
 
     async def test() -> None:
         owner = Tier()
@@ -348,7 +348,7 @@ def test_writes_behind_a_release_are_refused(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_node_that_was_not_heard_for_long_owns_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Layer 4: time alone, nobody else having written a claim."""
+    """Layer 4: only time, without a claim by anyone else."""
 
     async def test() -> None:
         tier = Tier()

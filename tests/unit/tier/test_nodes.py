@@ -1,4 +1,4 @@
-"""Nodes share the slots: each is given up before another has it, and nobody's epoch falls."""
+"""Nodes share the slots: each is released before another node owns it, and epochs never decrease."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ SLOTS = 6
 
 
 class Member:
-    """A node with all that it does with slots, and what it did.
+    """A node with its slot handling, and a record of it.
 
     Attributes:
-        settling: nothing is leased any more once this is set; it is, to begin with.
+        settling: once set, nothing is acquired any more; set initially.
     """
 
     def __init__(self, group: Group, node_id: int) -> None:
@@ -95,7 +95,7 @@ class Member:
 
 
 class Group:
-    """The group upstream, with its members by node id."""
+    """The group upstream, with its members by node ID."""
 
     def __init__(self) -> None:
         self.partitions = [Partition() for _ in range(SLOTS)]
@@ -113,7 +113,7 @@ class Group:
         return member
 
     def rebalance(self) -> None:
-        """All members join, and are told; nothing else happens meanwhile."""
+        """Let all members join, and assign slots; nothing else happens meanwhile."""
         self.wanted.clear()
         known = [
             GroupMember(str(node_id), None, member.nodes.metadata())
@@ -127,7 +127,7 @@ class Group:
             member.nodes.assigned(generation, given[str(node_id)])
 
     async def settle(self) -> None:
-        """Until nobody has anything to tell."""
+        """Run until nobody has anything to report."""
         self.rebalance()
         quiet = 0
         while quiet < 6:
@@ -211,7 +211,7 @@ def test_a_slot_moves_only_when_nothing_of_it_is_leased(monkeypatch: pytest.Monk
         assert (one.owned, two.owned) == ([0, 1, 2, 3, 4, 5], [])
         assert {two.view.owner(slot).node_id for slot in range(SLOTS)} == {1}
         one.settling.set()
-        # the successor hears of it from the partition itself, before anybody joins again
+        # the successor learns it from the partition itself, before the next rebalance
         while len(two.owned) < 3:  # noqa: ASYNC110 - there is nothing to wait for
             await asyncio.sleep(0)
         assert two.view.owner(0) == (2, 1)
@@ -225,7 +225,7 @@ def test_a_slot_moves_only_when_nothing_of_it_is_leased(monkeypatch: pytest.Monk
 def test_who_neither_gives_a_slot_up_nor_takes_it_sees_who_has_it_now(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Before anybody joins again: until then it would send clients to the former owner."""
+    """Before the next rebalance: otherwise it would send clients to the former owner until then."""
 
     async def test(group: Group) -> None:
         one, two = group.join(), group.join()
@@ -286,7 +286,7 @@ def test_only_the_slots_of_a_dead_node_move(monkeypatch: pytest.MonkeyPatch) -> 
         assert set(one.owned) > set(kept[0])
         assert set(three.owned) > set(kept[1])
         assert {kind for kind, _ in one.done[done[0] :] + three.done[done[1] :]} == {"take"}
-        # it wakes up, having heard of nothing: its writes are void, and it is told
+        # it resumes without any news: its writes are void, and get errors
         with pytest.raises(KafkaError):
             await (
                 two.leadership.slots[two.owned[0]].state.append_local([(b"\0\0k", b"late")], now_ms=1).ticket
@@ -303,7 +303,7 @@ def test_only_the_slots_of_a_dead_node_move(monkeypatch: pytest.MonkeyPatch) -> 
 def test_who_coordinated_a_group_before_another_node_changes_no_state_any_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """However late it is heard: a node that stood still has asked before it did."""
+    """However late: a suspended node asked before it was suspended."""
 
     async def test(group: Group) -> None:
         one, two = group.join(), group.join()
@@ -321,7 +321,7 @@ def test_who_coordinated_a_group_before_another_node_changes_no_state_any_more(
             with pytest.raises(KafkaError) as refused:
                 each.view.check_asker("g", term)
             assert refused.value.code is ErrorCode.NOT_COORDINATOR
-        # who is asked by a coordinator that it has not heard of yet knows that there is one
+        # a node asked by a coordinator unknown to it knows that there is one
         other.view.check_asker("g", term + 5)
         with pytest.raises(KafkaError):
             other.view.check_asker("g", term + 4)
@@ -362,7 +362,7 @@ def test_a_drained_node_stays_without_slots_until_that_is_taken_back(
 
 
 def test_what_was_settled_before_a_hand_over_does_not_undo_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The old owner joined before it gave a slot up, and is told afterwards that it still has it."""
+    """The old owner joined before it released a slot, and is told afterwards that it still owns it."""
 
     async def test(group: Group) -> None:
         one = group.join()
@@ -386,7 +386,7 @@ def test_what_was_settled_before_a_hand_over_does_not_undo_it(monkeypatch: pytes
 
 
 def test_a_node_that_was_started_again_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The group tells it what was settled for its earlier life, without a word to the others."""
+    """The group sends it the assignment of its previous run, without notifying the others."""
 
     async def test(group: Group) -> None:
         one, two = group.join(), group.join()

@@ -1,4 +1,4 @@
-"""Settings of the tier's own topics that lose what is needed are found and set right."""
+"""Settings of the tier's own topics that cause data loss are detected and corrected."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ DEFAULTS = {
     "unclean.leader.election.enable": "false",
     "min.insync.replicas": "1",
 }
-"""Of a topic that was made by hand."""
+"""Of a topic created manually."""
 
 
 class Topics:
-    """What the cluster tells of both topics (`upstream.Administration`).
+    """The cluster's answers about both topics (`upstream.Administration`).
 
     Attributes:
-        refused: the error of whoever alters a topic.
-        untold: the error of whoever asks for the settings topic.
+        refused: the error when a topic is altered.
+        untold: the error when the settings topic is described.
     """
 
     def __init__(self, **changed: Mapping[str, str]) -> None:
@@ -112,7 +112,7 @@ def test_a_node_sets_right_what_it_may_and_says_so(caplog: pytest.LogCaptureFixt
     said = [each.getMessage() for each in caplog.records]
     assert len(said) == 3
     assert any("retention.ms is 604800000" in each and "it was set to -1" in each for each in said)
-    # each hour: what is still so is not said again, what was altered since is set right
+    # every hour: unchanged problems are not logged again, new changes are corrected
     asyncio.run(node._look_at_topics())
     assert len(caplog.records) == 3
     topics.settings["state"]["retention.ms"] = "1000"

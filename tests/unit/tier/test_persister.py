@@ -1,4 +1,4 @@
-"""State of share partitions is made, deleted and told of by the node that has its slot, whichever that is."""
+"""State of share partitions is initialized, deleted and read by the node that owns its slot."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def key(partition: int = 0) -> SharePartitionKey:
 
 
 class World:
-    """Two nodes: the one that is asked, and the other with state of its own.
+    """Two nodes: the one under test, and another with its own state.
 
     Attributes:
         owner: of every slot.
-        claims, coordinates: of the group's slot, how often this node has claimed it, and whether it has it.
-        refusals: codes that the next requests to the other node are answered with.
-        unreachable: whether it cannot be asked.
-        connecting_s: how long it takes until it can be asked.
+        claims, coordinates: of the group's slot: how often this node has claimed it, and whether it owns it.
+        refusals: codes for the next requests to the other node.
+        unreachable: whether it is unreachable.
+        connecting_s: how long connecting to it takes.
     """
 
     def __init__(self) -> None:
@@ -216,7 +216,7 @@ def test_a_node_whose_lease_is_over_asks_when_it_has_one_again() -> None:
 
 @pytest.mark.parametrize("owner", [HERE, THERE])
 def test_what_a_former_coordinator_asked_for_is_not_tried_again(owner: int) -> None:
-    """The next coordinator has made the state that this would make anew."""
+    """The next coordinator has initialized the state that this would reset."""
 
     async def test(world: World) -> None:
         world.coordinates, world.owner = False, owner

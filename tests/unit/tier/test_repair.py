@@ -1,4 +1,4 @@
-"""What is wrong with a slot's partition is found, whatever it is, and what can be read is kept."""
+"""Any damage of a slot's partition is detected, and readable records are kept."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KEY = b"\0\0key"
 
 
 async def written() -> Partition:
-    """A slot with two owners, one behind the other, and three records of each."""
+    """A slot with two consecutive owners, and three records of each."""
     partition = Partition()
     for node_id in (1, 2):
         log = SlotLog("state", 0, node_id, partition, Writer(partition), World(), lambda log, error: None)

@@ -1,4 +1,4 @@
-"""Records of the settings topic that no node writes: passed over, and named in the log."""
+"""Records of the settings topic that no node writes: skipped, and named in the log."""
 
 from __future__ import annotations
 

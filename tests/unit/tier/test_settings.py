@@ -1,4 +1,4 @@
-"""Settings of a tier: what was set is there for the next node, whichever wrote it."""
+"""Settings of a tier: visible to the next node, whichever wrote them."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from sharecore.upstream import Fetched
 
 
 class Cluster(Partition):
-    """The partition with the settings; `refuses` has what is sent fail.
+    """The partition with the settings; `refuses` makes writes fail.
 
     Attributes:
-        unread: what whoever reads hears.
-        silent: who reads hears nothing.
-        late: how long what is sent is on its way, seconds.
-        slow: how long its answer is.
+        unread: the error for readers.
+        silent: whether readers get no response.
+        late: the delay of writes in seconds.
+        slow: the delay of their responses.
     """
 
     refuses = False
@@ -145,7 +145,7 @@ def test_what_another_node_sets_is_seen() -> None:
 
 
 async def told(cluster: Cluster, node: SettingsCatalogue, at: int = 0) -> None:
-    """Has a node see what stands in the topic."""
+    """Make a node read the topic's content."""
     while at < cluster.end:
         fetched = await cluster.read("settings", 0, at, 1000)
         node.fetched(fetched)
@@ -194,7 +194,7 @@ def test_of_two_nodes_that_set_the_same_the_later_one_counts_on_both() -> None:
         await asyncio.sleep(0)
         cluster.slow = 0
         await others.replace(ResourceType.GROUP, "g", {"a": "second"})
-        await told(cluster, one)  # before it hears that its own write stands in the log
+        await told(cluster, one)  # before it learns that its own write is in the log
         await writing
         await told(cluster, other)
         assert one.get(b"setting/32/g/a") == other.get(b"setting/32/g/a") == b"second"
@@ -209,11 +209,11 @@ def test_nodes_that_set_different_things_at_a_time_undo_nothing() -> None:
         one, _, others = await two_nodes(cluster)
         group = ResourceType.GROUP, "g/1"
         await one.alter(*group, lambda: {"a": "1", "b": "1"})
-        # it hears of nothing by itself: what it does not know it must not take back
+        # it is not notified: it must not revert changes that it does not know
         await others.alter(*group, lambda: {**others.get(*group), "c": "1"})
         assert others.get(*group) == {"a": "1", "b": "1", "c": "1"}
         await one.alter(*group, lambda: {"b": "2", "c": "1"})
-        # it made this of what there was before that
+        # it computed this from the previous values
         await others.replace(*group, {**others.get(*group), "d": ""})
         await others.alter(ResourceType.GROUP, "g", lambda: {"a": "3"})
         found = await node(cluster)
@@ -231,7 +231,7 @@ def test_of_quotas_that_nodes_set_at_the_same_time_each_counts() -> None:
         quotas, others = ClientQuotas(one), ClientQuotas(other)
         ann, everyone = ((USER, "a/n"),), ((USER, None),)
         await quotas.change({ann: {"request_percentage": 50.0}, everyone: {"producer_byte_rate": 1.0}})
-        cluster.late = 0.02  # each has read what there is before the other one's stands there
+        cluster.late = 0.02  # each has read the topic before the other one's write is in it
         await asyncio.gather(
             quotas.change({ann: {"producer_byte_rate": 5.0, "request_percentage": None}}),
             others.change({ann: {"consumer_byte_rate": 7.0}}),
@@ -273,7 +273,7 @@ def test_rights_are_deleted_that_another_node_has_just_added() -> None:
         other.follow(Still())
         kept, gone = Acl(2, "t", 3, "User:b", "*", 3, 3), Acl(2, "t", 3, "User:a", "*", 3, 3)
         await rights.change([kept, gone])
-        # it hears of nothing by itself
+        # it is not notified
         filters = [AclFilter(1, None, 1, "User:a", None, 1, 1)]
         assert await others.delete(filters, lambda: asyncio.sleep(0)) == [[gone]]
         await told(cluster, one)
@@ -340,14 +340,14 @@ def test_a_state_topic_that_has_grown_is_refused() -> None:
 
 
 async def current(catalogue: SettingsCatalogue) -> KafkaError | None:
-    """What somebody hears who waits until all that was set is known."""
+    """Return the result of waiting until all settings are known."""
     heard: asyncio.Future[KafkaError | None] = asyncio.get_running_loop().create_future()
     catalogue.when_current(heard.set_result)
     return await asyncio.wait_for(heard, 10)
 
 
 async def two_nodes(cluster: Cluster) -> tuple[TierConfigs, SettingsCatalogue, TierConfigs]:
-    """One that sets, and one that hears of nothing by itself."""
+    """A node that changes settings, and one that is not notified."""
     one, other = [SettingsCatalogue("settings", cluster, cluster.write, World()) for _ in range(2)]
     await one.check_slots(4)
     await other.load()
@@ -397,7 +397,7 @@ def test_who_asks_is_refused_while_the_topic_cannot_be_read(
 
 
 def test_settings_that_are_lost_upstream_are_so_on_nodes() -> None:
-    """An unclean election takes the newest away; what is set then has their offsets."""
+    """An unclean election drops the newest records; later settings get their offsets."""
 
     async def test(cluster: Cluster) -> None:
         one, other, seen = await two_nodes(cluster)
@@ -446,7 +446,7 @@ def test_a_topic_that_was_made_anew_is_followed_and_nothing_begins_before_a_node
 
 
 class Still:
-    """A fetcher that the test stands in for."""
+    """A fetcher stand-in."""
 
     offset = 0
 
@@ -457,10 +457,10 @@ class Still:
         assert room > 0
 
     def seek(self, offset: int, room: int) -> None:
-        """Nothing is under way."""
+        """Do nothing."""
 
     def was_read(self, leader_epoch: int) -> None:
-        """There is one epoch."""
+        """Do nothing: there is one epoch."""
 
     def close(self) -> None:
-        """Nothing is under way."""
+        """Do nothing."""

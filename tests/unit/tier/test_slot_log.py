@@ -1,4 +1,4 @@
-"""A slot's partition: taken by a claim, lost with the first sign of another writer."""
+"""A slot's partition: taken over by a claim, lost at the first write of anyone else."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STATE, GROUP = b"\0\0state", b"\0\x0agroup"
 
 
 class Node:
-    """One node's view of the slot."""
+    """A node's view of the slot."""
 
     def __init__(self, partition: Partition, node_id: int = 1, *, compares: bool = True) -> None:
         self.lost: list[KafkaError] = []
@@ -78,7 +78,7 @@ def test_epochs_grow_whatever_the_next_owner_knows() -> None:
 
 
 def test_compare_and_append_alone_keeps_a_late_write_from_being_told() -> None:
-    """Layer 1, without claims that count and without producer epochs."""
+    """Layer 1, without valid claims and without producer epochs."""
 
     async def test(partition: Partition) -> None:
         first, second = Node(partition, 1), Node(partition, 2)
@@ -93,14 +93,14 @@ def test_compare_and_append_alone_keeps_a_late_write_from_being_told() -> None:
         with pytest.raises(KafkaError) as refused:
             first.write(b"later still")
         assert refused.value.code is ErrorCode.NOT_COORDINATOR
-        # it lies before the next claim: it counts, as a write may whose writer was told of an error
+        # it precedes the next claim: it is valid, like any write whose writer got an error
         assert await second.claim() == [b"in time", b"too late"]
 
     run(test)
 
 
 def test_a_claim_alone_keeps_a_late_write_from_counting() -> None:
-    """Layer 2, with a writer that takes any offset for its own: it is told a lie, but nobody reads it."""
+    """Layer 2, with a writer that accepts any offset: it is deceived, but nobody reads the write."""
 
     async def test(partition: Partition) -> None:
         first, second = Node(partition, 1, compares=False), Node(partition, 2)
@@ -179,7 +179,7 @@ def test_coordinators_see_their_own_records_and_each_once() -> None:
 
 
 def test_state_that_is_ahead_of_the_log_is_read_again_by_a_claim_alone() -> None:
-    """What was read with the claim is let go of: nothing would be left of it."""
+    """Records read with the claim are dropped: otherwise none would be left."""
 
     async def test(partition: Partition) -> None:
         node = Node(partition)

@@ -1,4 +1,4 @@
-"""Groups in a slot: what of the log is needed while writes are under way, and when they fail."""
+"""Groups in a slot: which part of the log is needed during writes, and after failures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sharecore.upstream import NotWritten
 
 
 class Held:
-    """A slot's log in which a write lasts until it is told how it ended (`slot_log.SlotLog`)."""
+    """A slot's log whose writes last until their outcome is set (`slot_log.SlotLog`)."""
 
     topic, index, name, owned = "state", 0, "state-0", True
 
@@ -37,7 +37,7 @@ class Held:
         return Appended(base, self.end_offset - 1, -1, 0, ticket)
 
     def end(self, error: KafkaError | None = None) -> None:
-        """Ends the oldest write."""
+        """Complete the oldest write."""
         end, ticket = self.tickets.pop(0)
         if error is None:
             self.high_watermark = end
@@ -58,7 +58,7 @@ def _write(groups: GroupView, key: bytes, value: bytes | None) -> None:
 
 
 def test_a_write_that_was_given_up_leaves_what_was_there_before() -> None:
-    """The next owner finds the value that was confirmed, however much is deleted meanwhile."""
+    """The next owner finds the confirmed value, however much is deleted meanwhile."""
 
     async def test() -> None:
         partition = Partition()
@@ -119,7 +119,7 @@ def test_upkeep_puts_no_old_value_behind_a_new_one_that_is_being_written() -> No
     held, groups = asyncio.run(test(None))
     assert dict(groups.older_than(1000)) == {b"one": b"new", b"two": b"old"}
     assert held.deleted == [100]
-    # where the new value could not be written the old one stays
+    # if the new value could not be written, the old one stays
     held, groups = asyncio.run(test(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)))
     assert dict(groups.older_than(1000)) == {b"one": b"old", b"two": b"old"}
     assert held.deleted == [1]

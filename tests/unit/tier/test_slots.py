@@ -1,4 +1,4 @@
-"""Slots: the same on every node and for ever, as state lies where they say."""
+"""Slots: the same on every node and forever, as they locate the state."""
 
 from __future__ import annotations
 

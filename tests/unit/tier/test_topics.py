@@ -1,4 +1,4 @@
-"""Topics that a node makes, with settings that the cluster does not know."""
+"""Topics created by a node, with settings unknown to the cluster."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LETTERS = {"errors.deadletterqueue.group.enable": "true"}
 
 
 class Cluster:
-    """A cluster and the settings that a tier keeps, which end at a step that a test names."""
+    """A cluster and the tier's stored settings, which fail at a step chosen by a test."""
 
     def __init__(self, ends_at: str = "", there: bool = False) -> None:
         self.ends_at, self.there = ends_at, there

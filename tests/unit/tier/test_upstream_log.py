@@ -1,4 +1,4 @@
-"""A log of the cluster: followed while somebody listens, read once for whoever is behind."""
+"""A log of the cluster: followed while anyone listens, read separately for those behind."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LOTS = 1 << 30
 
 
 class Subscription:
-    """What the log asked of the fetcher."""
+    """The log's requests to the fetcher."""
 
     def __init__(self, offset: int, room: int, sink: Any) -> None:
         self.offset, self.room, self.sink = offset, room, sink
@@ -46,7 +46,7 @@ class Subscription:
 
 
 class Cluster:
-    """One partition upstream, asked and fetched by hand."""
+    """One upstream partition, with manual requests and fetches."""
 
     def __init__(self, ahead_bytes: int = LOTS) -> None:
         self.log = Upstream(1)
@@ -96,7 +96,7 @@ class Cluster:
         return self.log.fetch(offset, 4)._replace(leader_epoch=3)
 
     def fetch(self, batches: int = 4) -> None:
-        """The subscription gets what it wants next."""
+        """Pass the next records to the subscription."""
         stream = self.subscriptions[-1]
         fetched = self.log.fetch(stream.offset, batches)
         stream.offset = fetched.end
@@ -117,7 +117,7 @@ class Cluster:
 
 
 async def read_ahead(ahead_bytes: int) -> tuple[Cluster, Reader]:
-    """A log that somebody follows and has begun to read."""
+    """A log that is followed and being read."""
     cluster = Cluster(ahead_bytes)
     await cluster.follow()
     reader = Reader(cluster.subject, lambda: None)
@@ -207,7 +207,7 @@ def test_it_reads_ahead_so_far_and_goes_on_when_it_was_read() -> None:
 
 
 def test_a_little_room_is_not_asked_for() -> None:
-    """Else what is read ahead falls apart into ever smaller pieces, each of which costs a request."""
+    """Otherwise read-ahead would split into ever smaller pieces, each of which costs a request."""
 
     async def test() -> None:
         cluster, reader = await read_ahead(2_000)
@@ -246,7 +246,7 @@ def test_who_listens_hears_of_new_records_and_of_a_start_that_moved() -> None:
 
 @pytest.mark.parametrize("by", ["a read", "a question"])
 def test_who_listens_hears_of_a_start_that_moved_however_that_was_found_out(by: str) -> None:
-    """No later fetch would tell: it finds the start where it is known to be."""
+    """No later fetch would reveal it: it finds the start as known."""
 
     async def test() -> None:
         cluster = Cluster()
@@ -297,7 +297,7 @@ def test_a_log_that_was_cut_off_says_so_and_goes_on(
 def test_a_log_is_no_longer_than_the_cluster_says_though_nobody_could_say_where_it_was_cut_off(
     found: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else who has read all there is waits for records that were lost."""
+    """Otherwise a reader at the end would wait for lost records."""
     monkeypatch.setattr(module, "_RETRY_S", 0.0)
 
     async def test() -> None:
@@ -383,7 +383,7 @@ def test_those_who_read_what_is_committed_have_a_window_of_their_own() -> None:
 def test_a_letter_finds_its_record_though_nobody_follows_the_log_that_has_it(
     trouble: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A group that reads what is committed follows another one."""
+    """A group that reads committed records follows another log."""
     monkeypatch.setattr(source_module, "_RETRY_SECONDS", 0.01)
 
     async def test() -> None:
@@ -415,7 +415,7 @@ def test_a_letter_finds_its_record_though_nobody_follows_the_log_that_has_it(
 def test_a_letter_finds_its_record_though_who_follows_the_log_has_not_heard_of_it_yet(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Another node was told of it and has leased it, and the fetch of this one is long under way."""
+    """Another node has learned of it and acquired it, while this node's fetch is still in flight."""
     monkeypatch.setattr(source_module, "_RETRY_SECONDS", 0.01)
 
     async def test() -> None:
@@ -435,7 +435,7 @@ def test_a_letter_finds_its_record_though_who_follows_the_log_has_not_heard_of_i
 
 
 def test_who_has_asked_where_a_log_ends_before_following_it_knows_it_then() -> None:
-    """Also where another group follows what is committed of it."""
+    """Even if another group follows its committed records."""
 
     async def test() -> None:
         cluster = Cluster()

@@ -1,4 +1,4 @@
-"""Batches that are kept: what is read of them is what the log would give, piece by piece or whole."""
+"""Cached batches return the same as the log, piece by piece or whole."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LOTS = 1 << 30
 
 
 class Upstream:
-    """A log whose batches have from one to five records, with holes between some."""
+    """A log with batches of one to five records, and some holes."""
 
     def __init__(self, seed: int, batches: int = 60) -> None:
         self.random = random.Random(seed)
@@ -39,7 +39,9 @@ class Upstream:
     def read(
         self, offset: int, max_bytes: int, limit: int, max_records: int, *, at_least_one: bool
     ) -> list[tuple[int, int]]:
-        """What the store's logs give: whole batches within the bytes, up to the limit and the records."""
+        """Return what the store's logs would: whole batches within the bytes, up to the limit and the
+        records.
+        """
         found: list[tuple[int, int]] = []
         size = 0
         for first, last, data in self.batches:
@@ -138,7 +140,7 @@ def test_aborted_transactions_are_those_of_what_is_kept() -> None:
 def test_aborted_transactions_of_a_batch_that_begins_before_what_was_fetched() -> None:
     data = transactional([5, 6, 7, 8], base=5, producer_id=9)
     window = Window(Budget(LOTS))
-    # fetched from the middle of a batch, as after records in front were deleted
+    # fetched from the middle of a batch, as after deletion of earlier records
     window.add(Fetched(data, 7, 9, 20, 20, 7, [(9, 5)]))
     assert window.read(7, LOTS, limit=20, at_least_one=True, max_records=ANY_RECORDS) is not None
     assert window.aborted(5, 9) == [(9, 5)]
@@ -152,7 +154,7 @@ def test_a_transaction_that_has_ended_says_nothing_of_the_next_one_of_its_produc
     window.add(Fetched(aborted + committed + again, 0, 7, 20, 20, 0, [(9, 0), (9, 6)]))
     assert window.aborted(0, 7) == [(9, 0), (9, 6)]
     assert window.aborted(0, 5) == [(9, 0)]
-    # who reads on behind the marker must not take what was committed for aborted
+    # a reader past the marker must not take committed records for aborted
     assert window.aborted(3, 6) == []
     assert window.aborted(3, 7) == [(9, 6)]
 
@@ -163,7 +165,7 @@ def transactional(values: list[int], *, base: int, producer_id: int) -> bytes:
 
 
 def ended(*, base: int, producer_id: int, commit: bool) -> bytes:
-    """The marker of a transaction."""
+    """Return the marker of a transaction."""
     entry = b"\0\0\0" + bytes([commit]), bytes(6)
     data = bytearray(
         keyed_batch([entry], base=base, producer_id=producer_id, producer_epoch=0, transactional=True)

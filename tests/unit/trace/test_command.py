@@ -122,7 +122,7 @@ def test_a_missing_file_is_named(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.fixture
 def steady(tmp_path: Path) -> Path:
-    """50 batches, each acquired and accepted by its owner, and one refused acknowledgement for each."""
+    """50 batches, each acquired and accepted by its owner, with one refused acknowledgement each."""
     file = tmp_path / "steady.jsonl"
     operations: list[dict[str, Any]] = [{"op": "init"}]
     for number in range(50):

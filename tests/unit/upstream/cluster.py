@@ -1,4 +1,4 @@
-"""An existing cluster in memory: brokers that speak real bytes, in the versions that they are given."""
+"""An existing cluster in memory: brokers that use real bytes, in the given versions."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from sharecore.upstream import Upstream
 from sharecore.upstream.apis import VERSIONS
 
 OLD = {**VERSIONS, ApiKey.METADATA: (7, 8), ApiKey.FETCH: (11, 11), ApiKey.FIND_COORDINATOR: (2, 3)}
-"""What a cluster without topic ids offers."""
+"""The versions of a cluster without topic IDs."""
 _WRITES = {ApiKey.PRODUCE, ApiKey.OFFSET_COMMIT, ApiKey.INIT_PRODUCER_ID, ApiKey.SYNC_GROUP}
 
 
 @dataclass
 class Log:
-    """A partition: who leads it, and what is asked of it."""
+    """A partition: its leader, and the requests to it."""
 
     leader: int = 0
     epoch: int = 5
     start: int = 0
     end: int = 0
-    """Behind the last record; also the high watermark."""
+    """The end of the log; also the high watermark."""
     replica: int = -1
-    """The follower that the leader names to be fetched from."""
+    """The leader's preferred read replica."""
     epochs: dict[int, int] = field(default_factory=dict)
-    """By leader epoch, where it ends; the present one where nothing is told."""
+    """End offset by leader epoch; by default that of the current one."""
     broken: int = 0
-    """The error that fetches are answered with."""
+    """The error of fetches."""
 
 
 @dataclass
 class Session:
-    """A fetch session: what it has, by topic (its name or its id) and partition, and what was told last."""
+    """A fetch session: its partitions by topic (name or ID) and index, and the values last sent."""
 
     epoch: int
     asked: dict[tuple[Any, int], Any] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class Session:
 
 
 class Sight(NamedTuple):
-    """What a broker takes for true."""
+    """The state known to a broker."""
 
     topics: dict[str, list[Log]]
     coordinators: dict[str, int]
@@ -59,16 +59,16 @@ class Sight(NamedTuple):
 
 @dataclass
 class Cluster:
-    """Brokers 0 and on, their topics, and all that they were asked.
+    """Brokers from 0, their topics, and all their requests.
 
     Attributes:
-        says: by API, what is answered next in place of the usual: values, or functions of the request.
-        ids: by topic; none where the brokers give none.
-        coordinators: brokers by group or transactional id; the first of all where nothing is told.
-        silent: brokers that answer nothing.
+        says: by API, the next responses in place of the usual ones: values, or functions of the request.
+        ids: by topic; none for brokers without topic IDs.
+        coordinators: brokers by group or transactional ID; by default the first one.
+        silent: brokers that never respond.
         forbidden: topics that the user may not describe.
-        members: of groups as they are described: member id and instance id of each.
-        blind: topics and coordinators as they are told by brokers that have lost sight of the others.
+        members: member ID and instance ID of each member in group descriptions.
+        blind: topics and coordinators as reported by brokers that are isolated from the others.
     """
 
     nodes: int = 1
@@ -90,23 +90,23 @@ class Cluster:
         self.brokers = [_Broker(self, node) for node in range(self.nodes)]
 
     def create(self, name: str, partitions: int = 1, **log: Any) -> None:
-        """A topic, under another id than any before."""
+        """Create a topic, with a new ID."""
         self.topics[name] = [Log(**log) for _ in range(partitions)]
         self.ids[name] = uuid.uuid5(uuid.UUID(int=1), f"{name} {len(self.asked)}")
 
     def upstream(self, **settings: Any) -> Upstream:
-        """A client of it, not yet started."""
+        """Create a client, not started yet."""
         given = {"bootstrap_servers": "broker:9092", "request_timeout_ms": 1_000} | settings
         return Upstream(read_connection_settings(**given), LoopClock(asyncio.get_running_loop()))
 
     def append(self, name: str, index: int = 0, count: int = 1) -> None:
-        """Records, one a batch, and whoever waits for some."""
+        """Append records, one per batch, and wake waiting fetches."""
         self.topics[name][index].end += count
         for broker in self.brokers:
             broker.wake()
 
     def lose_sight(self, node: int) -> None:
-        """Has a broker tell for ever what it knows now, and write nothing, as nobody follows it."""
+        """Isolate a broker: it reports its current knowledge forever, and accepts no writes."""
         self.blind[node] = Sight(deepcopy(self.topics), dict(self.coordinators), dict(self.ids))
 
     def bodies(self, api: ApiKey) -> list[Any]:
@@ -120,7 +120,7 @@ class _Broker(BrokerInMemory):
         self._waiting: list[Callable[[], bool]] = []
 
     def usual(self, asked: Asked, wait: float, respond: Callable[[Message], None]) -> None:
-        """A Fetch waits for something to tell, and what is written for replicas that may not follow."""
+        """Wait in Fetch for news, and in Produce for replicas that may not follow."""
         blind = self.node in self._cluster.blind and asked.api in _WRITES
         if blind or self.node in self._cluster.silent:
             return
@@ -135,11 +135,11 @@ class _Broker(BrokerInMemory):
         return cluster.blind.get(self.node) or Sight(cluster.topics, cluster.coordinators, cluster.ids)
 
     def wake(self) -> None:
-        """Something was appended."""
+        """Wake waiting fetches after an append."""
         self._waiting = [waits for waits in self._waiting if not waits()]
 
     def _fetch(self, body: Any, respond: Callable[[Message], None]) -> None:
-        """Answers once there is something to tell, or the time is over."""
+        """Respond once there is news, or after the timeout."""
         until = self.loop.time() + body.max_wait_ms / 1000
         session = self._session(body)
 
@@ -355,12 +355,12 @@ class _Broker(BrokerInMemory):
 
 
 def topic_of(topic: Any) -> Any:
-    """The name or the id of a topic in a Fetch."""
+    """Return the name or the ID of a topic in a Fetch."""
     return topic.topic if getattr(topic, "topic", "") else topic.topic_id
 
 
 def produced(parts: Mapping[tuple[str, int], dict[str, Any]]) -> dict[str, Any]:
-    """The answer to a Produce."""
+    """Return the response to a Produce."""
     return {
         "responses": [
             {"name": topic, "partition_responses": [{"index": index, **part}]}

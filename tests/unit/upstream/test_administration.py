@@ -1,4 +1,4 @@
-"""Single requests to an existing cluster: what passes is asked again, what stays is told."""
+"""Single requests to an existing cluster: transient errors are retried, permanent ones reported."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def test_a_topic_that_is_deleted_meanwhile_is_not_waited_for() -> None:
 
 @in_virtual_time
 async def test_a_topic_that_is_still_being_deleted_is_made_once_it_is_gone() -> None:
-    """With ZooKeeper it stands in the way of a new one for a while, and no broker tells of it."""
+    """With ZooKeeper it blocks a new one for a while, and no broker lists it."""
     cluster = Cluster()
     upstream = cluster.upstream()
     await upstream.start()

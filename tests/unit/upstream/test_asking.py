@@ -1,4 +1,4 @@
-"""One answer of several who may be asked."""
+"""One response from several possible brokers."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Ask = Callable[[], Awaitable[str]]
 
 
 class Asked:
-    """Those who were asked, and when each began."""
+    """The brokers asked, with the start time of each request."""
 
     def __init__(self) -> None:
         self.began: dict[str, float] = {}
         self.given_up: list[str] = []
 
     def who(self, name: str, seconds: float, error: Exception | None = None) -> Ask:
-        """Answers with its name, or fails, after so long."""
+        """Respond with the name, or fail, after a delay."""
 
         async def ask() -> str:
             self.began[name] = asyncio.get_running_loop().time()

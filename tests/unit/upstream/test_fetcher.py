@@ -1,4 +1,4 @@
-"""Raw fetches: sessions, room, brokers that move, and logs that are not what they were."""
+"""Raw fetches: sessions, room, moving brokers, and changed logs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROOM = 100_000
 
 
 class Taken:
-    """A sink that remembers."""
+    """A sink that records."""
 
     def __init__(self) -> None:
         self.offsets: list[int] = []
@@ -47,7 +47,7 @@ async def ended(upstream: Upstream, fetcher: Fetcher) -> None:
 
 
 def fetches(cluster: Cluster) -> list[list[tuple[int, int]]]:
-    """Partition and offset of what each fetch names."""
+    """Return partition and offset of each fetch."""
     return [
         [(part.partition, part.fetch_offset) for topic in body.topics for part in topic.partitions]
         for body in cluster.bodies(ApiKey.FETCH)
@@ -115,7 +115,7 @@ async def test_what_has_room_again_does_not_wait_behind_the_session() -> None:
     await asyncio.sleep(0.01)
     assert busy.offsets == [0, 1, 2, 3]
     await asyncio.sleep(2)
-    # the session has both from its next request on
+    # the session has both from its next request
     count = len(cluster.bodies(ApiKey.FETCH))
     await asyncio.sleep(5)
     assert len(cluster.bodies(ApiKey.FETCH)) - count == 10
@@ -264,7 +264,7 @@ async def test_a_leader_that_lost_records_is_told_of() -> None:
 
 @in_virtual_time
 async def test_a_leader_that_lost_records_is_told_of_though_they_were_not_fetched_yet() -> None:
-    """They were told of: who waits for them would wait for long."""
+    """They were announced: a reader waiting for them would wait for long."""
     cluster = Cluster(nodes=2)
     cluster.create("a", 1, end=10)
     upstream, fetcher = await fetching(cluster)
@@ -288,7 +288,7 @@ async def test_a_leader_that_lost_records_is_told_of_though_they_were_not_fetche
 
 @in_virtual_time
 async def test_a_leader_that_lost_what_was_read_apart_is_told_of() -> None:
-    """Nothing was fetched yet, and by now there are other records at the offset that is next."""
+    """Nothing was fetched yet, and by now there are other records at the next offset."""
     cluster = Cluster(nodes=2)
     cluster.create("a", 1, end=10)
     upstream, fetcher = await fetching(cluster)

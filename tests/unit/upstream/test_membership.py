@@ -1,4 +1,4 @@
-"""A member of a classic group: what each answer means, and how long its place is surely its own."""
+"""A member of a classic group: the meaning of each response, and how long its membership is certain."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sharecore.upstream.apis import SPOKEN
 
 
 class Told:
-    """A listener that remembers, and gives each member its own metadata back."""
+    """A listener that records, and assigns each member its own metadata."""
 
     def __init__(self) -> None:
         self.assignments: list[tuple[int, bytes]] = []
@@ -224,7 +224,7 @@ async def test_a_member_that_is_refused_from_the_start_joins_once_it_is_let() ->
 
 @in_virtual_time
 async def test_a_cause_is_logged_once_with_what_to_do(caplog: pytest.LogCaptureFixture) -> None:
-    """Read on the topic whose offsets are committed is missing: no heartbeat counts."""
+    """Read on the topic of committed offsets is missing: heartbeats do not count."""
     cluster = Cluster(versions=SPOKEN)
     upstream, member, _ = await joined(cluster, heartbeat_ms=1_000, confirmed_by="state")
     cluster.says[ApiKey.OFFSET_COMMIT] += [committed(29)] * 30
@@ -286,7 +286,7 @@ async def test_heartbeats_count_that_the_coordinator_has_written_behind() -> Non
 @pytest.mark.parametrize("answer", [committed(15), committed(7), None])
 @in_virtual_time
 async def test_a_coordinator_that_was_replaced_and_still_answers_keeps_no_lease_fresh(answer: Any) -> None:
-    """It goes on answering heartbeats, but no replica follows it: what it writes ends by a time-out."""
+    """It still answers heartbeats, but no replica follows it: its writes time out."""
     cluster = Cluster(versions=SPOKEN)
     upstream, member, told = await joined(cluster, heartbeat_ms=1_000, confirmed_by="state")
     cluster.says[ApiKey.OFFSET_COMMIT] += [answer] * 100

@@ -1,4 +1,4 @@
-"""What is known of topics, from answers that come late, lack ids, or forget a topic for a moment."""
+"""Topic metadata, from responses that are late, lack IDs, or briefly omit a topic."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ async def test_all_topics_are_kept_and_one_that_is_not_named_is_missing() -> Non
 
 @in_virtual_time
 async def test_a_topic_that_this_user_may_not_describe_any_more_is_not_taken_for_deleted() -> None:
-    """An answer with all topics is without it, as if it were gone; who asks for it by name is told why."""
+    """A list of all topics omits it, as if deleted; a request by name returns the reason."""
     cluster = Cluster()
     cluster.create("a")
     upstream, seen = await watched(cluster, metadata_max_age_ms=2_000)
@@ -216,7 +216,7 @@ async def test_a_topic_that_others_have_noted_is_gone_when_two_answers_a_second_
 
 @in_virtual_time
 async def test_a_name_that_another_topic_has_says_that_the_first_is_gone_if_no_answer_knows_it() -> None:
-    """A broker that has lost sight of the others goes on to tell of a topic that was made again since."""
+    """An isolated broker still reports a topic that was recreated since."""
     cluster = Cluster(nodes=2)
     cluster.create("a")
     upstream, _ = await watched(cluster, metadata_max_age_ms=2_000)

@@ -1,4 +1,4 @@
-"""How an existing cluster is first connected to."""
+"""The first connection to an existing cluster."""
 
 from __future__ import annotations
 

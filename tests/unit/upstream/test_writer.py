@@ -1,4 +1,4 @@
-"""Compare and append: what each answer of the cluster means for a partition's only writer."""
+"""Compare and append: the meaning of each response for a partition's only writer."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ async def opened(
 
 
 def append(writer: ExclusiveWriter, count: int = 2) -> asyncio.Future[KafkaError | None]:
-    """Appends; the future is what `done` was called with."""
+    """Append; return a future with the argument of `done`."""
     ended: asyncio.Future[KafkaError | None] = asyncio.get_running_loop().create_future()
     writer.append([(b"k", b"v")] * count, 1_000, ended.set_result)
     return ended
 
 
 def sent(cluster: Cluster) -> list[dict[str, int]]:
-    """The headers of the batches that were sent."""
+    """Return the headers of the batches sent."""
     return [
         headers_of(part.records)[0]
         for body in cluster.bodies(ApiKey.PRODUCE)

@@ -1,4 +1,4 @@
-"""A small correct cluster that writes histories: what a clean run may look like, faults included."""
+"""A small correct cluster that writes histories: the possible clean runs, with faults."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Op = dict[str, Any]
 
 @dataclass
 class Entry:
-    """A place in a log: a record, or a marker (id -1)."""
+    """An entry of a log: a record, or a marker (ID -1)."""
 
     ident: int
     txn: Txn | None = None
@@ -29,7 +29,7 @@ class Txn:
 
 @dataclass
 class Held:
-    """A record in flight of the share group."""
+    """An in-flight record of the share group."""
 
     count: int = 0
     durable: int = 0
@@ -42,9 +42,9 @@ class Model:
     """One topic, producers, readers, and a share group with its members.
 
     Args:
-        seed: decides everything.
-        steps: how many things happen.
-        committed: the share group reads committed records only.
+        seed: determines everything.
+        steps: the number of events.
+        committed: whether the share group reads only committed records.
     """
 
     def __init__(self, seed: int, steps: int = 150, *, committed: bool = False, faults: bool = True) -> None:
@@ -93,7 +93,7 @@ class Model:
         return self.free.get(client, 0.0) < self.now
 
     def call(self, op: str, client: str, outcome: str = "ok", /, **fields: Any) -> None:
-        """Note a call whose effect happens now."""
+        """Record a call that takes effect now."""
         start = max(self.free.get(client, 0.0), self.now - self.random.randrange(30))
         end = self.now + self.random.randrange(30)
         self.free[client] = end
@@ -203,7 +203,7 @@ class Model:
         each.durable = max(each.durable, each.count)
 
     def drop_session(self, client: str) -> None:
-        """Give back what a session held, as not delivered."""
+        """Release a session's records, as not delivered."""
         for held in self.held:
             for each in held.values():
                 if each.owner == client:
@@ -240,7 +240,7 @@ class Model:
                 each.count += 1
                 got.append([at, log[at].ident, each.count])
         if self.faults and self.random.random() < 0.1:
-            # the answer is lost, and the session with it
+            # the response is lost, and the session with it
             self.drop_session(client)
             self.call("lost", client, group="g")
             return
@@ -268,7 +268,7 @@ class Model:
         self.expire()
         each = self.held[partition].setdefault(at, Held())
         valid = each.owner == client and each.state == "acquired"
-        # brokers confirm whatever is said about records before the start offset
+        # brokers confirm any acknowledgement of records before the start offset
         outcome = "ok" if valid or at < self.spso[partition] else "failed"
         applied = valid
         if valid and self.random.random() < 0.1:
@@ -331,7 +331,7 @@ class Model:
     # the end
 
     def finish(self) -> None:
-        """Settle all that is left, and read everything."""
+        """Acknowledge all remaining records, and read everything."""
         while self.open:
             self.now += 60
             self.end_txn(never=self.random.random() < 0.2)

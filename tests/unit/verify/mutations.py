@@ -1,4 +1,4 @@
-"""Breaches planted in a clean history: each function changes lines and names what must be found."""
+"""Breaches planted in a clean history: each function changes lines and names the expected finding."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from tests.unit.verify.model import LIMIT, LOCK_MS, Op
 
 Mutation = Callable[[list[Op], random.Random], bool]
-"""Changes the lines in place; returns False where the history has no occasion for it."""
+"""Changes the lines in place; returns False if the history has no suitable place."""
 MUTATIONS: dict[str, tuple[Mutation, str]] = {}
 
 
@@ -33,7 +33,7 @@ def last(lines: list[Op]) -> float:
 
 
 def sights(lines: list[Op], ident: int, *ops: str) -> list[tuple[Op, list[int]]]:
-    """Where a record was seen: lines with the entries of their records."""
+    """Return where records were seen: lines with the entries of their records."""
     return [
         (line, entry)
         for line in lines
@@ -44,7 +44,7 @@ def sights(lines: list[Op], ident: int, *ops: str) -> list[tuple[Op, list[int]]]
 
 
 def confirmed(lines: list[Op], rng: random.Random, *, txn: bool | None = None) -> Op | None:
-    """A record whose write was confirmed and that was read."""
+    """Return a record whose write was confirmed and that was read."""
     sends = [
         line
         for line in find(lines, "send", outcome="ok")
@@ -152,7 +152,7 @@ def an_offset_changes_its_record(lines: list[Op], rng: random.Random) -> bool:
 
 
 def seen_committed(lines: list[Op], rng: random.Random) -> Op | None:
-    """A confirmed commit of a transaction that a reader of committed records saw."""
+    """Return a confirmed commit of a transaction seen by a reader of committed records."""
     ends = [
         line
         for line in find(lines, "end_txn", outcome="ok", commit=True)
@@ -292,7 +292,7 @@ def takes(lines: list[Op]) -> list[tuple[Op, list[int]]]:
 
 
 def ends_of(lines: list[Op], take: Op, entry: list[int]) -> list[Op]:
-    """What the holder of a delivery did about it later."""
+    """Return what the holder of a delivery did with it later."""
     return [
         line
         for line in lines
@@ -325,7 +325,7 @@ def a_settled_record_comes_again(lines: list[Op], rng: random.Random) -> bool:
 
 
 def undisturbed(lines: list[Op], client: str, since: float, until: float) -> bool:
-    """Whether nothing ended the session of a client in that time, or a minute after it."""
+    """Return whether nothing ended a client's session in that time, or within a minute after it."""
     lost = [line for op in ("lost", "leave") for line in find(lines, op, client=client)]
     faults = find(lines, "fault")
     return all(line["end"] < since or line["start"] > until + 60_000 for line in lost) and all(
@@ -412,7 +412,7 @@ def a_count_passes_the_limit(lines: list[Op], rng: random.Random) -> bool:
 
 
 def unsettle(lines: list[Op], rng: random.Random) -> tuple[int, int] | None:
-    """Forget what settled a record that was delivered fewer times than the limit; return where it is."""
+    """Remove the acknowledgement of a record delivered less often than the limit; return its position."""
     if find(lines, "fault") or find(lines, "lost") or find(lines, "leave"):
         return None
     found = [
@@ -447,7 +447,7 @@ def a_record_is_stuck(lines: list[Op], rng: random.Random) -> bool:
 
 @plants("stuck")
 def records_are_stuck_that_may_have_been_given_up_unseen(lines: list[Op], rng: random.Random) -> bool:
-    """Members that vanish may have had the record often enough; the cluster says that it is unsettled."""
+    """Vanished members may have used up its deliveries; the cluster reports it in the lag."""
     if lines[0]["groups"]["g"]["isolation"] == "read_committed":
         return False
     place = unsettle(lines, rng)

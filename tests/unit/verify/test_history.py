@@ -1,4 +1,4 @@
-"""What is no history is refused with the place, and a page of a result needs nothing from outside."""
+"""Files that are not a history are refused with the position, and a result page is self-contained."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_writer_writes_what_a_reader_reads(tmp_path: Path) -> None:
     with Writer(tmp_path / "h", {"tool": "test"}, lambda: float(next(times))) as writer:
         writer.write("send", 0.0, "unknown", client="p", id=0, topic="t", partition=0)
         writer.write("ends", 0.5, topic="t", partition=0, offset=0)
-    writer.write("ends", 0.5, topic="t", partition=0, offset=0)  # a late answer: the file is complete
+    writer.write("ends", 0.5, topic="t", partition=0, offset=0)  # a late response: the file is complete
     lines = list(read([tmp_path / "h"]))
     assert [line.op["op"] for line in lines] == ["history", "send", "ends"]
     assert [line.op["end"] for line in lines] == [0.0, 1.0, 2.0]

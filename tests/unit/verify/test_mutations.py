@@ -1,4 +1,4 @@
-"""The checker finds every breach that is planted in a history, and nothing in a clean one."""
+"""The checker finds every breach planted in a history, and nothing in a clean one."""
 
 from __future__ import annotations
 

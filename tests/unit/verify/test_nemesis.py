@@ -1,4 +1,4 @@
-"""A seed repeats the faults, the proxy does what it says, and only what was started here gets signals."""
+"""A seed repeats the faults, the proxy works, and only processes started here get signals."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_seed_repeats_the_schedule() -> None:
 
 
 async def with_echo(act: Callable[[Proxy], Awaitable[None]]) -> None:
-    """A proxy before a server that sends back what it gets, and says END at the end."""
+    """A proxy before a server that echoes its input, and sends END at the end."""
 
     async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(100):

@@ -1,4 +1,4 @@
-"""What a producer of the workload writes down of each confirmation."""
+"""What a producer of the workload records about each confirmation."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _Confirming:
         on_delivery(None, self._message)
 
 
-# librdkafka does not know the offset of a record that the log had already, as after a lost response
+# librdkafka does not know the offset of a duplicate, as after a lost response
 @pytest.mark.parametrize("offset", [7, None])
 def test_a_confirmed_record_has_its_offset_if_that_is_known(tmp_path: Path, offset: int | None) -> None:
     path = tmp_path / "history"

@@ -6,7 +6,7 @@ from sharecore.waiting import DelayedFetch
 
 
 class Fetch(DelayedFetch[int]):
-    """Is answered by `found` once it is there; late, by 0 unless it must wait on."""
+    """A fetch answered by `found` once available; after the timeout by 0, unless it must keep waiting."""
 
     def __init__(self, world: World) -> None:
         self.answers: list[int] = []

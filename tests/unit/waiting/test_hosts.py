@@ -1,4 +1,4 @@
-"""Addresses of hosts, and the names that are looked up for them."""
+"""Addresses of hosts, and name lookups."""
 
 from __future__ import annotations
 

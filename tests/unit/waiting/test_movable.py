@@ -1,4 +1,4 @@
-"""Time that is moved forward: what is due runs, in order, and the rest waits for what is left."""
+"""Time moved forward: due timers run in order, and the others keep the remaining time."""
 
 from __future__ import annotations
 

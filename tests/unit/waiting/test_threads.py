@@ -1,4 +1,4 @@
-"""Work that may block, beside the event loop."""
+"""Blocking work, beside the event loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work that is cut into turns of the event loop."""
+"""Work split into turns of the event loop."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ MEANINGS: dict[ApiKey, Meaning] = {
         "protocol_type protocol_name",
     ),
     ApiKey.DESCRIBE_GROUPS: Meaning(groups="groups", passed="include_authorized_operations"),
-    # the answer is filtered
+    # the response is filtered
     ApiKey.LIST_GROUPS: Meaning(passed="states_filter types_filter"),
     ApiKey.CREATE_TOPICS: Meaning(
         topics="topics.name",
@@ -163,7 +163,7 @@ MEANINGS: dict[ApiKey, Meaning] = {
         passed="timeout_ms allow_replication_factor_change topics.partitions.partition_index "
         "topics.partitions.replicas",
     ),
-    # the answer is filtered
+    # the response is filtered
     ApiKey.LIST_PARTITION_REASSIGNMENTS: Meaning(
         topics="topics.name", passed="timeout_ms topics.partition_indexes"
     ),
@@ -175,7 +175,7 @@ MEANINGS: dict[ApiKey, Meaning] = {
     ),
     ApiKey.DESCRIBE_PRODUCERS: Meaning(topics="topics.name", passed="topics.partition_indexes"),
     ApiKey.DESCRIBE_TRANSACTIONS: Meaning(transactions="transactional_ids"),
-    # the answer is filtered
+    # the response is filtered
     ApiKey.LIST_TRANSACTIONS: Meaning(
         passed="state_filters producer_id_filters duration_filter transactional_id_pattern"
     ),
@@ -183,7 +183,7 @@ MEANINGS: dict[ApiKey, Meaning] = {
         topics="subscribed_topic_names",
         groups="group_id",
         settled="subscribed_topic_regex",
-        # partitions that a member has: the coordinator knows which those can be
+        # a member's partitions: the coordinator knows which are valid
         passed="member_id member_epoch instance_id rack_id rebalance_timeout_ms server_assignor "
         "topic_partitions.topic_id topic_partitions.partitions",
     ),
@@ -192,7 +192,7 @@ MEANINGS: dict[ApiKey, Meaning] = {
 
 
 def fields_of(struct: Struct, above: str = "") -> Iterator[tuple[str, FieldSpec]]:
-    """The fields of a message that hold a value, by their paths."""
+    """Return the fields of a message that hold a value, as paths."""
     for field in struct.fields:
         if field.struct is None:
             yield above + field.name, field
@@ -201,15 +201,15 @@ def fields_of(struct: Struct, above: str = "") -> Iterator[tuple[str, FieldSpec]
 
 
 def request_fields(api: ApiKey, version: int) -> dict[str, FieldSpec]:
-    """The fields of a request."""
+    """Return the fields of a request."""
     return dict(fields_of(schema.load(api, version, response=False).struct))
 
 
 def filled(struct: Struct, values: dict[str, Any], above: str = "") -> dict[str, Any]:
-    """A message with one element in each array.
+    """Return a message with one element in each array.
 
     Args:
-        values: by path; fields without one get a value that says nothing.
+        values: by path; other fields get a neutral value.
     """
     message: dict[str, Any] = {}
     for field in struct.fields:
@@ -228,7 +228,7 @@ _PLAIN: dict[str, Any] = {"string": "x", "bytes": b"x", "records": b"x", "bool":
 
 
 def values_at(message: Any, path: str) -> list[Any]:
-    """All values of a field in a message that was read; none where an optional part is left out."""
+    """Return all values of a field in a decoded message; none if an optional part is missing."""
     name, _, rest = path.partition(".")
     found = getattr(message, name)
     if not rest:

@@ -1,4 +1,4 @@
-"""Groups and transactions: each request goes to its coordinator upstream, wherever that is now."""
+"""Groups and transactions: each request goes to its current upstream coordinator."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def commit(through: Through, client: Client, group: str, *topics: str) -> asynci
 
 
 def committed(code: int = 0) -> Any:
-    """Answers OffsetCommit."""
+    """Answer OffsetCommit."""
     return lambda body: {
         "topics": [
             {
@@ -203,7 +203,7 @@ async def test_groups_that_are_named_together_are_asked_of_their_coordinators() 
 
 @in_virtual_time
 async def test_many_groups_are_asked_about_in_several_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An answer of the cluster is decoded in one turn of the loop."""
+    """A response of the cluster is decoded in one turn of the loop."""
     monkeypatch.setattr(by_keys, "_ASKED_AT_ONCE", 2)
     through = await way()
 
@@ -224,7 +224,7 @@ async def test_many_groups_are_asked_about_in_several_requests(monkeypatch: pyte
 @pytest.mark.parametrize("version", [0, 6])
 @in_virtual_time
 async def test_a_group_that_is_named_twice_is_told_of_twice(version: int) -> None:
-    """In the oldest version, whose answer does not say for how long a client is throttled, too."""
+    """Also in the oldest version, whose response has no throttle time."""
     through = await way()
     groups = [{"group_id": "one", "group_state": "Stable"}]
     through.cluster.says[ApiKey.DESCRIBE_GROUPS].append({"groups": groups})
@@ -367,7 +367,7 @@ async def test_offsets_in_a_topic_that_has_another_name_on_the_cluster_are_kept_
 async def test_offsets_of_a_group_that_a_client_may_not_describe_are_refused_as_a_version_can(
     version: int,
 ) -> None:
-    """The oldest have no place for an error of the whole group."""
+    """The oldest versions have no field for a group error."""
     through = await way(Allowing((Operation.DESCRIBE, "g")))
     topics = [{"name": "a", "partition_indexes": [0, 1]}]
     answer = await through.ask(through.client(), ApiKey.OFFSET_FETCH, version, group_id="g", topics=topics)

@@ -1,4 +1,4 @@
-"""Requests about partitions: split by upstream's leaders, merged, and never left without an answer."""
+"""Requests about partitions: split by upstream leader, merged, and always answered."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sharecore.security.acl import CLUSTER_NAME, Operation
 
 
 async def way(nodes: int = 2, authorizer: Any = None) -> Through:
-    """Topic `a` of two partitions, whose leaders are different brokers, and `b` of one."""
+    """Topic `a` with two partitions on different leaders, and `b` with one."""
     cluster = Cluster(nodes=nodes, versions=ALL)
     cluster.create("a", 2)
     cluster.topics["a"][1].leader = nodes - 1
@@ -41,7 +41,7 @@ def produce(through: Through, client: Client, *places: tuple[str, int], acks: in
 
 
 def told(answer: Any) -> list[tuple[str, int, int, int]]:
-    """Topic, partition, error and base offset of each part of an answer to Produce."""
+    """Return topic, partition, error and base offset of each part of a Produce response."""
     return [
         (topic.name, part.index, part.error_code, part.base_offset)
         for topic in answer.responses
@@ -60,7 +60,7 @@ async def test_a_produce_is_split_by_leader_and_merged_in_its_order() -> None:
         for node, body in through.bodies(ApiKey.PRODUCE)
     }
     assert sent == {0: [("a", 0), ("b", 0)], 1: [("a", 1)]}
-    # bytes arrive as they were sent
+    # bytes arrive unchanged
     records = through.bodies(ApiKey.PRODUCE)[0][1].topic_data[0].partition_data[0].records
     assert records == batch(b"1", b"2")
     await through.end()
@@ -68,7 +68,7 @@ async def test_a_produce_is_split_by_leader_and_merged_in_its_order() -> None:
 
 @in_virtual_time
 async def test_requests_of_a_client_arrive_in_their_order() -> None:
-    """Also those that are sent while the connection is being made."""
+    """Including those sent while the connection is being established."""
     through = await way()
     client = through.client()
     asked = [produce(through, client, ("a", index % 2)) for index in range(20)]
@@ -124,7 +124,7 @@ async def test_nobody_writes_what_belongs_to_the_tier() -> None:
 
 @in_virtual_time
 async def test_batches_for_a_topic_that_another_node_made_wait_for_it_in_their_order() -> None:
-    """The cluster takes the first batch that it sees of an idempotent producer for its first."""
+    """The cluster takes the first batch it sees of an idempotent producer for its first."""
     through = await way()
     client = through.client()
     through.cluster.create("late")
@@ -136,7 +136,7 @@ async def test_batches_for_a_topic_that_another_node_made_wait_for_it_in_their_o
     assert told(await beside) == [("a", 0, 0, 0)]
     sent = [body.topic_data[0].name for _, body in through.bodies(ApiKey.PRODUCE)]
     assert sent == ["late", "late", "a", "late"]
-    # nothing is left that later requests would wait for
+    # nothing is left for later requests to wait for
     assert told(await produce(through, client, ("late", 0)))[0][3] == 6
     await through.end()
 
@@ -174,7 +174,7 @@ async def test_a_broker_that_is_gone_leaves_the_others_partitions_alone() -> Non
     await produce(through, client, ("a", 1))
     through.cluster.brokers[1].stop()
     answer = await produce(through, client, ("a", 0), ("a", 1))
-    # the connection had ended before: nobody can have seen it
+    # the connection had ended before: no broker can have received it
     assert told(answer) == [("a", 0, 0, 0), ("a", 1, ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)]
     await through.end()
 
@@ -189,7 +189,7 @@ async def test_an_answer_that_does_not_come_is_an_error_to_try_again_after(dies:
     began = asyncio.get_running_loop().time()
     if dies:
         through.cluster.brokers[0].stop()
-    # a batch may have been written: it is the producer's sequence that tells
+    # a batch may have been written: the producer's sequence decides
     assert told(await asked)[0][2] == ErrorCode.REQUEST_TIMED_OUT
     waited = asyncio.get_running_loop().time() - began
     assert waited < 0.01 if dies else waited == pytest.approx(1.3, abs=0.05)
@@ -207,7 +207,9 @@ def follow(through: Through, client: Client, sequence: int, place: tuple[str, in
 
 @in_virtual_time
 async def test_what_follows_a_lost_batch_is_refused_until_that_comes_again() -> None:
-    """A broker would find a gap in the sequence, and librdkafka would send all under a new epoch, twice."""
+    """A broker would find a gap in the sequence, and librdkafka would resend everything under a new epoch,
+    as duplicates.
+    """
     through = await way(nodes=1)
     client = through.client()
     assert told(await follow(through, client, 0))[0][2] == 0
@@ -224,7 +226,7 @@ async def test_what_follows_a_lost_batch_is_refused_until_that_comes_again() -> 
     assert told(await other)[0][2] == 0
     again = [follow(through, client, sequence) for sequence in (2, 4, 6, 8)]
     assert [told(await each)[0][2] for each in again] == [0, 0, 0, 0]
-    # a batch of its own connection is not held up by that of another
+    # a batch on its own connection does not wait for another connection's
     assert told(await follow(through, through.client(), 40))[0][2] == 0
     await through.end()
 
@@ -340,7 +342,7 @@ async def test_what_is_named_twice_is_produced_and_told_of_once() -> None:
 
 @in_virtual_time
 async def test_offsets_that_are_asked_for_twice_are_refused_once() -> None:
-    """Those of a topic that the client may not see as often as they are asked for, as by Apache Kafka."""
+    """Those of a topic hidden from the client as often as requested, like Apache Kafka."""
     through = await way(authorizer=Allowing((Operation.DESCRIBE, "b")))
     parts = [{"partition_index": index, "timestamp": -1} for index in (0, 0)]
     topics = [{"name": name, "partitions": parts} for name in ("a", "b", "none", "a")]

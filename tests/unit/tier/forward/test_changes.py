@@ -1,4 +1,4 @@
-"""DeleteTopics through a node: judged by the tier's rights, and done by the cluster."""
+"""DeleteTopics through a node: authorized by the tier, and executed by the cluster."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ async def way(*denied: tuple[int, str]) -> Through:
 
 
 def deleted(body: Any) -> dict[str, Any]:
-    """Answers DeleteTopics as a cluster whose user may delete everything."""
+    """Answer DeleteTopics like a cluster whose user may delete everything."""
     return {"responses": [{"name": topic.name, "topic_id": topic.topic_id} for topic in body.topics]}
 
 
 async def ask(through: Through, *keys: str | UUID) -> dict[str | UUID | None, tuple[str | None, int]]:
-    """Deletes topics by name or id; returns the name and the code of each answer, by what was asked."""
+    """Delete topics by name or ID; return the name and the code of each response, by requested key."""
     through.cluster.says[ApiKey.DELETE_TOPICS].append(deleted)
     topics = [
         {"name": None, "topic_id": key} if isinstance(key, UUID) else {"name": key, "topic_id": None}

@@ -1,4 +1,4 @@
-"""Fetch: whoever has records answers, whoever has none goes on waiting, and nothing is asked twice."""
+"""Fetch: brokers with records respond, the others keep waiting, and nothing is requested twice."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sharecore.protocol import ApiKey
 
 
 async def way(nodes: int = 2) -> Through:
-    """Topic `a`: one partition a broker."""
+    """Topic `a`: one partition per broker."""
     cluster = Cluster(nodes=nodes, versions=ALL)
     cluster.create("a", nodes)
     for index, log in enumerate(cluster.topics["a"]):
@@ -26,7 +26,7 @@ async def way(nodes: int = 2) -> Through:
 
 
 def fetch(through: Through, client: Client, *offsets: int, version: int = 13, **more: Any) -> Any:
-    """Fetches the partitions of `a` from these offsets."""
+    """Fetch the partitions of `a` from these offsets."""
     parts = [
         {
             "partition": index,
@@ -51,7 +51,7 @@ def fetch(through: Through, client: Client, *offsets: int, version: int = 13, **
 
 
 def found(answer: Any) -> list[tuple[int, int, list[int]]]:
-    """Partition, error and offsets of the batches of each part of an answer."""
+    """Return partition, error and batch offsets of each part of a response."""
     return [
         (
             part.partition_index,
@@ -80,7 +80,7 @@ async def test_records_of_all_leaders_come_as_they_are(version: int) -> None:
     both = [one[2] + two[2] for one, two in zip(first, found(answer), strict=True)]
     assert both == [[0, 1], [0]]
     _, body = through.bodies(ApiKey.FETCH)[0]
-    # one answer is no larger than the node lets it be, from all brokers together
+    # a response is no larger than the node allows, from all brokers together
     assert body.max_bytes == 1 << 19
     if version >= 11:
         assert (body.session_id, body.session_epoch, body.rack_id) == (0, -1, "")
@@ -90,7 +90,7 @@ async def test_records_of_all_leaders_come_as_they_are(version: int) -> None:
 
 @in_virtual_time
 async def test_records_of_one_broker_do_not_wait_for_another() -> None:
-    """What still waits is not asked for again, and what it brings is in the next answer."""
+    """A waiting fetch is not repeated, and its records are in the next response."""
     through = await way()
     client = through.client()
     began = now()
@@ -129,7 +129,7 @@ async def test_a_fetch_that_has_waited_already_goes_on_as_long_as_it_is_asked_fo
     through.cluster.append("a", 0)
     await asked
     began = now()
-    # the other broker's wait ends in 0.1 s, this one's in 0.5
+    # the other broker's wait ends after 0.1 s, this one's after 0.5 s
     assert found(await fetch(through, client, 1, 0)) == [(0, 0, []), (1, 0, [])]
     assert now() - began == pytest.approx(0.5, abs=0.06)
     await through.end()

@@ -1,4 +1,4 @@
-"""Large answers of the cluster count as the client's own while they arrive, and wait where it has no room."""
+"""Large responses of the cluster count as the client's own while they arrive, and wait if it has no room."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SPOKEN = {ApiKey.API_VERSIONS: (0, 3), ApiKey.FETCH: (FETCH_VERSION, FETCH_VERSI
 
 
 class Client:
-    """A client's connection with so much room for answers."""
+    """A client's connection with this much room for responses."""
 
     def __init__(self, room: int) -> None:
         self.room, self.held, self.most = room, 0, 0
@@ -61,7 +61,7 @@ async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
 
 
 async def through(client: Client, fetches: int) -> None:
-    """Fetch so many times at once, and drop the answers one by one."""
+    """Fetch this often at once, and drop the responses one by one."""
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     settings = read_connection_settings(bootstrap_servers=f"127.0.0.1:{port}")
@@ -72,7 +72,7 @@ async def through(client: Client, fetches: int) -> None:
             response = await answers.popleft()
             assert response.responses[0].partitions[0].records == RECORDS
             del response
-        await asyncio.sleep(0)  # the last one is seen to be gone in the next turn of the loop
+        await asyncio.sleep(0)  # the last one is collected in the next turn of the loop
     finally:
         line.close()
         server.close()

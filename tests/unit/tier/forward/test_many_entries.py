@@ -1,4 +1,4 @@
-"""Others are served between the entries of a large request, which costs no more an entry than a small one."""
+"""Other clients are served between the entries of a large request, whose cost per entry is constant."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ _PARTITIONS = {
     ApiKey.DESCRIBE_PRODUCERS: "topics.partition_indexes",
 }
 _WHOLE = {ApiKey.ALTER_PARTITION_REASSIGNMENTS}
-"""APIs that a right on the cluster refuses in one step."""
+"""APIs that a missing permission on the cluster refuses in one step."""
 
 
 @pytest.fixture
 def turns(monkeypatch: pytest.MonkeyPatch) -> list[Turns]:
-    """The turns of the event loop that large requests have taken."""
+    """The turns of the event loop taken by large requests."""
     taken: list[Turns] = []
     take = Turns._next_turn
 
@@ -82,7 +82,7 @@ def test_others_are_served_between_the_entries(
     if api in _WHOLE and isinstance(rights, Denying):
         return
     with asyncio.Runner(loop_factory=ClientLoop) as runner:
-        # the cluster in memory does not know each of these APIs, and is silent then
+        # the cluster in memory does not support all of these APIs, and then stays silent
         runner.get_loop().set_exception_handler(lambda *_: None)
         runner.run(_ask(api, path, rights, turns))
 
@@ -122,7 +122,7 @@ async def test_a_produce_request_waits_for_a_large_one_before_it() -> None:
 
 
 class _Counted(str):
-    """A name that counts how often it is compared."""
+    """A name that counts its comparisons."""
 
     __slots__ = ()
     __hash__ = str.__hash__

@@ -1,4 +1,4 @@
-"""Elections and reassignments through a node: judged by the tier's rights, and done by the cluster."""
+"""Elections and reassignments through a node: authorized by the tier, and executed by the cluster."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def way(*denied: tuple[int, str]) -> Through:
 
 
 def elected(*codes: int) -> Callable[[Any], dict[str, Any]]:
-    """The cluster's answer, with the codes of all partitions in their order."""
+    """Return the cluster's response, with the codes of all partitions in order."""
 
     def answer(body: Any) -> dict[str, Any]:
         left = iter(codes)

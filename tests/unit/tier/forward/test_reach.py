@@ -1,4 +1,4 @@
-"""What belongs to the tier, or is between brokers, reaches the cluster by no API that is forwarded."""
+"""Objects of the tier, and fields for brokers, reach the cluster through no forwarded API."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ _READS = {
     ApiKey.OFFSET_DELETE,
     ApiKey.CONSUMER_GROUP_HEARTBEAT,
 }
-"""APIs that may name what clients see of the state topic."""
+"""APIs that may use the clients' names of the state topic."""
 
 
 def _versions(api: ApiKey) -> Iterator[int]:
-    """The lowest version, and each that has other fields than the one before."""
+    """Return the lowest version, and each with other fields than the previous one."""
     before = None
     for version in range(SERVED[api].min_version, SERVED[api].max_version + 1):
         fields = set(request_fields(api, version))
@@ -61,7 +61,7 @@ async def _way() -> Through:
 
 
 async def _sent(through: Through, api: ApiKey, version: int, values: dict[str, Any]) -> list[Any]:
-    """What the cluster gets of a request."""
+    """Return what the cluster receives of a request."""
     cluster = through.cluster
     cluster.asked.clear()
     cluster.says[api] = deque([None])
@@ -72,7 +72,7 @@ async def _sent(through: Through, api: ApiKey, version: int, values: dict[str, A
 
 
 def _allowed(api: ApiKey, version: int, through: Through) -> dict[str, Any]:
-    """Values of a request that goes through."""
+    """Return values of a request that is forwarded."""
     fields, meaning = request_fields(api, version), MEANINGS[api]
     values: dict[str, Any] = {}
     for path in (meaning.topics + " " + meaning.settled).split():
@@ -89,7 +89,7 @@ def _allowed(api: ApiKey, version: int, through: Through) -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def _only_what_is_forwarded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the node's own handlers refuse nothing but topics that clients do not see."""
+    """Make the node's own handlers refuse only topics that are hidden from clients."""
 
     async def own_answer(context: Any, request: Any) -> dict[str, Any]:
         answers = [

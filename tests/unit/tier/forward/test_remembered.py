@@ -1,4 +1,4 @@
-"""What a node remembers for clients takes no more than its bytes."""
+"""A node's cache for clients stays within its limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients hear of the topics that they may see, and of none that belongs to the tier."""
+"""Clients only learn of topics visible to them, and of none that belongs to the tier."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ async def test_offsets_of_topics_that_clients_must_not_reach_are_none(everything
 
 @in_virtual_time
 async def test_rights_on_a_topic_are_asked_for_by_its_id_as_by_its_name() -> None:
-    """An id that the node does not know may be of a topic that the client may not read."""
+    """An ID unknown to the node may be of a topic that the client may not read."""
     through = await way(Allowing((Operation.READ, "secret")))
     ids = through.cluster.ids
     through.cluster.create("new", 1)
@@ -151,7 +151,7 @@ async def test_rights_on_a_topic_are_asked_for_by_its_id_as_by_its_name() -> Non
 
 
 class Member:
-    """A member of a consumer group that beats through a node."""
+    """A member of a consumer group that sends heartbeats through a node."""
 
     def __init__(self, through: Through, client: Client | None = None) -> None:
         self.through = through
@@ -159,7 +159,7 @@ class Member:
         self._epoch = 0
 
     async def beat(self, code: int = 0, **fields: Any) -> Any:
-        """Sends a heartbeat; returns the names and the expression that the cluster was told."""
+        """Send a heartbeat; return the names and the expression sent to the cluster."""
         self.through.cluster.asked.clear()
         answer = {"error_code": code, "member_id": "m", "member_epoch": 1, "heartbeat_interval_ms": 5}
         self.through.cluster.says[ApiKey.CONSUMER_GROUP_HEARTBEAT].append(answer)

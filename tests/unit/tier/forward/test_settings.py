@@ -1,4 +1,4 @@
-"""Settings through a node: those of topics are the cluster's, within the bounds of the node."""
+"""Settings through a node: those of topics are the cluster's, within the node's limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Versions on offer: what a node and every broker behind it have in common."""
+"""Offered versions: those common to a node and every broker behind it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client without rights costs the cluster nothing: a node forwards none of its requests."""
+"""A client without permissions costs the cluster nothing: a node forwards none of its requests."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from sharecore.waiting import Steps
 
 _TOPICS = ("exists-t", "absent-t", STATE, SETTINGS, SHOWN, "__transaction_state")
 _LISTINGS = {ApiKey.LIST_GROUPS, ApiKey.LIST_TRANSACTIONS}
-"""What names nothing: the cluster is asked, and the answer is filtered."""
+"""Requests without names: the cluster is asked, and the response is filtered."""
 _OF_THE_NODE = (4, 8, 16)
-"""Types of resources whose settings are the node's own: a broker and its loggers, metrics of clients."""
+"""Resource types whose settings are the node's own: a broker and its loggers, client metrics."""
 _ABOUT_THE_CLUSTER = {ApiKey.API_VERSIONS, ApiKey.METADATA}
-"""For an id that the node does not know it looks for new topics."""
+"""For an unknown ID the node looks for new topics."""
 
 
 class Denying:
-    """An authorizer that allows nothing."""
+    """An authorizer that denies everything."""
 
     def allows(self, *_: Any, **__: Any) -> bool:
         return False

@@ -1,4 +1,4 @@
-"""A node's way through to a cluster in memory: requests and answers are bytes on both sides."""
+"""A node's forwarding to a cluster in memory: requests and responses are bytes on both sides."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from sharecore.waiting import Steps, Turns
 STATE, SHOWN, COORDINATED = "__state", "__share_group_state", "__consumer_offsets"
 SETTINGS = "__state.settings"
 PLAIN = "a-topic-of-the-tier"
-"""One whose name does not begin as internal ones do."""
+"""A topic whose name does not look internal."""
 ALL = {**VERSIONS, **{api: (served.min_version, served.max_version) for api, served in SERVED.items()}}
-"""The versions of a cluster that has all that a node knows."""
+"""The versions of a cluster with everything that a node knows."""
 
 
 class Client:
-    """A client's connection, as far as it matters here."""
+    """A client's connection, as far as forwarding uses it."""
 
     def __init__(self, number: int) -> None:
         self.id = number
@@ -43,31 +43,31 @@ class Client:
         self._hooks.append(hook)
 
     def answer_room(self) -> int:
-        """Memory is free for answers of any size."""
+        """Return room for responses of any size."""
         return 1 << 31
 
     def when_answer_room(self, room: Callable[[], object]) -> None:
-        """There always is room."""
+        """Do nothing: there is always room."""
 
     def hold_answer_bytes(self, change: int) -> None:
-        """Nothing is counted."""
+        """Count nothing."""
 
     def hold(self) -> None:
-        """A large request is under way."""
+        """Hold later requests during a large one."""
         self.held += 1
 
     def go_on(self) -> None:
-        """It has ended."""
+        """Resume them."""
         self.held -= 1
 
     def go(self) -> None:
-        """The client vanishes."""
+        """Disconnect."""
         for hook in self._hooks:
             hook()
 
 
 class Allowing:
-    """An authorizer that allows all but some operations on resources, by their names."""
+    """An authorizer that allows everything except some operations on named resources."""
 
     def __init__(self, *denied: tuple[int, str]) -> None:
         self._denied = denied
@@ -89,10 +89,10 @@ class Allowing:
 
 
 class Through:
-    """The way through. `begin` it first.
+    """The forwarding under test. Call `begin` first.
 
     Attributes:
-        broker: what handlers see of the node.
+        broker: the node as handlers see it.
     """
 
     def __init__(self, cluster: Cluster, authorizer: Any = None) -> None:
@@ -143,7 +143,7 @@ class Through:
         return Client(self._clients)
 
     def ask(self, client: Client, api: ApiKey, version: int, **message: Any) -> asyncio.Task[Any]:
-        """Sends a request; the task is the answer as the client reads it."""
+        """Send a request; return a task with the response as the client reads it."""
         messages = codec(api, version)
         frame = messages.write_request(7, "an app", message)[4:]
         request = messages.read_request(frame, read_header(frame))
@@ -163,7 +163,7 @@ class Through:
         return messages.read_response(frame)[1]
 
     def bodies(self, api: ApiKey) -> list[tuple[int, Any]]:
-        """The requests of an API that arrived, with the broker of each."""
+        """Return the received requests of an API, with the broker of each."""
         return [(each.node, each.body) for each in self.cluster.asked if each.api is api]
 
 
