@@ -35,7 +35,7 @@ JAVA_OS, PARALLEL = "sharecore os, Java", "Parallel Consumer on Apache Kafka 4.3
 OURS = (JAVA, CONFLUENT, JAVA_OS)
 SUBJECTS = (*OURS, PARALLEL, *RIVALS)
 RESTART = "restart"
-LEAD_S = 8
+LEAD_S = 15
 """What consumers take to join before a load begins that has times."""
 
 

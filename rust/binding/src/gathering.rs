@@ -13,6 +13,7 @@ use crate::fetching::PyShareFetching;
 use crate::python;
 use crate::share_answer::PyShareAnswer;
 use crate::waiting::PyLater;
+use crate::waits::PyWaitingShareFetch;
 
 /// What makes the answer of a request when all that it waits for has ended.
 pub(crate) enum Answerer {
@@ -100,6 +101,8 @@ pub(crate) struct PyGather {
     lasting: Option<usize>,
     /// The log of a write among the others that lingers as long as that one lasts.
     lingering: Option<Py<PyAny>>,
+    /// The fetch that looks once all others have ended.
+    held: Option<Py<PyWaitingShareFetch>>,
 }
 
 /// One operation of those that are gathered.
@@ -159,10 +162,16 @@ impl PyGather {
         part
     }
 
+    /// Has a fetch look once all other parts have ended.
+    pub(crate) fn hold(gather: &Bound<'_, Self>, fetch: &Bound<'_, PyWaitingShareFetch>) {
+        fetch.borrow_mut().hold();
+        gather.borrow_mut().held = Some(fetch.clone().unbind());
+    }
+
     fn end(gather: &Bound<'_, Self>, place: usize, outcome: Py<PyAny>) -> PyResult<()> {
         let py = gather.py();
         drop_traceback(outcome.bind(py))?;
-        let (before, then, lingering) = {
+        let (before, then, lingering, fetch) = {
             let mut held = gather.borrow_mut();
             debug_assert!(held.left > 0, "a part ends once");
             let before = std::mem::replace(&mut held.outcomes[place].1, outcome);
@@ -171,11 +180,16 @@ impl PyGather {
             let (ended, outlasted) = (held.left == 0, held.lasting.is_some());
             let then = held.then.take_if(|_| ended);
             let lingering = held.lingering.take_if(|_| ended || !outlasted);
-            (before, then, lingering.filter(|_| !ended))
+            let is_alone = held.left == usize::from(outlasted);
+            let fetch = held.held.take_if(|_| is_alone || !outlasted);
+            (before, then, lingering.filter(|_| !ended), fetch)
         };
         drop(before);
         if let Some(log) = lingering {
             log.call_method0(py, intern!(py, python::HURRY))?;
+        }
+        if let Some(fetch) = fetch {
+            PyWaitingShareFetch::go_on(fetch.bind(py))?;
         }
         // let go of: whoever waits holds the gather, and cycles are work for the collector
         then.map_or(Ok(()), |then| then.run(gather))
@@ -219,6 +233,7 @@ impl PyGather {
             then: None,
             lasting: None,
             lingering: None,
+            held: None,
         })
     }
 
@@ -273,7 +288,7 @@ impl PyGather {
     }
 }
 
-collected!(PyGather { outcomes, then, lingering } cut { outcomes, then, lingering });
+collected!(PyGather { outcomes, then, lingering, held } cut { outcomes, then, lingering, held });
 
 /// What an operation of Python's calls when it ends; later calls are passed over.
 #[pyclass(name = "Part", module = "sharecore._core")]

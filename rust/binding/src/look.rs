@@ -169,6 +169,27 @@ impl PyShareLook {
         }
     }
 
+    /// Has leaders load that the session does not know yet.
+    pub(crate) fn load(look: &Bound<'_, Self>) -> PyResult<()> {
+        let py = look.py();
+        let found = Self::bound(py, &look.borrow().found);
+        for leader in found {
+            leader.call_method0(intern!(py, python::LOAD))?;
+        }
+        Ok(())
+    }
+
+    /// Whether its first look is final.
+    pub(crate) fn is_late_at_once(&self, max_wait_ms: i64) -> bool {
+        self.inner.is_late_at_once(max_wait_ms)
+    }
+
+    /// What there is at once; None where the fetch has to wait.
+    pub(crate) fn begin(look: &Bound<'_, Self>, max_wait_ms: i64) -> PyResult<Option<Fetched>> {
+        let is_late = look.borrow().is_late_at_once(max_wait_ms);
+        Self::look(look, is_late)
+    }
+
     /// The partitions to look at, in their order.
     fn walk<'py>(look: &Bound<'py, Self>) -> Vec<Bound<'py, PyLeader>> {
         let session = Self::session(look);
@@ -383,14 +404,10 @@ impl PyShareLook {
     }
 
     /// What there is at once; None where the fetch has to wait.
-    pub(crate) fn begin(look: &Bound<'_, Self>, max_wait_ms: i64) -> PyResult<Option<Fetched>> {
-        let py = look.py();
-        let found = Self::bound(py, &look.borrow().found);
-        for leader in found {
-            leader.call_method0(intern!(py, python::LOAD))?;
-        }
-        let is_late = look.borrow().inner.is_late_at_once(max_wait_ms);
-        Self::look(look, is_late)
+    #[pyo3(name = "begin")]
+    fn load_and_begin(look: &Bound<'_, Self>, max_wait_ms: i64) -> PyResult<Option<Fetched>> {
+        Self::load(look)?;
+        Self::begin(look, max_wait_ms)
     }
 }
 

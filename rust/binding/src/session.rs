@@ -59,6 +59,13 @@ impl PyShareSession {
             && self.group_id.bind(py).to_str()? == group_id)
     }
 
+    /// Whether the group has rules; its share partitions all have the same.
+    pub(crate) fn has_rules(&self, py: Python<'_>) -> bool {
+        let mut leaders = self.known.values();
+        let engine = leaders.find_map(|leader| PyLeader::engine(leader.bind(py)));
+        engine.is_some_and(|engine| engine.get().has_rules())
+    }
+
     /// Takes partitions out; their leaders need not tell any more.
     pub(crate) fn forget_all(session: &Bound<'_, Self>, partitions: &[PartitionId]) {
         for partition in partitions {

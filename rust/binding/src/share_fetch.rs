@@ -209,12 +209,16 @@ impl<'py> Asked<'_, '_, '_, '_, 'py> {
         let refusals = refused.as_ref().map_or(0, PyDictMethods::len);
         fetching.borrow_mut().refused = refused.map(Bound::unbind);
         let limits = self.request.wanted.limits(self.room()?);
+        let has_rules = gather.borrow().pending() && session.borrow().has_rules(py);
         let session = session.clone().unbind();
         let exchange = self.surroundings.exchange().map(Bound::unbind);
         let look = PyShareLook::of(session, limits, first, found, hidden, exchange);
         let look = Bound::new(py, look)?;
         let max_wait_ms = self.request.wanted.wait_ms(partitions, refusals);
-        if let Some(fetched) = PyShareLook::begin(&look, max_wait_ms)? {
+        PyShareLook::load(&look)?;
+        // what it acknowledges may make room for others, and more may become due until its answer can leave
+        let holds = has_rules && !look.borrow().is_late_at_once(max_wait_ms);
+        if !holds && let Some(fetched) = PyShareLook::begin(&look, max_wait_ms)? {
             return PyShareFetching::end(fetching, fetched);
         }
         let part = PyGather::lasting_part(gather, py.None());
@@ -223,6 +227,9 @@ impl<'py> Asked<'_, '_, '_, '_, 'py> {
         let ended = fetching.clone().into_any();
         let fetch = PyWaitingShareFetch::new(look.unbind(), timeouts, ended.unbind());
         let fetch = Bound::new(py, fetch)?;
+        if holds {
+            PyGather::hold(gather, &fetch);
+        }
         PyWaitingShareFetch::wait(&fetch, max_wait_ms)?;
         let mut held = fetching.borrow_mut();
         if held.part.is_some() {

@@ -120,6 +120,10 @@ collected!(PyTimeouts { now_ms, call_later, timer, fetches } cut { fetches, time
 
 /// Gathers records for one member once there are enough.
 #[pyclass(name = "WaitingShareFetch", module = "sharecore._core")]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is about something else"
+)]
 pub(crate) struct PyWaitingShareFetch {
     look: Py<PyShareLook>,
     timeouts: Py<PyTimeouts>,
@@ -131,6 +135,8 @@ pub(crate) struct PyWaitingShareFetch {
     waiting: bool,
     /// Whether it is to look at what has loaded.
     has_loaded: bool,
+    /// Whether it does not look before its acknowledgements have ended.
+    holds: bool,
 }
 
 impl PyWaitingShareFetch {
@@ -155,6 +161,22 @@ impl PyWaitingShareFetch {
             partition.call_method1(intern!(py, python::WHEN_READ), (again,))?;
         }
         Ok(())
+    }
+
+    /// It looks once its acknowledgements have ended, or its time is over.
+    pub(crate) fn hold(&mut self) {
+        self.holds = true;
+    }
+
+    /// Its acknowledgements have ended.
+    pub(crate) fn go_on(fetch: &Bound<'_, Self>) -> PyResult<()> {
+        fetch.borrow_mut().holds = false;
+        match Self::again(fetch) {
+            Err(error) => {
+                Named::Callable(fetch.clone().into_any().unbind()).failed(fetch.py(), error)
+            }
+            Ok(_) => Ok(()),
+        }
     }
 
     /// A partition may have something now.
@@ -187,6 +209,7 @@ impl PyWaitingShareFetch {
             is_late: false,
             waiting: false,
             has_loaded: false,
+            holds: false,
         }
     }
 
@@ -214,12 +237,15 @@ impl PyWaitingShareFetch {
     }
 
     pub(crate) fn again(fetch: &Bound<'_, Self>) -> PyResult<bool> {
-        let (waits, is_late) = {
+        let (waits, is_late, holds) = {
             let held = fetch.borrow();
-            (held.waiting, held.is_late)
+            (held.waiting, held.is_late, held.holds)
         };
         if !waits {
             return Ok(true);
+        }
+        if holds && !is_late {
+            return Ok(false);
         }
         let look = Self::look_of(fetch);
         if let Some(found) = PyShareLook::look(&look, is_late)? {

@@ -435,7 +435,9 @@ fn next(engine: &mut Engine, wish: &Wish<'_>, left: i64, read_to: i64) -> Next {
     };
     let run_max = engine.run_max();
     let to = offset.saturating_add(left.min(run_max.unwrap_or(left)) - 1);
-    let reach = if wish.record_limit || run_max.is_some() {
+    let reach = if spec.is_some_and(|spec| spec.key.is_some()) {
+        engine.last_ready(offset, to)
+    } else if wish.record_limit || run_max.is_some() {
         to
     } else {
         engine.batch_end(to)

@@ -301,6 +301,20 @@ impl Partition {
             .map(|run| run.last.min(run.first.max(offset)))
     }
 
+    /// The last acquirable record from `offset` to `to`; `offset` if there is none.
+    pub fn last_ready(&self, offset: Offset, to: Offset) -> Offset {
+        let mut last = offset;
+        let mut next = self.map.next_available(self.map.seek(offset));
+        while let Some(run) = next.and_then(|at| self.map.get(at)) {
+            if run.first > to {
+                break;
+            }
+            last = run.last.min(to);
+            next = self.map.next_available(self.map.seek_near(run.last + 1));
+        }
+        last
+    }
+
     /// How many offsets are acquired, pending writes included. Scans all leases.
     pub fn leased(&self) -> i64 {
         self.leases.count()
