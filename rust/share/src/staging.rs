@@ -268,18 +268,19 @@ impl<B> Staging<B> {
     }
 
     /// Takes out what is lost, and what was staged on top of it: none of it is written any more, and memory is ahead.
+    ///
+    /// Each batch stays known until [`answer`](Self::answer), also one that was answered when its time was over: who follows
+    /// its end has to be told.
     pub fn abandon(&mut self) -> Vec<Number> {
         self.is_overtaken = false;
         self.set_stale(true);
         let mut gone = std::mem::take(&mut self.lost);
         gone.extend(self.staged.drain(..));
-        for number in &gone {
-            self.unlist(*number);
-        }
+        self.take_out(&gone);
         gone
     }
 
-    /// Takes out batches of transactions that are lost, or wait behind what is lost.
+    /// Takes out batches of transactions that are lost, or wait behind what is lost; see [`abandon`](Self::abandon).
     pub fn abandon_transactions(&mut self) -> Vec<Number> {
         let batches = &self.batches;
         let is_plain = |number: &Number| batches.get(number).is_none_or(|batch| batch.is_plain);
@@ -289,9 +290,7 @@ impl<B> Staging<B> {
         self.staged = kept.into();
         gone.extend(behind);
         self.is_overtaken &= !self.lost.is_empty();
-        for number in &gone {
-            self.unlist(*number);
-        }
+        self.take_out(&gone);
         gone
     }
 
@@ -350,6 +349,14 @@ impl<B> Staging<B> {
     /// All batches that it knows.
     pub fn all(&self) -> impl Iterator<Item = &B> {
         self.batches.values().map(|batch| &batch.it)
+    }
+
+    fn take_out(&mut self, numbers: &[Number]) {
+        for number in numbers {
+            if let Some(batch) = self.batches.get_mut(number) {
+                batch.is_listed = false;
+            }
+        }
     }
 
     /// It is in no list any more; kept as long as somebody is to be told of it.

@@ -52,6 +52,30 @@ fn a_batch_goes_out_once_and_is_forgotten_when_all_are_told() {
 }
 
 #[test]
+fn a_batch_whose_time_was_over_is_known_until_its_end_is_told() {
+    for is_plain in [true, false] {
+        let mut staging = staging();
+        let sent = stage(&mut staging, is_plain);
+        flush(&mut staging, 0);
+        staging.answer(sent);
+        end(&mut staging, sent, true);
+        let staged = stage(&mut staging, is_plain);
+        staging.answer(staged);
+        let gone = if is_plain {
+            staging.abandon()
+        } else {
+            staging.abandon_transactions()
+        };
+        assert_eq!(gone, [sent, staged]);
+        for number in gone {
+            assert_eq!(staging.get(number), Some(&number));
+            staging.answer(number);
+        }
+        assert_eq!(staging.all().count(), 0);
+    }
+}
+
+#[test]
 fn what_follows_a_lost_batch_waits_behind_it() {
     let mut staging = staging();
     let first = stage(&mut staging, true);
