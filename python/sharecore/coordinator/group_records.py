@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import IntEnum
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from sharecore.coordinator_log.record_schema import RecordSchema, field
 from sharecore.coordinator_log.topic_log import Record
@@ -21,7 +21,7 @@ Fields = tuple[FieldSpec, ...]
 class ReplayedGroup(Protocol):
     """A group being replayed."""
 
-    def replay(self, kind: Any, about: str, value: Any) -> None:
+    def replay(self, kind: int, about: str, value: object) -> None:
         """Apply the content of a record.
 
         Args:
@@ -53,7 +53,7 @@ class GroupRecords(Generic[Kind]):
         self._kinds = {int(kind): kind for kind in fields}
         self._group = group
 
-    def record(self, kind: Kind, group_id: str, value: Mapping[str, Any] | None, **about: str) -> Record:
+    def record(self, kind: Kind, group_id: str, value: Mapping[str, object] | None, **about: str) -> Record:
         """Return a record; without a value, a tombstone.
 
         Args:

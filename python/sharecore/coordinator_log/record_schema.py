@@ -73,6 +73,7 @@ class RecordSchema:
         extra = tuple(field(key, "int64", default=value) for key, value in defaults.items())
         newest = Struct(name, number + 1, flexible, struct.fields + extra) if extra else None
         self._head = _VERSION.pack(number)
+        self.struct = struct
         self._layout = compile_layout(struct, newest)
 
     def write(self, **values: Any) -> bytes:

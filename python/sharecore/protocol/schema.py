@@ -176,8 +176,11 @@ def unknown_names(message: Mapping[str, Any] | tuple[Any, ...], struct: Struct) 
     version.
     """
     if isinstance(message, tuple):
-        fields = [field.name for field in struct.fields if field.tag is None]
-        message = dict(zip(fields, message, strict=False))
+        if hasattr(message, "_asdict"):  # as it was read, with tagged fields
+            message = dict(message._asdict())
+        else:
+            fields = [field.name for field in struct.fields if field.tag is None]
+            message = dict(zip(fields, message, strict=False))
     for name, value in message.items():
         field = struct.field(name)
         if field is None:

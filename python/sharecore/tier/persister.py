@@ -12,7 +12,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 from uuid import UUID
 
 from sharecore._core import Write
@@ -21,6 +21,20 @@ from sharecore.errors import ErrorCode, KafkaError
 from sharecore.persister import Done, LoadedState, Persister, SharePartitionKey, StateSummary
 from sharecore.protocol import ApiKey
 from sharecore.waiting import Timer, Timers
+
+if TYPE_CHECKING:
+    from sharecore.protocol import received
+
+    ShareStateAnswer: TypeAlias = (
+        received.InitializeShareGroupStateResponse
+        | received.DeleteShareGroupStateResponse
+        | received.ReadShareGroupStateSummaryResponse
+    )
+    ShareStateResult: TypeAlias = (
+        received.InitializeShareGroupStatePartitionResult
+        | received.DeleteShareGroupStatePartitionResult
+        | received.ReadShareGroupStateSummaryPartitionResult
+    )
 
 logger = logging.getLogger("sharecore.tier")
 
@@ -42,8 +56,8 @@ class Asking(Protocol):
     """Requests to other nodes (`tier.peers.Peers`)."""
 
     async def ask(
-        self, node: int, api_key: ApiKey, message: dict[str, Any], check: Callable[[], None]
-    ) -> Any: ...
+        self, node: int, api_key: ApiKey, message: dict[str, object], check: Callable[[], None]
+    ) -> ShareStateAnswer: ...
 
 
 class View(Protocol):
@@ -56,11 +70,11 @@ class View(Protocol):
     def term(self, group_id: str) -> int: ...
 
 
-def _nothing(result: Any) -> None:
+def _nothing(result: ShareStateResult) -> None:
     return None
 
 
-def _summary(result: Any) -> StateSummary:
+def _summary(result: ShareStateResult) -> StateSummary:
     return StateSummary(*(getattr(result, name, -1) for name in StateSummary._fields))
 
 
@@ -72,7 +86,7 @@ class _Kind(NamedTuple):
     """
 
     api_key: ApiKey
-    read: Callable[[Any], Any]
+    read: Callable[[ShareStateResult], StateSummary | None]
     done_already: frozenset[ErrorCode] = frozenset()
     changes: bool = True
 
@@ -90,9 +104,9 @@ class _Call:
         self,
         kind: _Kind,
         key: SharePartitionKey,
-        fields: Mapping[str, Any],
-        local: Callable[[Callable[[Any], None]], object],
-        done: Callable[[Any], None],
+        fields: Mapping[str, int],
+        local: Callable[[Callable[..., None]], object],
+        done: Callable[..., None],
         until_ms: int,
         term: int,
     ) -> None:
@@ -184,9 +198,9 @@ class TierPersister:
         self,
         kind: _Kind,
         key: SharePartitionKey,
-        fields: Mapping[str, Any],
-        local: Callable[[Callable[[Any], None]], object],
-        done: Callable[[Any], None],
+        fields: Mapping[str, int],
+        local: Callable[[Callable[..., None]], object],
+        done: Callable[..., None],
     ) -> None:
         until_ms, term = self._now_ms() + self._timeout_ms, self._view.term(key.group_id)
         call = _Call(kind, key, fields, local, done, until_ms, term)
@@ -223,7 +237,7 @@ class TierPersister:
         if self._is_former(call):
             raise KafkaError(ErrorCode.NOT_COORDINATOR, "Another node has coordinated the group since.")
 
-    def _ended(self, call: _Call, outcome: Any) -> None:
+    def _ended(self, call: _Call, outcome: StateSummary | KafkaError | None) -> None:
         queue = self._calls.get(call.key)
         if queue is None or queue[0] is not call:
             return
@@ -250,22 +264,22 @@ class TierPersister:
     def _send(self) -> None:
         outgoing, self._outgoing = self._outgoing, {}
         for (node, kind, group_id, term), calls in outgoing.items():
-            message: dict[str, Any] = {"group_id": group_id}
+            message: dict[str, object] = {"group_id": group_id}
             if kind.changes:
                 message["coordinator_epoch"] = term
             task = asyncio.get_running_loop().create_task(self._ask(node, kind.api_key, message, calls))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _ask(self, node: int, api_key: ApiKey, message: dict[str, Any], calls: list[_Call]) -> None:
-        topics: dict[UUID, list[dict[str, Any]]] = {}
+    async def _ask(self, node: int, api_key: ApiKey, message: dict[str, object], calls: list[_Call]) -> None:
+        topics: dict[UUID, list[dict[str, int]]] = {}
         for call in calls:
             partitions = topics.setdefault(call.key.topic_id, [])
             partitions.append({"partition": call.key.partition} | dict(call.fields))
         message["topics"] = [
             {"topic_id": topic_id, "partitions": asked} for topic_id, asked in topics.items()
         ]
-        results: dict[tuple[UUID, int], Any] = {}
+        results: dict[tuple[UUID | None, int], ShareStateResult] = {}
         failed = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"node {node} returned no result for it")
         try:
             answer = await self._peers.ask(node, api_key, message, partial(self._check_all, calls))
@@ -289,7 +303,7 @@ class TierPersister:
             self._check(call)
 
 
-def _error(node: int, result: Any) -> KafkaError:
+def _error(node: int, result: ShareStateResult) -> KafkaError:
     code, text = ErrorCode(result.error_code), result.error_message or ""
     if code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
         text = f"node {node} refuses share state to this one: give its user CLUSTER_ACTION on the cluster"

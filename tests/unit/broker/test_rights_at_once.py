@@ -178,3 +178,21 @@ def test_a_producer_is_held_to_rights_that_come_and_go(
     assert produced() == 0
     right.take()
     assert produced() == NO_TOPIC
+
+
+def test_many_topics_beside_a_long_expression_are_answered(broker: RunningBroker, alice: Client) -> None:
+    Right(broker, ResourceType.GROUP, "long").give()
+    Right(broker, ResourceType.TOPIC, "*", Operation.DESCRIBE).give()
+    answer = alice.ask(
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        1,
+        group_id="long",
+        member_id="member",
+        member_epoch=0,
+        rebalance_timeout_ms=1000,
+        subscribed_topic_names=[f"topic-{number}" for number in range(300)],
+        subscribed_topic_regex="a|" * 600 + "b",
+        topic_partitions=[],
+    )
+    assert answer.error_code == 0
+    assert answer.member_epoch > 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 from sharecore.broker.configs.groups import GroupConfigs
 from sharecore.broker.coordinators.producer_ids import ProducerIds
@@ -28,6 +28,8 @@ from sharecore.storage.topics import TopicChange
 from sharecore.waiting import Done, FairThread
 
 logger = logging.getLogger("sharecore.broker")
+
+Found = TypeVar("Found")
 
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
@@ -62,7 +64,7 @@ class Coordinators:
         self._clock = clock
         self._loop = loop
         self._long_work = long_work
-        self._under_way: set[asyncio.Task[Any]] = set()
+        self._under_way: set[asyncio.Task[object]] = set()
         self._timers: dict[Callable[[], None], asyncio.TimerHandle] = {}
         self.registry = GroupRegistry(config().sharecore_groups_bytes_max, clock.monotonic_ms)
         self.records = CoordinatorRuntime(
@@ -193,7 +195,7 @@ class Coordinators:
     def _log_of(self, partition: TopicPartition) -> Log | None:
         return self._topics.log(partition.topic, partition.partition)
 
-    def _run_apart(self, group_id: str, work: Callable[[], Any], done: Callable[[Any], object]) -> None:
+    def _run_apart(self, group_id: str, work: Callable[[], Found], done: Callable[[Found], object]) -> None:
         task = self._loop.create_task(self._long_work.run(f"group:{group_id}", work))
         self._under_way.add(task)
 

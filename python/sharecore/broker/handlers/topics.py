@@ -130,7 +130,7 @@ async def _create(
         raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
     check_collision(topic.name, broker.topics)
     config = broker.config
-    configs = _configs(topic)
+    configs = values_of(topic.configs)
     try:
         check_topic_config(configs, config)
     except ConfigError as error:
@@ -160,9 +160,10 @@ async def _create(
     return answer
 
 
-def _configs(topic: messages.CreatableTopic) -> dict[str, str]:
+def values_of(given: Iterable[messages.CreatableTopicConfig]) -> dict[str, str]:
+    """Return settings of a new topic; raise KafkaError(INVALID_CONFIG) for one without a value."""
     configs = {}
-    for config in topic.configs:
+    for config in given:
         if config.value is None:
             raise KafkaError(
                 ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {config.name}"

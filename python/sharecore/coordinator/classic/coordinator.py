@@ -6,7 +6,7 @@ Members compute the assignment themselves; the coordinator synchronizes them and
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
 from sharecore.coordinator.classic.group import ClassicGroup, ClassicState
@@ -27,6 +27,9 @@ from sharecore.coordinator_log.runtime import CoordinatorRuntime
 from sharecore.coordinator_log.topic_log import Record
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.waiting import Deadline, Done
+
+if TYPE_CHECKING:
+    from sharecore.coordinator import record_values
 
 
 class ClassicLimits(NamedTuple):
@@ -415,7 +418,7 @@ class ClassicCoordinator:
             return
         self._store.write(group, assignments, durable)
 
-    def _restore(self, group_id: str, value: Any) -> ClassicGroup:
+    def _restore(self, group_id: str, value: record_values.GroupMetadata) -> ClassicGroup:
         group = ClassicGroup(group_id, getattr(value, "state_ms", self._clock.now_ms()))
         group.generation = value.generation
         group.protocol_type = value.protocol_type
@@ -444,7 +447,7 @@ class ClassicCoordinator:
         self._rebalancer.keep_alive(member)
 
 
-def _or_session(saved: Any) -> int:
+def _or_session(saved: record_values.GroupMetadataMembers) -> int:
     """Return the rebalance time-out of a saved member, or its session time-out in the oldest records."""
     timeout_ms: int = getattr(saved, "rebalance_timeout_ms", -1)
     return timeout_ms if timeout_ms >= 0 else saved.session_timeout_ms

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sharecore.coordinator_log.record_schema import RecordSchema, VersionedSchema, field
 from sharecore.protocol.schema import FieldSpec
+
+if TYPE_CHECKING:
+    from sharecore.coordinator import record_values
 
 GROUP_METADATA = 2
 
@@ -38,7 +41,7 @@ def _value(version: int, *, flexible: bool = False) -> RecordSchema:
 
 
 _WRITTEN = _value(3)
-_VALUES = VersionedSchema(_value(0), _value(1), _value(2), _WRITTEN, _value(4, flexible=True))
+VALUES = VersionedSchema(_value(0), _value(1), _value(2), _WRITTEN, _value(4, flexible=True))
 
 
 def encode_group_key(group_id: str) -> bytes:
@@ -52,11 +55,12 @@ def decode_group_key(data: bytes) -> str:
     return name
 
 
-def encode_group(**values: Any) -> bytes:
+def encode_group(**values: object) -> bytes:
     """Return the value of a classic group, in Kafka's current version."""
     return _WRITTEN.pack(values)
 
 
-def decode_group(data: bytes) -> Any:
+def decode_group(data: bytes) -> record_values.GroupMetadata:
     """Read a value of any version, without fields that it lacks; raise ValueError if it is invalid."""
-    return _VALUES.read(data)
+    value: record_values.GroupMetadata = VALUES.read(data)
+    return value

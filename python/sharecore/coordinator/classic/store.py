@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sharecore.coordinator.classic.group import ClassicGroup
 from sharecore.coordinator.classic.records import (
@@ -18,6 +18,9 @@ from sharecore.coordinator_log.runtime import CoordinatorRuntime
 from sharecore.coordinator_log.topic_log import Record
 from sharecore.errors import KafkaError
 from sharecore.waiting import Done, settle
+
+if TYPE_CHECKING:
+    from sharecore.coordinator import record_values
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +38,7 @@ class ClassicStore:
     def __init__(self, records: CoordinatorRuntime, made: Callable[[], None]) -> None:
         self._records = records
         self._made = made
-        self.loaded: dict[str, Any] = {}
+        self.loaded: dict[str, record_values.GroupMetadata] = {}
         self._emptied: dict[str, list[Done]] = {}
         """Callers waiting for the pending write of an empty group."""
         records.register(self)

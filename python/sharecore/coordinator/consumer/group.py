@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from sharecore.coordinator.consumer.member import Assignment, ConsumerMember, MemberState, Partition
@@ -17,6 +17,9 @@ from sharecore.coordinator.offset_records import Commits, CommittedOffset, Topic
 from sharecore.coordinator.registry import GROUP_BYTES, MEMBER_BYTES, PARTITION_BYTES, GroupType
 from sharecore.coordinator_log.topic_log import Record
 from sharecore.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from sharecore.coordinator import record_values as values
 
 _EXPRESSION_BYTES = 1 << 16
 """Size charged for an expression: it may match thousands of topics, and matching costs time."""
@@ -309,7 +312,7 @@ class ConsumerGroup:
         kinds = (ConsumerRecord.TARGET_METADATA, ConsumerRecord.METADATA)
         return [RECORDS.record(kind, self.group_id, None) for kind in kinds]
 
-    def replay(self, kind: ConsumerRecord, about: str, value: Any) -> None:
+    def replay(self, kind: int, about: str, value: object) -> None:
         """Apply the content of a record; `value` is None for a tombstone.
 
         Args:
@@ -317,11 +320,11 @@ class ConsumerGroup:
         """
         _REPLAYS[kind](self, about, value)
 
-    def _replay_epoch(self, _: str, value: Any) -> None:
+    def _replay_epoch(self, _: str, value: values.ConsumerGroupMetadata | None) -> None:
         if value is not None:
             self.epoch, self.metadata_hash = value.epoch, value.metadata_hash
 
-    def _replay_member(self, member_id: str, value: Any) -> None:
+    def _replay_member(self, member_id: str, value: values.ConsumerGroupMemberMetadata | None) -> None:
         if value is None:
             member = self.members.get(member_id)
             if member is not None:
@@ -338,11 +341,11 @@ class ConsumerGroup:
         member.server_assignor = value.server_assignor
         self.add(member)
 
-    def _replay_target_epoch(self, _: str, value: Any) -> None:
+    def _replay_target_epoch(self, _: str, value: values.ConsumerGroupTargetMetadata | None) -> None:
         if value is not None:
             self.target_epoch, self.target_ms = value.assignment_epoch, value.assignment_timestamp
 
-    def _replay_target(self, member_id: str, value: Any) -> None:
+    def _replay_target(self, member_id: str, value: values.ConsumerGroupTargetMember | None) -> None:
         if value is None:
             self.target.pop(member_id, None)
         else:
@@ -350,7 +353,7 @@ class ConsumerGroup:
                 each.topic_id: frozenset(each.partitions) for each in value.topic_partitions
             }
 
-    def _replay_current(self, member_id: str, value: Any) -> None:
+    def _replay_current(self, member_id: str, value: values.ConsumerGroupCurrentMember | None) -> None:
         member = self.members.get(member_id)
         if member is None:
             if value is None:
@@ -366,14 +369,16 @@ class ConsumerGroup:
             member.revoking = _from_fields(value.partitions_pending_revocation, value.member_epoch)
         self.hold(member)
 
-    def _replay_expression(self, expression: str, value: Any) -> None:
+    def _replay_expression(
+        self, expression: str, value: values.ConsumerGroupRegularExpression | None
+    ) -> None:
         if value is None:
             self.expressions.pop(expression, None)
         else:
             self.expressions[expression] = frozenset(value.topics)
 
 
-_REPLAYS = {
+_REPLAYS: Mapping[int, Callable[..., None]] = {
     ConsumerRecord.METADATA: ConsumerGroup._replay_epoch,
     ConsumerRecord.MEMBER_METADATA: ConsumerGroup._replay_member,
     ConsumerRecord.TARGET_METADATA: ConsumerGroup._replay_target_epoch,
@@ -391,11 +396,11 @@ def by_topic(partitions: Collection[Partition]) -> dict[UUID, list[int]]:
     return topics
 
 
-def _as_fields(assignment: Assignment) -> list[dict[str, Any]]:
+def _as_fields(assignment: Assignment) -> list[dict[str, object]]:
     return [{"topic_id": topic, "partitions": sorted(some)} for topic, some in assignment.items()]
 
 
-def _with_epochs(partitions: Mapping[Partition, int]) -> list[dict[str, Any]]:
+def _with_epochs(partitions: Mapping[Partition, int]) -> list[dict[str, object]]:
     return [
         {
             "topic_id": topic,
@@ -406,7 +411,13 @@ def _with_epochs(partitions: Mapping[Partition, int]) -> list[dict[str, Any]]:
     ]
 
 
-def _from_fields(topics: Iterable[Any], epoch: int) -> dict[Partition, int]:
+def _from_fields(
+    topics: Iterable[
+        values.ConsumerGroupCurrentMemberAssignedPartitions
+        | values.ConsumerGroupCurrentMemberPartitionsPendingRevocation
+    ],
+    epoch: int,
+) -> dict[Partition, int]:
     return {
         (each.topic_id, partition): assigned
         for each in topics

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from sharecore.coordinator.group_room import GROUP_BYTES_MAX
 from sharecore.coordinator.topics import TopicView
 
-Apart = Callable[[str, Callable[[], Any], Callable[[Any], object]], object]
-"""Runs work for a group in a thread, then calls back with the result."""
+Found = TypeVar("Found")
 
 
-def at_once(group_id: str, work: Callable[[], Any], done: Callable[[Any], object]) -> None:
+class Apart(Protocol):
+    """Runs work for a group in a thread, then calls back with the result."""
+
+    def __call__(
+        self, group_id: str, work: Callable[[], Found], done: Callable[[Found], object], /
+    ) -> object: ...
+
+
+def at_once(group_id: str, work: Callable[[], Found], done: Callable[[Found], object]) -> None:
     """Run work immediately in the calling thread."""
     done(work())
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from sharecore.coordinator.group_room import size_of
@@ -13,6 +13,9 @@ from sharecore.coordinator.share.records import RECORDS, ShareRecord
 from sharecore.coordinator.topics import TopicInfo
 from sharecore.coordinator_log.topic_log import Record
 from sharecore.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from sharecore.coordinator import record_values as values
 
 Assignment = dict[UUID, tuple[int, ...]]
 """Ascending partitions by topic id."""
@@ -228,16 +231,16 @@ class ShareGroup:
         )
         return [RECORDS.record(kind, self.group_id, None) for kind in kinds]
 
-    def replay(self, kind: ShareRecord, member_id: str, value: Any) -> None:
+    def replay(self, kind: int, member_id: str, value: object) -> None:
         """Apply the content of a record; `value` is None for a tombstone."""
         _REPLAYS[kind](self, member_id, value)
 
-    def _replay_metadata(self, _: str, value: Any) -> None:
+    def _replay_metadata(self, _: str, value: values.ShareGroupMetadata | None) -> None:
         if value is not None:
             self.epoch = value.epoch
             self.metadata_hash = value.metadata_hash
 
-    def _replay_member(self, member_id: str, value: Any) -> None:
+    def _replay_member(self, member_id: str, value: values.ShareGroupMemberMetadata | None) -> None:
         if value is None:
             self.members.pop(member_id, None)
             self.target.pop(member_id, None)
@@ -250,18 +253,22 @@ class ShareGroup:
         )
         member.subscribed = tuple(value.subscribed_topic_names)
 
-    def _replay_target_metadata(self, _: str, value: Any) -> None:
+    def _replay_target_metadata(
+        self, _: str, value: values.ShareGroupTargetAssignmentMetadata | None
+    ) -> None:
         if value is not None:
             self.assignment_epoch = value.assignment_epoch
             self.assigned_at_ms = value.assignment_timestamp or 0
 
-    def _replay_target_member(self, member_id: str, value: Any) -> None:
+    def _replay_target_member(
+        self, member_id: str, value: values.ShareGroupTargetAssignmentMember | None
+    ) -> None:
         if value is None:
             self.target.pop(member_id, None)
         else:
             self.target[member_id] = _from_fields(value.topic_partitions)
 
-    def _replay_current(self, member_id: str, value: Any) -> None:
+    def _replay_current(self, member_id: str, value: values.ShareGroupCurrentMemberAssignment | None) -> None:
         if value is None:
             if member_id in self.members:
                 self.members[member_id].assigned = {}
@@ -270,7 +277,7 @@ class ShareGroup:
         member.epoch, member.previous_epoch = value.member_epoch, value.previous_member_epoch
         member.assigned = _from_fields(value.assigned_partitions)
 
-    def _replay_topics(self, _: str, value: Any) -> None:
+    def _replay_topics(self, _: str, value: values.ShareGroupStatePartitionMetadata | None) -> None:
         self.has_topics_record = value is not None
         self.initializing = {} if value is None else _from_named_fields(value.initializing_topics)
         self.initialized = {} if value is None else _from_named_fields(value.initialized_topics)
@@ -279,7 +286,7 @@ class ShareGroup:
         )
 
 
-_REPLAYS = {
+_REPLAYS: Mapping[int, Callable[..., None]] = {
     ShareRecord.METADATA: ShareGroup._replay_metadata,
     ShareRecord.MEMBER_METADATA: ShareGroup._replay_member,
     ShareRecord.TARGET_ASSIGNMENT_METADATA: ShareGroup._replay_target_metadata,
@@ -289,20 +296,30 @@ _REPLAYS = {
 }
 
 
-def _as_fields(assignment: Assignment) -> list[dict[str, Any]]:
+def _as_fields(assignment: Assignment) -> list[dict[str, object]]:
     return [{"topic_id": topic_id, "partitions": partitions} for topic_id, partitions in assignment.items()]
 
 
-def _from_fields(items: Iterable[Any]) -> Assignment:
+def _from_fields(
+    items: Iterable[
+        values.ShareGroupTargetAssignmentMemberTopicPartitions
+        | values.ShareGroupCurrentMemberAssignmentAssignedPartitions
+    ],
+) -> Assignment:
     return {item.topic_id: tuple(item.partitions) for item in items}
 
 
-def _as_named_fields(topics: Mapping[UUID, TopicState]) -> list[dict[str, Any]]:
+def _as_named_fields(topics: Mapping[UUID, TopicState]) -> list[dict[str, object]]:
     return [
         {"topic_id": topic_id, "topic_name": topic.name, "partitions": sorted(topic.partitions)}
         for topic_id, topic in topics.items()
     ]
 
 
-def _from_named_fields(items: Iterable[Any]) -> dict[UUID, TopicState]:
+def _from_named_fields(
+    items: Iterable[
+        values.ShareGroupStatePartitionMetadataInitializingTopics
+        | values.ShareGroupStatePartitionMetadataInitializedTopics
+    ],
+) -> dict[UUID, TopicState]:
     return {item.topic_id: TopicState(item.topic_name, set(item.partitions)) for item in items}

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sharecore.coordinator.offset_records import TopicPartition
 from sharecore.coordinator.transactions.transaction import Transaction, TransactionState
 from sharecore.coordinator_log.record_schema import RecordSchema, VersionedSchema, field
+
+if TYPE_CHECKING:
+    from sharecore.coordinator import record_values
 
 TRANSACTION_LOG = 0
 
@@ -48,7 +51,7 @@ _V1 = RecordSchema(
     field("client_version", "int16", tag=2, default=0),
     flexible=True,
 )
-_VALUES = VersionedSchema(_V0, _V1)
+VALUES = VersionedSchema(_V0, _V1)
 
 
 def encode_transaction_key(transactional_id: str) -> bytes:
@@ -84,7 +87,7 @@ def encode_transaction(transaction: Transaction) -> bytes:
 
 def decode_transaction(transactional_id: str, data: bytes) -> Transaction:
     """Read a value of any version; raise ValueError if it is invalid."""
-    value: Any = _VALUES.read(data)
+    value: record_values.TransactionLog = VALUES.read(data)
     return Transaction(
         transactional_id=transactional_id,
         producer_id=value.producer_id,
@@ -105,7 +108,7 @@ def decode_transaction(transactional_id: str, data: bytes) -> Transaction:
     )
 
 
-def _by_topic(partitions: Collection[TopicPartition]) -> list[dict[str, Any]]:
+def _by_topic(partitions: Collection[TopicPartition]) -> list[dict[str, object]]:
     topics: dict[str, list[int]] = {}
     for topic, partition in sorted(partitions):
         topics.setdefault(topic, []).append(partition)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,11 +47,11 @@ class ByCoordinator:
     whole: bool = False
     all_or_none: bool = False
     tell: Callable[[RequestForwarder, RequestContext, Any, Any], Steps[Any]] | None = None
-    refuse: Callable[[RequestContext, Any, ErrorCode], dict[str, Any]] | None = None
+    refuse: Callable[[RequestContext, Any, ErrorCode], Mapping[str, object]] | None = None
 
     async def handle(
         self, forwarder: RequestForwarder, context: RequestContext, request: Any
-    ) -> dict[str, Any]:
+    ) -> Mapping[str, Any]:
         """Forward a request."""
         key = getattr(request, self.key)
         try:

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Container, Mapping
-from typing import Any
+from collections.abc import Callable, Container, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from sharecore.broker.handlers.topics import judge_deletions
+from sharecore.broker.handlers.topics import judge_deletions, values_of
 from sharecore.broker.requests.context import EVERY_NAME, RequestContext
 from sharecore.config import check_topic_config
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
@@ -19,6 +19,9 @@ from sharecore.tier.forward.forwarder import MOVED, RequestForwarder, throttle_o
 from sharecore.tier.forward.shapes import Keys
 from sharecore.tier.upstream.topics import INTERNAL_PREFIX, OWN_SETTINGS
 
+if TYPE_CHECKING:
+    from sharecore.protocol import messages
+
 _CREATED = Keys(
     "topics",
     "topics",
@@ -27,13 +30,16 @@ _CREATED = Keys(
     failed={"num_partitions": -1, "replication_factor": -1, "configs": [], "error_message": None},
 )
 _GROWN = Keys("topics", "results", "name", "name", failed={"error_message": None})
+Changed = TypeVar("Changed", "messages.CreateTopicsRequest", "messages.CreatePartitionsRequest")
 _BY_ID_SINCE = 6
 _SETTINGS_SINCE = 5
 _SEEN_S, _LOOK_S = 5.0, 0.05
 """How long to wait for a change in the metadata, and how often to check."""
 
 
-async def create_topics(forwarder: RequestForwarder, context: RequestContext, request: Any) -> dict[str, Any]:
+async def create_topics(
+    forwarder: RequestForwarder, context: RequestContext, request: messages.CreateTopicsRequest
+) -> dict[str, Any]:
     """Create topics; settings unknown to the cluster are stored by the tier."""
     answers: dict[Any, Any] = {}
     allowed, ours = [], {}
@@ -50,7 +56,7 @@ async def create_topics(forwarder: RequestForwarder, context: RequestContext, re
             if topic.name not in creatable:
                 raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
             _check_creation(forwarder, topic.name)
-            own = {each.name: each.value for each in topic.configs if each.name in OWN_SETTINGS}
+            own = values_of(each for each in topic.configs if each.name in OWN_SETTINGS)
             check_topic_config(own, context.broker.config)
         except ConfigError as error:
             answers[topic.name] = _refused(_CREATED, topic.name, ErrorCode.INVALID_CONFIG, error.answer)
@@ -85,7 +91,7 @@ async def create_topics(forwarder: RequestForwarder, context: RequestContext, re
 
 
 async def _join(
-    context: RequestContext, keys: Keys, request: Any, answers: Mapping[Any, Any]
+    context: RequestContext, keys: Keys, request: Changed, answers: Mapping[Any, Any]
 ) -> dict[str, Any]:
     missing = ErrorCode.UNKNOWN_SERVER_ERROR
     return await context.finish(keys.join(keys.read(request), _each(answers), missing))
@@ -98,7 +104,7 @@ def _check_creation(forwarder: RequestForwarder, name: str) -> None:
 
 
 async def create_partitions(
-    forwarder: RequestForwarder, context: RequestContext, request: Any
+    forwarder: RequestForwarder, context: RequestContext, request: messages.CreatePartitionsRequest
 ) -> dict[str, Any]:
     """Add partitions to topics."""
     answers: dict[Any, Any] = {}
@@ -124,7 +130,9 @@ async def create_partitions(
     return await _join(context, _GROWN, request, answers) | {"throttle_time_ms": throttle_ms}
 
 
-async def delete_topics(forwarder: RequestForwarder, context: RequestContext, request: Any) -> dict[str, Any]:
+async def delete_topics(
+    forwarder: RequestForwarder, context: RequestContext, request: messages.DeleteTopicsRequest
+) -> dict[str, Any]:
     """Delete topics, with their share state."""
     judged, pace = await judge_deletions(context, request), context.broker.turns.pace()
     for number, (answer, topic) in enumerate(judged):
@@ -143,10 +151,10 @@ async def delete_topics(forwarder: RequestForwarder, context: RequestContext, re
     if context.api_version >= _BY_ID_SINCE:
         # those with both, or neither, are refused
         one = [each for each in request.topics if (each.name is None) != (each.topic_id is None)]
-        asked = {"topics": [each for each in one if named & {each.name, each.topic_id}]}
+        changed = request._replace(topics=[each for each in one if named & {each.name, each.topic_id}])
     else:
-        asked = {"topic_names": [name for name in request.topic_names if name in named]}
-    changed, throttle_ms = request._replace(**asked), 0
+        changed = request._replace(topic_names=[name for name in request.topic_names if name in named])
+    throttle_ms = 0
     try:
         response = await forwarder.send(
             context, forwarder.controller(context), changed, wait_ms=request.timeout_ms
@@ -173,7 +181,7 @@ async def delete_topics(forwarder: RequestForwarder, context: RequestContext, re
 async def _change(
     forwarder: RequestForwarder,
     context: RequestContext,
-    request: Any,
+    request: Changed,
     keys: Keys,
     topics: list[Any],
     answers: dict[Any, Any],
@@ -220,9 +228,7 @@ def _is_led(forwarder: RequestForwarder, name: str, partitions: int = 1) -> bool
     )
 
 
-async def _seen(
-    forwarder: RequestForwarder, names: Mapping[str, Any] | list[str], known: Callable[[str], bool]
-) -> None:
+async def _seen(forwarder: RequestForwarder, names: Iterable[str], known: Callable[[str], bool]) -> None:
     """Wait until the metadata shows the change, but not long: the cluster has executed it."""
     loop = asyncio.get_running_loop()
     until = loop.time() + _SEEN_S

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 
 from sharecore.broker.handlers.group_topics import HIDDEN_TOPICS
 from sharecore.broker.requests.context import NOT_REQUESTED, RequestContext
@@ -13,10 +13,20 @@ from sharecore.tier.forward.forwarder import RequestForwarder
 from sharecore.tier.forward.subscriptions import Subscription
 from sharecore.waiting import Steps
 
+if TYPE_CHECKING:
+    from sharecore.protocol import messages, received
+
+
+Described = TypeVar(
+    "Described",
+    "received.DescribeGroupsDescribedGroup",
+    "received.ConsumerGroupDescribeDescribedGroup",
+)
+
 
 def tell_classic_group(
-    forwarder: RequestForwarder, context: RequestContext, asked: Any, answer: Any
-) -> Steps[Any]:
+    forwarder: RequestForwarder, context: RequestContext, asked: object, answer: Described
+) -> Steps[Described]:
     """Return a description with the operations of this client, not those of the node's user."""
     yield
     if "authorized_operations" not in answer._fields or answer.authorized_operations == NOT_REQUESTED:
@@ -28,16 +38,16 @@ def tell_consumer_group(
     subscription_of: Callable[[str, str], Subscription | None],
     forwarder: RequestForwarder,
     context: RequestContext,
-    asked: Any,
-    answer: Any,
-) -> Steps[Any]:
+    asked: object,
+    answer: received.ConsumerGroupDescribeDescribedGroup,
+) -> Steps[received.ConsumerGroupDescribeDescribedGroup | messages.ConsumerGroupDescribeDescribedGroup]:
     """Return the description of a consumer group, or an error if its members have a topic that the client may
     not describe.
 
     Args:
         subscription_of: by group and member, the subscriptions resolved by this node.
     """
-    members: list[Any] = []
+    members: list[received.ConsumerGroupDescribeMember] = []
     names: set[str] = set()
     for each in answer.members:
         member = _member(forwarder, each, subscription_of(answer.group_id, each.member_id))
@@ -56,8 +66,11 @@ def tell_consumer_group(
 
 
 def tell_transaction(
-    forwarder: RequestForwarder, context: RequestContext, asked: Any, answer: Any
-) -> Steps[Any]:
+    forwarder: RequestForwarder,
+    context: RequestContext,
+    asked: object,
+    answer: received.DescribeTransactionsTransactionState,
+) -> Steps[received.DescribeTransactionsTransactionState]:
     """Return the description of a transaction with only the topics visible to the client."""
     shown = (_shown(forwarder, topic.topic) for topic in answer.topics)
     names = (name for name in shown if name is not None)
@@ -76,7 +89,11 @@ def _shown(forwarder: RequestForwarder, name: str) -> str | None:
     return name if name in forwarder.own.closed else forwarder.own.client_name(name)
 
 
-def _member(forwarder: RequestForwarder, member: Any, subscription: Subscription | None) -> Any:
+def _member(
+    forwarder: RequestForwarder,
+    member: received.ConsumerGroupDescribeMember,
+    subscription: Subscription | None,
+) -> received.ConsumerGroupDescribeMember:
     """Return a member as it subscribed, without topics hidden from clients of the tier."""
     told = member._replace(
         subscribed_topic_names=_known(forwarder, member.subscribed_topic_names),
@@ -94,7 +111,9 @@ def _known(forwarder: RequestForwarder, names: Iterable[str]) -> list[str]:
     return [known for name in names if (known := forwarder.own.client_name(name)) is not None]
 
 
-def _assignment(forwarder: RequestForwarder, assignment: Any) -> Any:
+def _assignment(
+    forwarder: RequestForwarder, assignment: received.ConsumerGroupDescribeAssignment
+) -> received.ConsumerGroupDescribeAssignment:
     topics = [
         topic._replace(topic_name=name)
         for topic in assignment.topic_partitions

@@ -6,8 +6,8 @@ no offsets, like a missing one.
 
 from __future__ import annotations
 
-from collections.abc import Container
-from typing import Any
+from collections.abc import Container, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from sharecore.broker.requests.context import RequestContext
 from sharecore.errors import ErrorCode
@@ -16,26 +16,42 @@ from sharecore.tier.forward.forwarder import RequestForwarder
 from sharecore.tier.forward.shapes import Keys
 from sharecore.waiting import Steps
 
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from sharecore.protocol import messages, received
+
+Topic = TypeVar("Topic", "received.OffsetFetchResponseTopic", "received.OffsetFetchResponseTopics")
+Part = TypeVar("Part", "received.OffsetFetchResponsePartition", "received.OffsetFetchResponsePartitions")
 _GROUP_ERROR_SINCE = 2
 KEYS = Keys("groups", "groups", "group_id", "group_id", failed={"topics": []})
 
 
-def tell_group(forwarder: RequestForwarder, context: RequestContext, request: Any, answer: Any) -> Steps[Any]:
+def tell_group(
+    forwarder: RequestForwarder,
+    context: RequestContext,
+    request: messages.OffsetFetchRequest,
+    answer: received.OffsetFetchResponse,
+) -> Steps[received.OffsetFetchResponse]:
     """Return the response about one group, in the form of versions before 8."""
     topics = yield from _topics(forwarder, context, answer.topics, everything=request.topics is None)
     return answer._replace(topics=topics)
 
 
-def refuse_group(context: RequestContext, request: Any, code: ErrorCode) -> dict[str, Any]:
+def refuse_group(
+    context: RequestContext, request: messages.OffsetFetchRequest, code: ErrorCode
+) -> messages.OffsetFetchResponse:
     """Return an error for one group: for each partition if the version has no group error."""
     if context.api_version >= _GROUP_ERROR_SINCE:
         return {"topics": [], "error_code": code}
-    absent = {"committed_offset": -1, "metadata": "", "error_code": code}
     return {
         "topics": [
             {
                 "name": topic.name,
-                "partitions": [{"partition_index": index, **absent} for index in topic.partition_indexes],
+                "partitions": [
+                    {"partition_index": index, "committed_offset": -1, "metadata": "", "error_code": code}
+                    for index in topic.partition_indexes
+                ],
             }
             for topic in request.topics or ()
         ]
@@ -43,8 +59,11 @@ def refuse_group(context: RequestContext, request: Any, code: ErrorCode) -> dict
 
 
 def tell_groups_own(
-    forwarder: RequestForwarder, context: RequestContext, asked: Any, answer: Any
-) -> Steps[Any]:
+    forwarder: RequestForwarder,
+    context: RequestContext,
+    asked: messages.OffsetFetchRequestGroup | None,
+    answer: received.OffsetFetchResponseGroup,
+) -> Steps[received.OffsetFetchResponseGroup]:
     """Return the part of a response about one group."""
     everything = asked is None or asked.topics is None
     topics = yield from _topics(forwarder, context, answer.topics, everything=everything)
@@ -52,8 +71,8 @@ def tell_groups_own(
 
 
 def _topics(
-    forwarder: RequestForwarder, context: RequestContext, topics: Any, *, everything: bool
-) -> Steps[list[Any]]:
+    forwarder: RequestForwarder, context: RequestContext, topics: Sequence[Topic], *, everything: bool
+) -> Steps[list[Topic]]:
     """Return the visible topics; hidden ones are left out unless they were requested by name."""
     names = (name for topic in topics if (name := _name(context, topic)) is not None)
     seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.TOPIC, names)
@@ -71,12 +90,15 @@ def _topics(
     return told
 
 
-def _name(context: RequestContext, topic: Any) -> str | None:
+def _name(
+    context: RequestContext, topic: received.OffsetFetchResponseTopic | received.OffsetFetchResponseTopics
+) -> str | None:
     """Return the name of a topic in a response, by name or ID; None if it does not exist."""
     name: str | None = getattr(topic, "name", None)
-    if name is not None or topic.topic_id is None:
+    topic_id: UUID | None = getattr(topic, "topic_id", None)
+    if name is not None or topic_id is None:
         return name
-    found = context.broker.topics.by_id(topic.topic_id)
+    found = context.broker.topics.by_id(topic_id)
     return None if found is None else found.name
 
 
@@ -89,10 +111,9 @@ def _refusal(forwarder: RequestForwarder, name: str | None, seen: Container[str]
     return ErrorCode.NONE if forwarder.own.hides(name) or name in forwarder.own.closed else None
 
 
-def _part(part: Any, refusal: ErrorCode | None) -> Any:
-    changed: dict[str, Any] = (
-        {"committed_leader_epoch": -1} if "committed_leader_epoch" in part._fields else {}
-    )
-    if refusal is not None:
-        changed |= {"committed_offset": -1, "metadata": "", "error_code": refusal}
-    return part._replace(**changed)
+def _part(part: Part, refusal: ErrorCode | None) -> Part:
+    if "committed_leader_epoch" in part._fields:
+        part = part._replace(committed_leader_epoch=-1)
+    if refusal is None:
+        return part
+    return part._replace(committed_offset=-1, metadata="", error_code=refusal)

@@ -6,8 +6,8 @@ Hidden topics are neither moved nor listed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from sharecore.broker.handlers.cluster.nodes import names_quorum, unknown_quorum
 from sharecore.broker.handlers.cluster.replicas import (
@@ -52,7 +52,7 @@ async def elect(
         return await context.finish(refused)
     everything = request.topic_partitions is None
     named = await _all_partitions(forwarder, context) if everything else request.topic_partitions
-    asked = request._replace(topic_partitions=named)
+    asked = request._replace(topic_partitions=cast("Sequence[messages.ElectLeadersTopicPartitions]", named))
     answer = await _change(forwarder, context, asked, _ELECTED, "No such topic as {}")
     if everything:
         answer["replica_election_results"] = [
@@ -117,11 +117,11 @@ async def tell_quorum(
         response = await forwarder.send(context, forwarder.controller(context), request)
     except KafkaError as error:
         return {"error_code": forwarder.unchanged(error), "error_message": None, "topics": [], "nodes": []}
-    answer: dict[str, Any] = response._asdict()
+    answer: dict[str, object] = response._asdict()
     return answer
 
 
-async def _all_partitions(forwarder: RequestForwarder, context: RequestContext) -> list[Any]:
+async def _all_partitions(forwarder: RequestForwarder, context: RequestContext) -> list[_Named]:
     pace = context.broker.turns.pace()
     found = []
     for topic in context.broker.topics:

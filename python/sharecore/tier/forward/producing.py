@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sharecore.broker.handlers.produce import may_begin
 from sharecore.broker.requests.context import RequestContext
@@ -15,6 +15,9 @@ from sharecore.tier.forward.by_leader import ByLeader, Sent, Split
 from sharecore.tier.forward.forwarder import RequestForwarder
 from sharecore.tier.forward.sequences import Sequences
 from sharecore.waiting import Steps, exhaust
+
+if TYPE_CHECKING:
+    from sharecore.protocol import messages
 
 _NO_ACKNOWLEDGEMENT, _BY_THE_LEADER = 0, 1
 _ATTRIBUTES_LOW = 22
@@ -50,7 +53,7 @@ class Producing:
         self._sequences: dict[int, Sequences] = {}
 
     async def handle(
-        self, forwarder: RequestForwarder, context: RequestContext, request: Any
+        self, forwarder: RequestForwarder, context: RequestContext, request: messages.ProduceRequest
     ) -> dict[str, Any] | None:
         """Forward a request; return no response if the client wants none."""
         refused = self._refusal(forwarder, context, request)
@@ -72,7 +75,7 @@ class Producing:
         return None
 
     async def _forward(
-        self, forwarder: RequestForwarder, context: RequestContext, request: Any
+        self, forwarder: RequestForwarder, context: RequestContext, request: messages.ProduceRequest
     ) -> dict[str, Any]:
         """Forward the batches of one connection in order.
 
@@ -103,7 +106,11 @@ class Producing:
         return await self._end(forwarder, context, request, split, sent, sequences)
 
     def _admit(
-        self, forwarder: RequestForwarder, context: RequestContext, request: Any, split: Split
+        self,
+        forwarder: RequestForwarder,
+        context: RequestContext,
+        request: messages.ProduceRequest,
+        split: Split,
     ) -> Steps[Sequences]:
         """Refuse batches that follow a lost one; note those that this node refuses already."""
         places, names, connection = self._by_leader.places, forwarder.own.named, context.connection
@@ -144,7 +151,7 @@ class Producing:
         self,
         forwarder: RequestForwarder,
         context: RequestContext,
-        request: Any,
+        request: messages.ProduceRequest,
         split: Split,
         sent: Sent,
         sequences: Sequences,
@@ -167,7 +174,9 @@ class Producing:
                     code = ErrorCode.UNKNOWN_SERVER_ERROR if answer is None else _code(answer)
                     sequences.end((key, part.index), part.records, code)
 
-    async def _known(self, forwarder: RequestForwarder, context: RequestContext, request: Any) -> Split:
+    async def _known(
+        self, forwarder: RequestForwarder, context: RequestContext, request: messages.ProduceRequest
+    ) -> Split:
         """Return the request split by leader, once the leaders are known or the wait has timed out."""
         split = await context.finish(self._by_leader.split(forwarder, context, request))
         with contextlib.suppress(TimeoutError):
@@ -178,7 +187,7 @@ class Producing:
         return split
 
     def _refusal(
-        self, forwarder: RequestForwarder, context: RequestContext, request: Any
+        self, forwarder: RequestForwarder, context: RequestContext, request: messages.ProduceRequest
     ) -> ErrorCode | None:
         name = request.transactional_id
         own = name is not None and forwarder.own.is_transactional_id(name)
@@ -192,11 +201,11 @@ def _code(part: Any) -> int:
     return code
 
 
-def _entries(request: Any) -> int:
+def _entries(request: messages.ProduceRequest) -> int:
     return len(request.topic_data) + sum(len(topic.partition_data) for topic in request.topic_data)
 
 
-def _is_transactional(request: Any) -> bool:
+def _is_transactional(request: messages.ProduceRequest) -> bool:
     return any(
         part.records is not None
         and len(part.records) > _ATTRIBUTES_LOW

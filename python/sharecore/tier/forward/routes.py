@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sharecore.broker.handlers.transactions import producer_refusal
 from sharecore.broker.requests.context import RequestContext
@@ -31,6 +31,9 @@ from sharecore.tier.forward.shapes import Keys, Places, Repeated
 from sharecore.tier.forward.subscriptions import Heartbeats
 from sharecore.upstream.cluster import GROUP, TRANSACTION
 
+if TYPE_CHECKING:
+    from sharecore.protocol import messages, received
+
 _NULL_PROTOCOL_SINCE = 7
 _SYNC_MS = 300_000
 """A member waits in SyncGroup as long as its leader takes; the request has no timeout."""
@@ -39,7 +42,9 @@ _TRANSACTED = Places(ids_since=6, repeated=Repeated.MERGED)
 _PLACES = Places(repeated=Repeated.MERGED)
 
 
-def _check_producer(forwarder: RequestForwarder, context: RequestContext, request: Any) -> None:
+def _check_producer(
+    forwarder: RequestForwarder, context: RequestContext, request: messages.InitProducerIdRequest
+) -> None:
     code = producer_refusal(context, request)
     if code is not None:
         raise KafkaError(code)
@@ -48,7 +53,7 @@ def _check_producer(forwarder: RequestForwarder, context: RequestContext, reques
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 
 
-def _sees_group(forwarder: RequestForwarder, context: RequestContext, each: Any) -> bool:
+def _sees_group(forwarder: RequestForwarder, context: RequestContext, each: received.ListedGroup) -> bool:
     share = getattr(each, "group_type", "").lower() == "share" or each.protocol_type == "share"
     if share or each.group_id in forwarder.own.groups:
         return False
@@ -57,14 +62,18 @@ def _sees_group(forwarder: RequestForwarder, context: RequestContext, each: Any)
     )
 
 
-def _sees_transaction(forwarder: RequestForwarder, context: RequestContext, each: Any) -> bool:
+def _sees_transaction(
+    forwarder: RequestForwarder, context: RequestContext, each: received.ListTransactionsTransactionState
+) -> bool:
     name = each.transactional_id
     return not forwarder.own.is_transactional_id(name) and context.may(
         Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, name, quiet=True
     )
 
 
-def _refuse_join(context: RequestContext, request: Any, code: ErrorCode) -> dict[str, Any]:
+def _refuse_join(
+    context: RequestContext, request: messages.JoinGroupRequest, code: ErrorCode
+) -> messages.JoinGroupResponse:
     protocol = None if context.api_version >= _NULL_PROTOCOL_SINCE else ""
     return {"error_code": code, "member_id": request.member_id, "protocol_name": protocol}
 
@@ -197,8 +206,8 @@ _OFFSETS_OF_MANY = about_many(OFFSET_FETCH.handle, OFFSET_FETCH.keys)
 
 
 async def _offset_fetch(
-    forwarder: RequestForwarder, context: RequestContext, request: Any
-) -> Mapping[str, Any] | None:
+    forwarder: RequestForwarder, context: RequestContext, request: messages.OffsetFetchRequest
+) -> Mapping[str, object] | None:
     several = context.api_version >= _GROUPS_SINCE
     return await (_OFFSETS_OF_MANY if several else _OFFSETS_OF_ONE)(forwarder, context, request)
 

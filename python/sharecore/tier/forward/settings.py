@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sharecore.broker.handlers.configs.change import check_number
 from sharecore.broker.handlers.configs.rights import config_rights
@@ -16,13 +16,17 @@ from sharecore.tier.forward.beside import own_answer
 from sharecore.tier.forward.forwarder import RequestForwarder, code_of, throttle_of
 from sharecore.tier.upstream.topics import OWN_SETTINGS
 
+if TYPE_CHECKING:
+    from sharecore.protocol import messages
+
+Alteration = TypeVar("Alteration", "messages.AlterConfigsRequest", "messages.IncrementalAlterConfigsRequest")
 _Resource = tuple[int, str]
 _Told = dict[_Resource, deque[dict[str, Any]]]
 """By resource; a resource requested twice has two entries, each with its own keys."""
 
 
 async def describe_configs(
-    forwarder: RequestForwarder, context: RequestContext, request: Any
+    forwarder: RequestForwarder, context: RequestContext, request: messages.DescribeConfigsRequest
 ) -> dict[str, Any]:
     """Describe settings; for topics the cluster's, with the ones that the tier stores."""
     own = await own_answer(context, request)
@@ -59,7 +63,11 @@ def _key(result: dict[str, Any]) -> _Resource:
     return result["resource_type"], result["resource_name"]
 
 
-async def alter_configs(forwarder: RequestForwarder, context: RequestContext, request: Any) -> dict[str, Any]:
+async def alter_configs(
+    forwarder: RequestForwarder,
+    context: RequestContext,
+    request: Alteration,
+) -> dict[str, Any]:
     """Alter settings; those of topics on the cluster."""
     responses: dict[_Resource, Any] = {}
     ours, theirs = [], []

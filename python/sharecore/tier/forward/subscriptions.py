@@ -8,9 +8,9 @@ coordinator, as they then send all fields.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sharecore.broker.requests.context import RequestContext
 from sharecore.coordinator.consumer import Heartbeat
@@ -19,6 +19,9 @@ from sharecore.security.acl import Operation, ResourceType
 from sharecore.tier.forward.by_coordinator import GROUP, ByCoordinator, group
 from sharecore.tier.forward.forwarder import RequestForwarder
 from sharecore.tier.forward.remembered import NAME_BYTES, Remembered
+
+if TYPE_CHECKING:
+    from sharecore.protocol import messages
 
 _GOOD_FOR_MS = 1_000
 """New topics are visible after some seconds; the members of a group share a lookup."""
@@ -57,8 +60,11 @@ class Heartbeats:
         return self._members.get((group_id, member_id))
 
     async def handle(
-        self, forwarder: RequestForwarder, context: RequestContext, request: Any
-    ) -> dict[str, Any]:
+        self,
+        forwarder: RequestForwarder,
+        context: RequestContext,
+        request: messages.ConsumerGroupHeartbeatRequest,
+    ) -> Mapping[str, Any]:
         """Forward a heartbeat."""
         forwarder.check(context, Operation.READ, ResourceType.GROUP, request.group_id)
         for name in request.subscribed_topic_names or ():
@@ -119,7 +125,7 @@ def _size(key: tuple[str, str], subscription: Subscription) -> int:
     return NAME_BYTES * (len(texts) + 2) + 4 * sum(map(len, texts))
 
 
-def _updated(known: Subscription | None, request: Any) -> Subscription:
+def _updated(known: Subscription | None, request: messages.ConsumerGroupHeartbeatRequest) -> Subscription:
     """Return a member's subscription after a heartbeat, which omits unchanged fields.
 
     Raises:

@@ -6,7 +6,6 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
 from uuid import uuid4
 
 from sharecore.broker.cluster import NOBODY, Node
@@ -18,6 +17,8 @@ from sharecore.tier.slots.log import Right
 from sharecore.tier.slots.ownership import (
     UNKNOWN,
     Assignment,
+    MemberFields,
+    NodeFields,
     Ownership,
     Report,
     pack_assignments,
@@ -85,7 +86,7 @@ class Nodes:
         self._pins = pins
         self._life = uuid4().hex
         self._joins = 0
-        self._others: dict[int, dict[str, Any]] = {}
+        self._others: dict[int, NodeFields] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._joined_ms = -_PAUSE_MS
         self._said_leaving = False
@@ -164,9 +165,8 @@ class Nodes:
 
     # the group (`upstream.Listener`)
 
-    def _own(self) -> dict[str, Any]:
-        endpoints = {name: list(address) for name, address in self._endpoints().items()}
-        return {"endpoints": endpoints, "rack": self._rack, "life": self._life}
+    def _own(self) -> NodeFields:
+        return {"endpoints": dict(self._endpoints()), "rack": self._rack, "life": self._life}
 
     def metadata(self) -> bytes:
         # the leader ignores a member with an unchanged report: the others keep their assignment
@@ -176,17 +176,24 @@ class Nodes:
         report = Report(
             self._node_id, self.ownerships, self._leadership.awaited, self.leaving or self.drained
         )
-        return _pack(self._own() | report.pack() | {"joins": self._joins})
+        fields: MemberFields = {**self._own(), **report.pack(), "joins": self._joins}
+        return _pack(fields)
 
     def assign(self, generation: int, members: list[GroupMember]) -> dict[str, bytes]:
-        reported = {member.member_id: json.loads(member.metadata) for member in members}
-        nodes = {
-            str(each["node_id"]): {key: each[key] for key in ("endpoints", "rack", "life")}
+        reported: dict[str, MemberFields] = {
+            member.member_id: json.loads(member.metadata) for member in members
+        }
+        nodes: dict[str, NodeFields] = {
+            str(each["node_id"]): {
+                "endpoints": each["endpoints"],
+                "rack": each["rack"],
+                "life": each["life"],
+            }
             for each in reported.values()
         }
         reports = [Report.unpack(each) for each in reported.values()]
         assignments = assign(reports, len(self.ownerships), self._pins())
-        return dict.fromkeys(reported, _pack({"nodes": nodes} | pack_assignments(assignments)))
+        return dict.fromkeys(reported, _pack({"nodes": nodes, **pack_assignments(assignments)}))
 
     def assigned(self, generation: int, assignment: bytes) -> None:
         decoded = json.loads(assignment)
@@ -245,5 +252,5 @@ class Nodes:
         self._leadership.close()
 
 
-def _pack(message: Mapping[str, Any]) -> bytes:
+def _pack(message: Mapping[str, object]) -> bytes:
     return json.dumps(message, sort_keys=True).encode()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sharecore.broker.cluster import Node
 from sharecore.client.settings import ConnectionSettings, read_connection_settings
@@ -13,6 +13,9 @@ from sharecore.config import BrokerConfig, Listener
 from sharecore.config.tier import INTER_NODE_PREFIX
 from sharecore.errors import ConfigError
 from sharecore.protocol import ApiKey
+
+if TYPE_CHECKING:
+    from sharecore.tier.persister import ShareStateAnswer
 
 _VERSIONS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.API_VERSIONS: (0, 4),
@@ -86,8 +89,8 @@ class Peers:
         self._connections = _Connections(settings, _VERSIONS)
 
     async def ask(
-        self, node: int, api_key: ApiKey, message: dict[str, Any], check: Callable[[], None]
-    ) -> Any:
+        self, node: int, api_key: ApiKey, message: dict[str, object], check: Callable[[], None]
+    ) -> ShareStateAnswer:
         """Return the answer of a node.
 
         Args:
@@ -101,7 +104,8 @@ class Peers:
         if not connection.ready:
             await connection.prepare()
         check()
-        return await connection.request(api_key, message)
+        answer: ShareStateAnswer = await connection.request(api_key, message)
+        return answer
 
     async def close(self) -> None:
         """End all connections."""

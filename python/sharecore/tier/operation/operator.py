@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 from sharecore.broker.cluster import NOBODY
 from sharecore.client.settings import read_connection_settings
@@ -24,11 +24,14 @@ from sharecore.tier.settings.own_topics import Wrong, find_wrong
 from sharecore.tier.settings.placement_rules import PlacementRules
 from sharecore.tier.settings.topic import SettingsCatalogue
 from sharecore.tier.slots import slot_of_partition
-from sharecore.tier.slots.ownership import Assignment, Report, unpack_assignments
+from sharecore.tier.slots.ownership import Assignment, MemberFields, Report, unpack_assignments
 from sharecore.tier.upstream.sending import Sending
 from sharecore.upstream import EARLIEST, LATEST, Administration, ListedOffset, Outlet, Topic, Upstream
 from sharecore.upstream.cluster import GROUP
 from sharecore.upstream.errors import refusal
+
+if TYPE_CHECKING:
+    from sharecore.protocol import received
 
 _DEFAULTS = {
     "client.id": "sharecore-tier-operator",
@@ -156,15 +159,18 @@ class Operator:
         assert isinstance(state, Topic)
         return state
 
-    async def members(self) -> tuple[str, dict[str, Any], list[Report], list[Assignment]]:
+    async def members(self) -> tuple[str, dict[str, MemberFields], list[Report], list[Assignment]]:
         """Return the group's state, member metadata, node reports, and slot assignments."""
         group = group_of(self.topic)
         until = asyncio.get_running_loop().time() + _REBALANCE_S
 
-        async def ask() -> Any:
+        async def ask() -> received.DescribeGroupsDescribedGroup:
             connection = await self.upstream.coordinator(GROUP, group, "ask")
             message = {"groups": [group], "include_authorized_operations": False}
-            (found,) = (await connection.request(ApiKey.DESCRIBE_GROUPS, message)).groups
+            answer: received.DescribeGroupsResponse = await connection.request(
+                ApiKey.DESCRIBE_GROUPS, message
+            )
+            (found,) = answer.groups
             if found.error_code and found.error_code != ErrorCode.GROUP_ID_NOT_FOUND:
                 raise refusal(found.error_code, "to describe group", group, "Describe")
             return found
@@ -175,10 +181,10 @@ class Operator:
                 break
             await asyncio.sleep(_LOOK_S)
         metadata = {each.member_id: each for each in found.members if each.member_metadata}
-        read = [_read(each.member_metadata) for each in metadata.values()]
+        read: list[MemberFields] = [json.loads(each.member_metadata) for each in metadata.values()]
         nodes = {str(each["node_id"]): each for each in read}
         packed = [each.member_assignment for each in found.members if each.member_assignment]
-        assignments = unpack_assignments(_read(packed[0])) if packed else []
+        assignments = unpack_assignments(json.loads(packed[0])) if packed else []
         return found.group_state, nodes, [Report.unpack(each) for each in nodes.values()], assignments
 
     async def status(self) -> Status:
@@ -267,7 +273,7 @@ class Operator:
             return list(wanted)
         return sorted({slot_of_partition(topic.topic_id, each, count) for each in wanted})
 
-    async def wait(self, settled: Any, seconds_max: float) -> bool:
+    async def wait(self, settled: Callable[[Status], bool], seconds_max: float) -> bool:
         """Return whether the tier reaches the wanted status in time.
 
         Args:
@@ -287,11 +293,6 @@ def _offset(found: ListedOffset | KafkaError) -> int:
 
 def _number(node_id: int) -> int | None:
     return None if node_id == NOBODY else node_id - FIRST_NODE_ID
-
-
-def _read(message: bytes) -> dict[str, Any]:
-    read: dict[str, Any] = json.loads(message)
-    return read
 
 
 def _invalid(text: str) -> KafkaError:

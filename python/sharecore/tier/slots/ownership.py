@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Collection, Sequence
+from typing import NamedTuple, TypedDict
 
 from sharecore.broker.cluster import NOBODY
 
@@ -35,6 +35,38 @@ class Assignment(NamedTuple):
     next_id: int = NOBODY
 
 
+class ReportFields(TypedDict):
+    """A report on the wire; owners and epochs by slot."""
+
+    node_id: int
+    owners: list[int]
+    epochs: list[int]
+    awaits: list[int]
+    leaving: bool
+
+
+class NodeFields(TypedDict):
+    """A node on the wire."""
+
+    endpoints: dict[str, tuple[str, int]]
+    rack: str | None
+    life: str
+
+
+class MemberFields(NodeFields, ReportFields):
+    """What a node joins with, on the wire."""
+
+    joins: int
+
+
+class AssignmentFields(TypedDict):
+    """The assignments on the wire; owners and epochs by slot, and the nodes that take over."""
+
+    owners: list[int]
+    epochs: list[int]
+    next: dict[str, int]
+
+
 class Report(NamedTuple):
     """What a node reports when it joins.
 
@@ -49,7 +81,7 @@ class Report(NamedTuple):
     awaits: Collection[int] = ()
     leaving: bool = False
 
-    def pack(self) -> dict[str, Any]:
+    def pack(self) -> ReportFields:
         """Encode for the wire."""
         return {
             "node_id": self.node_id,
@@ -60,13 +92,13 @@ class Report(NamedTuple):
         }
 
     @classmethod
-    def unpack(cls, fields: Mapping[str, Any]) -> Report:
+    def unpack(cls, fields: ReportFields) -> Report:
         """Decode a report."""
         ownerships = [Ownership(*each) for each in zip(fields["owners"], fields["epochs"], strict=True)]
         return cls(fields["node_id"], ownerships, frozenset(fields["awaits"]), fields["leaving"])
 
 
-def pack_assignments(assignments: Sequence[Assignment]) -> dict[str, Any]:
+def pack_assignments(assignments: Sequence[Assignment]) -> AssignmentFields:
     """Encode the assignments for the wire."""
     return {
         "owners": [each.node_id for each in assignments],
@@ -75,7 +107,7 @@ def pack_assignments(assignments: Sequence[Assignment]) -> dict[str, Any]:
     }
 
 
-def unpack_assignments(fields: Mapping[str, Any]) -> list[Assignment]:
+def unpack_assignments(fields: AssignmentFields) -> list[Assignment]:
     """Decode the assignments."""
     following = fields["next"]
     return [

@@ -1,4 +1,4 @@
-"""DeleteTopics through a node: authorized by the tier, and executed by the cluster."""
+"""CreateTopics and DeleteTopics through a node: authorized by the tier, and executed by the cluster."""
 
 from __future__ import annotations
 
@@ -27,6 +27,11 @@ async def way(*denied: tuple[int, str]) -> Through:
 def deleted(body: Any) -> dict[str, Any]:
     """Answer DeleteTopics like a cluster whose user may delete everything."""
     return {"responses": [{"name": topic.name, "topic_id": topic.topic_id} for topic in body.topics]}
+
+
+def created(body: Any) -> dict[str, Any]:
+    """Answers CreateTopics as a cluster that creates everything."""
+    return {"topics": [{"name": topic.name, "error_message": None} for topic in body.topics]}
 
 
 async def ask(through: Through, *keys: str | UUID) -> dict[str | UUID | None, tuple[str | None, int]]:
@@ -82,4 +87,27 @@ async def test_a_topic_that_is_named_and_meant_by_its_id_stays() -> None:
         ErrorCode.INVALID_TOPIC_EXCEPTION,
     ]
     assert sent(through) == ["b"]
+    await through.end()
+
+
+@in_virtual_time
+async def test_a_setting_of_the_tier_without_a_value_refuses_its_topic_alone() -> None:
+    through = await way()
+    through.cluster.says[ApiKey.CREATE_TOPICS].append(created)
+    config = {"name": "errors.deadletterqueue.group.enable", "value": None}
+    topics = [
+        {"name": name, "num_partitions": 1, "replication_factor": 1, "assignments": [], "configs": configs}
+        for name, configs in (("null", [config]), ("plain", []))
+    ]
+    answer = await through.ask(
+        through.client(), ApiKey.CREATE_TOPICS, 7, topics=topics, timeout_ms=1000, validate_only=True
+    )
+    assert [(each.name, each.error_code, each.error_message) for each in answer.topics] == [
+        (
+            "null",
+            ErrorCode.INVALID_CONFIG,
+            "Null value not supported for topic configs: errors.deadletterqueue.group.enable",
+        ),
+        ("plain", ErrorCode.NONE, None),
+    ]
     await through.end()

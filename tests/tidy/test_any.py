@@ -1,0 +1,63 @@
+"""`Any` in the package: none in handlers and coordinators, and nowhere more than there is."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[2] / "python/sharecore"
+TYPED = ("broker/handlers", "coordinator")
+"""Packages without `Any`."""
+MOST = {
+    "adapters": 38,
+    "admin": 18,
+    "broker": 35,
+    "cli": 66,
+    "client": 208,
+    "config": 21,
+    "coordinator_log": 8,
+    "errors": 3,
+    "jobs": 35,
+    "keda": 28,
+    "logs": 2,
+    "metrics": 9,
+    "network": 3,
+    "page": 6,
+    "partition": 1,
+    "persister": 4,
+    "protocol": 32,
+    "reference": 4,
+    "schedules": 9,
+    "security": 4,
+    "session": 1,
+    "sharestate": 1,
+    "spark": 24,
+    "storage": 1,
+    "testing": 3,
+    "tier": 203,
+    "trace": 30,
+    "upstream": 39,
+    "verify": 61,
+    "waiting": 21,
+}
+"""Number of times that the other packages and modules use it. It only goes down."""
+
+
+def uses(path: Path) -> int:
+    return sum(
+        isinstance(node, ast.Name) and node.id == "Any" for node in ast.walk(ast.parse(path.read_text()))
+    )
+
+
+def test_typed_packages_have_no_any() -> None:
+    files = [path for package in TYPED for path in (PACKAGE / package).rglob("*.py")]
+    assert files
+    assert [str(path.relative_to(PACKAGE)) for path in files if uses(path)] == []
+
+
+def test_any_only_goes_down() -> None:
+    found: Counter[str] = Counter()
+    for path in PACKAGE.rglob("*.py"):
+        found[path.relative_to(PACKAGE).parts[0].removesuffix(".py")] += uses(path)
+    assert {room: times for room, times in found.items() if times > MOST.get(room, 0)} == {}, "name the type"
