@@ -12,7 +12,7 @@ TYPED = ("broker/handlers", "coordinator")
 MOST = {
     "adapters": 38,
     "admin": 18,
-    "broker": 35,
+    "broker": 54,
     "cli": 66,
     "client": 208,
     "config": 21,
@@ -33,7 +33,7 @@ MOST = {
     "session": 1,
     "sharestate": 1,
     "spark": 24,
-    "storage": 1,
+    "storage": 5,
     "testing": 3,
     "tier": 203,
     "trace": 30,
