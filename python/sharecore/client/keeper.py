@@ -41,6 +41,11 @@ def _ends(part: Part) -> int | None:
     return part.lease.lock_until(part.low, part.high)
 
 
+def _is_markable(part: Part) -> bool:
+    """Return False if the lock of a waiting record is lost, as after a refused renewal."""
+    return part.lease.accepts_marks(part.low, part.high)
+
+
 class Kept:
     """Records whose locks are renewed while a block of code runs; created by `ShareConsumer.lease`.
 
@@ -223,10 +228,10 @@ class Keeper:
         abandoned = self._owner.idle_ms() > self._owner.lock_ms
         renewable = {lease for lease in leases if lease.owner.renews and not abandoned}
         self._owner.acknowledge_parts(
-            [part for part in old if part.lease in renewable], AcknowledgeType.RENEW
+            [part for part in old if part.lease in renewable and _is_markable(part)], AcknowledgeType.RENEW
         )
         if leases - renewable:
             logger.info("records not polled in time are released")
             dropped = self._owner.buffer.drop(lambda lease: lease in leases - renewable)
-            self._owner.acknowledge_parts(dropped, AcknowledgeType.RELEASE)
+            self._owner.acknowledge_parts(filter(_is_markable, dropped), AcknowledgeType.RELEASE)
         self._owner.send(leases)

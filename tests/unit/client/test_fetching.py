@@ -118,6 +118,35 @@ async def test_a_renewal_that_is_refused_cancels_the_block() -> None:
 
 
 @in_virtual_time
+async def test_a_refused_renewal_of_a_waiting_record_does_not_end_the_renewal_of_others() -> None:
+    broker = ScriptedBroker()
+    broker.offer(0, 0)
+    broker.offer(1, 1)
+    refused = {"partition_index": 0, "error_code": ErrorCode.INVALID_RECORD_STATE}
+    async with member(max_poll_records=1, prefetch_records=10) as consumer:
+        consumer.accept(await consumer.poll())
+        await consumer.commit_sync()
+        # the second record waits for the next poll
+        broker.says[ACKNOWLEDGE].append(acknowledged([refused]))
+        await asyncio.sleep(LOCK * 7 / 8)
+        assert not broker.says[ACKNOWLEDGE], "its renewal was refused"
+        broker.offer(2, 2)
+        records = [record async for record in _until(consumer, 2)]
+        async with consumer.lease(records[-1]) as kept:
+            await asyncio.sleep(4 * LOCK)
+            assert not kept.lost.is_set()
+
+
+async def _until(consumer: Any, offset: int) -> Any:
+    """Poll until a record comes."""
+    while True:
+        for record in await consumer.poll(1):
+            yield record
+            if record.offset == offset:
+                return
+
+
+@in_virtual_time
 async def test_what_nobody_asks_for_is_given_back_and_not_fetched_again() -> None:
     broker = ScriptedBroker()
     for base in range(0, 40, 10):
