@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 from uuid import UUID
 
 from sharecore.broker.handlers import SERVED
@@ -18,6 +18,9 @@ from sharecore.broker.served import Handler, Served
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.network import Connection, Disconnect
 from sharecore.protocol import ApiKey
+
+if TYPE_CHECKING:
+    from sharecore.protocol import messages
 
 _SAME = (
     ApiKey.FIND_COORDINATOR,
@@ -80,7 +83,9 @@ class Introduction:
     def __init__(self) -> None:
         self._asked: set[Connection] = set()
 
-    def handle(self, context: RequestContext, request: Any) -> Result[Any]:
+    def handle(
+        self, context: RequestContext, request: messages.MetadataRequest
+    ) -> Result[messages.MetadataResponse]:
         topics, connection = context.broker.topics, context.connection
         names = [topic.name for topic in request.topics or () if topic.name is not None]
         if any(topics.get(name) is None for name in names):
@@ -93,19 +98,19 @@ class Introduction:
         return metadata(context, request)
 
 
-def _nothing(context: RequestContext, request: Any) -> dict[str, Any]:
+def _nothing(context: RequestContext, request: object) -> dict[str, object]:
     return {}
 
 
-def _not_coordinator(context: RequestContext, request: Any) -> NoReturn:
+def _not_coordinator(context: RequestContext, request: object) -> NoReturn:
     raise KafkaError(ErrorCode.NOT_COORDINATOR)
 
 
-def _ask_another(context: RequestContext, request: Any) -> NoReturn:
+def _ask_another(context: RequestContext, request: object) -> NoReturn:
     raise Disconnect("another broker leads this home")
 
 
-def _produce(context: RequestContext, request: Any) -> dict[str, Any]:
+def _produce(context: RequestContext, request: messages.ProduceRequest) -> dict[str, object]:
     if request.acks == 0:
         raise Disconnect("another broker leads this home")
     refusal = _refusal(context) | {"base_offset": -1}
@@ -121,7 +126,7 @@ def _produce(context: RequestContext, request: Any) -> dict[str, Any]:
     )
 
 
-def _fetch(context: RequestContext, request: Any) -> dict[str, Any]:
+def _fetch(context: RequestContext, request: messages.FetchRequest) -> dict[str, object]:
     refusal = _refusal(context) | {"high_watermark": -1}
     return _answer(
         context,
@@ -135,7 +140,9 @@ def _fetch(context: RequestContext, request: Any) -> dict[str, Any]:
     )
 
 
-def _share(context: RequestContext, request: Any) -> dict[str, Any]:
+def _share(
+    context: RequestContext, request: messages.ShareFetchRequest | messages.ShareAcknowledgeRequest
+) -> dict[str, object]:
     if request.share_session_epoch > 0:
         raise KafkaError(ErrorCode.SHARE_SESSION_NOT_FOUND)
     refusal = _refusal(context)
@@ -153,19 +160,21 @@ def _share(context: RequestContext, request: Any) -> dict[str, Any]:
     )
 
 
-def _named(context: RequestContext, topic: Any, name: str) -> dict[str, Any]:
+def _named(
+    context: RequestContext, topic: messages.TopicProduceData | messages.FetchRequestFetchTopic, name: str
+) -> dict[str, object]:
     if context.api_version >= _TOPIC_IDS_SINCE:
         return {"topic_id": topic.topic_id}
     return {name: getattr(topic, name)}
 
 
-def _refusal(context: RequestContext) -> dict[str, Any]:
+def _refusal(context: RequestContext) -> dict[str, object]:
     leader = context.broker.cluster.leader(_ANY_TOPIC, 0)
     current = {"leader_id": leader.node_id, "leader_epoch": leader.epoch}
     return {"error_code": ErrorCode.NOT_LEADER_OR_FOLLOWER, "current_leader": current}
 
 
-def _answer(context: RequestContext, responses: Iterable[dict[str, Any]]) -> dict[str, Any]:
+def _answer(context: RequestContext, responses: Iterable[dict[str, object]]) -> dict[str, object]:
     cluster = context.broker.cluster
     leader_id = cluster.controller()
     nodes = cluster.nodes(context.connection.listener)
