@@ -16,6 +16,9 @@ bucket: .venv-bucket/.installed build/go/versitygw ## buckets: a server that is 
 	VERSITYGW=$(CURDIR)/build/go/versitygw SHARECORE=$(CURDIR)/.venv-bucket/bin/sharecore \
 		.venv-bucket/bin/python -m pytest -s $(ARGS) tests/bucket
 
+takeovers: .venv/.installed .venv-test/.installed ## kill the leader of a home KILLS times (100) and stop it STOPS times (10): how long nothing is answered, and what is lost (half an hour; ARGS="--url s3://...")
+	$(BIN)/python -m tests.bucket.takeovers --kills $${KILLS:-100} --stops $${STOPS:-10} $(ARGS)
+
 verify: .venv/.installed .venv-test/.installed jars $(WIRE_JARS)/.done ## sharecore verify on our broker, Apache Kafka 4.3.1 and 4.4.0, one and three tier nodes, a bucket with a standby, broken meanwhile: MINUTES (30) in all, SEED=, ARGS="--setup tier --each 5"
 	$(BIN)/python -m tests.verify --minutes $${MINUTES:-30} $(if $(SEED),--seed $(SEED)) $(ARGS)
 

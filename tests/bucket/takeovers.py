@@ -180,7 +180,7 @@ def run(home: Path, url: str, kills: int, stops: int, seed: int) -> dict[str, ob
         for broker in brokers:
             if broker.running():
                 broker.terminate()
-    there = set().union(*(numbers_in(leader.home / "data", TOPIC) for _ in range(1)))
+    there = numbers_in(leader.home / "data", TOPIC)
     summary: dict[str, object] = {
         "answered": len(clients.answered),
         "lost": len(clients.answered.keys() - there),
