@@ -52,7 +52,7 @@ pub struct Place<'a> {
 pub struct Appended {
     /// The offset of its first record.
     pub base_offset: i64,
-    /// The append time if the topic uses LogAppendTime, else -1.
+    /// The append time if the topic uses `LogAppendTime`, else -1.
     pub append_time_ms: i64,
     /// The log start offset.
     pub log_start_offset: i64,

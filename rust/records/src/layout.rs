@@ -19,7 +19,7 @@ pub const ATTRIBUTES_AT: usize = 21;
 
 /// Bits of the attributes: the compression type.
 pub const COMPRESSION_MASK: i16 = 0x07;
-/// Bit of the attributes: LogAppendTime.
+/// Bit of the attributes: `LogAppendTime`.
 pub const LOG_APPEND_TIME: i16 = 0x08;
 /// Bit of the attributes: transactional.
 pub const TRANSACTIONAL: i16 = 0x10;

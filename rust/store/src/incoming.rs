@@ -249,7 +249,7 @@ impl Incoming {
 struct Policy {
     config: LogConfig,
     now_ms: i64,
-    /// The batch uses LogAppendTime.
+    /// The batch uses `LogAppendTime`.
     is_brokers: bool,
     /// Offsets must be sequential from 0.
     is_sequential: bool,

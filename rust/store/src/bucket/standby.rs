@@ -141,12 +141,12 @@ impl Standby {
             return Ok(Walk::default());
         };
         let name = names::checkpoint(place, epoch);
-        let bytes = get(bucket, name.clone())?;
+        let bytes = get(bucket, &name)?;
         let checkpoint = bytes.and_then(|bytes| Checkpoint::decode(&bytes));
         let checkpoint = checkpoint.ok_or_else(|| format!("{name} cannot be read"))?;
         if let Some(claim) = checkpoint.claims.last() {
             let name = names::journal(*claim);
-            let bytes = get(bucket, name.clone())?;
+            let bytes = get(bucket, &name)?;
             let claim = bytes.as_deref().and_then(object_claim);
             self.leader = claim.ok_or_else(|| format!("{name} cannot be read"))?.node;
         }
@@ -167,12 +167,12 @@ fn read(bucket: &mut dyn Bucket, first: u64, count: u64) -> Result<Vec<Option<Ve
         .collect()
 }
 
-fn get(bucket: &mut dyn Bucket, name: String) -> Result<Option<Vec<u8>>, String> {
+fn get(bucket: &mut dyn Bucket, name: &str) -> Result<Option<Vec<u8>>, String> {
     let answer = bucket.ask(What::Get {
-        name: name.clone(),
+        name: name.to_owned(),
         range: None,
     });
-    found(answer, &name)
+    found(answer, name)
 }
 
 fn found(answer: Answer, name: &str) -> Result<Option<Vec<u8>>, String> {
