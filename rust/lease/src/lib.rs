@@ -101,8 +101,8 @@ pub struct Wish<'a> {
     pub record_limit: bool,
     /// Whether to return one record batch whatever its size.
     pub at_least_one: bool,
-    /// If set, batches of which less than half is acquired are sent without the other records; expanded batches are
-    /// cached here.
+    /// If set, batches of which less than half is acquired (5/6 of the bytes without compression) are sent without the other records;
+    /// expanded batches are cached here.
     pub shelf: Option<Shelf<'a>>,
 }
 

@@ -5,14 +5,14 @@
 //! left out by mistake is lost.
 
 use sharecore_engine::{Acquired, Bug, OffsetRange, is_planted};
-use sharecore_records::{Batch, Batches, Record, Rewrite};
+use sharecore_records::{Batch, Batches, Compression, Record, Rewrite};
 
 use crate::{EXPANDED_BYTES_MAX, expanded::Shelf, holding::partly};
 
 /// Smaller records are not compressed.
 const COMPRESSED_FROM: usize = 4 << 10;
 
-/// The batches that hold acquired records; those acquired less than half are rewritten. `None` if none is. `room`: how
+/// The batches that hold acquired records; those of which too little is acquired are rewritten. `None` if none is. `room`: how
 /// many more bytes may be expanded.
 pub(crate) fn thinned(
     records: &[u8],
@@ -45,7 +45,7 @@ pub(crate) fn thinned(
     is_anew.then_some(out)
 }
 
-/// One batch with only its acquired records; `None` if they are at least half of it, or if it is sent as it is because
+/// One batch with only its acquired records; `None` if they are most of it, or if it is sent as it is because
 /// it cannot be read or its header is wrong.
 fn thin(
     bytes: &[u8],
@@ -65,8 +65,12 @@ fn thin(
     *room = room.saturating_sub(expanded.len());
     let (mut kept, all_bytes) = kept(&batch, &expanded, offsets, acquired)?;
     let bytes_kept: usize = kept.iter().map(|record| record.bytes.len()).sum();
-    let is_half = 2 * kept.len() >= batch.header.count as usize && 2 * bytes_kept >= all_bytes;
-    if kept.is_empty() || is_half {
+    let is_most = match batch.header.compression() {
+        // rewriting it costs no more than a copy
+        Ok(Compression::None) => 6 * bytes_kept >= 5 * all_bytes,
+        _ => 2 * kept.len() >= batch.header.count as usize && 2 * bytes_kept >= all_bytes,
+    };
+    if kept.is_empty() || is_most {
         return None;
     }
     if is_planted(Bug::ThinnedShort) {
