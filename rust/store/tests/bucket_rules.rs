@@ -10,7 +10,7 @@ use std::{
 };
 
 use common::{ALL, Client, PLAIN, create_log, put, tiny};
-use sharecore_bucket::{Answer, Bucket, MemoryBucket};
+use sharecore_bucket::{Answer, Bucket, MemoryBucket, What};
 use sharecore_store::{
     BackupOptions, BackupState, BackupStatus, LogId, Moment, Options, Restored, Store, restore,
 };
@@ -310,6 +310,60 @@ fn a_restore_names_the_damaged_object_and_leaves_nothing_behind() {
     assert!(refused > 5, "{refused} of {}", names.len());
     let error = restored(&mut bucket, dir.path(), Moment::Latest).expect_err("it holds a store");
     assert!(error.contains("is not empty"), "{error}");
+}
+
+/// A bucket in which one object is written only after it was asked for.
+struct Late<'a> {
+    bucket: &'a mut MemoryBucket,
+    name: &'a str,
+    is_there: bool,
+}
+
+impl Bucket for Late<'_> {
+    fn ask(&mut self, what: What) -> Answer {
+        let is_first =
+            matches!(what, What::Get { .. }) && what.name() == self.name && !self.is_there;
+        if is_first {
+            self.is_there = true;
+            return Answer::Absent;
+        }
+        self.bucket.ask(what)
+    }
+}
+
+#[test]
+fn an_object_that_is_written_while_it_is_looked_for_is_not_lost() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut bucket = MemoryBucket::default();
+    let store = open(dir.path(), &options(1));
+    let log = create_log(&store);
+    for _ in 0..3 {
+        fill(&store, log, 1);
+        settle(&store, &mut bucket);
+    }
+    let names: Vec<String> = bucket.objects().map(|(name, _)| name.into()).collect();
+    let journal = names.iter().filter(|name| name.starts_with("journal/"));
+    let mut looked_again = 0;
+    for name in journal {
+        let target = tempfile::tempdir().expect("a directory");
+        let mut late = Late {
+            bucket: &mut bucket,
+            name,
+            is_there: false,
+        };
+        restore(&mut late, target.path(), Moment::Latest, &mut |_| {})
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
+        looked_again += usize::from(late.is_there);
+        let found = content(&open(target.path(), &tiny()), log);
+        let own = content(&store, log);
+        // the newest object may be one that is written after the restore has ended
+        assert!(own.1.starts_with(&found.1), "{name}");
+        assert!(
+            found == own || Some(name) == names.iter().rfind(|it| it.starts_with("journal/")),
+            "{name}"
+        );
+    }
+    assert!(looked_again > 2, "{names:?}");
 }
 
 #[test]

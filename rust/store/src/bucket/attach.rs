@@ -79,7 +79,7 @@ pub(super) struct Attach {
     copied: Copied,
     /// The place of the checkpoint that the walk started from.
     begun: u64,
-    /// The absent place, with objects far after it.
+    /// The absent place that seems lost, since later objects show that it was written.
     gap: u64,
     next: Cursor,
     behind: u64,
@@ -207,14 +207,7 @@ impl Attach {
             }
             (Phase::ListBeyond, Answer::Names(page)) => {
                 if let Some(gap) = self.copied.walk.proves_gap(&page) {
-                    let place = self.copied.walk.place;
-                    // it may have been written since it was read
-                    let is_known = std::mem::replace(&mut self.gap, place) == place;
-                    self.phase = if is_known {
-                        Phase::List(Vec::new(), Some(gap))
-                    } else {
-                        Phase::Walk
-                    };
+                    self.look_again(gap);
                     return Ok(Attached::Not);
                 }
                 let beyond: Vec<String> = self.copied.walk.beyond().collect();
@@ -228,7 +221,7 @@ impl Attach {
                 if let Answer::Bytes(bytes) = answer
                     && let Some(lost) = self.copied.walk.proves_loss(&bytes)
                 {
-                    self.phase = Phase::List(Vec::new(), Some(lost));
+                    self.look_again(lost);
                     return Ok(Attached::Not);
                 }
                 left.pop();
@@ -314,6 +307,17 @@ impl Attach {
             Phase::Checkpoint(found)
         };
         Attached::Not
+    }
+
+    /// The object at the end of the walk seems lost: read it again, since it may have been written since it was read.
+    fn look_again(&mut self, lost: String) {
+        let place = self.copied.walk.place;
+        let is_known = std::mem::replace(&mut self.gap, place) == place;
+        self.phase = if is_known {
+            Phase::List(Vec::new(), Some(lost))
+        } else {
+            Phase::Walk
+        };
     }
 
     /// Pass the objects of the journal that were read.

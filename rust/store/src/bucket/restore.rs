@@ -402,12 +402,17 @@ impl Restore<'_, '_> {
                 }
                 let Some(object) = object else {
                     let behind = self.fetch.page(walk.list_beyond())?;
-                    let Some(gap) = walk.proves_gap(&behind) else {
+                    let mut lost = walk.proves_gap(&behind);
+                    if lost.is_none() {
+                        let beyond = self.fetch.all(walk.beyond())?;
+                        lost = beyond.iter().flatten().find_map(|it| walk.proves_loss(it));
+                    }
+                    let Some(lost) = lost else {
                         break 'walk;
                     };
                     // it may have been written since it was read
                     if self.fetch.get(&walk.name())?.is_none() {
-                        return Err(BucketError::Damaged(gap));
+                        return Err(BucketError::Damaged(lost));
                     }
                     continue 'walk;
                 };
@@ -438,11 +443,6 @@ impl Restore<'_, '_> {
                     }
                 }
                 walk = later;
-            }
-        }
-        for object in self.fetch.all(walk.beyond())?.into_iter().flatten() {
-            if let Some(lost) = walk.proves_loss(&object) {
-                return Err(BucketError::Damaged(lost));
             }
         }
         journal.finish()?;
