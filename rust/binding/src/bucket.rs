@@ -300,13 +300,13 @@ impl PyHomeNodes {
     fn announce(&self, py: Python<'_>, node_id: i32, body: Vec<u8>) -> PyResult<()> {
         let name = names::node(node_id);
         let body = Arc::new(body);
-        self.tell(py, What::Put { name, body })
+        self.tell(py, &What::Put { name, body })
     }
 
     /// Delete a node's description. `OSError`: it is not known to be deleted.
     fn withdraw(&self, py: Python<'_>, node_id: i32) -> PyResult<()> {
         let name = names::node(node_id);
-        self.tell(py, What::Delete { name })
+        self.tell(py, &What::Delete { name })
     }
 
     /// Return all descriptions. `OSError`: they cannot be read.
@@ -321,7 +321,7 @@ impl PyHomeNodes {
 }
 
 impl PyHomeNodes {
-    fn tell(&self, py: Python<'_>, what: What) -> PyResult<()> {
+    fn tell(&self, py: Python<'_>, what: &What) -> PyResult<()> {
         let answer = py.detach(|| {
             let mut transport = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             match transport.ask(what.clone()) {
