@@ -1,7 +1,7 @@
 """The compiled extension of sharecore."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from types import GenericAlias
@@ -28,7 +28,8 @@ __all__ = [
     "restore_bucket", "settle", "skip_tagged_fields", "survey_store", "use_one_heap", "whole_batches",
 ]  # fmt: skip
 
-_Ticket = TypeVar("_Ticket", bound=Ticket)
+_Answer_co = TypeVar("_Answer_co", covariant=True)
+_Name = TypeVar("_Name")
 _Four = tuple[int, int, int, int]
 _Pair = tuple[bytes | None, bytes | None]
 _Three = tuple[int, int, int]
@@ -167,26 +168,43 @@ class Checks:
             leaders: whether another broker may lead a partition.
         """
 
-@disjoint_base
+@final
 class Dispatch:
     """Reads requests, runs their handlers and writes the responses.
 
     Its subclass is `sharecore.broker.requests.dispatch.Dispatcher`.
 
-    A subclass has `_learn`, `_unsupported_api_versions`, `_note`, `_meter`, `_check`, `_unwritable`,
-    `_refusal` and `_handle_apart`, which handles requests with many entries.
-
     Args:
         broker: its `throttles.on` decides whether requests are metered; its `checks`, if it has any, whether
             that is evaluated at all.
         context: `RequestContext`.
-        check_names: whether `_check` is called with each response.
-        log_requests: whether `_note` is called for each request.
+        check_names: whether `check` is called with each response.
+        log_requests: whether `note` is called for each request.
         entries_max: a request with more array entries in total is malformed.
+        learn: adds a version of an API; returns false for an ApiVersions version that is not served.
+        unsupported: answers that version.
+        note, meter: log a request; create its meter.
+        check, unwritable: check the field names of a response; log one that cannot be written, and raise.
+        refusal: answers a request that failed as a whole.
+        handle_apart: handles a request with many entries.
     """
 
     def __new__(
-        cls, broker: Any, context: type[Any], check_names: bool, log_requests: bool, entries_max: int
+        cls,
+        broker: Any,
+        context: type[Any],
+        check_names: bool,
+        log_requests: bool,
+        entries_max: int,
+        *,
+        learn: Callable[[int, int], bool],
+        unsupported: Callable[[int], list[bytes]],
+        note: Callable[[Any, int], object],
+        meter: Callable[[Any, int], Any],
+        check: Callable[..., object],
+        unwritable: Callable[..., Any],
+        refusal: Callable[..., Any],
+        handle_apart: Callable[..., Any],
     ) -> Self: ...
     def add(self, api_key: int, api_version: int, messages: Any, handle: Any) -> None:
         """Register the handler of an API version.
@@ -298,7 +316,7 @@ class ShareAnswer:
         error: KafkaError | None = None,
     ) -> None:
         """Add a partition's acquired records: first offset, last offset, delivery count."""
-    def acknowledged(self, gather: Gather, *, beside: bool = False) -> None:
+    def acknowledged(self, gather: Gather[Any], *, beside: bool = False) -> None:
         """Add acknowledged partitions, each with its error if any; skip topics without a name.
 
         `beside`: in the response's separate acknowledge fields.
@@ -804,19 +822,23 @@ class ShareFetching:
     def abandon(self) -> None:
         """Acquire nothing more, and respond with the records so far."""
 
-@disjoint_base
+@final
 class ShareFetch:
     """Handles ShareFetch requests, which `Dispatch` reads.
-
-    A subclass has `_open`, `_refuse` and `_sift` (see `sharecore.broker.handlers.share.records`).
 
     Args:
         check: raises `KafkaError` unless the context's client may be a member of a group.
         may_read: whether the context's client may read a topic; called if there is an authorizer.
+        open, refuse, sift: handle the rare cases; see `sharecore.broker.handlers.share.records`.
     """
 
     def __new__(
-        cls, check: Callable[[Any, str], object], may_read: Callable[[Any, UUID], bool], *_args: Any
+        cls,
+        check: Callable[[Any, str], object],
+        may_read: Callable[[Any, UUID], bool],
+        open: Callable[..., ShareSession],
+        refuse: Callable[[int, KafkaError], Any],
+        sift: Callable[..., Any],
     ) -> Self: ...
 
 def call_by_name(on: bool) -> None:
@@ -923,8 +945,8 @@ class Exchange:
     def _send_rest(self) -> None:
         """Send the rest of all responses."""
 
-    def _pause(self, reason: int) -> None: ...
-    def _resume(self, reason: int) -> None: ...
+    def _pause(self, reasons: int) -> None: ...
+    def _resume(self, reasons: int) -> None: ...
     def _recount(self) -> None:
         """Recount the unread bytes."""
 
@@ -1012,11 +1034,17 @@ class Socket:
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         """Return `peername`, the address and port of the client, or the default."""
 
-@disjoint_base
-class Later:
-    """A pending result; see `sharecore.waiting.Later`."""
+@final
+class Later(Generic[_Answer_co]):
+    """A future reduced to what a request needs: callbacks run at once, not in a later event-loop turn.
+
+    It completes once: later results, errors and cancellations are ignored.
+    """
 
     def __new__(cls) -> Self: ...
+    @classmethod
+    def __class_getitem__(cls, key: Any) -> GenericAlias: ...
+    def __await__(self) -> Generator[Any, None, _Answer_co]: ...
     def done(self) -> bool:
         """Whether it is completed or cancelled."""
 
@@ -1026,7 +1054,7 @@ class Later:
     def exception(self) -> BaseException | None:
         """Return the exception; None for a result."""
 
-    def result(self) -> Any:
+    def result(self) -> _Answer_co:
         """Return the result or raise the exception."""
 
     def set_result(self, value: Any) -> None:
@@ -1041,11 +1069,19 @@ class Later:
     def add_done_callback(self, callback: Callable[[Any], object]) -> None:
         """Call back with this object when it is done, or now if it is."""
 
-@disjoint_base
+@final
 class Ticket:
-    """A pending write; see `sharecore.storage.Ticket`."""
+    """A pending write.
+
+    `await ticket` returns None when the write is durable, and raises KafkaError(KAFKA_STORAGE_ERROR) if it
+    failed. Callers on a hot path use `add_done_callback`, which costs no task.
+    """
 
     def __new__(cls, sequence: int) -> Self: ...
+    def __await__(self) -> Generator[Any, None, None]: ...
+    def result(self) -> None:
+        """Raise the error of a write that failed."""
+
     @property
     def sequence(self) -> int: ...
     @property
@@ -1068,16 +1104,15 @@ class Ticket:
         """
 
 @final
-class Tickets(Generic[_Ticket]):
+class Tickets:
     """Callers waiting for the writes of one store, in order.
 
     Args:
-        made: a subclass of `Ticket`, for callers that need objects.
         ended: writes up to this one are complete.
     """
 
-    def __new__(cls, made: Callable[[int], _Ticket], ended: int = 0) -> Self: ...
-    def ticket(self, sequence: int) -> _Ticket:
+    def __new__(cls, ended: int = 0) -> Self: ...
+    def ticket(self, sequence: int) -> Ticket:
         """Return the ticket of a write; a completed one if the write has ended."""
     @property
     def newest(self) -> int | None:
@@ -1095,21 +1130,29 @@ class StoredLog:
         threads: `DiskReads`, notified when a thread of the store has finished a read.
     """
 
-    def __new__(cls, store: Store, id: int, tickets: Tickets[Any], threads: Any) -> Self: ...
+    def __new__(cls, store: Store, id: int, tickets: Tickets, threads: Any) -> Self: ...
     def hurry(self) -> None:
         """Commit lingering writes of the store at once."""
 
-@disjoint_base
-class Gather:
-    """Operations that end through callbacks, and their outcomes; see `sharecore.waiting.Gather`.
+@final
+class Gather(Generic[_Name]):
+    """Operations that end through callbacks, and their results.
+
+    All operations must begin before `when_ended` is called.
 
     Args:
         names: of the operations known beforehand, in the order of the outcomes.
     """
 
-    def __new__(cls, names: Iterable[Any] | None = None) -> Self: ...
+    def __new__(cls, names: Iterable[_Name] | None = None) -> Self: ...
+    @classmethod
+    def __class_getitem__(cls, key: Any) -> GenericAlias: ...
     @property
-    def outcomes(self) -> dict[Any, Any]:
+    def failed(self) -> dict[_Name, KafkaError]:
+        """Operations that failed, with their errors."""
+
+    @property
+    def outcomes(self) -> dict[_Name, Any]:
         """Outcome of each operation's callback; None for a pending one."""
 
     @property
@@ -1128,7 +1171,7 @@ class Gather:
     def when_ended(self, then: Callable[[], object]) -> None:
         """Call back when all have ended, or now if they have."""
 
-    def promise(self, later: Later, answer: Callable[[], object]) -> None:
+    def promise(self, later: Later[Any], answer: Callable[[], object]) -> None:
         """Complete `later` with the result of `answer` once all have ended, unless it was cancelled."""
 
 def settle(callbacks: Iterable[Callable[..., object]], *outcome: Any) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from unittest import mock
 
-from sharecore._core import Partition, StoredLog, Tickets, Timeouts, call_by_name
+from sharecore._core import Partition, StoredLog, Tickets, Timeouts, call_by_name, plant_bug
 from sharecore.broker.coordinators import share as share_module
 from sharecore.broker.coordinators.share import ShareServices
 from sharecore.broker.handlers import produce as produce_module
@@ -30,7 +30,6 @@ from sharecore.partition.leasing import Leasing
 from sharecore.partition.loading import Loaded
 from sharecore.persister import CoordinatorPersister, LoadedState
 from sharecore.session.cache import ShareSessionCache
-from sharecore.storage import Ticket
 from sharecore.storage import storage as storage_module
 
 Patch = Callable[[], Any]
@@ -79,6 +78,20 @@ def _instead_of_rust(target: Any, name: str, new: Any) -> Patch:
                 yield
         finally:
             call_by_name(False)
+
+    return planted
+
+
+def _in_rust(name: str) -> Patch:
+    """Plant a bug that the compiled part has itself: `planted.rs` of the engine, share and produce crates."""
+
+    @contextmanager
+    def planted() -> Iterator[None]:
+        plant_bug(name)
+        try:
+            yield
+        finally:
+            plant_bug()
 
     return planted
 
@@ -175,8 +188,8 @@ def _without_timers(now_ms: Any, call_later: Any) -> Timeouts:
     return Timeouts(now_ms, later)
 
 
-def _settled_at_once(made: Any) -> Any:
-    return Tickets(made, 1 << 63)
+def _settled_at_once() -> Any:
+    return Tickets(1 << 63)
 
 
 def _rolled_forward(self: SharePartition, write: Any, done: Any = None) -> None:
@@ -217,7 +230,7 @@ def _neighbours(self: Leasing, log: Any, *others: Any) -> None:
     """Share fetches of one partition read another."""
     _leases_of(self, log, *others)
     if log.topic == "first" and log.index == 0:
-        self.stored = self._stored = StoredLog(log._store, log.log_id + 1, Tickets(Ticket), log._disk)
+        self.stored = self._stored = StoredLog(log._store, log.log_id + 1, Tickets(), log._disk)
 
 
 def _kept(self: Connection, error: Exception | None) -> None:
@@ -313,4 +326,18 @@ CANARIES: dict[str, Canary] = {
     ),
     "retention that does not wait": Canary(_instead(Retention, "_trim", _trimmed_early), "idempotent"),
     "retention that never comes": Canary(_instead(Retention, "_trim", _never)),
+    "requests of a session that count twice": Canary(_in_rust("epoch repeats")),
+    "batches that are confirmed unprocessed": Canary(_in_rust("last batch dropped")),
+    "state that is confirmed unwritten": Canary(
+        _in_rust("lost is written"), f"{CRASHES},failing disk,full disk"
+    ),
+    "watchers that are not notified of records": Canary(_in_rust("watcher never waits")),
+    "acknowledge errors that fetches hide": Canary(_in_rust("acknowledge error hidden")),
+    "delivery counts of another range": Canary(_in_rust("first count for all")),
+    "closed sessions that keep records": Canary(_in_rust("end keeps records")),
+    "responses that leave too early": Canary(_in_rust("first end answers"), CRASHES),
+    "records that a fetch keeps back": Canary(_in_rust("enough ignored")),
+    "failed appends that are confirmed": Canary(
+        _in_rust("failed is written"), f"{CRASHES},failing disk,full disk"
+    ),
 }

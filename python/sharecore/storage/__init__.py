@@ -6,6 +6,7 @@ few threads perform reads that would block.
 
 from __future__ import annotations
 
+from sharecore._core import Ticket
 from sharecore.storage.catalogue import PRODUCER_IDS, Catalogue, Objects, Value
 from sharecore.storage.configs import Configs, ResourceType
 from sharecore.storage.log import (
@@ -22,7 +23,6 @@ from sharecore.storage.reader import Reader
 from sharecore.storage.storage import DamagedBatch, Storage, StorageOptions
 from sharecore.storage.store_log import StoreLog
 from sharecore.storage.store_topics import store_logs
-from sharecore.storage.ticket import Ticket
 from sharecore.storage.topics import Topic, Topics
 
 __all__ = [

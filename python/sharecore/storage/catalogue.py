@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Generic, TypeVar
 
-from sharecore.storage.ticket import Ticket
+from sharecore._core import Ticket
 from sharecore.waiting import Done, settle
 
 Value = TypeVar("Value")

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from sharecore._core import LogOffsets
+from sharecore._core import LogOffsets, Ticket
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.storage.ticket import Ticket
 from sharecore.waiting import Done, settle
 
 if TYPE_CHECKING:

@@ -20,7 +20,6 @@ from sharecore.storage.disk_reads import THREADS, DiskReads
 from sharecore.storage.store_catalogue import StoreCatalogue
 from sharecore.storage.store_log import StoreLog
 from sharecore.storage.store_topics import StoreTopics, store_logs
-from sharecore.storage.ticket import Ticket
 
 logger = logging.getLogger(__name__)
 
@@ -104,7 +103,7 @@ class Storage:
                 byte,
             )
         self._disk = DiskReads(options.read_threads)
-        self.tickets = Tickets(Ticket)
+        self.tickets = Tickets()
         self._logs: WeakValueDictionary[int, StoreLog] = WeakValueDictionary()
         self._loop: asyncio.AbstractEventLoop | None = None
         self.catalogue = StoreCatalogue(self.store, self.tickets.ticket)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from sharecore._core import Ticket
 from sharecore.storage.catalogue import Catalogue
-from sharecore.storage.ticket import Ticket
 
 if TYPE_CHECKING:
     from sharecore._core import Store

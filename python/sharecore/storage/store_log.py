@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from sharecore._core import StoredLog
+from sharecore._core import StoredLog, Ticket
 from sharecore.errors import KafkaError
 from sharecore.storage.disk_reads import DiskReads
 from sharecore.storage.log import (
@@ -23,7 +23,6 @@ from sharecore.storage.log import (
     ScannedBatch,
     Slice,
 )
-from sharecore.storage.ticket import Ticket
 
 if TYPE_CHECKING:
     from sharecore._core import Store, Tickets
@@ -40,7 +39,7 @@ class StoreLog(Log):
     def __init__(
         self,
         store: Store,
-        tickets: Tickets[Ticket],
+        tickets: Tickets,
         disk: DiskReads,
         log_id: int,
         topic: str,

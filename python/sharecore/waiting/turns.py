@@ -8,7 +8,6 @@ from collections.abc import Callable, Generator
 from itertools import islice
 from typing import Any, TypeAlias, TypeVar
 
-from sharecore._core import Later as _Later
 from sharecore.errors import KafkaError
 from sharecore.waiting.callbacks import Gather
 from sharecore.waiting.later import Later, outcome
@@ -76,7 +75,7 @@ class Turns:
     ) -> Answer:
         """Run work to its end and return its result; the arguments are those of `run`."""
         result = self._begin(steps, unfinished)
-        answer: Answer = await outcome(result) if isinstance(result, _Later) else result
+        answer: Answer = await outcome(result) if isinstance(result, Later) else result
         return answer
 
     def pace(self) -> Pace:
@@ -105,7 +104,7 @@ class Turns:
             return
         if not has_ended:
             self._wait_for_turn(lambda: self._go_on(later, work, ended))
-        elif isinstance(ended[0], _Later):
+        elif isinstance(ended[0], Later):
             _follow(later, ended[0])
         else:
             later.set_result(ended[0])
@@ -150,7 +149,7 @@ def _collecting(steps: Steps[Any], ended: list[Any]) -> Steps[None]:
     ended.append((yield from steps))
 
 
-def _follow(later: Later[Any], other: _Later) -> None:
+def _follow(later: Later[Any], other: Later[Any]) -> None:
     """Complete a result as another one completes; cancelling it cancels the other."""
 
     def ended(_: object) -> None:

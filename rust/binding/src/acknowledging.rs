@@ -19,7 +19,7 @@ use crate::codes::{INVALID_SHARE_SESSION_EPOCH, UNKNOWN_TOPIC_OR_PARTITION};
 use crate::collected::collected;
 use crate::completion::Completion;
 use crate::convert::{acknowledgements, tuples};
-use crate::error::{kafka_error, kafka_error_in};
+use crate::error::{code_of, kafka_error, kafka_error_in};
 use crate::gathering::{Answerer, Part, PyGather, PyPart};
 use crate::leader::PyLeader;
 use crate::leaders::PyLeaders;
@@ -202,7 +202,7 @@ pub(crate) fn acknowledge<'py, 'm, 'a: 'm>(
         let error = errors.entry(code);
         let error = error.or_insert_with(|| kafka_error(py, code, "").into_value(py).into_any());
         let name = partition_tuple(py, id)?.into_any().unbind();
-        gather.borrow_mut().put(name, error.clone_ref(py));
+        gather.borrow_mut().put(name, Some(error.clone_ref(py)));
     }
     for (claim, leader) in walked.led {
         let known = leader.as_ref().and_then(|leader| leader.borrow().id(py));
@@ -215,7 +215,7 @@ pub(crate) fn acknowledge<'py, 'm, 'a: 'm>(
     }
     for id in walked.beside {
         let name = partition_tuple(py, id)?.into_any().unbind();
-        gather.borrow_mut().put(name, py.None());
+        gather.borrow_mut().put(name, None);
     }
     Ok(())
 }
@@ -268,7 +268,7 @@ impl PyShareAcknowledge {
             Ok(session) => session,
             Err(error) => {
                 let refused = PyDict::new(py);
-                let code = kafka_error_in(py, error)?.getattr(intern!(py, python::CODE))?;
+                let code = code_of(&kafka_error_in(py, error)?)?;
                 refused.set_item(intern!(py, python::ERROR_CODE), code)?;
                 return Ok(refused.into_any());
             }
@@ -285,17 +285,11 @@ impl PyShareAcknowledge {
         acknowledge(asked, may_read, &session, claims, may_renew, &gather)?;
         let group_id = session.borrow().group_id.bind(py).clone();
         if epoch == FINAL_EPOCH {
-            let sessions = share.sessions.bind(py);
-            sessions.call_method1(intern!(py, python::CLOSE), (session,))?;
+            share.close(&session)?;
         }
-        let lock_ms = PyLeaders::config(share.leaders.bind(py), &group_id)?
-            .getattr(intern!(py, python::LOCK_TIMEOUT_MS))?
-            .extract()?;
+        let lock_ms = PyLeaders::lock_ms(share.leaders.bind(py), &group_id)?;
         let cluster = share.cluster.clone_ref(py);
-        let listener = asked
-            .connection()
-            .getattr(intern!(py, python::LISTENER))?
-            .unbind();
+        let listener = asked.listener()?.unbind();
         let answer = Py::new(py, PyShareAnswer::new(cluster, listener, lock_ms))?;
         let answerer = Answerer::Acknowledged(answer);
         if !gather.borrow().pending() {

@@ -36,6 +36,12 @@ impl<'py> Asked<'_, 'py> {
         self.connection
     }
 
+    /// The name of the listener that the client came through.
+    pub(crate) fn listener(&self) -> PyResult<Bound<'py, PyAny>> {
+        self.connection
+            .getattr(intern!(self.py(), python::LISTENER))
+    }
+
     pub(crate) fn broker(&self) -> Bound<'py, PyAny> {
         self.dispatch.borrow().broker.bind(self.py()).clone()
     }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
-use sharecore_share::{Deadlines, Session, Staging};
+use sharecore_share::{Deadlines, Outcomes, Session, Staging};
+use sharecore_wire::Readers;
 use smallvec::{Array, SmallVec};
 
 use crate::interest::Interest;
@@ -112,6 +113,23 @@ impl<T: Refers> Refers for Staging<T> {
 impl Refers for Session<PartitionId, Py<PyLeader>> {
     fn show(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.leaders().try_for_each(|leader| leader.show(visit))
+    }
+}
+
+impl<T: Refers> Refers for Readers<T> {
+    fn show(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.iter().try_for_each(|each| each.show(visit))
+    }
+}
+
+impl<N: Refers, O: Refers, L: Refers> Refers for Outcomes<N, O, L> {
+    fn show(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.lingering()
+            .map_or(Ok(()), |lingering| lingering.show(visit))?;
+        self.iter().try_for_each(|(name, outcome)| {
+            name.show(visit)?;
+            outcome.show(visit)
+        })
     }
 }
 

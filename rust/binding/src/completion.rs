@@ -6,9 +6,10 @@
 use pyo3::exceptions::{PyException, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
-use pyo3::{PyTraverseError, PyVisit, intern};
+use pyo3::{PyTraverseError, PyVisit};
 
 use crate::collected::Refers;
+use crate::error::code_of;
 use crate::fetching::PyShareFetching;
 use crate::gathering::{Part, PyPart};
 use crate::produced::PyProduced;
@@ -115,7 +116,7 @@ impl Completion {
             Completion::Batch(produced, place) => {
                 let error_code = match ended.error(py) {
                     None => 0,
-                    Some(error) => error.getattr(intern!(py, python::CODE))?.extract()?,
+                    Some(error) => code_of(&error)?,
                 };
                 PyProduced::end(produced.bind(py), place, error_code)
             }

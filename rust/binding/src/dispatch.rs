@@ -49,8 +49,44 @@ impl Refers for Route {
     }
 }
 
+/// What Python decides: the first use of a version, and errors.
+struct Hooks {
+    /// Adds a version of an API; false if it is one of ApiVersions that is not served.
+    learn: Py<PyAny>,
+    /// Answers ApiVersions in a version that is not served.
+    unsupported: Py<PyAny>,
+    /// Logs a request.
+    note: Py<PyAny>,
+    /// Makes the meter of a request.
+    meter: Py<PyAny>,
+    /// Checks the names of an answer's fields.
+    check: Py<PyAny>,
+    /// Logs an answer that cannot be written, and raises.
+    unwritable: Py<PyAny>,
+    /// Answers a request that failed as a whole.
+    refusal: Py<PyAny>,
+    /// Handles a request with many entries.
+    handle_apart: Py<PyAny>,
+}
+
+impl Refers for Hooks {
+    fn show(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        let all = [
+            &self.learn,
+            &self.unsupported,
+            &self.note,
+            &self.meter,
+            &self.check,
+            &self.unwritable,
+            &self.refusal,
+            &self.handle_apart,
+        ];
+        all.into_iter().try_for_each(|hook| hook.show(visit))
+    }
+}
+
 /// Reads requests, has them handled and writes their answers.
-#[pyclass(name = "Dispatch", module = "sharecore._core", subclass)]
+#[pyclass(name = "Dispatch", module = "sharecore._core")]
 pub(crate) struct PyDispatch {
     pub(crate) broker: Py<PyAny>,
     /// `RequestContext`, a tuple.
@@ -60,6 +96,7 @@ pub(crate) struct PyDispatch {
     /// A request with more is malformed.
     entries_max: usize,
     routes: HashMap<(i16, i16), Arc<Route>>,
+    hooks: Arc<Hooks>,
     /// What has to be asked; None where the broker does not say.
     pub(crate) checks: Option<Py<PyChecks>>,
     pub(crate) share: Option<Arc<ShareServices>>,
@@ -74,6 +111,10 @@ pub(crate) struct Ending<'a, 'py> {
 }
 
 impl<'py> Ending<'_, 'py> {
+    fn hooks(&self) -> Arc<Hooks> {
+        Arc::clone(&self.dispatch.borrow().hooks)
+    }
+
     /// The frame of an answer, which is a dict or writes itself.
     pub(crate) fn encode(
         &self,
@@ -84,14 +125,14 @@ impl<'py> Ending<'_, 'py> {
         let check_names = self.dispatch.borrow().check_names;
         if check_names && message.is_instance_of::<PyDict>() {
             let told = (messages, context()?, message);
-            self.dispatch.call_method1(python::OWN_CHECK, told)?;
+            self.hooks().check.bind(message.py()).call1(told)?;
         }
         self.written(message).or_else(|error| {
             if !error.is_instance_of::<PyException>(message.py()) {
                 return Err(error);
             }
             let told = (context()?, error.into_value(message.py()));
-            let raised = self.dispatch.call_method1(python::OWN_UNWRITABLE, told)?;
+            let raised = self.hooks().unwritable.bind(message.py()).call1(told)?;
             Ok(raised.cast_into()?)
         })
     }
@@ -126,7 +167,7 @@ impl<'py> Ending<'_, 'py> {
         }
         let messages = self.route.messages.bind(py);
         let told = (messages, context()?, error.into_value(py));
-        let message = self.dispatch.call_method1(python::OWN_REFUSAL, told)?;
+        let message = self.hooks().refusal.bind(py).call1(told)?;
         self.encode(&message, context)
     }
 }
@@ -141,9 +182,9 @@ impl PyDispatch {
         if let Some(route) = known() {
             return Ok(Ok(route));
         }
-        if !dispatch.call_method1(python::OWN_LEARN, key)?.is_truthy()? {
-            let told = (header.correlation_id,);
-            let answer = dispatch.call_method1(python::OWN_UNSUPPORTED_API_VERSIONS, told)?;
+        let (py, hooks) = (dispatch.py(), Arc::clone(&dispatch.borrow().hooks));
+        if !hooks.learn.bind(py).call1(key)?.is_truthy()? {
+            let answer = hooks.unsupported.bind(py).call1((header.correlation_id,))?;
             return Ok(Err(answer.unbind()));
         }
         let route = known().ok_or_else(|| PyRuntimeError::new_err("the API was not added"))?;
@@ -163,9 +204,8 @@ impl PyDispatch {
             Read::Large(handle, at, entries) => {
                 let messages = route.messages.bind(py);
                 let told = (asked.context()?, messages, handle, frame, at, entries);
-                asked
-                    .dispatch
-                    .call_method1(python::OWN_HANDLE_APART, told)?
+                let hooks = Arc::clone(&asked.dispatch.borrow().hooks);
+                hooks.handle_apart.bind(py).call1(told)?
             }
             Read::Produce(produce, request) => {
                 return PyProduce::handle(produce.bind(py), asked, &request, frame);
@@ -217,10 +257,14 @@ impl PyDispatch {
         let request = Read::of(py, handle, layout, &mut input, entries_max);
         let request = request.map_err(|stop| stop.into_end(py))?;
         if dispatch.borrow().log_requests {
-            dispatch.call_method1(python::OWN_NOTE, (asked.context()?, bytes.len()))?;
+            let hooks = Arc::clone(&dispatch.borrow().hooks);
+            let told = (asked.context()?, bytes.len());
+            hooks.note.bind(py).call1(told)?;
         }
         let meter = if asked.is_metered()? {
-            Some(dispatch.call_method1(python::OWN_METER, (asked.context()?, bytes.len()))?)
+            let hooks = Arc::clone(&dispatch.borrow().hooks);
+            let told = (asked.context()?, bytes.len());
+            Some(hooks.meter.bind(py).call1(told)?)
         } else {
             None
         };
@@ -291,13 +335,34 @@ fn future_of(answer: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
 #[pymethods]
 impl PyDispatch {
     #[new]
+    #[pyo3(signature = (broker, context, check_names, log_requests, entries_max, *, learn, unsupported, note, meter, check,
+                        unwritable, refusal, handle_apart))]
+    #[allow(clippy::too_many_arguments, reason = "Python names them")]
     fn new(
         broker: Bound<'_, PyAny>,
         context: Bound<'_, PyType>,
         check_names: bool,
         log_requests: bool,
         entries_max: usize,
+        learn: Py<PyAny>,
+        unsupported: Py<PyAny>,
+        note: Py<PyAny>,
+        meter: Py<PyAny>,
+        check: Py<PyAny>,
+        unwritable: Py<PyAny>,
+        refusal: Py<PyAny>,
+        handle_apart: Py<PyAny>,
     ) -> PyResult<Self> {
+        let hooks = Hooks {
+            learn,
+            unsupported,
+            note,
+            meter,
+            check,
+            unwritable,
+            refusal,
+            handle_apart,
+        };
         let checks = broker.getattr(python::CHECKS).ok();
         let checks = checks.and_then(|checks| checks.extract().ok());
         if !context.is_subclass_of::<PyTuple>()? {
@@ -310,6 +375,7 @@ impl PyDispatch {
             log_requests,
             entries_max,
             routes: HashMap::new(),
+            hooks: Arc::new(hooks),
             checks,
             share: None,
         })
@@ -355,4 +421,4 @@ impl PyDispatch {
     }
 }
 
-collected!(PyDispatch { broker, share, routes } cut { routes, share });
+collected!(PyDispatch { broker, share, routes, hooks } cut { routes, share });

@@ -70,3 +70,21 @@ pub(crate) fn drop_traceback(outcome: &Bound<'_, PyAny>) -> PyResult<()> {
     }
     Ok(())
 }
+
+/// Whether a value is a `KafkaError`.
+pub(crate) fn is_kafka_error(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    value.is_instance(kafka_error_class(value.py())?)
+}
+
+/// The code of a `KafkaError`.
+pub(crate) fn code_of(error: &Bound<'_, PyAny>) -> PyResult<i16> {
+    error.getattr(intern!(error.py(), python::CODE))?.extract()
+}
+
+/// The code of a `KafkaError`, and its message if it has one.
+pub(crate) fn code_and_message(error: &Bound<'_, PyAny>) -> PyResult<(i16, Option<String>)> {
+    let message: Option<String> = error
+        .getattr(intern!(error.py(), python::MESSAGE))?
+        .extract()?;
+    Ok((code_of(error)?, message.filter(|text| !text.is_empty())))
+}

@@ -5,31 +5,22 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
+use sharecore_wire::{Outgoing, Pause, Pipeline, Unsent};
 
-use crate::answers::{Outgoing, PyAnswerBudget};
+use crate::answers::PyAnswerBudget;
 use crate::budget::PyMemoryBudget;
 use crate::carrier::Carrier;
 use crate::collected::collected;
 use crate::dispatch::PyDispatch;
 use crate::intake::Intake;
-use crate::pipeline::charged;
+use crate::pipeline::charged_of;
 use crate::python;
 use crate::session::PyShareSession;
 use crate::slot::{Answer, PySlot};
-use crate::unsent::{Unsent, size_of};
-
-/// Why nothing is read: too many requests wait for their answers, memory is exhausted, the client does not read,
-/// the connection is about to close, the client has used more than its quota, records of a request are being checked.
-pub(crate) const PIPELINE: u8 = 1;
-pub(crate) const MEMORY: u8 = 2;
-const WRITE: u8 = 4;
-pub(crate) const CLOSING: u8 = 8;
-const THROTTLE: u8 = 16;
-pub(crate) const CHECK: u8 = 32;
-/// Nothing is handed on either, of what has been read.
-pub(crate) const NOT_HANDED_ON: u8 = WRITE | THROTTLE | CHECK;
+use crate::unsent::{self, size_of};
 
 /// The hot half of a connection.
 #[pyclass(name = "Exchange", module = "sharecore._core", subclass)]
@@ -45,22 +36,17 @@ pub(crate) struct PyExchange {
     pub(crate) answers: Py<PyAnswerBudget>,
     pub(crate) now: Py<PyAny>,
     active_at: f64,
-    pub(crate) pipeline_max: usize,
-    /// APIs whose requests are handed on while others wait for their answers; all of them where it is none.
-    pub(crate) pipelined: Option<u128>,
+    pub(crate) pipeline: Pipeline,
     pub(crate) intake: Intake,
     pub(crate) slots: VecDeque<Py<PySlot>>,
-    /// How many of those are of other APIs.
-    pub(crate) alone: usize,
     pub(crate) backlog: VecDeque<Py<PyBytes>>,
     /// The frame that is being handled, if its bytes count.
     pub(crate) handling: usize,
-    pub(crate) unsent: Unsent,
+    pub(crate) unsent: Unsent<Py<PyBytes>>,
     pub(crate) outgoing: Outgoing,
     /// Whether the client has ever sent a whole request.
     #[pyo3(get)]
     pub(crate) has_asked: bool,
-    pub(crate) paused: u8,
     pumping: bool,
     /// The share session of the last request that had one.
     share_session: Option<Py<PyShareSession>>,
@@ -96,10 +82,6 @@ impl PyExchange {
         Arc::clone(&self.intake.owner)
     }
 
-    pub(crate) fn is_paused(&self, reason: u8) -> bool {
-        self.paused & reason != 0
-    }
-
     /// Whether the answer of this slot is the next to leave.
     pub(crate) fn begins_with(&self, slot: &Bound<'_, PySlot>) -> bool {
         self.slots.front().is_some_and(|first| first.is(slot))
@@ -125,8 +107,10 @@ impl PyExchange {
         let size = size_of(parts)?;
         let (is_kept, is_scheduled) = {
             let mut held = exchange.borrow_mut();
-            let is_kept = held.unsent.take(parts, size)?;
-            if !is_kept {
+            let is_kept = !held.unsent.passes(size);
+            if is_kept {
+                unsent::push(&mut held.unsent, parts)?;
+            } else {
                 held.outgoing.write(size, size);
             }
             (is_kept, held.unsent.is_scheduled)
@@ -154,6 +138,32 @@ impl PyExchange {
         Ok(())
     }
 
+    /// Closes the connection, and says why.
+    pub(crate) fn close(exchange: &Bound<'_, Self>, reason: &str) -> PyResult<()> {
+        exchange.call_method1(python::CLOSE, (reason,)).map(|_| ())
+    }
+
+    /// Hands requests on in a later turn of the event loop.
+    pub(crate) fn pump_soon(exchange: &Bound<'_, Self>) -> PyResult<()> {
+        exchange.call_method0(python::OWN_PUMP_SOON).map(|_| ())
+    }
+
+    /// Waits for memory, which others may hold for no need.
+    pub(crate) fn seek_room(exchange: &Bound<'_, Self>) -> PyResult<()> {
+        let seek = intern!(exchange.py(), python::OWN_WAIT_FOR_ROOM);
+        exchange.call_method0(seek).map(|_| ())
+    }
+
+    /// Reads nothing for a reason.
+    pub(crate) fn pause_for(exchange: &Bound<'_, Self>, reason: Pause) -> PyResult<()> {
+        Self::pause(exchange, reason as u8)
+    }
+
+    /// Reads again, unless there are other reasons not to.
+    pub(crate) fn resume_after(exchange: &Bound<'_, Self>, reason: Pause) -> PyResult<()> {
+        Self::resume(exchange, reason as u8)
+    }
+
     /// Sends the next part of what is left, or all of it.
     fn send_some(exchange: &Bound<'_, Self>, all: bool) -> PyResult<()> {
         let Some(transport) = Self::open_transport(exchange)? else {
@@ -163,7 +173,7 @@ impl PyExchange {
         let parts = {
             let mut held = exchange.borrow_mut();
             let held = &mut *held;
-            held.unsent.next(exchange.py(), all, &mut held.outgoing)?
+            unsent::next(exchange.py(), &mut held.unsent, all, &mut held.outgoing)?
         };
         if parts.is_empty() {
             return Ok(());
@@ -196,20 +206,20 @@ impl PyExchange {
             answers: server.getattr(python::ANSWERS)?.extract()?,
             active_at: now.call0()?.extract()?,
             now: now.unbind(),
-            pipeline_max: limits.getattr(python::PIPELINE_MAX)?.extract()?,
-            pipelined: limits.getattr(python::PIPELINED)?.extract()?,
+            pipeline: Pipeline::new(
+                limits.getattr(python::PIPELINE_MAX)?.extract()?,
+                limits.getattr(python::PIPELINED)?.extract()?,
+            ),
             intake: Intake::new(
                 server.getattr(python::SCRATCH)?.cast_into()?,
                 limits.getattr(python::FRAME_BYTES_MAX)?.extract()?,
             )?,
             slots: VecDeque::new(),
-            alone: 0,
             backlog: VecDeque::new(),
             handling: 0,
             unsent: Unsent::new(limits.getattr(python::SEND_BUFFER_BYTES)?.extract()?),
             outgoing: Outgoing::default(),
             has_asked: false,
-            paused: 0,
             pumping: false,
             share_session: None,
         })
@@ -248,12 +258,12 @@ impl PyExchange {
     }
 
     pub(crate) fn pause_writing(exchange: &Bound<'_, Self>) -> PyResult<()> {
-        Self::pause(exchange, WRITE)?;
+        Self::pause_for(exchange, Pause::Write)?;
         Self::recount(exchange)
     }
 
     pub(crate) fn resume_writing(exchange: &Bound<'_, Self>) -> PyResult<()> {
-        Self::resume(exchange, WRITE)?;
+        Self::resume_after(exchange, Pause::Write)?;
         Self::recount(exchange)?;
         let stopped = {
             let unsent = &exchange.borrow().unsent;
@@ -272,7 +282,7 @@ impl PyExchange {
         {
             let mut held = exchange.borrow_mut();
             held.unsent.is_scheduled = false;
-            if held.paused & WRITE != 0 {
+            if held.pipeline.is_paused(Pause::Write) {
                 return Ok(());
             }
         }
@@ -312,33 +322,26 @@ impl PyExchange {
             Self::ask_for_room(exchange)?;
         }
         if is_full {
-            Self::pause(exchange, PIPELINE)
+            Self::pause_for(exchange, Pause::Pipeline)
         } else {
-            Self::resume(exchange, PIPELINE)
+            Self::resume_after(exchange, Pause::Pipeline)
         }
     }
 
     #[pyo3(name = "_pause")]
-    pub(crate) fn pause(exchange: &Bound<'_, Self>, reason: u8) -> PyResult<()> {
-        let was_reading = exchange.borrow().paused == 0;
+    fn pause(exchange: &Bound<'_, Self>, reasons: u8) -> PyResult<()> {
+        let was_reading = exchange.borrow().pipeline.reads();
         if was_reading && let Some(transport) = Self::open_transport(exchange)? {
             transport.pause_reading(exchange.py())?;
         }
-        exchange.borrow_mut().paused |= reason;
+        exchange.borrow_mut().pipeline.pause(reasons);
         Ok(())
     }
 
     #[pyo3(name = "_resume")]
-    pub(crate) fn resume(exchange: &Bound<'_, Self>, reason: u8) -> PyResult<()> {
-        let goes_on = {
-            let mut held = exchange.borrow_mut();
-            if held.paused & reason == 0 {
-                return Ok(());
-            }
-            held.paused &= !reason;
-            held.paused == 0
-        };
-        if goes_on && let Some(transport) = Self::open_transport(exchange)? {
+    fn resume(exchange: &Bound<'_, Self>, reasons: u8) -> PyResult<()> {
+        let starts = exchange.borrow_mut().pipeline.resume(reasons);
+        if starts && let Some(transport) = Self::open_transport(exchange)? {
             transport.resume_reading(exchange.py())?;
         }
         Ok(())
@@ -348,7 +351,7 @@ impl PyExchange {
     pub(crate) fn drop_backlog(exchange: &Bound<'_, Self>) -> PyResult<()> {
         let py = exchange.py();
         let dropped = std::mem::take(&mut exchange.borrow_mut().backlog);
-        let sizes: Vec<_> = dropped.iter().map(|frame| charged(frame, py)).collect();
+        let sizes: Vec<_> = dropped.iter().map(|frame| charged_of(frame, py)).collect();
         Self::free(exchange, sizes)
     }
 
@@ -470,7 +473,7 @@ impl PyExchange {
             let held = exchange.borrow();
             held.answers.borrow_mut(py).wait(&held.intake.owner, room);
         }
-        exchange.call_method0(python::OWN_WAIT_FOR_ROOM).map(|_| ())
+        Self::seek_room(exchange)
     }
 }
 

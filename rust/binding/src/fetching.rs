@@ -3,18 +3,17 @@
 //! Acknowledgements begin first; the fetch goes on while they become durable, and the answer leaves when both have ended.
 //! No borrow of an object is held while Python runs, which may come back to the same object.
 
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use sharecore_share::lost_partitions;
 
 use crate::collected::collected;
 use crate::gather::PyPartitionFetch;
 use crate::gathering::{Part, PyGather};
 use crate::leader::PyLeader;
 use crate::leaders::PyLeaders;
-use crate::python;
 use crate::session::PyShareSession;
-use crate::share_answer::{PyShareAnswer, check_led};
+use crate::share_answer::{PyShareAnswer, check_led, leader_check};
 use crate::share_services::ShareServices;
 use crate::uuids::{PartitionId, partition_id, partition_tuple};
 use crate::waits::PyWaitingShareFetch;
@@ -116,15 +115,9 @@ impl PyShareFetching {
             (cluster, listener, leaders, session, gather)
         };
         let group_id = session.borrow().group_id.bind(py).clone();
-        let lock_ms = PyLeaders::config(&leaders, &group_id)?
-            .getattr(intern!(py, python::LOCK_TIMEOUT_MS))?
-            .extract()?;
+        let lock_ms = PyLeaders::lock_ms(&leaders, &group_id)?;
         let check_leader = if fetching.borrow().checks_leaders {
-            Some(
-                cluster
-                    .bind(py)
-                    .getattr(intern!(py, python::CHECK_LEADER))?,
-            )
+            Some(leader_check(cluster.bind(py))?)
         } else {
             None
         };
@@ -188,32 +181,22 @@ fn not_led<'py>(
 }
 
 /// Sends a client away that has found nothing where nothing is led any more: else it would ask on and on.
-///
-/// One share partition stands for all, as a broker that has lost one of them alone has dropped its leader; it takes the lot
-/// where the broker knows no longer what it leads.
 fn refuse_not_led(
     check_leader: &Bound<'_, PyAny>,
     session: &Bound<'_, PyShareSession>,
     answer: &Bound<'_, PyShareAnswer>,
 ) -> PyResult<Vec<PartitionId>> {
     let py = check_leader.py();
-    let check = |id| check_led(check_leader, &partition_tuple(py, id)?);
-    let first = session.borrow().inner.known().next();
-    let Some(first) = first else {
-        return Ok(Vec::new());
-    };
-    if check(first)?.is_none() {
-        return Ok(Vec::new());
-    }
     let known: Vec<_> = session.borrow().inner.known().collect();
-    let mut lost = Vec::new();
-    for id in known {
-        if let Some(error) = check(id)? {
+    let lost = lost_partitions(known, |id| {
+        check_led(check_leader, &partition_tuple(py, id)?)
+    })?;
+    lost.into_iter()
+        .map(|(id, error)| {
             PyShareAnswer::refuse(answer, &partition_tuple(py, id)?, &error, false)?;
-            lost.push(id);
-        }
-    }
-    Ok(lost)
+            Ok(id)
+        })
+        .collect()
 }
 
 /// Whether a share partition is led here and has room for more leases, with or without records to lease.

@@ -10,7 +10,7 @@ use sharecore_share::{Given, Limits, Partitions, Ration, Readiness};
 use crate::codes::OFFSET_OUT_OF_RANGE;
 use crate::collected::collected;
 use crate::convert::span;
-use crate::error::kafka_error_in;
+use crate::error::{code_of, kafka_error_in};
 use crate::leader::PyLeader;
 use crate::lease::{Lease, lease};
 use crate::log_offsets;
@@ -120,8 +120,7 @@ impl<'py, L: Order<'py>> Partitions for Leaders<'_, 'py, L> {
         let lease = match lease_of(&leader, self.member, ration, limits)? {
             Ok(lease) => lease,
             Err(error) => {
-                let code: i16 = error.getattr(intern!(py, python::CODE))?.extract()?;
-                if code != OFFSET_OUT_OF_RANGE {
+                if code_of(&error)? != OFFSET_OUT_OF_RANGE {
                     let refused = PyPartitionFetch::refused(&leader, error.unbind());
                     self.fetched.push(Bound::new(py, refused)?);
                 }

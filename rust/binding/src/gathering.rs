@@ -6,9 +6,10 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use pyo3::{PyTraverseError, PyVisit, intern};
+use sharecore_share::Outcomes;
 
 use crate::collected::{Refers, collected};
-use crate::error::{drop_traceback, kafka_error_in};
+use crate::error::{drop_traceback, is_kafka_error, kafka_error_in};
 use crate::fetching::PyShareFetching;
 use crate::python;
 use crate::share_answer::PyShareAnswer;
@@ -89,18 +90,12 @@ impl Then {
     }
 }
 
-/// Operations that end through callbacks, and what they have ended with.
-#[pyclass(name = "Gather", module = "sharecore._core", subclass)]
+/// Operations that end through callbacks, and what they have ended with; a later outcome of the same name counts.
+#[pyclass(name = "Gather", module = "sharecore._core", generic)]
 #[derive(Default)]
 pub(crate) struct PyGather {
-    /// Names and outcomes as they came; a later outcome of the same name counts.
-    outcomes: Vec<(Py<PyAny>, Py<PyAny>)>,
-    left: usize,
+    inner: Outcomes<Py<PyAny>, Py<PyAny>, Py<PyAny>>,
     then: Option<Then>,
-    /// The place of an operation under way that outlasts the others.
-    lasting: Option<usize>,
-    /// The log of a write among the others that lingers as long as that one lasts.
-    lingering: Option<Py<PyAny>>,
     /// The fetch that looks once all others have ended.
     held: Option<Py<PyWaitingShareFetch>>,
 }
@@ -114,17 +109,18 @@ pub(crate) struct Part {
 impl Part {
     /// Whether another part outlasts this one.
     pub(crate) fn is_outlasted(&self, py: Python<'_>) -> bool {
-        self.gather.borrow(py).lasting.is_some()
+        self.gather.borrow(py).inner.is_outlasted()
     }
 
     /// Has `log` hurry when the part that outlasts this one ends before it.
     pub(crate) fn linger(&self, log: &Bound<'_, PyAny>) {
-        self.gather.borrow_mut(log.py()).lingering = Some(log.clone().unbind());
+        let gather = &mut self.gather.borrow_mut(log.py());
+        gather.inner.linger(log.clone().unbind());
     }
 
     /// The operation has ended.
     pub(crate) fn end(self, py: Python<'_>, outcome: Option<Py<PyAny>>) -> PyResult<()> {
-        let outcome = outcome.unwrap_or_else(|| py.None());
+        let outcome = outcome.filter(|outcome| !outcome.is_none(py));
         PyGather::end(self.gather.bind(py), self.place, outcome)
     }
 }
@@ -137,29 +133,33 @@ impl Refers for Part {
 
 impl PyGather {
     /// Names with their outcomes.
-    pub(crate) fn told(&self, py: Python<'_>) -> Vec<(Py<PyAny>, Py<PyAny>)> {
-        let outcomes = self.outcomes.iter();
+    pub(crate) fn told(&self, py: Python<'_>) -> Vec<(Py<PyAny>, Option<Py<PyAny>>)> {
+        let outcomes = self.inner.iter();
         outcomes
-            .map(|(name, outcome)| (name.clone_ref(py), outcome.clone_ref(py)))
+            .map(|(name, outcome)| {
+                let outcome = outcome.as_ref().map(|outcome| outcome.clone_ref(py));
+                (name.clone_ref(py), outcome)
+            })
             .collect()
+    }
+
+    fn part_at(gather: &Bound<'_, Self>, place: usize) -> Part {
+        Part {
+            gather: gather.clone().unbind(),
+            place,
+        }
     }
 
     /// An operation begins.
     pub(crate) fn begin(gather: &Bound<'_, Self>, name: Py<PyAny>) -> Part {
-        let mut held = gather.borrow_mut();
-        held.left += 1;
-        held.outcomes.push((name, gather.py().None()));
-        Part {
-            gather: gather.clone().unbind(),
-            place: held.outcomes.len() - 1,
-        }
+        let place = gather.borrow_mut().inner.begin(name);
+        Self::part_at(gather, place)
     }
 
     /// A part that outlasts the others: until it ends, they need not hurry.
     pub(crate) fn lasting_part(gather: &Bound<'_, Self>, name: Py<PyAny>) -> Part {
-        let part = Self::begin(gather, name);
-        gather.borrow_mut().lasting = Some(part.place);
-        part
+        let place = gather.borrow_mut().inner.begin_lasting(name);
+        Self::part_at(gather, place)
     }
 
     /// Has a fetch look once all other parts have ended.
@@ -168,26 +168,22 @@ impl PyGather {
         gather.borrow_mut().held = Some(fetch.clone().unbind());
     }
 
-    fn end(gather: &Bound<'_, Self>, place: usize, outcome: Py<PyAny>) -> PyResult<()> {
+    fn end(gather: &Bound<'_, Self>, place: usize, outcome: Option<Py<PyAny>>) -> PyResult<()> {
         let py = gather.py();
-        drop_traceback(outcome.bind(py))?;
-        let (before, then, lingering, fetch) = {
+        if let Some(outcome) = &outcome {
+            drop_traceback(outcome.bind(py))?;
+        }
+        let (ended, then, fetch) = {
             let mut held = gather.borrow_mut();
-            debug_assert!(held.left > 0, "a part ends once");
-            let before = std::mem::replace(&mut held.outcomes[place].1, outcome);
-            held.left -= 1;
-            held.lasting = held.lasting.filter(|lasting| *lasting != place);
-            let (ended, outlasted) = (held.left == 0, held.lasting.is_some());
-            let then = held.then.take_if(|_| ended);
-            let lingering = held.lingering.take_if(|_| ended || !outlasted);
-            let is_alone = held.left == usize::from(outlasted);
-            let fetch = held.held.take_if(|_| is_alone || !outlasted);
-            (before, then, lingering.filter(|_| !ended), fetch)
+            let ended = held.inner.end(place, outcome);
+            let then = held.then.take_if(|_| ended.is_last);
+            let fetch = held.held.take_if(|_| ended.fetch_goes_on);
+            (ended, then, fetch)
         };
-        drop(before);
-        if let Some(log) = lingering {
+        if let Some(log) = &ended.hurry {
             log.call_method0(py, intern!(py, python::HURRY))?;
         }
+        drop(ended); // objects of Python's, whose end may come back here
         if let Some(fetch) = fetch {
             PyWaitingShareFetch::go_on(fetch.bind(py))?;
         }
@@ -195,10 +191,15 @@ impl PyGather {
         then.map_or(Ok(()), |then| then.run(gather))
     }
 
+    /// The outcome of an operation that need not be waited for.
+    pub(crate) fn put(&mut self, name: Py<PyAny>, outcome: Option<Py<PyAny>>) {
+        self.inner.put(name, outcome);
+    }
+
     fn run_then(gather: &Bound<'_, Self>, then: Then) -> PyResult<()> {
         {
             let mut held = gather.borrow_mut();
-            if held.left > 0 {
+            if held.inner.is_pending() {
                 held.then = Some(then);
                 return Ok(());
             }
@@ -220,21 +221,14 @@ impl PyGather {
 impl PyGather {
     #[new]
     #[pyo3(signature = (names = None))]
-    fn new(py: Python<'_>, names: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        let mut outcomes = Vec::new();
+    fn new(names: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let mut gather = Self::default();
         if let Some(names) = names {
             for name in names.try_iter()? {
-                outcomes.push((name?.unbind(), py.None()));
+                gather.put(name?.unbind(), None);
             }
         }
-        Ok(Self {
-            outcomes,
-            left: 0,
-            then: None,
-            lasting: None,
-            lingering: None,
-            held: None,
-        })
+        Ok(gather)
     }
 
     #[getter]
@@ -250,7 +244,7 @@ impl PyGather {
 
     #[getter]
     pub(crate) fn pending(&self) -> bool {
-        self.left > 0
+        self.inner.is_pending()
     }
 
     fn part(gather: &Bound<'_, Self>, name: Py<PyAny>) -> PyPart {
@@ -275,8 +269,22 @@ impl PyGather {
         Ok(())
     }
 
-    pub(crate) fn put(&mut self, name: Py<PyAny>, outcome: Py<PyAny>) {
-        self.outcomes.push((name, outcome));
+    #[pyo3(name = "put")]
+    fn put_python(&mut self, py: Python<'_>, name: Py<PyAny>, outcome: Py<PyAny>) {
+        self.put(name, (!outcome.is_none(py)).then_some(outcome));
+    }
+
+    /// Operations that failed, with their errors.
+    #[getter]
+    fn failed<'py>(gather: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        let py = gather.py();
+        let failed = PyDict::new(py);
+        for (name, outcome) in Self::outcomes(gather)? {
+            if is_kafka_error(&outcome)? {
+                failed.set_item(name, outcome)?;
+            }
+        }
+        Ok(failed)
     }
 
     fn when_ended(gather: &Bound<'_, Self>, then: Py<PyAny>) -> PyResult<()> {
@@ -288,7 +296,7 @@ impl PyGather {
     }
 }
 
-collected!(PyGather { outcomes, then, lingering, held } cut { outcomes, then, lingering, held });
+collected!(PyGather { inner, then, held } cut { inner, then, held });
 
 /// What an operation of Python's calls when it ends; later calls are passed over.
 #[pyclass(name = "Part", module = "sharecore._core")]

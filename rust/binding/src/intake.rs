@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView};
-use sharecore_wire::{Cutter, Piece, SIZE_BYTES, SMALL_BYTES};
+use sharecore_wire::{Cutter, Pause, Piece, SIZE_BYTES, SMALL_BYTES};
 
 use crate::answers::PyAnswerBudget;
 use crate::budget::PyMemoryBudget;
-use crate::exchange::{MEMORY, PyExchange};
-use crate::pipeline::charged;
+use crate::exchange::PyExchange;
+use crate::pipeline::charged_of;
 use crate::python;
 
 /// So much of a large request is read at a time; others are served in between.
@@ -149,8 +149,7 @@ impl PyExchange {
         Self::mark_active(exchange)?;
         let cut = exchange.borrow_mut().cut(exchange, chunk)?;
         if let Err(reason) = cut {
-            exchange.call_method1(python::CLOSE, (reason,))?;
-            return Ok(());
+            return Self::close(exchange, &reason);
         }
         Self::pump(exchange)?;
         let waits = {
@@ -247,11 +246,11 @@ impl PyExchange {
     }
 
     fn wait_for_room(exchange: &Bound<'_, Self>) -> PyResult<()> {
-        if exchange.borrow().is_paused(MEMORY) {
+        if exchange.borrow().pipeline.is_paused(Pause::Memory) {
             return Ok(());
         }
-        Self::pause(exchange, MEMORY)?;
-        exchange.call_method0(python::OWN_WAIT_FOR_ROOM).map(|_| ())
+        Self::pause_for(exchange, Pause::Memory)?;
+        Self::seek_room(exchange)
     }
 
     /// There is room for the request that has begun.
@@ -266,12 +265,12 @@ impl PyExchange {
             begun
         };
         Self::take_in(exchange, &begun.bytes)?;
-        Self::resume(exchange, MEMORY)
+        Self::resume_after(exchange, Pause::Memory)
     }
 
     /// What the budget knows of the connection: the sizes of its requests, without those that are set aside.
     pub(crate) fn held(&self, py: Python<'_>) -> Vec<usize> {
-        let backlog = self.backlog.iter().map(|frame| charged(frame, py));
+        let backlog = self.backlog.iter().map(|frame| charged_of(frame, py));
         let partial = self.intake.partial.iter();
         let slots = self.slots.iter().map(|slot| slot.borrow(py));
         let mut sizes: Vec<_> = backlog

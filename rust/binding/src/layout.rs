@@ -7,7 +7,7 @@ use sharecore_wire::typed::Message;
 use sharecore_wire::typed::produce::ProduceResponse;
 use sharecore_wire::typed::share_acknowledge::ShareAcknowledgeResponse;
 use sharecore_wire::typed::share_fetch::ShareFetchResponse;
-use sharecore_wire::{Build, Field, Input, Kind, Layout, read};
+use sharecore_wire::{Build, Field, Input, Kind, Layout, read, response_head};
 
 use crate::parts::Parts;
 use crate::produced::PyProduced;
@@ -182,17 +182,6 @@ impl PyLayout {
     }
 }
 
-/// A response up to its message; its size is not known yet.
-fn response_head(correlation_id: i32, tagged_header: bool) -> Vec<u8> {
-    let mut head = Vec::with_capacity(256);
-    head.extend_from_slice(&[0; 4]);
-    head.extend_from_slice(&correlation_id.to_be_bytes());
-    if tagged_header {
-        head.push(0);
-    }
-    head
-}
-
 fn layout(spec: &Bound<'_, PyAny>, classes: &mut Vec<Class>) -> PyResult<Layout> {
     let (made, flexible, fields): (Option<Py<PyType>>, bool, Bound<'_, PyTuple>) =
         spec.extract()?;
@@ -213,7 +202,7 @@ fn layout(spec: &Bound<'_, PyAny>, classes: &mut Vec<Class>) -> PyResult<Layout>
     for field in fields.iter() {
         let (name, kind, array, nullable, tag, default, inner): FieldSpec<'_> = field.extract()?;
         let inner = inner.map(|spec| layout(&spec, classes)).transpose()?;
-        let kind = kind_of(&kind).filter(|kind| (*kind == Kind::Struct) == inner.is_some());
+        let kind = Kind::named(&kind).filter(|kind| (*kind == Kind::Struct) == inner.is_some());
         let kind =
             kind.ok_or_else(|| PyValueError::new_err(format!("{name} has no kind of field")))?;
         classes[id]
@@ -241,27 +230,6 @@ type FieldSpec<'py> = (
     Py<PyAny>,
     Option<Bound<'py, PyAny>>,
 );
-
-fn kind_of(name: &str) -> Option<Kind> {
-    Some(match name {
-        "int8" => Kind::Int8,
-        "uint8" => Kind::Uint8,
-        "int16" | "error_code" => Kind::Int16,
-        "uint16" => Kind::Uint16,
-        "int32" | "timedelta_i32" => Kind::Int32,
-        "uint32" => Kind::Uint32,
-        "int64" | "timedelta_i64" | "datetime_i64" => Kind::Int64,
-        "uint64" => Kind::Uint64,
-        "float64" => Kind::Float64,
-        "bool" => Kind::Bool,
-        "uuid" => Kind::Uuid,
-        "string" => Kind::String,
-        "bytes" => Kind::Bytes,
-        "records" => Kind::Records,
-        "struct" => Kind::Struct,
-        _ => return None,
-    })
-}
 
 /// Makes Python's objects.
 struct Objects<'a, 'py, const APART: bool> {

@@ -146,13 +146,31 @@ impl PyLeader {
         }
     }
 
+    /// Wakes sessions in a later turn of the event loop.
+    fn wake_soon(leader: &Bound<'_, Self>) -> PyResult<()> {
+        let py = leader.py();
+        let wake = leader.getattr(intern!(py, python::WAKE))?;
+        let call_later = Self::call_later(leader)?;
+        call_later.call1((0, wake)).map(|_| ())
+    }
+
+    fn call_later<'py>(leader: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        leader.getattr(intern!(leader.py(), python::OWN_CALL_LATER))
+    }
+
+    /// Fences the leader, if an error is the engine's.
+    pub(crate) fn check_engine(leader: &Bound<'_, Self>, error: &Bound<'_, PyAny>) -> PyResult<()> {
+        let check = intern!(leader.py(), python::OWN_CHECK_ENGINE);
+        leader.call_method1(check, (error,)).map(|_| ())
+    }
+
     /// Return the engine's result; an engine failure fences the leader.
     pub(crate) fn told<T>(leader: &Bound<'_, Self>, answer: PyResult<T>) -> PyResult<Option<T>> {
         let error = match answer {
             Ok(answer) => return Ok(Some(answer)),
             Err(error) => kafka_error_in(leader.py(), error)?,
         };
-        leader.call_method1(intern!(leader.py(), python::OWN_CHECK_ENGINE), (error,))?;
+        Self::check_engine(leader, &error)?;
         Ok(None)
     }
 
@@ -176,7 +194,7 @@ impl PyLeader {
     ) -> PyResult<()> {
         let py = leader.py();
         if let Some(error) = error {
-            leader.call_method1(intern!(py, python::OWN_CHECK_ENGINE), (&error,))?;
+            Self::check_engine(leader, &error)?;
             let goes_on = Self::engine(leader).is_some_and(|now| now.is(engine));
             if !acquired || !goes_on {
                 return Err(PyErr::from_value(error));
@@ -184,8 +202,7 @@ impl PyLeader {
         }
         if archived {
             // room in the window that no write tells of
-            let wake = leader.getattr(intern!(py, python::WAKE))?;
-            leader.call_method1(intern!(py, python::OWN_CALL_LATER), (0, wake))?;
+            Self::wake_soon(leader)?;
         }
         if acquired {
             leader.borrow_mut().used_ms = now_ms;
@@ -204,14 +221,16 @@ impl PyLeader {
         admitted: Admitted,
     ) -> PyResult<()> {
         let py = leader.py();
-        engine.get().tally.admitted(&admitted);
+        engine
+            .get()
+            .tally
+            .unreadable_times(admitted.unreadable_headers, admitted.unreadable_batches);
         if admitted.unreadable_batches > 0 {
             let batches = admitted.unreadable_batches;
             leader.call_method1(intern!(py, python::OWN_UNREADABLE), (batches,))?;
         }
         if admitted.goes_on {
-            let wake = leader.getattr(intern!(py, python::WAKE))?;
-            leader.call_method1(intern!(py, python::OWN_CALL_LATER), (0, wake))?;
+            Self::wake_soon(leader)?;
         }
         Self::_rearm(leader)
     }
@@ -412,7 +431,7 @@ impl PyLeader {
             (delay_ms, held.timer.take())
         };
         let expire = leader.getattr(intern!(py, python::OWN_EXPIRE))?;
-        let call_later = leader.getattr(intern!(py, python::OWN_CALL_LATER))?;
+        let call_later = Self::call_later(leader)?;
         let timer = ring(before, &call_later, delay_ms.max(1), &expire)?;
         leader.borrow_mut().timer = Some(timer);
         Ok(())

@@ -60,6 +60,16 @@ impl PyLeaders {
         Ok(found)
     }
 
+    /// How long the locks of a group run.
+    pub(crate) fn lock_ms<'py>(
+        leaders: &Bound<'py, Self>,
+        group_id: &Bound<'py, PyAny>,
+    ) -> PyResult<i64> {
+        let config = Self::config(leaders, group_id)?;
+        let lock_ms = intern!(leaders.py(), python::LOCK_TIMEOUT_MS);
+        config.getattr(lock_ms)?.extract()
+    }
+
     /// The leader of a share partition where there is one.
     pub(crate) fn found<'py>(
         leaders: &Bound<'py, Self>,

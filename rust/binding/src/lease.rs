@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use sharecore_engine::{Acquired, OffsetRange};
 use sharecore_lease::{Admitted, Leased, Log, Part, Source, Stop, Want, Wish, lease as lease_from};
+use sharecore_share::Tally;
 
 use crate::convert::ranges;
 use crate::error::{failed, kafka_error_in};
@@ -13,7 +14,6 @@ use crate::partition::PyPartition;
 use crate::python;
 use crate::slices::{copied_cached, wanted};
 use crate::store::refused;
-use crate::tally::Tally;
 use crate::tickets::PyStoredLog;
 
 /// What a lease has brought.

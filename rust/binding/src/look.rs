@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use sharecore_share::{Limits, Look, Seen, Walk};
+use sharecore_share::{Limits, Look, Seen, Sight, Walk};
 
 use crate::bounds::PyGroupBounds;
 use crate::collected::collected;
@@ -64,6 +64,39 @@ impl<'py> Order<'py> for Looking<'_, 'py> {
     }
 }
 
+/// What a look of a fetch consults.
+struct Seeing<'a, 'py>(&'a Bound<'py, PyShareLook>);
+
+impl Sight for Seeing<'_, '_> {
+    type Found = Fetched;
+    type Error = PyErr;
+
+    fn state<R>(&mut self, work: impl FnOnce(&mut Look) -> R) -> R {
+        work(&mut self.0.borrow_mut().inner)
+    }
+
+    fn room(&mut self) -> Option<u64> {
+        let py = self.0.py();
+        let held = self.0.borrow();
+        let exchange = held.exchange.as_ref();
+        exchange.map(|exchange| exchange.borrow(py).answer_room(py))
+    }
+
+    fn has_bytes(&mut self, bytes: i64) -> PyResult<bool> {
+        PyShareLook::has_bytes(self.0, bytes)
+    }
+
+    fn gather(&mut self) -> PyResult<(Fetched, Seen)> {
+        let fetched = PyShareLook::gathered(self.0)?;
+        let seen = seen(&fetched);
+        Ok((fetched, seen))
+    }
+
+    fn is_reading(&mut self) -> PyResult<bool> {
+        Ok(!PyShareLook::reading(self.0)?.is_empty())
+    }
+}
+
 impl PyShareLook {
     pub(crate) fn of(
         session: Py<PyShareSession>,
@@ -83,17 +116,6 @@ impl PyShareLook {
             exchange,
             bounded_by: None,
         }
-    }
-
-    /// Asks how much the answer may carry; false where it has to wait for clients to read theirs.
-    fn has_room(look: &Bound<'_, Self>) -> bool {
-        let py = look.py();
-        let mut held = look.borrow_mut();
-        let Some(exchange) = &held.exchange else {
-            return true;
-        };
-        let room = exchange.borrow(py).answer_room(py);
-        held.inner.has_room(room)
     }
 
     /// Has a fetch look again when there is room for its answer, where that is what it waits for.
@@ -279,24 +301,7 @@ impl PyShareLook {
         if !look.borrow().found.is_empty() {
             Self::take_in(look);
         }
-        if !Self::has_room(look) {
-            return Ok(None);
-        }
-        if late {
-            let results = Self::gathered(look)?;
-            let may_wait = look.borrow().inner.waits_for_disk(seen(&results));
-            let waits = may_wait && !Self::reading(look)?.is_empty();
-            return Ok((!waits).then_some(results));
-        }
-        let least_bytes = look.borrow().inner.least_bytes();
-        if let Some(least_bytes) = least_bytes
-            && !Self::has_bytes(look, least_bytes)?
-        {
-            return Ok(None);
-        }
-        let results = Self::gathered(look)?;
-        let enough = look.borrow().inner.is_enough(seen(&results));
-        Ok(enough.then_some(results))
+        sharecore_share::look(&mut Seeing(look), late)
     }
 
     /// Leaders whose records are being read from the disk.

@@ -8,13 +8,13 @@ use pyo3::types::PyList;
 use sharecore_engine::{AckBatch, AcquireOptions, Config, DeadLetterCause, Engine, Entry};
 use sharecore_guard::Guarded;
 use sharecore_records::Cause;
+use sharecore_share::Tally;
 
 use crate::convert::{StateBatches, acknowledgements, ranges, span};
 use crate::error::{failed, refused};
 use crate::reasons::PyWaitingReasons;
 use crate::rules::PyRules;
 use crate::state_write::PyWrite;
-use crate::tally::Tally;
 
 /// From this many runs on, a call that may look at all of them lets other threads run Python meanwhile.
 const LONG_RUNS: usize = 4096;
@@ -190,7 +190,8 @@ impl PyPartition {
                 partition.timed_out(),
             )
         })?;
-        Ok((standing, self.tally.by_type(), self.tally.deliveries()))
+        let by_type = self.tally.by_type().into();
+        Ok((standing, by_type, self.tally.deliveries()))
     }
 
     fn running_out(&self, py: Python<'_>, now_ms: i64) -> PyResult<Vec<String>> {

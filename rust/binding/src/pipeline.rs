@@ -5,13 +5,13 @@
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
-use sharecore_wire::{SIZE_BYTES, SMALL_BYTES};
+use sharecore_wire::{Next, Pause, SIZE_BYTES, SMALL_BYTES, Standing, charged};
 use smallvec::SmallVec;
 
 use crate::budget::PyMemoryBudget;
 use crate::completion::Completion;
 use crate::dispatch::PyDispatch;
-use crate::exchange::{CLOSING, NOT_HANDED_ON, PIPELINE, PyExchange};
+use crate::exchange::PyExchange;
 use crate::python;
 use crate::slot::{Answer, PyPending, PySlot, told_to_disconnect};
 use crate::unsent::size_of;
@@ -21,23 +21,11 @@ use crate::waiting::PyLater;
 const HANDED_ON_AT_ONCE: usize = 8;
 
 /// Bytes of a frame that was read, as far as they count before it is handed on.
-pub(crate) fn charged(frame: &Py<PyBytes>, py: Python<'_>) -> usize {
-    let size = frame.as_bytes(py).len() + SIZE_BYTES;
-    if size > SMALL_BYTES { size } else { 0 }
+pub(crate) fn charged_of(frame: &Py<PyBytes>, py: Python<'_>) -> usize {
+    charged(frame.as_bytes(py).len())
 }
 
 impl PyExchange {
-    /// Whether a frame may be handed on while others wait for their answers.
-    fn is_pipelined(&self, frame: &[u8]) -> bool {
-        let Some(apis) = self.pipelined else {
-            return true;
-        };
-        match frame.first_chunk().map(|key| i16::from_be_bytes(*key)) {
-            Some(key @ 0..128) => apis >> key & 1 == 1,
-            _ => false,
-        }
-    }
-
     /// The bytes of requests that are answered, or will not be.
     pub(crate) fn free(
         exchange: &Bound<'_, Self>,
@@ -71,7 +59,7 @@ impl PyExchange {
             held.budget.borrow_mut(py).take(&owner, frame_bytes);
         }
         held.outgoing.ready += answer_bytes;
-        held.alone += usize::from(is_alone);
+        held.pipeline.begin(is_alone);
         let slot = PySlot {
             exchange: exchange.clone().unbind(),
             frame_bytes,
@@ -109,46 +97,51 @@ impl PyExchange {
     pub(crate) fn pump_backlog(exchange: &Bound<'_, Self>) -> PyResult<()> {
         let py = exchange.py();
         for _ in 0..HANDED_ON_AT_ONCE {
-            let (frame, is_pipelined) = {
+            let (frame, is_pipelined, next) = {
                 let held = exchange.borrow();
                 let Some(frame) = held.backlog.front() else {
                     return Ok(());
                 };
-                if held.is_full(py)
-                    || held.paused & NOT_HANDED_ON != 0
-                    || !held.unsent.is_empty()
-                    || held.closed
-                {
-                    return Ok(());
-                }
-                let is_pipelined = held.is_pipelined(frame.as_bytes(py));
-                if !is_pipelined && held.alone > 0 {
-                    return Ok(());
-                }
-                (frame.clone_ref(py), is_pipelined)
+                let is_pipelined = held.pipeline.is_pipelined(frame.as_bytes(py));
+                let next = held.pipeline.next(is_pipelined, held.standing(py));
+                (frame.clone_ref(py), is_pipelined, next)
             };
-            let has_unread = exchange.borrow().outgoing.counted > 0;
-            if (!is_pipelined || has_unread) && Self::waits_for_readers(exchange)? {
+            let waits = match next {
+                _ if exchange.borrow().closed => true,
+                Next::Wait => true,
+                Next::IfRead => Self::waits_for_readers(exchange)?,
+                Next::Dispatch => false,
+            };
+            if waits {
                 return Ok(());
             }
             {
                 let mut held = exchange.borrow_mut();
                 held.backlog.pop_front();
                 held.has_asked = true;
-                held.handling = charged(&frame, py);
+                held.handling = charged_of(&frame, py);
             }
             Self::hand_on(exchange, frame.into_bound(py), !is_pipelined)?;
         }
         if exchange.borrow().backlog.is_empty() {
             return Ok(());
         }
-        exchange.call_method0(python::OWN_PUMP_SOON).map(|_| ())
+        Self::pump_soon(exchange)
+    }
+
+    fn standing(&self, py: Python<'_>) -> Standing {
+        Standing {
+            waiting: self.slots.len(),
+            is_crowded: !self.slots.is_empty() && self.budget.borrow(py).is_crowded(),
+            has_unsent: !self.unsent.is_empty(),
+            has_unread: self.outgoing.counted > 0,
+        }
     }
 
     /// Whether so many requests wait for their answers that no other is handed on.
     pub(crate) fn is_full(&self, py: Python<'_>) -> bool {
-        self.slots.len() >= self.pipeline_max
-            || (!self.slots.is_empty() && self.budget.borrow(py).is_crowded())
+        let now = self.standing(py);
+        self.pipeline.is_full(now.waiting, now.is_crowded)
     }
 
     fn hand_on(
@@ -248,7 +241,7 @@ impl PyExchange {
             {
                 let mut held = exchange.borrow_mut();
                 held.outgoing.ready -= slot.answer_bytes;
-                held.alone -= usize::from(slot.is_alone);
+                held.pipeline.end(slot.is_alone);
                 if slot.is_alone {
                     held.intake.waits_since = None;
                 }
@@ -282,14 +275,17 @@ impl PyExchange {
             Self::write(exchange, &parts)?;
         }
         if let Some(reason) = closes {
-            exchange.call_method1(python::CLOSE, (reason,))?;
+            Self::close(exchange, &reason)?;
         }
         let (backlog, paused) = {
             let held = exchange.borrow();
-            (!held.backlog.is_empty(), held.paused & PIPELINE != 0)
+            (
+                !held.backlog.is_empty(),
+                held.pipeline.is_paused(Pause::Pipeline),
+            )
         };
         if backlog {
-            exchange.call_method0(python::OWN_PUMP_SOON)?;
+            Self::pump_soon(exchange)?;
         } else if paused {
             Self::pump(exchange)?;
         }
@@ -301,10 +297,9 @@ impl PyExchange {
         Self::drop_backlog(exchange)?;
         let waits = !exchange.borrow().slots.is_empty();
         if !waits {
-            exchange.call_method1(python::CLOSE, (reason,))?;
-            return Ok(());
+            return Self::close(exchange, &reason);
         }
         Self::slot(exchange, 0, false, Answer::Close(reason))?;
-        Self::pause(exchange, CLOSING)
+        Self::pause_for(exchange, Pause::Closing)
     }
 }

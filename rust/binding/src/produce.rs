@@ -10,7 +10,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use sharecore_produce::{
-    Refused, TopicName, any_transactional, each_once, has_zstd, is_transactional, topics,
+    Contents, Refused, Terms, TopicName, any_transactional, each_once, has_zstd, topics,
 };
 use sharecore_wire::typed::produce::ProduceRequest;
 
@@ -21,7 +21,7 @@ use crate::produce_append::{ProducedBatch, Target, Transaction};
 use crate::produce_check::check_apart;
 use crate::produce_places::{Places, names};
 use crate::produce_refused::{by_the_broker, failure, tell};
-use crate::produce_work::{Contents, PyProduceContents, PyProduceWork};
+use crate::produce_work::{PyProduceContents, PyProduceWork};
 use crate::produced::PyProduced;
 use crate::waiting::PyLater;
 
@@ -41,17 +41,6 @@ pub(crate) struct PyProduce {
     known: HashMap<TopicName, HashMap<i32, Arc<Target>>>,
     /// How often topics have changed.
     pub(crate) changes: u64,
-}
-
-/// What holds for every batch of a request.
-pub(crate) struct Terms<'a> {
-    pub(crate) transactional_id: Option<&'a str>,
-    pub(crate) acks: i64,
-    /// Whether the version of the request knows zstd.
-    pub(crate) zstd: bool,
-    /// False if no batch is appended, because one is a transaction's and the client may not use its id.
-    pub(crate) may_begin: bool,
-    pub(crate) now_ms: i64,
 }
 
 /// A batch as a request has it.
@@ -239,13 +228,11 @@ impl PyProduce {
             Ok(target) => target,
             Err(error) => return by_the_broker(error.bind(produce.py())).map(Err),
         };
-        if let Err(refusal) = sharecore_store::check_request(one.records, terms.zstd) {
-            return Ok(Err(Refused::ByTheStore(refusal)));
-        }
-        if !(-1..=1).contains(&terms.acks) {
-            return Ok(Err(Refused::Acks));
-        }
-        let transaction = if is_transactional(one.records) {
+        let is_transactional = match terms.admit(one.records) {
+            Ok(is_transactional) => is_transactional,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        let transaction = if is_transactional {
             Some(Transaction {
                 context: context()?.unbind(),
                 records: PyBytes::new(produce.py(), one.records).unbind(),

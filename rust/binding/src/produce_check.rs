@@ -5,10 +5,12 @@ use std::mem;
 use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
+use sharecore_produce::Checks;
 use sharecore_store::{Incoming, Refusal};
+use sharecore_wire::Pause;
 
 use crate::collected::collected;
-use crate::exchange::{CHECK, PyExchange};
+use crate::exchange::PyExchange;
 use crate::produce_append::ProducedBatch;
 use crate::produce_refused::failure;
 use crate::produced::PyProduced;
@@ -36,7 +38,7 @@ pub(crate) fn check_apart<'py>(
         held.later = wants_answer.then(|| later.clone().unbind());
     }
     if let Some(exchange) = &exchange {
-        PyExchange::pause(exchange, CHECK)?;
+        PyExchange::pause_for(exchange, Pause::Check)?;
     }
     let target = Arc::clone(&batches[0].1.target);
     let stored = target.stored.get();
@@ -70,27 +72,13 @@ pub(crate) fn check_apart<'py>(
 
 /// Checks for a turn, and returns whether it was the last.
 fn turns(batches: Vec<Result<Incoming, Refusal>>, results: Results) -> impl FnMut() -> bool {
-    let mut batches = batches.into_iter();
-    let mut under_way = batches.next();
-    let mut done = Vec::new();
+    let mut checks = Checks::new(batches);
     move || {
-        let mut work = TURN;
-        while let Some(batch) = &mut under_way {
-            let checked = match batch {
-                Ok(incoming) => incoming.check(&mut work),
-                Err(_) => Ok(true),
-            };
-            match checked {
-                Ok(false) => return false,
-                Ok(true) => done.extend(mem::replace(&mut under_way, batches.next())),
-                Err(refusal) => {
-                    done.push(Err(refusal));
-                    under_way = batches.next();
-                }
-            }
+        let is_done = checks.turn(TURN);
+        if is_done {
+            *results.lock().expect("no panic under the lock") = checks.take();
         }
-        *results.lock().expect("no panic under the lock") = mem::take(&mut done);
-        true
+        is_done
     }
 }
 
@@ -162,8 +150,8 @@ impl PyChecked {
         }
         if let Some(exchange) = exchange {
             let exchange = exchange.bind(py);
-            PyExchange::resume(exchange, CHECK)?;
-            exchange.call_method0(python::OWN_PUMP_SOON)?;
+            PyExchange::resume_after(exchange, Pause::Check)?;
+            PyExchange::pump_soon(exchange)?;
         }
         Ok(())
     }

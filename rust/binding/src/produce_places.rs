@@ -79,9 +79,12 @@ impl Places {
         Ok(place)
     }
 
-    /// Looks for topics again.
-    pub(crate) fn forget(&mut self) {
-        self.known = None;
+    /// Looks for topics again if they have changed; `seen`: how often they had.
+    pub(crate) fn update(&mut self, seen: &mut u64, changes: u64) {
+        if *seen != changes {
+            *seen = changes;
+            self.known = None;
+        }
     }
 }
 

@@ -3,16 +3,15 @@
 use pyo3::prelude::*;
 use sharecore_produce::{Place, Refused};
 
+use crate::error::code_and_message;
 use crate::produced::PyProduced;
 use crate::python;
 use crate::slot::disconnect;
 
 /// Why a batch was refused, as a `KafkaError` says it.
 pub(crate) fn by_the_broker(error: &Bound<'_, PyAny>) -> PyResult<Refused> {
-    Ok(Refused::ByTheBroker {
-        code: error.getattr(python::CODE)?.extract()?,
-        message: error.getattr(python::MESSAGE)?.extract()?,
-    })
+    let (code, message) = code_and_message(error)?;
+    Ok(Refused::ByTheBroker { code, message })
 }
 
 /// Puts a refusal into the outcome at `place`; `log` is the one that refused.

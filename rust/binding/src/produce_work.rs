@@ -3,79 +3,19 @@
 //! No borrow of an object is held while Python runs, which may come back to the same object.
 
 use std::mem;
-use std::ops::Range;
 
 use pyo3::exceptions::{PyIndexError, PyRuntimeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use sharecore_produce::{Batches, TopicName, any_transactional, each_once, has_zstd, topics};
-use sharecore_wire::typed::Message;
-use sharecore_wire::typed::produce::ProduceRequest;
-use sharecore_wire::{Input, Malformed};
+use sharecore_produce::{Contents, Part, Terms, has_zstd};
 
 use crate::collected::collected;
 use crate::exchange::PyExchange;
-use crate::produce::{Appender, One, PyProduce, Terms};
+use crate::produce::{Appender, One, PyProduce};
 use crate::produce_places::{Places, named};
 use crate::python;
 use crate::stop::Stop;
-
-/// Batches of a turn of the event loop; see `sharecore.waiting.Turns`.
-const BATCHES_A_TURN: usize = 256;
-
-/// A topic, and where in the frame the records for its partitions lie.
-struct Topic {
-    name: TopicName,
-    batches: Vec<(i32, Range<usize>)>,
-}
-
-/// What a request says, and where in its frame the batches lie.
-pub(crate) struct Contents {
-    transactional_id: Option<String>,
-    acks: i64,
-    version: i16,
-    any_transactional: bool,
-    topics: Vec<Topic>,
-}
-
-impl Contents {
-    /// `topics`: of the request, whose bytes are in `frame`.
-    pub(crate) fn of(
-        request: &ProduceRequest<'_>,
-        topics: Vec<Batches<'_>>,
-        version: i16,
-        frame: &[u8],
-    ) -> Self {
-        let any_transactional = any_transactional(&topics);
-        let begin = frame.as_ptr() as usize;
-        let topics = each_once(topics).into_iter().map(|(name, batches)| {
-            let batches = batches.into_iter().map(|(index, records)| {
-                let at = if records.is_empty() {
-                    0
-                } else {
-                    records.as_ptr() as usize - begin
-                };
-                (index, at..at + records.len())
-            });
-            let batches = batches.collect();
-            Topic { name, batches }
-        });
-        Self {
-            transactional_id: request.transactional_id.map(str::to_owned),
-            acks: request.acks.into(),
-            version,
-            any_transactional,
-            topics: topics.collect(),
-        }
-    }
-
-    fn read(version: i16, frame: &[u8], at: usize) -> Result<Self, Malformed> {
-        let request = ProduceRequest::decode(version, &mut Input::new(frame, at))?;
-        let topics = topics(&request, version);
-        Ok(Self::of(&request, topics, version, frame))
-    }
-}
 
 /// A Produce request with many partitions, which a thread has read.
 #[pyclass(name = "ProduceContents", module = "sharecore._core")]
@@ -111,9 +51,6 @@ struct Remaining {
     contents: Contents,
     may_begin: bool,
     now_ms: i64,
-    /// Topics and, of the next one, batches that were taken.
-    at: (usize, usize),
-    taken: usize,
     places: Places,
     /// How often topics had changed when `places` were asked for.
     changes: u64,
@@ -146,8 +83,6 @@ impl PyProduceWork {
         let remaining = Remaining {
             may_begin,
             now_ms: PyProduce::now_ms(produce)?,
-            at: (0, 0),
-            taken: 0,
             places: Places::default(),
             changes: produce.borrow().changes,
             appender: Appender::new(produce)?,
@@ -172,35 +107,38 @@ impl Remaining {
         frame: &[u8],
     ) -> PyResult<bool> {
         let py = produce.py();
-        while let Some(topic) = self.contents.topics.get_mut(self.at.0) {
-            let Some((index, records)) = topic.batches.get(self.at.1) else {
-                self.appender
-                    .end_topic(py, topic.name.clone(), topic.batches.len());
-                topic.batches = Vec::new();
-                self.at = (self.at.0 + 1, 0);
-                continue;
-            };
-            if self.taken.is_multiple_of(BATCHES_A_TURN) {
-                self.appender.begin_turn();
-                let changes = produce.borrow().changes;
-                if changes != self.changes {
-                    self.changes = changes;
-                    self.places.forget();
+        let (acks, version) = (self.contents.acks, self.contents.version);
+        while let Some((name, part)) = self.contents.next_part() {
+            let (index, records) = match part {
+                Part::TopicEnd(batches) => {
+                    self.appender.end_topic(py, name.clone(), batches);
+                    continue;
                 }
-            }
-            self.at.1 += 1;
-            self.taken += 1;
+                Part::Batch {
+                    index,
+                    records,
+                    begins_turn,
+                } => {
+                    if begins_turn {
+                        self.appender.begin_turn();
+                        self.places
+                            .update(&mut self.changes, produce.borrow().changes);
+                    }
+                    (index, records)
+                }
+            };
+            let name = name.clone();
             let terms = Terms {
                 transactional_id: self.contents.transactional_id.as_deref(),
-                acks: self.contents.acks,
-                zstd: has_zstd(self.contents.version),
+                acks,
+                zstd: has_zstd(version),
                 may_begin: self.may_begin,
                 now_ms: self.now_ms,
             };
             let one = One {
-                name: &topic.name,
-                index: *index,
-                records: &frame[records.clone()],
+                name: &name,
+                index,
+                records: &frame[records],
             };
             let context = || Ok(context.clone());
             self.appender
@@ -216,15 +154,15 @@ impl PyProduceWork {
     #[getter]
     fn topic_count(&self) -> usize {
         let remaining = self.remaining.as_ref();
-        remaining.map_or(0, |remaining| remaining.contents.topics.len())
+        remaining.map_or(0, |remaining| remaining.contents.topic_count())
     }
 
     /// The id or the name of a topic, by its place in the request.
     fn topic<'py>(&self, py: Python<'py>, place: usize) -> PyResult<Bound<'py, PyAny>> {
         let remaining = self.remaining.as_ref();
-        let topic = remaining.and_then(|remaining| remaining.contents.topics.get(place));
+        let topic = remaining.and_then(|remaining| remaining.contents.topic(place));
         let topic = topic.ok_or_else(|| PyIndexError::new_err("there is no such topic"))?;
-        named(py, &topic.name)
+        named(py, topic)
     }
 
     /// What tells where batches go, and whether that holds for everybody.

@@ -2,14 +2,12 @@
 //!
 //! No borrow of an object is held while Python runs, which may come back to the same object.
 
-use pyo3::intern;
 use pyo3::prelude::*;
 use sharecore_engine::AckBatch;
 
 use crate::codes::INVALID_RECORD_STATE;
 use crate::error::{kafka_error, kafka_error_in};
 use crate::leader::PyLeader;
-use crate::python;
 use crate::state_write::PyWrite;
 
 /// The acknowledge type of an offset without a record.
@@ -48,7 +46,7 @@ impl PyLeader {
             Ok(write) => write,
             Err(error) => {
                 let error = kafka_error_in(py, error)?;
-                leader.call_method1(intern!(py, python::OWN_CHECK_ENGINE), (&error,))?;
+                Self::check_engine(leader, &error)?;
                 return Err(PyErr::from_value(error));
             }
         };

@@ -12,7 +12,7 @@ use sharecore_wire::typed::Message;
 use sharecore_wire::typed::share_fetch::AcquiredRecords;
 
 use crate::collected::collected;
-use crate::error::kafka_error_in;
+use crate::error::{code_and_message, code_of, kafka_error_in};
 use crate::gather::PyPartitionFetch;
 use crate::gathering::PyGather;
 use crate::layout::{Answers, PyLayout};
@@ -57,6 +57,11 @@ fn leader_of(cluster: &Bound<'_, PyAny>, partition: &Bound<'_, PyTuple>) -> PyRe
     leader.call1(partition.clone())?.extract()
 }
 
+/// What raises an error unless a broker leads a partition.
+pub(crate) fn leader_check<'py>(cluster: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    cluster.getattr(intern!(cluster.py(), python::CHECK_LEADER))
+}
+
 /// Why a broker does not lead a partition, as `check_leader` of its cluster has it.
 pub(crate) fn check_led<'py>(
     check_leader: &Bound<'py, PyAny>,
@@ -82,15 +87,11 @@ impl PyShareAnswer {
         error: &Bound<'py, PyAny>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let py = answer.py();
-        let code: i16 = error.getattr(intern!(py, python::CODE))?.extract()?;
-        if !is_unwritten(code) {
+        if !is_unwritten(code_of(error)?) {
             return Ok(None);
         }
         let cluster = answer.borrow().cluster.clone_ref(py);
-        let check_leader = cluster
-            .bind(py)
-            .getattr(intern!(py, python::CHECK_LEADER))?;
-        check_led(&check_leader, partition)
+        check_led(&leader_check(cluster.bind(py))?, partition)
     }
 
     /// The frame of the answer.
@@ -211,10 +212,8 @@ impl PyShareAnswer {
         acknowledging: bool,
     ) -> PyResult<()> {
         let py = answer.py();
-        let code: i16 = error.getattr(intern!(py, python::CODE))?.extract()?;
-        let text: Option<String> = error.getattr(intern!(py, python::MESSAGE))?.extract()?;
+        let (code, text) = code_and_message(error)?;
         let place = Self::place(answer, partition_id(partition)?, partition);
-        let text = text.filter(|text| !text.is_empty());
         let leader = if redirects(code) {
             let cluster = answer.borrow().cluster.clone_ref(py);
             Some(leader_of(cluster.bind(py), partition)?)
@@ -262,12 +261,13 @@ impl PyShareAnswer {
             let Ok(partition) = partition.bind(py).cast::<PyTuple>() else {
                 continue;
             };
-            if error.is_none(py) {
-                Self::name(answer, partition)?;
-            } else {
-                let error = error.bind(py);
-                let lost = Self::lost(answer, partition, error)?;
-                Self::refuse(answer, partition, lost.as_ref().unwrap_or(error), beside)?;
+            match &error {
+                None => Self::name(answer, partition)?,
+                Some(error) => {
+                    let error = error.bind(py);
+                    let lost = Self::lost(answer, partition, error)?;
+                    Self::refuse(answer, partition, lost.as_ref().unwrap_or(error), beside)?;
+                }
             }
         }
         Ok(())

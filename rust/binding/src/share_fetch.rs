@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::PyDict;
 use sharecore_share::{Claim, Invalid, Wanted};
 use sharecore_wire::typed::share_fetch::ShareFetchRequest;
 
@@ -87,10 +87,16 @@ struct Excluded<'py> {
 }
 
 /// Handles `ShareFetch` requests.
-#[pyclass(name = "ShareFetch", module = "sharecore._core", subclass)]
+#[pyclass(name = "ShareFetch", module = "sharecore._core")]
 pub(crate) struct PyShareFetch {
     check: Py<PyAny>,
     may_read: Py<PyAny>,
+    /// Opens a session.
+    open: Py<PyAny>,
+    /// Answers a request that is refused as a whole.
+    refuse: Py<PyAny>,
+    /// Says which partitions of a session a fetch does not look at.
+    sift: Py<PyAny>,
 }
 
 /// A request and whom it concerns.
@@ -119,10 +125,8 @@ impl<'py> Asked<'_, '_, '_, '_, 'py> {
                 member_id,
                 partitions,
             );
-            let opened = self
-                .handler
-                .call_method1(intern!(py, python::OWN_OPEN), asked)?;
-            opened.cast_into::<PyShareSession>()?
+            let open = self.handler.borrow().open.clone_ref(py);
+            open.bind(py).call1(asked)?.cast_into::<PyShareSession>()?
         } else {
             let epoch = request.wanted.epoch;
             let connection = self.surroundings.connection();
@@ -130,7 +134,7 @@ impl<'py> Asked<'_, '_, '_, '_, 'py> {
         };
         if let Err(error) = request.change(&session, &self.share) {
             if request.wanted.is_first() {
-                sessions.call_method1(intern!(py, python::CLOSE), (session,))?;
+                self.share.close(&session)?;
             }
             return Err(error);
         }
@@ -156,8 +160,7 @@ impl<'py> Asked<'_, '_, '_, '_, 'py> {
                 &gather,
             )?;
         }
-        let listener = intern!(py, python::LISTENER);
-        let listener = self.surroundings.connection().getattr(listener)?;
+        let listener = self.surroundings.listener()?;
         let fetching = PyShareFetching::new(
             &self.share,
             listener,
@@ -168,8 +171,7 @@ impl<'py> Asked<'_, '_, '_, '_, 'py> {
         );
         let fetching = Bound::new(py, fetching)?;
         if wanted.is_last() {
-            let sessions = self.share.sessions.bind(py);
-            sessions.call_method1(intern!(py, python::CLOSE), (session,))?;
+            self.share.close(session)?;
         } else if wanted.fetches()
             && let Err(error) = self.fetch(session, &fetching, &gather)
         {
@@ -249,9 +251,8 @@ impl<'py> Asked<'_, '_, '_, '_, 'py> {
             return Ok(Excluded::default());
         }
         let asked = (self.surroundings.context()?, session, first, refuses_all);
-        let excluded = self
-            .handler
-            .call_method1(intern!(py, python::OWN_SIFT), asked)?;
+        let sift = self.handler.borrow().sift.clone_ref(py);
+        let excluded = sift.bind(py).call1(asked)?;
         let (found, refused, hidden): (_, Bound<'py, PyDict>, Bound<'py, PyDict>) =
             excluded.extract()?;
         let hidden = hidden.keys().iter();
@@ -307,7 +308,8 @@ impl PyShareFetch {
             Ok((asked, session)) => asked.begin(&session),
             Err(error) => {
                 let refused = (message.max_wait_ms, kafka_error_in(py, error)?);
-                handler.call_method1(intern!(py, python::OWN_REFUSE), refused)
+                let refuse = handler.borrow().refuse.clone_ref(py);
+                refuse.bind(py).call1(refused)
             }
         }
     }
@@ -316,10 +318,27 @@ impl PyShareFetch {
 #[pymethods]
 impl PyShareFetch {
     #[new]
-    #[pyo3(signature = (check, may_read, *_args))]
-    fn new(check: Py<PyAny>, may_read: Py<PyAny>, _args: &Bound<'_, PyTuple>) -> Self {
-        Self { check, may_read }
+    fn new(
+        check: Py<PyAny>,
+        may_read: Py<PyAny>,
+        open: Py<PyAny>,
+        refuse: Py<PyAny>,
+        sift: Py<PyAny>,
+    ) -> Self {
+        Self {
+            check,
+            may_read,
+            open,
+            refuse,
+            sift,
+        }
     }
 }
 
-collected!(PyShareFetch { check, may_read });
+collected!(PyShareFetch {
+    check,
+    may_read,
+    open,
+    refuse,
+    sift
+});

@@ -35,6 +35,16 @@ impl ShareServices {
         })
     }
 
+    /// Ends a session.
+    pub(crate) fn close(&self, session: &Bound<'_, PyShareSession>) -> PyResult<()> {
+        let py = session.py();
+        let close = intern!(py, python::CLOSE);
+        self.sessions
+            .bind(py)
+            .call_method1(close, (session,))
+            .map(|_| ())
+    }
+
     /// Finds the session that a request continues: mostly the one that its connection used last.
     pub(crate) fn resume<'py>(
         &self,

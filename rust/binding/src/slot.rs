@@ -185,8 +185,7 @@ impl PySlot {
                 Ok(parts) => slot.borrow_mut().answer = Answer::Ready(parts),
                 Err(error) => {
                     let reason = told_to_disconnect(py, error)?;
-                    exchange.call_method1(python::CLOSE, (reason,))?;
-                    return Ok(());
+                    return PyExchange::close(exchange, &reason);
                 }
             }
         }

@@ -5,8 +5,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 #[cfg(feature = "testing")]
 use pyo3::exceptions::PyValueError;
-#[cfg(feature = "testing")]
-use sharecore_engine::Bug;
 
 #[cfg(feature = "testing")]
 static BY_NAME: AtomicBool = AtomicBool::new(false);
@@ -23,22 +21,27 @@ pub(crate) const fn calls_by_name() -> bool {
     false
 }
 
-/// Plants a bug in all share partitions of the process, or takes it away again.
+/// Plant a bug in the process; `None` removes it.
 #[cfg(feature = "testing")]
 #[pyo3::pyfunction]
 #[pyo3(signature = (name = None))]
 pub(crate) fn plant_bug(name: Option<&str>) -> pyo3::PyResult<()> {
-    let bug = match name {
-        None => None,
-        Some(name) => {
-            let known = Bug::ALL.into_iter().find(|(known, _)| *known == name);
-            let known =
-                known.ok_or_else(|| PyValueError::new_err(format!("no such bug: {name}")))?;
-            Some(known.1)
+    fn of<B: Copy>(all: &[(&'static str, B)], name: Option<&str>) -> Option<B> {
+        let known = all.iter().find(|(known, _)| Some(*known) == name);
+        known.map(|(_, bug)| *bug)
+    }
+    let engine = of(sharecore_engine::Bug::ALL, name);
+    let produce = of(sharecore_produce::Bug::ALL, name);
+    let share = of(sharecore_share::Bug::ALL, name);
+    sharecore_engine::plant(engine);
+    sharecore_produce::plant(produce);
+    sharecore_share::plant(share);
+    match name {
+        Some(name) if engine.is_none() && produce.is_none() && share.is_none() => {
+            Err(PyValueError::new_err(format!("no such bug: {name}")))
         }
-    };
-    sharecore_engine::plant(bug);
-    Ok(())
+        _ => Ok(()),
+    }
 }
 
 /// Has methods of Python's classes looked up, or not any more.

@@ -12,7 +12,6 @@ use crate::waiting::PyTicket;
 /// What waits for the writes of one store, in their order.
 #[pyclass(name = "Tickets", module = "sharecore._core")]
 pub(crate) struct PyTickets {
-    class: Py<PyAny>,
     settled: Py<PyTicket>,
     waiting: VecDeque<(u64, Completion)>,
     ended: u64,
@@ -33,14 +32,12 @@ impl PyTickets {
 
 #[pymethods]
 impl PyTickets {
-    /// `class`: of the tickets.
     #[new]
-    #[pyo3(signature = (class, ended = 0))]
-    fn new(class: Bound<'_, PyAny>, ended: u64) -> PyResult<Self> {
-        let settled = class.call1((0,))?.cast_into::<PyTicket>()?;
+    #[pyo3(signature = (ended = 0))]
+    fn new(py: Python<'_>, ended: u64) -> PyResult<Self> {
+        let settled = Bound::new(py, PyTicket::of(0))?;
         PyTicket::settle(&settled, None)?;
         Ok(Self {
-            class: class.unbind(),
             settled: settled.unbind(),
             waiting: VecDeque::new(),
             ended,
@@ -49,7 +46,7 @@ impl PyTickets {
 
     fn ticket(tickets: &Bound<'_, Self>, sequence: u64) -> PyResult<Py<PyTicket>> {
         let py = tickets.py();
-        let (class, newest) = {
+        let newest = {
             let held = tickets.borrow();
             if sequence <= held.ended {
                 return Ok(held.settled.clone_ref(py));
@@ -61,9 +58,9 @@ impl PyTickets {
                 Some((newest, _)) => *newest,
                 None => 0,
             };
-            (held.class.clone_ref(py), newest.max(sequence))
+            newest.max(sequence)
         };
-        let ticket = class.bind(py).call1((newest,))?.cast_into::<PyTicket>()?;
+        let ticket = Bound::new(py, PyTicket::of(newest))?;
         let waiter = Completion::Ticket(ticket.clone().unbind());
         tickets.borrow_mut().waiting.push_back((newest, waiter));
         Ok(ticket.unbind())

@@ -3,6 +3,7 @@
 //! No borrow of an object is held while Python runs, which may come back to the same object.
 
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyList, PyTuple};
 
 use crate::collected::collected;
@@ -24,8 +25,20 @@ pub(crate) fn settle<'py>(
         .try_for_each(|each| call_logged(&each?, outcome))
 }
 
+static AWAIT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+/// The iterator of an `await`, by `sharecore.waiting.later`.
+fn awaited<'py>(pending: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = pending.py();
+    let steps = AWAIT.get_or_try_init(py, || {
+        let module = py.import("sharecore.waiting.later")?;
+        Ok::<_, PyErr>(module.getattr(python::AWAITED)?.unbind())
+    })?;
+    steps.bind(py).call1((pending,))
+}
+
 /// An answer that is not known yet; done once.
-#[pyclass(name = "Later", module = "sharecore._core", subclass)]
+#[pyclass(name = "Later", module = "sharecore._core", generic)]
 #[derive(Default)]
 pub(crate) struct PyLater {
     callbacks: Vec<Completion>,
@@ -118,6 +131,10 @@ impl PyLater {
         Ok(true)
     }
 
+    fn __await__<'py>(later: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        awaited(later)
+    }
+
     fn add_done_callback(later: &Bound<'_, Self>, callback: Py<PyAny>) -> PyResult<()> {
         Self::when_done(later, Completion::Call(callback))
     }
@@ -126,7 +143,7 @@ impl PyLater {
 collected!(PyLater { callbacks, error, value } cut { callbacks, error, value });
 
 /// A write on its way to the disk.
-#[pyclass(name = "Ticket", module = "sharecore._core", subclass)]
+#[pyclass(name = "Ticket", module = "sharecore._core")]
 pub(crate) struct PyTicket {
     #[pyo3(get)]
     sequence: u64,
@@ -136,6 +153,15 @@ pub(crate) struct PyTicket {
 }
 
 impl PyTicket {
+    pub(crate) fn of(sequence: u64) -> Self {
+        Self {
+            sequence,
+            done: false,
+            error: None,
+            callbacks: Vec::new(),
+        }
+    }
+
     /// Notifies when the write has ended, at once when it has.
     pub(crate) fn when_done(ticket: &Bound<'_, Self>, completion: Completion) -> PyResult<()> {
         {
@@ -153,12 +179,7 @@ impl PyTicket {
 impl PyTicket {
     #[new]
     fn new(sequence: u64) -> Self {
-        Self {
-            sequence,
-            done: false,
-            error: None,
-            callbacks: Vec::new(),
-        }
+        Self::of(sequence)
     }
 
     #[getter]
@@ -172,6 +193,16 @@ impl PyTicket {
 
     pub(crate) fn exception(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         self.error.as_ref().map(|error| error.clone_ref(py))
+    }
+
+    fn __await__<'py>(ticket: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        awaited(ticket)
+    }
+
+    fn result(&self, py: Python<'_>) -> PyResult<()> {
+        self.error.as_ref().map_or(Ok(()), |error| {
+            Err(PyErr::from_value(error.bind(py).clone()))
+        })
     }
 
     fn add_done_callback(ticket: &Bound<'_, Self>, callback: Py<PyAny>) -> PyResult<()> {

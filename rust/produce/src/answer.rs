@@ -5,6 +5,7 @@ use sharecore_wire::typed::produce::{
     BatchIndexAndErrorMessage, PartitionProduceResponse, ProduceResponse, TopicProduceResponse,
 };
 
+use crate::planted::{Bug, is_planted};
 use crate::request::TopicName;
 
 const CORRUPT_MESSAGE: i16 = 2;
@@ -125,7 +126,7 @@ impl Answer {
     /// An append or a check has ended; returns true if it was the last one pending.
     pub fn end(&mut self, place: usize, error_code: i16) -> bool {
         debug_assert!(self.left > 0, "an append ends that has not begun");
-        if error_code != 0 {
+        if error_code != 0 && !is_planted(Bug::FailedIsWritten) {
             self.outcomes[place].error_code = error_code;
             self.outcomes[place].base_offset = -1;
         }

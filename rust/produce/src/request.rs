@@ -6,6 +6,8 @@ use std::collections::hash_map::Entry;
 use sharecore_records::layout::{MAGIC, MAGIC_AT, TRANSACTIONAL, attributes};
 use sharecore_wire::typed::produce::ProduceRequest;
 
+use crate::answer::Refused;
+
 /// The first version of Produce with zstd.
 const ZSTD_SINCE: i16 = 7;
 /// The first version of Produce with topic IDs.
@@ -81,11 +83,38 @@ pub fn is_transactional(records: &[u8]) -> bool {
         .is_some_and(|attributes| attributes & TRANSACTIONAL != 0 && records[MAGIC_AT] == MAGIC)
 }
 
+/// What holds for every batch of a request.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms<'a> {
+    /// The transactional id, if any.
+    pub transactional_id: Option<&'a str>,
+    /// The requested acknowledgements: -1, 0 or 1.
+    pub acks: i64,
+    /// Whether the version of the request has zstd.
+    pub zstd: bool,
+    /// False if no batch is appended, because one belongs to a transaction and the client may not use its id.
+    pub may_begin: bool,
+    /// The time of the append.
+    pub now_ms: i64,
+}
+
+impl Terms<'_> {
+    /// Check a batch as far as its header says; return whether it belongs to a transaction.
+    pub fn admit(&self, records: &[u8]) -> Result<bool, Refused> {
+        sharecore_store::check_request(records, self.zstd).map_err(Refused::ByTheStore)?;
+        if !(-1..=1).contains(&self.acks) {
+            return Err(Refused::Acks);
+        }
+        Ok(is_transactional(records))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
     use sharecore_records::layout::ATTRIBUTES_AT;
+    use sharecore_records::{Producer, headed_batch, local_batch};
     use sharecore_wire::typed::Records;
     use sharecore_wire::typed::produce::{PartitionProduceData, TopicProduceData};
 
@@ -130,6 +159,36 @@ mod tests {
         batch[MAGIC_AT] = MAGIC - 1;
         assert!(!is_transactional(&batch));
         assert!(!is_transactional(&[]));
+    }
+
+    #[test]
+    fn a_damaged_batch_is_refused_before_the_acknowledgements() {
+        let terms = |acks| Terms {
+            transactional_id: None,
+            acks,
+            zstd: true,
+            may_begin: true,
+            now_ms: 0,
+        };
+        let records = [((None, Some(&b"value"[..])), &[][..])];
+        let batch = headed_batch(&records, 1);
+        for acks in -1..=1 {
+            assert!(matches!(terms(acks).admit(&batch), Ok(false)));
+            assert!(matches!(
+                terms(acks).admit(&batch[..30]),
+                Err(Refused::ByTheStore(_))
+            ));
+        }
+        for acks in [-2, 2] {
+            assert!(matches!(terms(acks).admit(&batch), Err(Refused::Acks)));
+            assert!(matches!(
+                terms(acks).admit(&[]),
+                Err(Refused::ByTheStore(_))
+            ));
+        }
+        let producer = Producer::in_transaction((7, 0));
+        let (batch, _) = local_batch(&[(None, None)], producer, 1);
+        assert!(matches!(terms(-1).admit(&batch), Ok(true)));
     }
 
     proptest! {

@@ -4,6 +4,7 @@
 //! No input is trusted: invalid bytes are a [`Fault`], never a panic and never unbounded memory.
 #![forbid(unsafe_code)]
 
+mod acquired;
 mod batch;
 mod build;
 pub mod columns;
@@ -17,6 +18,7 @@ mod rewrite;
 mod varint;
 mod walk;
 
+pub use acquired::{AcquiredRecords, Found, Missing, Offsets, OwnedHeaders, Span, Unordered};
 pub use batch::{Batch, Batches, Header, TimestampType};
 pub use build::{LocalHeaders, LocalRecord, Producer, headed_batch, local_batch, marker_batch};
 pub use compression::{Codec, Compression, Compressor, compress, decompress};

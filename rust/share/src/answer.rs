@@ -13,6 +13,7 @@ use sharecore_wire::typed::share_fetch::{
 };
 
 use crate::PartitionId;
+use crate::planted::{Bug, is_planted};
 
 const NOT_LEADER_OR_FOLLOWER: i16 = 6;
 const REQUEST_TIMED_OUT: i16 = 7;
@@ -144,6 +145,9 @@ impl<N, R> Answer<N, R> {
     ) {
         debug_assert_eq!(redirects(refusal.code), leader.is_some());
         let told = &mut self.told[place];
+        if beside && is_planted(Bug::AcknowledgeErrorHidden) {
+            return;
+        }
         if beside {
             told.acknowledge_error = refusal;
         } else {
@@ -156,7 +160,7 @@ impl<N, R> Answer<N, R> {
     }
 
     /// Set the acquired records of a partition.
-    pub fn bring(&mut self, place: usize, records: R, acquired: Vec<AcquiredRecords>) {
+    pub fn bring(&mut self, place: usize, records: R, mut acquired: Vec<AcquiredRecords>) {
         debug_assert!(
             acquired
                 .windows(2)
@@ -168,6 +172,13 @@ impl<N, R> Answer<N, R> {
         );
         if !acquired.is_empty() {
             self.served.push(place);
+        }
+        if is_planted(Bug::FirstCountForAll)
+            && let Some(first) = acquired.first().map(|first| first.delivery_count)
+        {
+            for each in &mut acquired {
+                each.delivery_count = first;
+            }
         }
         self.told[place].records = Some(records);
         self.told[place].acquired = acquired;

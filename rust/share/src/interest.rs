@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 
+use crate::planted::{Bug, is_planted};
+
 /// A session's position: watchers come after all waiting sessions.
 type Place = (bool, u64);
 
@@ -40,7 +42,7 @@ impl<K: Copy + Eq + Hash, S> Interest<K, S> {
         if self
             .known
             .get(&key)
-            .is_some_and(|((kind, _), _)| *kind == WAITS)
+            .is_some_and(|((kind, _), _)| *kind == WAITS || is_planted(Bug::WatcherNeverWaits))
         {
             return;
         }

@@ -10,10 +10,14 @@ mod epoch;
 mod fetch;
 mod gather;
 mod interest;
+mod leadership;
 mod look;
+mod outcomes;
+mod planted;
 mod rations;
 mod session;
 mod staging;
+mod tally;
 mod writes;
 
 pub use acknowledgements::{Claim, Places, Refused, Walked, are_sound, batches_of, walk};
@@ -23,10 +27,16 @@ pub use epoch::{FINAL_EPOCH, INITIAL_EPOCH, Unexpected, next_epoch};
 pub use fetch::{Invalid, Limits, Wanted};
 pub use gather::{Given, Partitions, Readiness, gather, next_ready};
 pub use interest::Interest;
-pub use look::{Look, Seen};
+pub use leadership::lost_partitions;
+pub use look::{Look, Seen, Sight, look};
+pub use outcomes::{OperationEnd, Outcomes};
+#[cfg(feature = "planted")]
+pub use planted::plant;
+pub use planted::{Bug, is_planted};
 pub use rations::{Ration, Rations};
 pub use session::{Place, Session, Walk};
 pub use staging::{Mend, Number, Staging};
+pub use tally::{DELIVERIES, Sum, TYPES, Tally};
 pub use writes::{Unwritten, Writes, settles_for_good};
 
 /// Topic id and partition.

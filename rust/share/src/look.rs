@@ -1,6 +1,7 @@
 //! When a share fetch is answered, and what it waits for.
 
 use crate::Limits;
+use crate::planted::{Bug, is_planted};
 
 /// The result of one look of a fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +99,7 @@ impl Look {
     /// Whether a fetch that waited is answered with the current look.
     pub fn is_enough(&self, seen: Seen) -> bool {
         debug_assert!(seen.partitions > 0 || !seen.acquired, "of a partition");
-        seen.acquired
+        seen.acquired && !is_planted(Bug::EnoughIgnored)
     }
 
     /// Whether an expired fetch still waits for records that a thread is reading for it: they are already acquired.
@@ -107,9 +108,131 @@ impl Look {
     }
 }
 
+/// What a look consults, and acquires from.
+pub trait Sight {
+    /// The records and errors that a look brought.
+    type Found;
+    /// An error that ends the request.
+    type Error;
+
+    /// Read or change the wait state of the fetch.
+    fn state<R>(&mut self, work: impl FnOnce(&mut Look) -> R) -> R;
+    /// Return the bytes that the response may hold; `None`: any number.
+    fn room(&mut self) -> Option<u64>;
+    /// Whether the partitions have so many readable bytes together.
+    fn has_bytes(&mut self, bytes: i64) -> Result<bool, Self::Error>;
+    /// Acquire records, and collect the errors of partitions.
+    fn gather(&mut self) -> Result<(Self::Found, Seen), Self::Error>;
+    /// Whether a thread reads records for this fetch.
+    fn is_reading(&mut self) -> Result<bool, Self::Error>;
+}
+
+/// Look once; return what the response brings, or `None` if the fetch goes on waiting.
+///
+/// `is_late`: its time is over, so that it waits only for disk reads. Else it waits for records, of `min_bytes` if the request
+/// asks for more than one.
+pub fn look<S: Sight>(sight: &mut S, is_late: bool) -> Result<Option<S::Found>, S::Error> {
+    if let Some(room) = sight.room()
+        && !sight.state(|look| look.has_room(room))
+    {
+        return Ok(None);
+    }
+    if is_late {
+        let (found, seen) = sight.gather()?;
+        let may_wait = sight.state(|look| look.waits_for_disk(seen));
+        let waits = may_wait && sight.is_reading()?;
+        return Ok((!waits).then_some(found));
+    }
+    let least_bytes = sight.state(|look| look.least_bytes());
+    if let Some(least_bytes) = least_bytes
+        && !sight.has_bytes(least_bytes)?
+    {
+        return Ok(None);
+    }
+    let (found, seen) = sight.gather()?;
+    let is_enough = sight.state(|look| look.is_enough(seen));
+    Ok(is_enough.then_some(found))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A look with fixed answers; it counts acquisitions.
+    struct Fixed {
+        look: Look,
+        room: Option<u64>,
+        bytes: i64,
+        seen: Seen,
+        is_reading: bool,
+        gathered: usize,
+    }
+
+    impl Sight for Fixed {
+        type Found = ();
+        type Error = ();
+
+        fn state<R>(&mut self, work: impl FnOnce(&mut Look) -> R) -> R {
+            work(&mut self.look)
+        }
+
+        fn room(&mut self) -> Option<u64> {
+            self.room
+        }
+
+        fn has_bytes(&mut self, bytes: i64) -> Result<bool, ()> {
+            Ok(self.bytes >= bytes)
+        }
+
+        fn gather(&mut self) -> Result<((), Seen), ()> {
+            self.gathered += 1;
+            Ok(((), self.seen))
+        }
+
+        fn is_reading(&mut self) -> Result<bool, ()> {
+            Ok(self.is_reading)
+        }
+    }
+
+    /// Whether the fetch is answered, and whether it has acquired.
+    fn looked(change: impl FnOnce(&mut Fixed), is_late: bool) -> (bool, bool) {
+        let mut fixed = Fixed {
+            look: Look::new(Limits {
+                min_bytes: 100,
+                ..LIMITS
+            }),
+            room: Some(1 << 20),
+            bytes: 500,
+            seen: RECORDS,
+            is_reading: false,
+            gathered: 0,
+        };
+        change(&mut fixed);
+        let found = look(&mut fixed, is_late).expect("nothing fails");
+        (found.is_some(), fixed.gathered > 0)
+    }
+
+    #[test]
+    fn a_fetch_is_answered_once_it_has_enough() {
+        assert_eq!(looked(|_| {}, false), (true, true));
+        assert_eq!(looked(|it| it.bytes = 99, false), (false, false));
+        assert_eq!(looked(|it| it.seen = NOTHING, false), (false, true));
+        assert_eq!(looked(|it| it.seen = AN_ERROR, false), (false, true));
+        // without memory for the response nothing is acquired, even late
+        for is_late in [false, true] {
+            assert_eq!(looked(|it| it.room = Some(0), is_late), (false, false));
+        }
+        assert_eq!(looked(|it| it.room = None, false), (true, true));
+    }
+
+    #[test]
+    fn a_late_fetch_waits_for_the_disk_alone() {
+        assert_eq!(looked(|it| it.bytes = 0, true), (true, true));
+        assert_eq!(looked(|it| it.seen = NOTHING, true), (true, true));
+        let reading = |it: &mut Fixed| (it.seen, it.is_reading) = (NOTHING, true);
+        assert_eq!(looked(reading, true), (false, true));
+        assert_eq!(looked(|it| it.is_reading = true, true), (true, true));
+    }
 
     const LIMITS: Limits = Limits {
         min_bytes: 1,

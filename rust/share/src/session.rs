@@ -11,6 +11,7 @@ use std::hash::Hash;
 use ready::Ready;
 
 use crate::epoch::{INITIAL_EPOCH, Unexpected, following, next_epoch};
+use crate::planted::{Bug, is_planted};
 
 /// Where a partition stands among the others of its session; it grows in their order.
 pub type Place = u64;
@@ -216,8 +217,9 @@ impl<K: Copy + Eq + Hash, L> Session<K, L> {
     /// the same each time. As in Apache Kafka's broker, what was leased of others, forgotten or of a session before,
     /// stays with the member until its lock runs out.
     pub fn held(&self) -> impl Iterator<Item = K> {
-        self.partitions()
-            .filter(|partition| self.touched.contains(partition))
+        self.partitions().filter(|partition| {
+            self.touched.contains(partition) && !is_planted(Bug::EndKeepsRecords)
+        })
     }
 
     /// Return partitions without a loaded leader; each fetch tries them again.

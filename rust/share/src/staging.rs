@@ -5,6 +5,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use crate::planted::{Bug, is_planted};
+
 /// A batch among those of a staging; later ones have higher numbers.
 pub type Number = u64;
 
@@ -211,6 +213,7 @@ impl<B> Staging<B> {
 
     /// A batch that was sent is written, or lost; whoever waits for one that is written can be told.
     pub fn ended(&mut self, number: Number, is_lost: bool) {
+        let is_lost = is_lost && !is_planted(Bug::LostIsWritten);
         debug_assert!(self.sent.contains(&number), "it was not sent");
         self.sent.retain(|each| *each != number);
         if is_lost {

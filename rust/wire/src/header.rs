@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::frame::SIZE_BYTES;
 use crate::input::{Input, Malformed};
 
 /// The start of every request, read without knowing whether the API exists.
@@ -48,4 +49,26 @@ pub fn read_header<'a>(input: &mut Input<'a>) -> Result<Header<'a>, Malformed> {
         correlation_id,
         client_id,
     })
+}
+
+/// Return a response up to its message; its size, in the first four bytes, is not known yet.
+pub fn response_head(correlation_id: i32, tagged_header: bool) -> Vec<u8> {
+    let mut head = Vec::with_capacity(256);
+    head.extend_from_slice(&[0; SIZE_BYTES]);
+    head.extend_from_slice(&correlation_id.to_be_bytes());
+    if tagged_header {
+        head.push(0);
+    }
+    head
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_response_begins_with_its_size_and_correlation_id() {
+        assert_eq!(response_head(258, false), [0, 0, 0, 0, 0, 0, 1, 2]);
+        assert_eq!(response_head(-1, true), [0, 0, 0, 0, 255, 255, 255, 255, 0]);
+    }
 }

@@ -23,6 +23,28 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Return the kind of a type name, as kio's schemas have it.
+    pub fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "int8" => Kind::Int8,
+            "uint8" => Kind::Uint8,
+            "int16" | "error_code" => Kind::Int16,
+            "uint16" => Kind::Uint16,
+            "int32" | "timedelta_i32" => Kind::Int32,
+            "uint32" => Kind::Uint32,
+            "int64" | "timedelta_i64" | "datetime_i64" => Kind::Int64,
+            "uint64" => Kind::Uint64,
+            "float64" => Kind::Float64,
+            "bool" => Kind::Bool,
+            "uuid" => Kind::Uuid,
+            "string" => Kind::String,
+            "bytes" => Kind::Bytes,
+            "records" => Kind::Records,
+            "struct" => Kind::Struct,
+            _ => return None,
+        })
+    }
+
     /// Encoded size of a value; `None` for variable-size types.
     pub fn size(self) -> Option<usize> {
         match self {
@@ -123,5 +145,26 @@ impl Layout {
     /// The smallest encoded size, at least 1: this bounds the number of elements of an array.
     pub fn bytes_min(&self) -> usize {
         self.bytes_min
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn type_names_have_the_size_of_their_kind() {
+        for (name, size) in [
+            ("int8", Some(1)),
+            ("error_code", Some(2)),
+            ("timedelta_i32", Some(4)),
+            ("datetime_i64", Some(8)),
+            ("uuid", Some(16)),
+            ("records", None),
+        ] {
+            let kind = Kind::named(name).expect("a known name");
+            assert_eq!(kind.size(), size, "{name}");
+        }
+        assert_eq!(Kind::named("int128"), None);
     }
 }

@@ -9,10 +9,10 @@ from typing import Any
 from unittest import mock
 from weakref import WeakKeyDictionary
 
-from tests.simulation.canaries import Canary, Patch, _instead, _instead_of_rust, _nothing
+from tests.simulation.canaries import Canary, Patch, _in_rust, _instead, _instead_of_rust, _nothing
 from tests.simulation.queues.settings import BOUNDS, CHANGES, ORDER, WAITS
 
-from sharecore._core import Rules, plant_bug
+from sharecore._core import Rules
 from sharecore.config import GroupConfig
 from sharecore.partition import leader as leader_module
 from sharecore.partition.leader import SharePartition
@@ -23,20 +23,6 @@ _DISK = f"{_ORDERED},failing disk,full disk"
 _CRASHES = f"members,{ORDER},{WAITS},kills,failing engines"
 _persist = SharePartition._persist
 _wake = SharePartition.wake
-
-
-def _in_engine(name: str) -> Patch:
-    """A bug that is planted in the engine itself."""
-
-    @contextmanager
-    def planted() -> Iterator[None]:
-        plant_bug(name)
-        try:
-            yield
-        finally:
-            plant_bug()
-
-    return planted
 
 
 def _committed_first(self: SharePartition, member: str, batches: Any, done: Any) -> None:
@@ -123,19 +109,17 @@ QUEUE_CANARIES: dict[str, Canary] = {
     "keys that are free too early": Canary(
         _instead_of_rust(SharePartition, "acknowledge", _committed_first), _DISK
     ),
-    "released records that come last": Canary(_in_engine("released last"), _ORDERED),
-    "loaded records that nobody looks at": Canary(_in_engine("loaded ready"), f"{_ORDERED},kills"),
-    "failed acknowledgements that free keys": Canary(_in_engine("rollback frees"), _DISK),
-    "records without a key in one line": Canary(_in_engine("null is empty"), ORDER),
-    "letters that leave room": Canary(_in_engine("archiving uncounted"), f"letters,{WAITS}"),
-    "runs that go on": Canary(_in_engine("run goes on"), _ORDERED),
-    "lost records that hold back": Canary(_in_engine("lost hold back"), ORDER),
-    "times that pass others": Canary(_in_engine("time passes"), f"{_ORDERED},{WAITS}"),
-    "answers without their last record": Canary(_in_engine("thinned short"), f"members,{ORDER}"),
-    "expanded batches of another log": Canary(
-        _in_engine("expanded by offset"), f"members,idempotent,{ORDER}"
-    ),
-    "back-offs that a load forgets": Canary(_in_engine("load forgets back-off"), _CRASHES),
+    "released records that come last": Canary(_in_rust("released last"), _ORDERED),
+    "loaded records that nobody looks at": Canary(_in_rust("loaded ready"), f"{_ORDERED},kills"),
+    "failed acknowledgements that free keys": Canary(_in_rust("rollback frees"), _DISK),
+    "records without a key in one line": Canary(_in_rust("null is empty"), ORDER),
+    "letters that leave room": Canary(_in_rust("archiving uncounted"), f"letters,{WAITS}"),
+    "runs that go on": Canary(_in_rust("run goes on"), _ORDERED),
+    "lost records that hold back": Canary(_in_rust("lost hold back"), ORDER),
+    "times that pass others": Canary(_in_rust("time passes"), f"{_ORDERED},{WAITS}"),
+    "answers without their last record": Canary(_in_rust("thinned short"), f"members,{ORDER}"),
+    "expanded batches of another log": Canary(_in_rust("expanded by offset"), f"members,idempotent,{ORDER}"),
+    "back-offs that a load forgets": Canary(_in_rust("load forgets back-off"), _CRASHES),
     "free keys that wake nobody": Canary(
         _instead_of_rust(SharePartition, "wake", _for_records_alone), _ORDERED
     ),

@@ -188,8 +188,9 @@ def test_a_misspelt_name_is_not_sent(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_a_handler_that_reads_its_requests_itself_takes_no_others() -> None:
     dispatcher = Dispatcher(Broker(BrokerConfig()))
-    fetch, acknowledge = ShareFetch(print, lambda *_: True), ShareAcknowledge(print, lambda *_: True)
     nothing: Any = print
+    fetch = ShareFetch(print, lambda *_: True, nothing, nothing, nothing)
+    acknowledge = ShareAcknowledge(print, lambda *_: True)
     produce = Produce(lambda: 0, nothing, nothing, nothing, lambda *_: True)
     for api, version, handler in (
         (ApiKey.PRODUCE, 13, produce),

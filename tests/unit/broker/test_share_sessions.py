@@ -8,7 +8,7 @@ import pytest
 from tests.harness.running import RunningBroker
 from tests.unit.broker.share_member import ACCEPT, Member, acquired, errors, produce
 
-from sharecore.broker.handlers.share.records import ShareFetchHandler
+from sharecore.broker.handlers.share import records
 from sharecore.broker.requests.context import RequestContext
 from sharecore.errors import ErrorCode
 from sharecore.protocol import ApiKey
@@ -272,7 +272,7 @@ def test_a_session_of_more_partitions_than_allowed_is_refused_before_any_is_look
     broker: RunningBroker, member: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked_up: list[object] = []
-    monkeypatch.setattr(ShareFetchHandler, "_open", lambda *asked: looked_up.append(asked))
+    monkeypatch.setattr(records, "_check_missing", lambda *asked: looked_up.append(asked))
     refused = member.fetch(*range(2_001), epoch=0, max_wait_ms=1)
     assert refused.error_code == ErrorCode.SHARE_SESSION_LIMIT_REACHED
     assert looked_up == []

@@ -15,14 +15,12 @@ from sharecore.network import Disconnect
 from sharecore.protocol import ApiKey, Codec, codec
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from sharecore.broker.requests.services import Services
 
 log = logging.getLogger("sharecore.broker")
 
 
-class Dispatcher(Dispatch):
+class Dispatcher:
     """Decode requests, call handlers, encode answers.
 
     `_core.Dispatch` implements the request path; this class handles the first use of each API version, and
@@ -33,16 +31,27 @@ class Dispatcher(Dispatch):
         check_names: refuse answers with unknown field names (for tests).
     """
 
-    def __new__(cls, broker: Services, *, check_names: bool = False) -> Self:
-        entries_max = broker.static_config.sharecore_request_entries_max
-        logs = log.isEnabledFor(logging.DEBUG)
-        return super().__new__(cls, broker, RequestContext, check_names, logs, entries_max)
-
     def __init__(self, broker: Services, *, check_names: bool = False) -> None:
         self._broker = broker
         self._made: dict[tuple[str, str], Any] = {}
         """Handlers by module and function."""
-        self._handle_apart = broker.large_requests.handle
+        self._dispatch = Dispatch(
+            broker,
+            RequestContext,
+            check_names,
+            log.isEnabledFor(logging.DEBUG),
+            broker.static_config.sharecore_request_entries_max,
+            learn=self._learn,
+            unsupported=self._unsupported_api_versions,
+            note=self._note,
+            meter=Meter,
+            check=self._check,
+            unwritable=self._unwritable,
+            refusal=self._refusal,
+            handle_apart=broker.large_requests.handle,
+        )
+        self.add = self._dispatch.add
+        self.on_frame = self._dispatch.on_frame
 
     @property
     def _offered(self) -> Mapping[int, Served]:
@@ -98,9 +107,6 @@ class Dispatcher(Dispatch):
         log.debug(
             "%s of %s, %d bytes, from %s", _name(context), context.client_id, frame_bytes, context.connection
         )
-
-    def _meter(self, context: RequestContext, frame_bytes: int) -> Meter:
-        return Meter(context, frame_bytes)
 
     def _check(self, messages: Codec, context: RequestContext, message: Mapping[str, Any]) -> None:
         """Raise Disconnect for an answer with unknown field names."""

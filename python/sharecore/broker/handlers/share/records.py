@@ -34,14 +34,14 @@ Refused = dict[SharePartitionId, KafkaError]
 """Partitions excluded from a fetch, with errors."""
 
 
-class ShareFetchHandler(ShareFetch):
-    """The handler of one broker."""
+class RareCases:
+    """The rare cases of one broker's handler."""
 
-    def __init__(self, *_: object) -> None:
+    def __init__(self) -> None:
         self._making: set[ShareSession] = set()
         """Sessions whose partitions' leaders are being created."""
 
-    def _open(
+    def open(
         self,
         context: RequestContext,
         group_id: str | None,
@@ -54,13 +54,13 @@ class ShareFetchHandler(ShareFetch):
         share.watch(context.connection)
         return share.sessions.open(group_id, member_id, context.connection)
 
-    def _refuse(self, max_wait_ms: int, error: KafkaError) -> Result[messages.ShareFetchResponse]:
+    def refuse(self, max_wait_ms: int, error: KafkaError) -> Result[messages.ShareFetchResponse]:
         """Return the answer to a request that is refused as a whole."""
         if error.code is ErrorCode.SHARE_SESSION_LIMIT_REACHED:
             return _refuse_slowly(max_wait_ms, error)
         return {"error_code": error.code}
 
-    def _sift(
+    def sift(
         self, context: RequestContext, session: ShareSession, first: int, refuses_all: bool
     ) -> tuple[list[SharePartition], Refused, Refused]:
         """Return leaders of the session's new partitions, refused partitions, and skipped partitions.
@@ -140,7 +140,8 @@ def _check_missing(share: ShareServices, partitions: Iterable[SharePartitionId])
 
 def make_share_fetch(broker: Services) -> ShareFetch:
     """Return the handler of one broker."""
-    return ShareFetchHandler(check_share_group, may_read)
+    rare = RareCases()
+    return ShareFetch(check_share_group, may_read, rare.open, rare.refuse, rare.sift)
 
 
 async def _refuse_slowly(wait_ms: int, error: KafkaError) -> messages.ShareFetchResponse:
