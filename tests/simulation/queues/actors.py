@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tests.harness.batches import keyed_batch
@@ -39,7 +40,7 @@ async def keyed(world: World, name: str) -> None:
             records = keyed_batch(
                 list(zip(keys, values, strict=True)),
                 timestamps=[now_ms] * len(values),
-                headers=_headers(chance, now_ms),
+                headers=times_of_records(chance, now_ms),
                 gzipped=chance.random() < 0.2,
             )
             index = chance.randrange(world.topics[topic])
@@ -49,12 +50,15 @@ async def keyed(world: World, name: str) -> None:
         await asyncio.sleep(chance.choice([0.01, 0.05, 0.3]))
 
 
-def _headers(chance: random.Random, now_ms: int) -> list[tuple[str, bytes | None]]:
+def times_of_records(
+    chance: random.Random, now_ms: int, delays_ms: Sequence[int] = (-1_000, 200, 1_500, 5_000)
+) -> list[tuple[str, bytes | None]]:
+    """Return headers with a key, a delivery time and a time to live, or without some of them."""
     found: list[tuple[str, bytes | None]] = []
     if chance.random() < 0.3:
         found.append((KEY, chance.choice([b"x", b"y", None])))
     if chance.random() < 0.25:
-        due = now_ms + chance.choice([-1_000, 200, 1_500, 5_000])
+        due = now_ms + chance.choice(delays_ms)
         found.append((DELIVER_AT, chance.choice([b"%d" % due, b"%d" % due, b"soon"])))
     if chance.random() < 0.1:
         found.append((TTL, chance.choice([b"1500", b"6000", b"-1"])))

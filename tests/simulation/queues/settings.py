@@ -166,6 +166,10 @@ class Settings:
         self._possible = [{**each, **change} for each in self._possible]
         self._note(now)
 
+    def known(self) -> None:
+        """All who may lead know what is in force: nothing else has been since the beginning."""
+        self._spans = [(0.0, self._spans[-1][1])]
+
     def lose(self, now: float) -> None:
         """The disk may have lost any of them."""
         self._is_lost = True

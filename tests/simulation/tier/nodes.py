@@ -13,7 +13,7 @@ from unittest import mock
 
 from tests.simulation.network import Listening
 from tests.simulation.tier.network import TierNetwork
-from tests.simulation.tier.processes import FASTEST, SLOWEST, Paced, PacedClock
+from tests.simulation.tier.processes import AHEAD_MS, FASTEST, SLOWEST, Paced, PacedClock
 
 from sharecore.broker.broker import Broker
 from sharecore.config import BrokerConfig
@@ -101,7 +101,7 @@ class Node:
         pace = chance.choice([1.0, SLOWEST, FASTEST, 1.001]) if drifts else 1.0
         self.process = process = Paced(self.site, pace)
         world.loop.processes.append(process)
-        ahead_ms = chance.choice([-5_000, 0, 60_000]) if drifts else 0
+        ahead_ms = chance.choice(AHEAD_MS) if drifts else 0
         clock = PacedClock(world.loop, process, ahead_ms)
         # nodes that begin at the same time would all hear of a new topic at the same time, too
         age_ms = chance.choice([2_000, 5_000, 11_000, 30_000])

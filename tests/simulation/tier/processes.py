@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextvars import Context, copy_context
 
-from tests.simulation.loop import Process, SimulatedLoop, process_of
+from tests.simulation.loop import Clock, Process, SimulatedLoop, process_of
 
 FASTEST, SLOWEST = 1.1, 0.9
 """How far clocks drift."""
@@ -30,6 +30,27 @@ class TierLoop(SimulatedLoop):
         if isinstance(process, Paced) and process.pace != 1.0 and when > self.now:
             return self.now + (when - self.now) / process.pace
         return when
+
+
+AHEAD_MS = (-5_000, 0, 60_000)
+"""How far the wall clocks of machines are ahead that drift."""
+
+
+class NodeClocks(Clock):
+    """What the wall clocks of all nodes show.
+
+    Args:
+        drifts: whether they differ.
+    """
+
+    def __init__(self, loop: SimulatedLoop, *, drifts: bool) -> None:
+        super().__init__(loop)
+        self._ahead_ms = AHEAD_MS if drifts else (0,)
+
+    def between(self, begin: float, end: float) -> tuple[int, int]:
+        """The earliest and the latest time that any of them showed."""
+        earliest_ms, latest_ms = super().between(begin, end)
+        return earliest_ms + min(self._ahead_ms), latest_ms + max(self._ahead_ms)
 
 
 class PacedClock:

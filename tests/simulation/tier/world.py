@@ -9,8 +9,9 @@ import gc
 import logging
 import random
 import traceback
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 from unittest import mock
 
@@ -32,7 +33,7 @@ from tests.simulation.tier.network import TierNetwork, site_of
 from tests.simulation.tier.nodes import Node, in_simulation
 from tests.simulation.tier.plan import TierPlan
 from tests.simulation.tier.probe import TierProbe
-from tests.simulation.tier.processes import TierLoop
+from tests.simulation.tier.processes import NodeClocks, TierLoop
 from tests.simulation.tier.state import StateAudit, slot_of
 from tests.simulation.tier.talking import Talk
 from tests.simulation.wire import Gone, Wire
@@ -43,8 +44,8 @@ from sharecore.partition.leader import SharePartition
 from sharecore.upstream.metadata import made_id
 
 _NODES = 3
-_NO_TIMES = {"share.deliver.at.header": "", "share.record.ttl.ms": -1, "share.record.ttl.header": ""}
-"""Nodes' wall clocks differ."""
+_SETTINGS_S = 30.0
+"""Nodes know settings by then."""
 _EVENTS_AFTER = 400_000
 _START_S = 60.0
 _ACTORS_END_S = 240.0
@@ -91,13 +92,13 @@ class TierWorld:
         self.groups = {f"group-{i}": chance.choice(["read_committed", "read_uncommitted"]) for i in range(2)}
         self.topics = {"first": 2, "second": 1}
         self.queue_settings = {
-            group: queues.drawn(self.chance(f"queue {group}"), on, 0) | _NO_TIMES
+            group: queues.drawn(self.chance(f"queue {group}"), on, 0)
             for group in self.groups
             if on & set(plan.queues)
         }
         for group in self.queue_settings:
             self.auditor.queues.watch(group)
-        self.auditor.queues.clock = self.clock
+        self.auditor.queues.clock = NodeClocks(loop, drifts="clock drift" in on)
         self.transactions: set[int] = set()
         settings = letters.BROKER_SETTINGS | {
             "group.share.record.lock.duration.ms": str(LOCK_MS),
@@ -203,6 +204,17 @@ class TierWorld:
             wire = await Wire.open("set-up", self.nodes[0].port)
             await set_up(self, wire, group, isolation)
             wire.close()
+        for group, settings in self.queue_settings.items():
+            if await self.until(partial(self._is_known, group, settings), within=_SETTINGS_S):
+                self.auditor.queues.groups[group].known()
+
+    def _is_known(self, group: str, settings: Mapping[str, object]) -> bool:
+        """Whether all nodes have the settings of a group; they come in one record."""
+        names = ("share.ordering", "share.retry.backoff.ms", "share.deliver.at.header", "share.record.ttl.ms")
+        configs = [node.broker.share.partitions._group_config(group) for node in self.nodes if node.broker]
+        return all(
+            getattr(config, name.replace(".", "_")) == settings[name] for config in configs for name in names
+        )
 
     def _actors(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
         on = self.plan.features

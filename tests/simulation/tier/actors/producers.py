@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tests.harness.batches import batch, keyed_batch
 from tests.simulation.ledger import Row
+from tests.simulation.queues.actors import times_of_records
 from tests.simulation.queues.notes import Note
 from tests.simulation.tier.cluster import Place
 from tests.simulation.tier.log import marker
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from tests.simulation.tier.world import TierWorld
 
 
+_DELAYS_MS = (-1_000, 2_000, 10_000, 30_000)
+"""A node reads the cluster a while after a record was written."""
 _KEYS = (b"hot", b"hot", b"a", b"b", b"", None)
 
 
@@ -33,6 +36,7 @@ async def send(
     values: Sequence[bytes],
     producer: _Producer | None = None,
     keys: Sequence[bytes | None] = (),
+    headers: Sequence[tuple[str, bytes | None]] = (),
 ) -> ErrorCode:
     """Appends a batch; ends when all replicas in sync have it, or it is known that they never will."""
     log = world.cluster.log(place)
@@ -43,7 +47,7 @@ async def send(
     times = [1_700_000_000_000 + int(asked * 1000)] * len(values)
     keys = keys or [None] * len(values)
     if producer is None:
-        data = keyed_batch(list(zip(keys, values, strict=True)), timestamps=times)
+        data = keyed_batch(list(zip(keys, values, strict=True)), timestamps=times, headers=headers)
     else:
         data = batch(
             values,
@@ -59,7 +63,7 @@ async def send(
     def done(code: ErrorCode, base: int) -> None:
         if not code and ledger.ids.get(place[0]) == topic_id:
             rows = [
-                Row(at, keys[at], value, Note(keys[at], {}, times[at], asked))
+                Row(at, keys[at], value, Note(keys[at], dict(headers), times[at], asked))
                 for at, value in enumerate(values)
             ]
             ledger.produced(*place, rows, base, asked)
@@ -85,7 +89,8 @@ async def plain(world: TierWorld, name: str) -> None:
         values = [b"%s-%d" % (name.encode(), number + i) for i in range(chance.randint(1, 8))]
         number += len(values)
         keys = [chance.choice(_KEYS) for _ in values] if world.queue_settings else ()
-        await send(world, _place(world, chance), values, keys=keys)
+        headers = times_of_records(chance, world.clock.now_ms(), _DELAYS_MS) if world.queue_settings else ()
+        await send(world, _place(world, chance), values, keys=keys, headers=headers)
         await asyncio.sleep(chance.choice([0.02, 0.3, 1.0]))
 
 
