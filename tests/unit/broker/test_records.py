@@ -299,6 +299,11 @@ def test_a_fetch_session_tells_that_a_topic_was_made_anew(broker: RunningBroker)
     assert other.partitions[0].aborted_transactions is None
 
 
+def test_a_fetch_with_any_negative_epoch_knows_none(broker: RunningBroker, topic: str) -> None:
+    produce(broker, topic, batch([b"a"]))
+    assert fetch(broker, topic, 0, current_leader_epoch=-2).error_code == ErrorCode.NONE
+
+
 def test_the_final_epoch_ends_a_fetch_session(broker: RunningBroker, topic: str) -> None:
     produce(broker, topic, batch([b"a"]))
     wanted = fetch_fields(broker, topic, 0)["topics"]

@@ -334,10 +334,12 @@ class _Fetch(DelayedFetch["messages.FetchResponse"]):
             "aborted_transactions": None,
             "records": b"",
         }
-        epoch = self._context.broker.cluster.leader(log.topic_id, log.index).epoch
-        refusal = wrong_epoch(place.leader_epoch, epoch)
-        if refusal is not None:
-            raise KafkaError(refusal)
+        # as on Apache Kafka, any negative epoch means that the client knows none
+        if place.leader_epoch >= 0:
+            epoch = self._context.broker.cluster.leader(log.topic_id, log.index).epoch
+            refusal = wrong_epoch(place.leader_epoch, epoch)
+            if refusal is not None:
+                raise KafkaError(refusal)
         if place.last_epoch > _EPOCH or place.offset < start:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
         if place.offset > log.end_offset:
