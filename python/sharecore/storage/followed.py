@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
+from sharecore._core import Ticket
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage.catalogue import Catalogue
 from sharecore.storage.log import Log
 from sharecore.storage.store_topics import TOPIC_PREFIX, stored_topics
-from sharecore.storage.ticket import Ticket
 from sharecore.storage.topics import Topic, TopicChange, Topics
 
 
