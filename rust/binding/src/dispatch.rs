@@ -51,9 +51,9 @@ impl Refers for Route {
 
 /// What Python decides: the first use of a version, and errors.
 struct Hooks {
-    /// Adds a version of an API; false if it is one of ApiVersions that is not served.
+    /// Adds a version of an API; false if it is one of `ApiVersions` that is not served.
     learn: Py<PyAny>,
-    /// Answers ApiVersions in a version that is not served.
+    /// Answers `ApiVersions` in a version that is not served.
     unsupported: Py<PyAny>,
     /// Logs a request.
     note: Py<PyAny>,

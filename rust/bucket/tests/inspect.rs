@@ -103,7 +103,7 @@ fn without_a_checkpoint_the_journal_reaches_back_to_its_begin() {
 fn what_is_no_copy_is_said_so() {
     let mut bucket = MemoryBucket::default();
     let error = inspect(&mut bucket, 0).unwrap_err();
-    assert!(error.contains("there is no copy"), "{error}");
+    assert!(error.contains("not a copy"), "{error}");
     create(&mut bucket, names::FORMAT.into(), b"another".to_vec());
     assert!(
         inspect(&mut bucket, 0)
