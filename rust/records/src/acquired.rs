@@ -264,9 +264,7 @@ mod tests {
 
     /// A batch of as many records, each with its offset as its value.
     fn batch(first: i64, count: i64) -> Vec<u8> {
-        let values: Vec<_> = (first..first + count)
-            .map(|offset| offset.to_be_bytes())
-            .collect();
+        let values: Vec<_> = (first..first + count).map(i64::to_be_bytes).collect();
         let none: LocalHeaders<'_> = &[];
         let records: Vec<_> = values
             .iter()
