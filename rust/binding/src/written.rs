@@ -71,10 +71,19 @@ impl Change {
                 Some(leader.call_method1(intern!(py, python::OWN_NOT_WRITTEN), (error,))?)
             }
         };
+        let is_current = || PyLeader::engine(leader).is_some_and(|now| now.is(&self.engine));
+        // a fetch that was held for this write looks when it settles: those that have waited longer come first, or
+        // one member would acquire all records of a key
+        let woken = if engine.has_rules() && is_current() {
+            PyLeader::wake_interested(leader)
+        } else {
+            Ok(())
+        };
         if let Some(done) = self.done {
             done.settle(py, Ended::Write(told.as_ref()))?;
         }
-        if !PyLeader::engine(leader).is_some_and(|now| now.is(&self.engine)) {
+        woken?;
+        if !is_current() {
             return Ok(());
         }
         PyLeader::_send_letters(leader)?;

@@ -57,18 +57,19 @@ def broker(tmp_path: Path) -> Iterator[RunningBroker]:
     running.stop()
 
 
-def keyed(broker: RunningBroker, *keys: bytes) -> None:
-    """Produce records with these keys, for a group in their order."""
-    asked = {"name": "foo", "num_partitions": 1, "replication_factor": 1}
+def keyed(broker: RunningBroker, *keys: bytes, partitions: int = 1) -> None:
+    """Produce records with these keys to each partition, for a group in their order."""
+    asked = {"name": "foo", "num_partitions": partitions, "replication_factor": 1}
     broker.ask(ApiKey.CREATE_TOPICS, 7, topics=[asked], timeout_ms=5000)
     wanted = {"share.auto.offset.reset": "earliest", "share.ordering": "key"}
     configs = [{"name": name, "config_operation": 0, "value": value} for name, value in wanted.items()]
     resources = [{"resource_type": 32, "resource_name": "g", "configs": configs}]
     assert broker.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=resources).responses[0].error_code == 0
     records = keyed_batch([(key, b"x") for key in keys])
-    data = [{"name": "foo", "partition_data": [{"index": 0, "records": records}]}]
+    parts = [{"index": index, "records": records} for index in range(partitions)]
+    data = [{"name": "foo", "partition_data": parts}]
     answer = broker.ask(ApiKey.PRODUCE, 12, acks=-1, timeout_ms=5000, topic_data=data)
-    assert answer.responses[0].partition_responses[0].error_code == 0
+    assert not any(part.error_code for part in answer.responses[0].partition_responses)
 
 
 def first_of(member: Member) -> dict[int, list[tuple[int, int, int]]]:
@@ -103,6 +104,36 @@ def test_another_member_gets_what_is_ready_meanwhile(broker: RunningBroker) -> N
     assert acquired(other.fetch(0, max_wait_ms=10_000)) == {0: [(2, 2, 1)]}
     end_a_write(broker)
     assert acquired(member.client.receive(ApiKey.SHARE_FETCH, 2)) == {0: [(1, 1, 1)]}
+
+
+def test_members_take_turns_at_a_key(broker: RunningBroker) -> None:
+    """A member whose acknowledgements free a key looks after those that have waited for it."""
+    keyed(broker, *[b"a"] * 4)
+    member, other = Member(broker, "g", "foo"), Member(broker, "g", "foo", "n")
+    assert first_of(member) == {0: [(0, 0, 1)]}
+    SlowWriter.is_slow = True
+    other.send(0, max_records=1, max_wait_ms=10_000)
+    broker.until_received(other.client)
+    for offset in range(3):
+        member.send(acks={0: [(offset, offset, ACCEPT)]}, max_records=1, max_wait_ms=10_000)
+        end_a_write(broker)
+        assert acquired(other.client.receive(ApiKey.SHARE_FETCH, 2)) == {0: [(offset + 1, offset + 1, 1)]}
+        member, other = other, member
+
+
+def test_an_answer_brings_each_partition_whose_acknowledgements_free_a_key(broker: RunningBroker) -> None:
+    keyed(broker, b"a", b"a", partitions=2)
+    member = Member(broker, "g", "foo")
+    leased = acquired(member.fetch(0, 1, max_wait_ms=10_000))
+    while len(leased) < 2:
+        leased |= acquired(member.fetch(max_wait_ms=10_000))
+    assert leased == {0: [(0, 0, 1)], 1: [(0, 0, 1)]}
+    assert acquired(member.fetch()) == {}, "the session has found both empty"
+    SlowWriter.is_slow = True
+    member.send(acks={at: [(0, 0, ACCEPT)] for at in range(2)}, max_wait_ms=_WAIT_S * 1000)
+    for _ in range(2):
+        end_a_write(broker)
+    assert acquired(member.client.receive(ApiKey.SHARE_FETCH, 2)) == {0: [(1, 1, 1)], 1: [(1, 1, 1)]}
 
 
 def test_acknowledgements_that_are_not_written_end_the_wait_too(broker: RunningBroker) -> None:
