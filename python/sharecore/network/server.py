@@ -68,6 +68,8 @@ class Server:
         self._ids = count(1)
         self._listening: list[Acceptor] = []
         self._sockets: Sockets | None = None
+        self._closing: set[Connection] = set()
+        """Connections that were closing at the last sweep."""
         self._sweeper: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._all_gone: asyncio.Event | None = None
@@ -143,8 +145,9 @@ class Server:
             start(peer, connection)
             return
         if self._sockets is None:
-            self._sockets = Sockets(loop)
-            loop.add_reader(self._sockets.fileno(), self._sockets.turn)
+            sockets = Sockets(loop)
+            loop.add_reader(sockets.fileno(), sockets.turn)
+            self._sockets = sockets
         self._sockets.open(peer.detach(), connection)
 
     async def adopt(self, listener: str, peer_host: str) -> socket:
@@ -206,20 +209,27 @@ class Server:
         self.stop_listening()
         for connection in list(self.connections.values()):
             connection.close()
-        if self.connections:
-            self._all_gone = asyncio.Event()
-            with suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._all_gone.wait(), grace_s)
-        for connection in list(self.connections.values()):
-            connection.abort()
+        try:
+            if self.connections:
+                self._all_gone = asyncio.Event()
+                with suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(self._all_gone.wait(), grace_s)
+        finally:
+            for connection in list(self.connections.values()):
+                connection.abort()
+            if self._sockets is not None:
+                asyncio.get_running_loop().remove_reader(self._sockets.fileno())
+                self._sockets = None
         await asyncio.sleep(0)
-        if self._sockets is not None:
-            asyncio.get_running_loop().remove_reader(self._sockets.fileno())
-            self._sockets = None
 
     def _sweep(self) -> None:
         assert self._loop is not None
         idle_s = self.limits.idle_ms_max / 1000
+        closing = {connection for connection in self.connections.values() if connection.is_closing}
+        for connection in closing & self._closing:
+            log.debug("aborting %s: its client does not read the rest", connection)
+            connection.abort()
+        self._closing = closing
         if self.limits.idle_ms_max >= 0:
             oldest = self.now() - idle_s
             for connection in list(self.connections.values()):

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 use sharecore_wire::{Readers, Unread};
 
 use crate::collected::collected;
+use crate::completion::call_logged;
 use crate::exchange::PyExchange;
 use crate::python;
 use crate::slices::reading_bytes;
@@ -36,10 +38,9 @@ impl PyAnswerBudget {
                 let Self { unread, waiting } = &mut *held;
                 waiting.next(&mut tries, |owner| unread.room(owner, reading_bytes()) > 0)
             };
-            match next {
-                Some(room) => room.call0(budget.py())?,
-                None => return Ok(()),
-            };
+            let Some(room) = next else { return Ok(()) };
+            // one that fails keeps the others waiting no longer
+            call_logged(room.bind(budget.py()), &PyTuple::empty(budget.py()))?;
         }
     }
 
@@ -97,7 +98,11 @@ impl PyExchange {
     /// Counts anew what the connection's answers keep in memory.
     pub(crate) fn recount(exchange: &Bound<'_, Self>) -> PyResult<()> {
         let py = exchange.py();
-        let transport = Self::open_transport(exchange)?;
+        // a connection that is closing holds what its client does not read, like any other
+        let transport = {
+            let held = exchange.borrow();
+            held.transport.as_ref().map(|it| it.clone_ref(py))
+        };
         let transport_bytes: u64 = match transport {
             Some(transport) => transport.unsent_bytes(py)?,
             None => 0,

@@ -92,7 +92,11 @@ impl PyMemoryBudget {
                 held.waiting.remove(&who)
             };
             if let Some(exchange) = admitted {
-                PyExchange::admitted(exchange.bind(budget.py()))?;
+                let exchange = exchange.bind(budget.py());
+                // one that fails keeps the others waiting no longer
+                if let Err(error) = PyExchange::admitted(exchange) {
+                    PyExchange::fail(exchange, error)?;
+                }
             }
         }
     }

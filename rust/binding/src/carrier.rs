@@ -6,6 +6,7 @@ use pyo3::types::PyList;
 use pyo3::{PyTraverseError, PyVisit};
 
 use crate::collected::Refers;
+use crate::completion::Named;
 use crate::python;
 use crate::socket::PySocket;
 
@@ -70,6 +71,17 @@ impl Carrier {
             Carrier::Other(transport) => transport
                 .call_method0(py, intern!(py, python::GET_WRITE_BUFFER_SIZE))?
                 .extract(py),
+        }
+    }
+
+    /// Ends the connection, for what its protocol has raised; that is logged, others than `Exception` are raised on.
+    pub(crate) fn fail(&self, py: Python<'_>, error: PyErr) -> PyResult<()> {
+        match self {
+            Carrier::Own(socket) => PySocket::fail(socket.bind(py), error),
+            Carrier::Other(transport) => {
+                transport.call_method0(py, python::ABORT)?;
+                Named::Rust("a connection").failed(py, error)
+            }
         }
     }
 

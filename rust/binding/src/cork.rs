@@ -42,6 +42,7 @@ pub(crate) fn corked<R>(py: Python<'_>, work: impl FnOnce() -> PyResult<R>) -> P
         let _turn = Turn::begin();
         work()
     };
+    let mut flushed = Ok(());
     if !is_corked() {
         // what a flush resumes may write to others
         loop {
@@ -50,11 +51,14 @@ pub(crate) fn corked<R>(py: Python<'_>, work: impl FnOnce() -> PyResult<R>) -> P
                 break;
             }
             for socket in dirty {
-                PySocket::flush(socket.bind(py))?;
+                // one that fails keeps nobody else's answers back
+                let socket = socket.bind(py);
+                let sent = PySocket::guarded(socket, || PySocket::flush(socket));
+                flushed = flushed.and(sent.map(|_| ()));
             }
         }
     }
-    done
+    done.and_then(|done| flushed.map(|()| done))
 }
 
 /// Sends what a socket has at the end of the turn.

@@ -14,6 +14,7 @@ use crate::answers::PyAnswerBudget;
 use crate::budget::PyMemoryBudget;
 use crate::carrier::Carrier;
 use crate::collected::collected;
+use crate::cork::corked;
 use crate::dispatch::PyDispatch;
 use crate::intake::Intake;
 use crate::pipeline::charged_of;
@@ -31,7 +32,7 @@ pub(crate) struct PyExchange {
     dispatch: Option<Py<PyDispatch>>,
     #[pyo3(get, set)]
     pub(crate) closed: bool,
-    transport: Option<Carrier>,
+    pub(crate) transport: Option<Carrier>,
     pub(crate) budget: Py<PyMemoryBudget>,
     pub(crate) answers: Py<PyAnswerBudget>,
     pub(crate) now: Py<PyAny>,
@@ -139,6 +140,19 @@ impl PyExchange {
     }
 
     /// Closes the connection, and says why.
+    /// Ends the connection, for what it has raised; that is logged, others than `Exception` are raised on.
+    pub(crate) fn fail(exchange: &Bound<'_, Self>, error: PyErr) -> PyResult<()> {
+        let py = exchange.py();
+        let transport = {
+            let held = exchange.borrow();
+            held.transport.as_ref().map(|it| it.clone_ref(py))
+        };
+        match transport {
+            Some(transport) => transport.fail(py, error),
+            None => Err(error),
+        }
+    }
+
     pub(crate) fn close(exchange: &Bound<'_, Self>, reason: &str) -> PyResult<()> {
         exchange.call_method1(python::CLOSE, (reason,)).map(|_| ())
     }
@@ -181,6 +195,33 @@ impl PyExchange {
         Self::mark_active(exchange)?;
         transport.write(&parts)?;
         Self::recount(exchange)
+    }
+
+    pub(crate) fn pump(exchange: &Bound<'_, Self>) -> PyResult<()> {
+        let py = exchange.py();
+        {
+            let mut held = exchange.borrow_mut();
+            if held.pumping || held.closed {
+                return Ok(());
+            }
+            held.pumping = true;
+        }
+        let pumped = Self::pump_backlog(exchange);
+        let (is_full, begun) = {
+            let mut held = exchange.borrow_mut();
+            held.pumping = false;
+            let is_full = !held.backlog.is_empty() || held.is_full(py);
+            (is_full, !is_full && held.intake.has_begun())
+        };
+        pumped?;
+        if begun {
+            Self::ask_for_room(exchange)?;
+        }
+        if is_full {
+            Self::pause_for(exchange, Pause::Pipeline)
+        } else {
+            Self::resume_after(exchange, Pause::Pipeline)
+        }
     }
 }
 
@@ -300,32 +341,10 @@ impl PyExchange {
         Self::send_some(exchange, true)
     }
 
+    /// Goes on in a turn of its own: its answers leave together.
     #[pyo3(name = "_pump")]
-    pub(crate) fn pump(exchange: &Bound<'_, Self>) -> PyResult<()> {
-        let py = exchange.py();
-        {
-            let mut held = exchange.borrow_mut();
-            if held.pumping || held.closed {
-                return Ok(());
-            }
-            held.pumping = true;
-        }
-        let pumped = Self::pump_backlog(exchange);
-        let (is_full, begun) = {
-            let mut held = exchange.borrow_mut();
-            held.pumping = false;
-            let is_full = !held.backlog.is_empty() || held.is_full(py);
-            (is_full, !is_full && held.intake.has_begun())
-        };
-        pumped?;
-        if begun {
-            Self::ask_for_room(exchange)?;
-        }
-        if is_full {
-            Self::pause_for(exchange, Pause::Pipeline)
-        } else {
-            Self::resume_after(exchange, Pause::Pipeline)
-        }
+    fn pump_corked(exchange: &Bound<'_, Self>) -> PyResult<()> {
+        corked(exchange.py(), || Self::pump(exchange))
     }
 
     #[pyo3(name = "_pause")]
@@ -384,7 +403,7 @@ impl PyExchange {
     /// Readers have made room for the next answer.
     fn _readers_have_read(exchange: &Bound<'_, Self>) -> PyResult<()> {
         exchange.borrow_mut().outgoing.waits_for_readers = false;
-        Self::pump(exchange)
+        Self::pump_corked(exchange)
     }
 
     #[getter]

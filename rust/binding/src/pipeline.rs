@@ -169,8 +169,8 @@ impl PyExchange {
         let answer = match handled {
             Ok(answer) => answer,
             Err(error) => {
-                let reason = told_to_disconnect(py, error)?;
                 freed(exchange)?;
+                let reason = told_to_disconnect(py, error)?;
                 return Self::close_after_answers(exchange, reason);
             }
         };

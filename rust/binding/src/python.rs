@@ -3,6 +3,7 @@
 //! `OWN_` begins those with an underscore, which only the classes of `sharecore` have that stand on one of this module's.
 
 pub(crate) const ABANDON: &str = "abandon";
+pub(crate) const ABORT: &str = "abort";
 pub(crate) const ABORTED: &str = "aborted";
 pub(crate) const ACKNOWLEDGE: &str = "acknowledge";
 pub(crate) const ADD: &str = "add";
@@ -105,6 +106,7 @@ pub(crate) const OWN_SEND: &str = "_send";
 pub(crate) const OWN_SEND_SOON: &str = "_send_soon";
 pub(crate) const OWN_STAGED: &str = "_staged";
 pub(crate) const OWN_TIME_IS_OVER: &str = "_time_is_over";
+pub(crate) const OWN_TURN_AGAIN: &str = "_turn_again";
 pub(crate) const OWN_UNREADABLE: &str = "_unreadable";
 pub(crate) const OWN_UPDATES_PER_SNAPSHOT: &str = "_updates_per_snapshot";
 pub(crate) const OWN_WAIT_FOR_ROOM: &str = "_wait_for_room";
@@ -143,7 +145,6 @@ pub(crate) const THROTTLES: &str = "throttles";
 pub(crate) const TICKET: &str = "ticket";
 pub(crate) const TIMEOUTS: &str = "timeouts";
 pub(crate) const TOPIC: &str = "topic";
-pub(crate) const TURN: &str = "turn";
 pub(crate) const UPDATE_KEY: &str = "update_key";
 pub(crate) const UUID: &str = "UUID";
 pub(crate) const WAKE: &str = "wake";

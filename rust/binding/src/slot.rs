@@ -7,6 +7,7 @@ use pyo3::types::PyList;
 use pyo3::{PyTraverseError, PyVisit};
 
 use crate::collected::{Refers, collected};
+use crate::cork::corked;
 use crate::exchange::PyExchange;
 use crate::finishing::{Finishing, PyFinish};
 use crate::python;
@@ -184,8 +185,10 @@ impl PySlot {
             match finish.frame(future) {
                 Ok(parts) => slot.borrow_mut().answer = Answer::Ready(parts),
                 Err(error) => {
-                    let reason = told_to_disconnect(py, error)?;
-                    return PyExchange::close(exchange, &reason);
+                    let told = told_to_disconnect(py, error);
+                    // what is behind it could never be answered
+                    PyExchange::close(exchange, told.as_deref().unwrap_or_default())?;
+                    return told.map(|_| ());
                 }
             }
         }
@@ -206,7 +209,7 @@ impl PySlot {
 impl PySlot {
     /// A future of Python's is done.
     fn __call__(slot: &Bound<'_, Self>, future: &Bound<'_, PyAny>) -> PyResult<()> {
-        Self::ended(slot, future)
+        corked(slot.py(), || Self::ended(slot, future))
     }
 }
 

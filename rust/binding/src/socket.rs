@@ -5,9 +5,10 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, RawFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::PyException;
+use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use sharecore_net::{Mark, Output, Ready, Received, Socket};
@@ -37,6 +38,9 @@ impl Chunk {
             return Ok((Chunk::Bytes(bytes.clone().unbind()), size));
         }
         let view = PyBuffer::<u8>::get(part)?;
+        if !view.is_c_contiguous() {
+            return Err(PyValueError::new_err("a buffer with gaps cannot be sent"));
+        }
         let size = view.len_bytes();
         Ok((Chunk::View(view), size))
     }
@@ -195,8 +199,23 @@ impl PySocket {
         }
     }
 
+    /// Does work for the connection. If that raises or panics, the connection ends, and nobody else is affected: None. Others
+    /// than `Exception` are raised on.
+    pub(crate) fn guarded<T>(
+        socket: &Bound<'_, Self>,
+        work: impl FnOnce() -> PyResult<T>,
+    ) -> PyResult<Option<T>> {
+        // what a panic leaves half done belongs to the connection, which ends
+        let error = match catch_unwind(AssertUnwindSafe(work)) {
+            Ok(Ok(done)) => return Ok(Some(done)),
+            Ok(Err(error)) => error,
+            Err(_) => PyRuntimeError::new_err("the broker panicked while it served a connection"),
+        };
+        Self::fail(socket, error).map(|()| None)
+    }
+
     /// Ends the connection at once; its protocol is told in another turn of the loop.
-    fn lose(socket: &Bound<'_, Self>, error: Option<io::Error>) -> PyResult<()> {
+    pub(crate) fn lose(socket: &Bound<'_, Self>, error: Option<io::Error>) -> PyResult<()> {
         let py = socket.py();
         let (protocol, sockets) = {
             let mut held = socket.borrow_mut();

@@ -45,17 +45,16 @@ impl PySockets {
         if !schedules {
             return Ok(());
         }
-        let turn = sockets.getattr(python::TURN)?;
+        let turn = sockets.getattr(python::OWN_TURN_AGAIN)?;
         let event_loop = sockets.borrow().event_loop.clone_ref(sockets.py());
         event_loop.call_method1(sockets.py(), python::CALL_SOON, (turn,))?;
         Ok(())
     }
 
     fn serve(sockets: &Bound<'_, Self>, socket: &Bound<'_, PySocket>) -> PyResult<()> {
-        match PySocket::read(socket) {
-            Ok(true) => Self::read_again(sockets, socket),
-            Ok(false) => Ok(()),
-            Err(error) => PySocket::fail(socket, error),
+        match PySocket::guarded(socket, || PySocket::read(socket))? {
+            Some(true) => Self::read_again(sockets, socket),
+            Some(false) | None => Ok(()),
         }
     }
 
@@ -130,8 +129,19 @@ impl PySockets {
             held.insert(key, made.clone_ref(py));
             made
         };
-        protocol.call_method1(python::CONNECTION_MADE, (socket.clone_ref(py),))?;
+        // one that is not ready for its client may not serve it
+        if let Err(error) = protocol.call_method1(python::CONNECTION_MADE, (socket.clone_ref(py),))
+        {
+            PySocket::lose(socket.bind(py), None)?;
+            return Err(error);
+        }
         Ok(socket)
+    }
+
+    /// The turn that those asked for who had more to read.
+    fn _turn_again(sockets: &Bound<'_, Self>) -> PyResult<()> {
+        sockets.borrow_mut().is_scheduled = false;
+        Self::turn(sockets)
     }
 
     /// Serves every connection that is ready; called by the event loop when `fileno()` is readable.
@@ -139,7 +149,6 @@ impl PySockets {
         let py = sockets.py();
         let (ready, again) = {
             let mut held = sockets.borrow_mut();
-            held.is_scheduled = false;
             let mut ready = std::mem::take(&mut held.ready);
             ready.clear();
             held.poller.ready(&mut ready)?;
@@ -160,7 +169,8 @@ impl PySockets {
                 drop(open);
                 let sends = socket.borrow_mut().note(each);
                 if sends {
-                    failed = failed.and(PySocket::flush(&socket));
+                    let sent = PySocket::guarded(&socket, || PySocket::flush(&socket));
+                    failed = failed.and(sent.map(|_| ()));
                 }
                 if each.readable {
                     failed = failed.and(Self::serve(sockets, &socket));

@@ -222,7 +222,7 @@ async def test_transactions(broker: Broker, topic: str, group: str) -> None:
         async with producer.transaction():
             await producer.send(topic, b"1")
             await producer.send_many(topic, [b"2", b"3"])
-            with pytest.raises(RuntimeError, match="under way"):
+            with pytest.raises(RuntimeError, match="in progress"):
                 async with producer.transaction():
                     pass
         for error in (ZeroDivisionError(), asyncio.CancelledError()):

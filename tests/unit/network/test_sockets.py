@@ -6,6 +6,7 @@ import asyncio
 import socket
 import struct
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -40,10 +41,10 @@ class Handler:
 Test = Callable[[Server, Handler, int], Awaitable[None]]
 
 
-def serve(test: Test) -> None:
+def serve(test: Test, limits: Limits | None = None) -> None:
     async def run() -> None:
         handler = Handler()
-        server = Server(handler, Limits(), handler.on_open)
+        server = Server(handler, limits or Limits(), lambda connection: handler.on_open(connection))
         port = await server.bind("127.0.0.1", 0, "PLAINTEXT")
         server.listen()
         try:
@@ -95,6 +96,81 @@ def test_a_handler_that_fails_ends_its_connection_only() -> None:
         assert not handler.connections[b"hello"].closed
 
     serve(test)
+
+
+def test_a_large_request_whose_handler_fails_gives_its_memory_back() -> None:
+    async def test(server: Server, handler: Handler, port: int) -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, report: None)
+
+        def fail(connection: Connection, frame: bytes) -> list[bytes]:
+            raise LookupError("told so")
+
+        server.on_frame = fail
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(framed(bytes(1_000_000)))
+        assert await reader.read() == b""
+        assert server.budget.used_bytes == 0
+
+    serve(test)
+
+
+def test_a_connection_whose_start_fails_is_never_served() -> None:
+    async def test(server: Server, handler: Handler, port: int) -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, report: None)
+
+        def fail(connection: Connection) -> None:
+            raise LookupError("told so")
+
+        handler.on_open = fail  # type: ignore[method-assign]
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(framed(b"hello"))
+        with suppress(ConnectionError):
+            assert await reader.read() == b""
+        assert not handler.connections
+        assert not server.connections
+        assert server.admission.total == 0
+
+    serve(test)
+
+
+def test_a_failure_while_answers_leave_keeps_nobody_elses_back() -> None:
+    """A client reads again: its next request is handled while answers are sent, and fails."""
+
+    async def test(server: Server, handler: Handler, port: int) -> None:
+        reported: list[dict[str, Any]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, report: reported.append(report))
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
+        writer.write(framed(b"large") + framed(b"boom"))
+        other = await asyncio.open_connection("127.0.0.1", port)
+        for _ in range(3):
+            other[1].write(framed(b"hello"))
+            assert await answer(other[0]) == b"hello"
+        await reader.read()
+        for _ in range(3):
+            other[1].write(framed(b"hello"))
+            assert await answer(other[0]) == b"hello"
+        assert [str(report["exception"]) for report in reported] == ["told so"]
+
+    serve(test)
+
+
+def test_a_closing_connection_whose_client_does_not_read_is_aborted() -> None:
+    async def test(server: Server, handler: Handler, port: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
+        writer.write(framed(b"large"))
+        await reader.readexactly(4)
+        connection = handler.connections[b"large"]
+        connection.close()
+        assert not connection.closed
+        server._sweep()
+        assert not connection.closed
+        server._sweep()
+        await asyncio.sleep(0)
+        assert connection.closed
+        assert not server.connections
+        writer.close()
+
+    serve(test, Limits(idle_ms_max=60_000))
 
 
 def test_a_closed_connection_sends_what_is_left_to_a_slow_client() -> None:
