@@ -2442,10 +2442,11 @@ class Standby:
         node_id: int,
         silence_ms: int,
     ) -> Self: ...
-    def look(self) -> tuple[int, int] | None:
-        """Return the node that leads and its epoch; None if this broker may claim: nobody leads, or whoever
-        did has ended, or was silent for `silence_ms` of looks that were 3 s apart at most. Waits for the
-        bucket; raises OSError if it cannot be read.
+    def look(self) -> tuple[int, int, bool] | None:
+        """Return the node that leads, its epoch, and whether the bucket is its home; without that it copies
+        its data there. None if this broker may claim: nobody leads, or whoever did has ended, or the leader
+        of the home was silent for `silence_ms` of looks that were 3 s apart at most. Waits for the bucket;
+        raises OSError if it cannot be read.
         """
 
     def take_changed(self) -> list[tuple[bytes, bytes | None]]:

@@ -8,14 +8,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use sharecore_bucket::inspect::inspect;
 use sharecore_bucket::probe::{Outcome, Verdict};
-use sharecore_bucket::{Answer, Bucket, What, list_all, names};
+use sharecore_bucket::{Answer, Bucket, HOME_WINDOW, What, list_all, names};
 use sharecore_bucket_io::{HAS_S3, Place, Settings, Transport};
 use sharecore_store::{BucketError, Led, Moment, Prepared, Restoring, Standby, restore};
 
-use crate::{
-    clock::monotonic_ms,
-    copying::{HOME_WINDOW, run_probe},
-};
+use crate::{clock::monotonic_ms, copying::run_probe};
 
 /// Name, outcome (`passed`, `wrong`, `unanswered`) and why.
 type Checked = (&'static str, &'static str, String);
@@ -236,18 +233,19 @@ impl PyStandby {
         ))))
     }
 
-    /// Look at the journal; return the node that leads and its epoch, None if this broker may claim. `OSError`: the bucket
-    /// cannot be read.
-    fn look(&self, py: Python<'_>) -> PyResult<Option<(i32, u32)>> {
+    /// Look at the journal; return the node that leads, its epoch, and whether the bucket is its home or holds a copy; None
+    /// if this broker may claim. `OSError`: the bucket cannot be read.
+    fn look(&self, py: Python<'_>) -> PyResult<Option<(i32, u32, bool)>> {
         let led = py.detach(|| {
             let mut held = self.held();
             let (transport, standby) = &mut *held;
-            let led = standby.look(transport, monotonic_ms().cast_unsigned());
+            let led = standby.look(transport, || monotonic_ms().cast_unsigned());
             led.map_err(|why| format!("{}: {why}", transport.url()))
         });
         match led.map_err(PyOSError::new_err)? {
             Led::Free => Ok(None),
-            Led::By(node, epoch) => Ok(Some((node, epoch))),
+            Led::By(node, epoch) => Ok(Some((node, epoch, true))),
+            Led::Copied(node, epoch) => Ok(Some((node, epoch, false))),
         }
     }
 

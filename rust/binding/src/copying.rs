@@ -7,7 +7,10 @@ use std::time::{Duration, Instant};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use sharecore_bucket::Answer;
-use sharecore_bucket::probe::{Probe, Verdict};
+use sharecore_bucket::{
+    HOME_WINDOW,
+    probe::{Probe, Verdict},
+};
 use sharecore_bucket_io::Transport;
 use sharecore_store::{
     BackupOptions, BackupState, BackupStatus, BucketLine, Durability, Options, Store,
@@ -15,8 +18,6 @@ use sharecore_store::{
 
 use crate::{bucket::settings, store::PyStore};
 
-/// Objects of the journal that are under way at most where answers wait for them.
-pub(crate) const HOME_WINDOW: u32 = 8;
 /// How long closing waits then: what is not there was not answered.
 const HOME_CLOSE_MS: u64 = 1000;
 /// How long the thread waits for a call before it looks whether the store was closed.

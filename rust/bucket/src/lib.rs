@@ -33,4 +33,4 @@ pub use object::{
 };
 pub use retry::Retried;
 pub use shipper::{Fenced, Shipped, Shipper};
-pub use walk::{Step, Walk};
+pub use walk::{HOME_WINDOW, Step, Walk};

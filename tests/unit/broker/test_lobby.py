@@ -24,6 +24,7 @@ from sharecore.cli.app import app
 from sharecore.config import BrokerConfig
 from sharecore.errors import ConfigError, ErrorCode
 from sharecore.protocol import ApiKey
+from sharecore.storage.bucket import standby
 
 __all__ = ["bucket"]
 
@@ -306,6 +307,22 @@ def test_the_status_of_a_copy(tmp_path: Path, bucket: Path) -> None:
     found = status_of(bucket)
     copied.stop()
     assert (found["mode"], found["leader"], found["standbys"]) == ("backup", 1, [])
+
+
+def test_a_copy_of_a_running_broker_is_not_taken_over(tmp_path: Path, bucket: Path) -> None:
+    copied = RunningBroker(tmp_path / "data", settings(bucket)).start()
+    create(copied, "jobs")
+    until(lambda: any((bucket / "journal").glob("*")))
+    config = settings(bucket) | HOME | {"node.id": "2", "log.dirs": str(tmp_path / "two")}
+    standing = Standing(BrokerConfig.from_properties(config))
+    standing._watching = standby(standing.place, 2, silence_ms=0)
+    for _ in range(2):
+        assert not asyncio.run(standing.look()), "it writes no heartbeats"
+    shown = f"node 1 copies its data to file://{bucket} (epoch 1)"
+    assert shown in standing.describe()
+    copied.stop()
+    own = standby(standing.place, 1, silence_ms=0)
+    assert own.look() is None, "its own copy"
 
 
 def test_a_standby_describes_itself_again_if_its_description_is_gone(

@@ -63,6 +63,7 @@ class Standing:
         self.catalogue = FollowedCatalogue()
         self.leader = NOBODY
         self.claim = 0
+        self._is_home = True
         self._seen_s = 0.0
         self._trouble = ""
         self._line = ""
@@ -86,8 +87,8 @@ class Standing:
         self.catalogue.take(self._watching.take_changed())
         if led is None:
             return True
-        self.leader, self.claim = led
-        self._say(f"{self.describe()}. This broker waits until that one stops")
+        self.leader, self.claim, self._is_home = led
+        self._say(f"{self.describe()}. This broker waits{' until that one stops' if self._is_home else ''}")
         return False
 
     def _say(self, line: str) -> None:
@@ -97,10 +98,17 @@ class Standing:
 
     def describe(self) -> str:
         """Return who leads, for a person."""
+        if not self._is_home:
+            return (
+                f"node {self.leader} copies its data to {self.place.url} (epoch {self.claim}) "
+                f"and may be running: to lead, stop it and start this broker with node.id={self.leader}"
+            )
         return f"node {self.leader} leads {self.place.url} (epoch {self.claim})"
 
     def trouble(self) -> str:
         """Return why this broker cannot take over now; empty if it can."""
+        if not self._is_home:
+            return self.describe()
         blind_s = asyncio.get_running_loop().time() - self._seen_s
         if blind_s < _BLIND_S:
             return ""

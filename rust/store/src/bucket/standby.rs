@@ -4,7 +4,8 @@
 //! made. Meanwhile it follows the catalogue, so that a standby can tell clients where to go.
 
 use sharecore_bucket::{
-    Answer, Bucket, Checkpoint, Kind, Step, Walk, What, counted, list_all, names, object_claim,
+    Answer, Bucket, Checkpoint, HOME_WINDOW, Kind, Step, Walk, What, counted, list_all, names,
+    object_claim,
 };
 
 use super::follower::{Changed, Follower};
@@ -21,6 +22,9 @@ pub enum Led {
     Free,
     /// A node leads, in an epoch.
     By(i32, u32),
+    /// A node copies its own store to the bucket, in an epoch, and has not ended. It writes no heartbeats, so its
+    /// silence means nothing.
+    Copied(i32, u32),
 }
 
 /// Watches the journal of a home.
@@ -68,15 +72,16 @@ impl Standby {
     }
 
     /// Look at the journal. After an error the silence is counted from zero.
-    pub fn look(&mut self, bucket: &mut dyn Bucket, now_ms: u64) -> Result<Led, String> {
-        let found = self.try_look(bucket, now_ms);
+    pub fn look(&mut self, bucket: &mut dyn Bucket, now: impl Fn() -> u64) -> Result<Led, String> {
+        let found = self.try_look(bucket, now);
         if found.is_err() {
             self.free_since_ms = None;
         }
         found
     }
 
-    fn try_look(&mut self, bucket: &mut dyn Bucket, now_ms: u64) -> Result<Led, String> {
+    fn try_look(&mut self, bucket: &mut dyn Bucket, now: impl Fn() -> u64) -> Result<Led, String> {
+        let began_ms = now();
         let mut walk = match self.walk.take() {
             Some(walk) => walk,
             None => self.begin(bucket)?,
@@ -84,7 +89,15 @@ impl Standby {
         let mut ahead = 1;
         'walk: loop {
             let first = walk.place;
-            for (place, bytes) in (first..).zip(read(bucket, first, ahead)?) {
+            let objects = match read(bucket, first, ahead) {
+                Ok(objects) => objects,
+                Err(why) => {
+                    // the next look goes on from here
+                    self.walk = Some(walk);
+                    return Err(why);
+                }
+            };
+            for (place, bytes) in (first..).zip(objects) {
                 // a claim skips places
                 if place == walk.place {
                     let Some(bytes) = bytes else { break 'walk };
@@ -94,19 +107,31 @@ impl Standby {
             }
             ahead = (ahead * 2).min(AHEAD_MAX);
         }
-        let led = Led::By(self.leader, walk.epoch);
         let is_own = walk.epoch == 0 || self.leader == self.node || self.is_released;
-        if self.free_since_ms.is_none() || now_ms > self.looked_ms + APART_MS {
-            self.free_since_ms = Some(now_ms);
+        let is_home = walk.window == HOME_WINDOW;
+        let led = if is_home || is_own {
+            Led::By(self.leader, walk.epoch)
+        } else {
+            Led::Copied(self.leader, walk.epoch)
+        };
+        if self.free_since_ms.is_none() || began_ms > self.looked_ms + APART_MS {
+            // the requests may have taken long: the place is known to be free from their end on
+            self.free_since_ms = Some(now());
         }
-        self.looked_ms = now_ms;
-        let since_ms = self.free_since_ms.unwrap_or(now_ms);
-        if is_own || now_ms >= since_ms + self.silence_ms {
+        self.looked_ms = began_ms;
+        let is_silent = self
+            .free_since_ms
+            .is_some_and(|since| began_ms >= since + self.silence_ms);
+        if is_own || (is_home && is_silent) {
             // the place may be free because it was deleted
-            if newest(bucket)?.is_none_or(|(place, _)| place <= walk.place) {
-                return Ok(Led::Free);
+            match newest(bucket) {
+                Ok(Some((place, _))) if place > walk.place => self.free_since_ms = None,
+                Ok(_) => return Ok(Led::Free),
+                Err(why) => {
+                    self.walk = Some(walk);
+                    return Err(why);
+                }
             }
-            self.free_since_ms = None;
             return Ok(led);
         }
         self.walk = Some(walk);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sharecore_bucket::{Answer, Bucket, MemoryBucket, What};
+use sharecore_bucket::{Answer, Bucket, HOME_WINDOW, MemoryBucket, What};
 use sharecore_store::{Change, Led, Standby, Store};
 
 use crate::{files::directory, world::options};
@@ -38,8 +38,14 @@ impl Leader {
 }
 
 fn leader() -> Leader {
+    with_window(HOME_WINDOW)
+}
+
+fn with_window(window: u32) -> Leader {
     let dir = directory();
-    let store = Store::open_stepped(dir.path(), &options(1)).expect("it opens");
+    let mut options = options(1);
+    options.bucket.as_mut().expect("it has a bucket").window = window;
+    let store = Store::open_stepped(dir.path(), &options).expect("it opens");
     let mut leader = Leader {
         store,
         bucket: MemoryBucket::default(),
@@ -62,7 +68,7 @@ fn claims_after(every_ms: u64) -> Option<u64> {
     let mut found = None;
     for now_ms in looks {
         let led = standby
-            .look(&mut leader.bucket, now_ms)
+            .look(&mut leader.bucket, || now_ms)
             .expect("it answers");
         if led == Led::Free {
             found = Some(now_ms - 1000 - every_ms);
@@ -78,14 +84,17 @@ fn claims_after(every_ms: u64) -> Option<u64> {
 fn a_home_that_nobody_leads_is_claimed_at_once_and_so_is_its_own() {
     let mut bucket = MemoryBucket::default();
     let free = Ok(Led::Free);
-    assert_eq!(Standby::new(7, SILENCE_MS).look(&mut bucket, 0), free);
+    assert_eq!(Standby::new(7, SILENCE_MS).look(&mut bucket, || 0), free);
     let mut leader = leader();
     assert_eq!(
-        Standby::new(0, SILENCE_MS).look(&mut leader.bucket, 0),
+        Standby::new(0, SILENCE_MS).look(&mut leader.bucket, || 0),
         free
     );
     let led = Ok(Led::By(0, 1));
-    assert_eq!(Standby::new(7, SILENCE_MS).look(&mut leader.bucket, 0), led);
+    assert_eq!(
+        Standby::new(7, SILENCE_MS).look(&mut leader.bucket, || 0),
+        led
+    );
     leader.store.abandon();
 }
 
@@ -95,7 +104,7 @@ fn a_leader_is_left_alone_while_it_gives_signs_of_life() {
     let mut standby = Standby::new(7, SILENCE_MS);
     for second in 1..60 {
         leader.tick(second * 1000);
-        let led = standby.look(&mut leader.bucket, second * 1000);
+        let led = standby.look(&mut leader.bucket, || second * 1000);
         assert_eq!(led, Ok(Led::By(0, 1)), "second {second}");
     }
     leader.store.abandon();
@@ -116,11 +125,71 @@ fn a_silence_that_could_not_be_seen_does_not_count() {
     for second in 1..60 {
         let now_ms = second * 1000;
         if second % 5 == 0 {
-            assert!(standby.look(&mut Down, now_ms).is_err());
+            assert!(standby.look(&mut Down, || now_ms).is_err());
         } else {
-            let led = standby.look(&mut leader.bucket, now_ms);
+            let led = standby.look(&mut leader.bucket, || now_ms);
             assert_eq!(led, Ok(Led::By(0, 1)), "second {second}");
         }
     }
+    leader.store.abandon();
+}
+
+#[test]
+fn a_copy_is_not_claimed_however_long_it_is_silent() {
+    let mut leader = with_window(4);
+    let mut standby = Standby::new(7, SILENCE_MS);
+    for second in 1..60 {
+        let led = standby.look(&mut leader.bucket, || second * 1000);
+        assert_eq!(led, Ok(Led::Copied(0, 1)), "second {second}");
+    }
+    leader.store.abandon();
+}
+
+/// Counts the lists: a walk from the newest checkpoint begins with one.
+struct Counting<'a> {
+    bucket: &'a mut MemoryBucket,
+    lists: u64,
+    is_down: bool,
+}
+
+impl Bucket for Counting<'_> {
+    fn ask(&mut self, what: What) -> Answer {
+        self.lists += u64::from(matches!(what, What::List { .. }));
+        if self.is_down {
+            return Answer::Unknown("503".into());
+        }
+        self.bucket.ask(what)
+    }
+}
+
+#[test]
+fn a_look_after_a_failure_goes_on_where_the_journal_was_read_to() {
+    let mut leader = leader();
+    let mut standby = Standby::new(7, SILENCE_MS);
+    let mut bucket = Counting {
+        bucket: &mut leader.bucket,
+        lists: 0,
+        is_down: false,
+    };
+    assert_eq!(standby.look(&mut bucket, || 1000), Ok(Led::By(0, 1)));
+    let (lists, place) = (bucket.lists, standby.silence(1000).0);
+    bucket.is_down = true;
+    assert!(standby.look(&mut bucket, || 2000).is_err());
+    assert_eq!(standby.silence(2000), (place, 0));
+    bucket.is_down = false;
+    assert_eq!(standby.look(&mut bucket, || 3000), Ok(Led::By(0, 1)));
+    assert_eq!(bucket.lists, lists);
+    leader.store.abandon();
+}
+
+#[test]
+fn the_silence_begins_when_the_place_was_seen_free() {
+    let mut leader = leader();
+    let mut standby = Standby::new(7, SILENCE_MS);
+    let clock = std::cell::Cell::new(0);
+    // a look that takes two seconds
+    let slow = || clock.replace(2000);
+    assert_eq!(standby.look(&mut leader.bucket, slow), Ok(Led::By(0, 1)));
+    assert_eq!(standby.silence(3000).1, 1000);
     leader.store.abandon();
 }
