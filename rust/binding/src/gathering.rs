@@ -107,9 +107,10 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// Whether another part outlasts this one.
+    /// Whether another part outlasts this one; a held fetch does not: it waits for this part.
     pub(crate) fn is_outlasted(&self, py: Python<'_>) -> bool {
-        self.gather.borrow(py).inner.is_outlasted()
+        let gather = self.gather.borrow(py);
+        gather.held.is_none() && gather.inner.is_outlasted()
     }
 
     /// Has `log` hurry when the part that outlasts this one ends before it.

@@ -288,6 +288,31 @@ def test_acknowledgements_hurry_once_their_fetch_waits_no_longer(
     pytest.fail("none of 200 acknowledgements was quick")
 
 
+def test_acknowledgements_that_a_fetch_waits_for_do_not_linger(
+    broker: RunningBroker, topic: str, member: Member
+) -> None:
+    """A fetch of a group with rules looks once its acknowledgements are durable."""
+    configs = [{"name": "share.retry.backoff.ms", "config_operation": 0, "value": "1000"}]
+    resources = [{"resource_type": 32, "resource_name": member.group, "configs": configs}]
+    assert broker.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=resources).responses[0].error_code == 0
+    produce(broker, topic, 1)
+    assert acquired(member.fetch(0, max_wait_ms=60_000)) == {0: [(0, 0, 1)]}
+    for offset in range(200):
+        began = time.monotonic()
+        produce(broker, topic, 1, partition=1)
+        before = broker.look(commits)
+        member.send(acks={0: [(offset, offset, ACCEPT)]}, max_wait_ms=60_000)
+        broker.until(lambda running, before=before: commits(running) > before)  # type: ignore[misc]
+        took = time.monotonic() - began
+        produce(broker, topic, 1)
+        answer = member.client.receive(ApiKey.SHARE_FETCH, 2)
+        assert acquired(answer) == {0: [(offset + 1, offset + 1, 1)]}
+        # unless this machine was busy with something else; a lingering write takes longer each time
+        if took < LINGER_S:
+            return
+    pytest.fail("none of 200 acknowledgements was quick")
+
+
 def test_requests_leave_nothing_to_the_cycle_collector(
     broker: RunningBroker, topic: str, member: Member
 ) -> None:
