@@ -211,15 +211,17 @@ impl<'py> Asked<'_, '_, '_, '_, 'py> {
         let refusals = refused.as_ref().map_or(0, PyDictMethods::len);
         fetching.borrow_mut().refused = refused.map(Bound::unbind);
         let limits = self.request.wanted.limits(self.room()?);
-        let has_rules = gather.borrow().pending() && session.borrow().has_rules(py);
-        let session = session.clone().unbind();
         let exchange = self.surroundings.exchange().map(Bound::unbind);
-        let look = PyShareLook::of(session, limits, first, found, hidden, exchange);
+        let of = session.clone().unbind();
+        let look = PyShareLook::of(of, limits, first, found, hidden, exchange);
         let look = Bound::new(py, look)?;
         let max_wait_ms = self.request.wanted.wait_ms(partitions, refusals);
         PyShareLook::load(&look)?;
-        // what it acknowledges may make room for others, and more may become due until its answer can leave
-        let holds = has_rules && !look.borrow().is_late_at_once(max_wait_ms);
+        // pending acknowledgements may free records, and more may become due until the answer can leave; decided
+        // only here, as the calls of Python above may have ended them
+        let holds = gather.borrow().pending()
+            && session.borrow().has_rules(py)
+            && !look.borrow().is_late_at_once(max_wait_ms);
         if !holds && let Some(fetched) = PyShareLook::begin(&look, max_wait_ms)? {
             return PyShareFetching::end(fetching, fetched);
         }
