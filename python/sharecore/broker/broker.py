@@ -301,6 +301,10 @@ class Broker(Services):
         lobby.quotas = self.quotas
         self.server.on_frame, self.server.on_open = self._dispatch, self._opened
         lobby.retire(self._dispatch)
+        lobby._authentication.become(self._authentication)
+        for connection in self.server.connections.values():
+            if connection.on_frame == lobby._dispatch:
+                connection.on_frame = self._dispatch
 
     def retire(self, dispatch: OnFrame) -> None:
         """Leave the clients to another broker of this process, which has the server now."""

@@ -91,6 +91,11 @@ class Features:
         self.epoch, self._levels = epoch, levels
         self.has_share_groups = min(levels[SHARE], self._limits.get(SHARE, levels[SHARE])) > 0
 
+    @staticmethod
+    def are_kept(catalogue: LevelStore) -> bool:
+        """Return whether a broker has stored the levels."""
+        return catalogue.get(_KEY) is not None
+
     async def keep(self) -> None:
         """Store missing levels; raise KafkaError on failure."""
         if self._catalogue.get(_KEY) is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import json
 import threading
 import time
@@ -13,18 +14,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scramp import ScramClient
 from tests.harness.batches import batch
 from tests.harness.running import Client, RunningBroker
 from tests.unit.broker.test_bucket import TIMEOUT_S, create, settings
 from tests.unit.broker.test_home import bucket, home, produce
+from tests.unit.broker.test_sasl import authenticate
 from typer.testing import CliRunner
 
+from sharecore.broker.broker import Broker
 from sharecore.broker.lobby.standby import Lobby, Standing
+from sharecore.broker.store.backend import StoreBackend
 from sharecore.cli.app import app
 from sharecore.config import BrokerConfig
 from sharecore.errors import ConfigError, ErrorCode
 from sharecore.protocol import ApiKey
 from sharecore.storage.bucket import standby
+from sharecore.storage.identity import IDENTITY, Identity, encode_identity
 
 __all__ = ["bucket"]
 
@@ -34,8 +40,10 @@ HOME = {"sharecore.durability": "bucket", "listeners": "PLAINTEXT://127.0.0.1:0"
 class RunningLobby:
     """Node 2, which waits in a thread of this process."""
 
-    def __init__(self, directory: Path, bucket: Path) -> None:
-        config = settings(bucket) | HOME | {"node.id": "2", "log.dirs": str(directory)}
+    def __init__(self, directory: Path, bucket: Path, *, leads: bool = False, **more: str) -> None:
+        config = settings(bucket) | HOME | {"node.id": "2", "log.dirs": str(directory)} | more
+        self._leads = leads
+        self._leading = threading.Event()
         self._config = BrokerConfig.from_properties(config)
         self._announced = threading.Event()
         self._failure: BaseException | None = None
@@ -54,9 +62,21 @@ class RunningLobby:
             await self._task
         except BaseException as failure:
             self._failure = failure
-        if self.lobby.broker is not None:
-            await self.lobby.broker.stop()
+        waited = self.lobby.broker
+        if waited is not None and self._leads:
+            self.broker = Broker(self._config, backend=StoreBackend(former=self.lobby.former), lobby=waited)
+            await self.broker.start()
+            self._stopping = asyncio.Event()
+            self._leading.set()
+            await self._stopping.wait()
+            await self.broker.stop()
+        elif waited is not None:
+            await waited.stop()
         self._announced.set()
+
+    def until_leading(self) -> Broker:
+        assert self._leading.wait(TIMEOUT_S)
+        return self.broker
 
     def is_waiting(self) -> bool:
         return self._thread.is_alive()
@@ -67,7 +87,9 @@ class RunningLobby:
         assert self._failure is None
 
     def stop(self) -> None:
-        if self._thread.is_alive():
+        if self._leading.is_set():
+            self.loop.call_soon_threadsafe(self._stopping.set)
+        elif self._thread.is_alive():
             self.loop.call_soon_threadsafe(self._task.cancel)
         self._thread.join(TIMEOUT_S)
         assert not self._thread.is_alive()
@@ -307,6 +329,62 @@ def test_the_status_of_a_copy(tmp_path: Path, bucket: Path) -> None:
     found = status_of(bucket)
     copied.stop()
     assert (found["mode"], found["leader"], found["standbys"]) == ("backup", 1, [])
+
+
+SASL = {
+    "listeners": "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0",
+    "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+    "connections.max.reauth.ms": "3600000",
+}
+
+
+def _log_in(client: Client) -> int:
+    peer = ScramClient(["SCRAM-SHA-256"], "carol", "secret-of-carol")
+    challenge = authenticate(client, "SCRAM-SHA-256", peer.get_client_first().encode())
+    if challenge.error_code:
+        return int(challenge.error_code)
+    peer.set_server_first(challenge.auth_bytes.decode())
+    answer = client.ask(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=peer.get_client_final().encode())
+    return int(answer.error_code)
+
+
+def test_a_kept_connection_reaches_the_new_leader_alone(
+    tmp_path: Path, bucket: Path, leader: RunningBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sharecore.broker.connections.authentication._AGAIN_AFTER_MS", 0)
+    digest = hashlib.pbkdf2_hmac("sha256", b"secret-of-carol", b"a salt of bytes", 4096)
+    carol = {"name": "carol", "mechanism": 1, "iterations": 4096, "salt": b"a salt of bytes"}
+    added = [carol | {"salted_password": digest}]
+    leader.ask(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, deletions=[], upsertions=added)
+    lobby = RunningLobby(tmp_path / "two", bucket, leads=True, **SASL)
+    try:
+        listeners = lobby.lobby._broker.listeners
+        until(lambda: lobby.lobby._standing.catalogue.get(b"scram/SCRAM-SHA-256/carol") is not None)
+        plain, secret = Client(lobby.port), Client(listeners["SASL_PLAINTEXT"].port)
+        assert _log_in(secret) == 0
+        plain.ask(ApiKey.METADATA, 12, topics=[])
+        leader.stop()
+        broker = lobby.until_leading()
+        kept = [each.on_frame for each in broker.server.connections.values() if each.listener == "PLAINTEXT"]
+        assert kept == [broker._dispatch]
+        gone = [{"name": "carol", "mechanism": 1}]
+        answer = plain.ask(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, deletions=gone, upsertions=[])
+        assert [each.error_code for each in answer.results] == [0]
+        assert _log_in(secret) == ErrorCode.SASL_AUTHENTICATION_FAILED
+        plain.close()
+        secret.close()
+    finally:
+        lobby.stop()
+
+
+def test_a_standby_waits_for_all_that_a_new_home_is_given(tmp_path: Path, bucket: Path) -> None:
+    config = settings(bucket) | HOME | {"log.dirs": str(tmp_path / "two")}
+    standing = Standing(BrokerConfig.from_properties(config))
+    assert not standing.is_complete
+    standing.catalogue.take([(IDENTITY, encode_identity(Identity("0123456789abcdefghijkl", 1)))])
+    assert not standing.is_complete
+    standing.catalogue.take([(b"features", b"{}")])
+    assert standing.is_complete
 
 
 def test_a_copy_of_a_running_broker_is_not_taken_over(tmp_path: Path, bucket: Path) -> None:

@@ -49,6 +49,10 @@ class Authentication:
         self.clock = clock
         self._open: dict[Connection, asyncio.TimerHandle] = {}
 
+    def become(self, other: Authentication) -> None:
+        """Authenticate the clients of this one as another one does, by its users, from now on."""
+        self.config, self.mechanisms, self.serve = other.config, other.mechanisms, other.serve
+
     def begin(self, connection: Connection) -> None:
         """Block a new connection until its client is authenticated."""
         config = self.config()

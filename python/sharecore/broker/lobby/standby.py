@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from sharecore.broker.broker import Broker
 from sharecore.broker.cluster import NOBODY, Cluster, Leader
+from sharecore.broker.features import Features
 from sharecore.broker.identity import identify_home
 from sharecore.broker.lobby.apis import lobby_apis
 from sharecore.broker.served import Served
@@ -123,6 +124,11 @@ class Standing:
         """Whose home it is; None before its leader has written it."""
         found = decode_identity(self.catalogue.get(IDENTITY))
         return None if found is None else found.cluster_id
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the leader of a new home has written what a standby needs: identity and feature levels."""
+        return self.cluster_id is not None and Features.are_kept(self.catalogue)
 
     def check_directory(self) -> None:
         """Raise ConfigError if the data directory is another cluster's."""
@@ -295,7 +301,7 @@ class Lobby:
         """
         standing = self._standing
         while not await standing.look():
-            if standing.cluster_id is not None:
+            if standing.is_complete:
                 await asyncio.to_thread(standing.check_directory)
                 await self._stand_by(announce)
                 return
