@@ -30,6 +30,7 @@ OUR_DEFAULTS = {
     "controller.listener.names": "there are none",
     "listener.security.protocol.map": "the same in another order",
     "queued.max.request.bytes": "memory is bounded",
+    "socket.listen.backlog.size": "1,000 workers that start at once do not wait a second",
     "socket.send.buffer.bytes": "fewer turns of the event loop for a large answer",
 }
 HARMLESS = {

@@ -45,7 +45,11 @@ class NetworkSettings:
         "is 102400.",
     )
     socket_listen_backlog_size: int = setting(
-        Kind.INT, 50, "Maximum number of connections waiting to be accepted.", low=1
+        Kind.INT,
+        1024,
+        "Maximum number of connections waiting to be accepted; the client of another one tries again after a "
+        "second. Kafka's default is 50.",
+        low=1,
     )
     max_connections: int = setting(
         Kind.INT, 2147483647, "Maximum number of connections.", low=0, dynamic=Dynamic.CLUSTER_WIDE
