@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
+from sharecore.broker.topic_rules import NAME_LENGTH_MAX
 from sharecore.errors import ErrorCode
 from sharecore.tier.forward.forwarder import MOVED
 from sharecore.tier.forward.shapes import Place
@@ -16,6 +17,8 @@ _HALF = 1 << 30
 """Sequence numbers wrap around after twice as many."""
 _RETRIED = MOVED | {ErrorCode.REQUEST_TIMED_OUT}
 """Errors after which a producer sends the batch again."""
+_REFUSED_MAX = 500
+"""Partitions of a connection remembered only for a refused batch: the client chooses their names."""
 
 Way = tuple[int, int]
 """A broker, and which of the connections to it: batches on one way arrive in order, or not at all."""
@@ -81,6 +84,8 @@ class Sequences:
 
     def __init__(self) -> None:
         self._partitions: dict[Place, _Sequence] = {}
+        self._refused: dict[Place, None] = {}
+        """Partitions remembered for a refused batch, oldest first."""
 
     def admit(self, place: Place, records: Any, way: Way) -> bool:
         """Return whether a batch may be forwarded; if so, its answer has to be noted with `end`."""
@@ -101,12 +106,31 @@ class Sequences:
         producer, number = found
         sequence, is_retried = self._partitions.get(place), code in _RETRIED
         if sequence is None or sequence.producer != producer:
-            if not is_retried:
+            if not is_retried or _is_too_long(place):
                 return
             sequence = self._partitions[place] = _Sequence(producer)
+            self._remember(place)
         sequence.end(number, is_retried)
         if sequence.refused is None and not sequence.pending:
             del self._partitions[place]
+            self._refused.pop(place, None)
+
+    def _remember(self, place: Place) -> None:
+        """Note a partition with a refused batch; forget the oldest beyond the limit."""
+        self._refused[place] = None
+        if len(self._refused) <= _REFUSED_MAX:
+            return
+        oldest = next(iter(self._refused))
+        del self._refused[oldest]
+        # one with forwarded batches exists in the cluster, and ends with their answers
+        if not self._partitions[oldest].pending:
+            del self._partitions[oldest]
+
+
+def _is_too_long(place: Place) -> bool:
+    """Return whether the partition's topic has a name that no topic can have."""
+    topic, _ = place
+    return isinstance(topic, str) and len(topic) > NAME_LENGTH_MAX
 
 
 def _read(records: Any) -> tuple[tuple[int, int], int] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.harness.batches import keyed_batch
 
 from sharecore.errors import ErrorCode
-from sharecore.tier.forward.sequences import Sequences
+from sharecore.tier.forward.sequences import _REFUSED_MAX, Sequences
 
 PLACE, WAY, NEXT = ("a", 0), (1, 0), (1, 1)
 TIMED_OUT = ErrorCode.REQUEST_TIMED_OUT
@@ -67,3 +67,29 @@ def test_batches_of_other_producers_are_not_held() -> None:
     assert sequences.admit(PLACE, None, WAY)
     assert sequences.admit(PLACE, b"short", WAY)
     assert sequences._partitions == {}
+
+
+def test_few_unknown_partitions_are_remembered() -> None:
+    """A client chooses the names of topics that this node does not know."""
+    sequences, unknown = Sequences(), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert admits(sequences, 0) == [True]
+    for index in range(3 * _REFUSED_MAX):
+        sequences.end(("none", index), batch(0), unknown)
+        sequences.end((f"none-{index}", 0), batch(0), unknown)
+        sequences.end(("x" * 10_000, index), batch(0), unknown)
+    assert len(sequences._partitions) == 1 + _REFUSED_MAX
+    last = ("none", 3 * _REFUSED_MAX - 1)
+    assert not sequences.admit(last, batch(1), WAY), "the first batch comes again before"
+    assert sequences.admit(last, batch(0), WAY)
+    sequences.end(last, batch(0), 0)
+    sequences.end(PLACE, batch(0), 0)
+    assert len(sequences._partitions) == len(sequences._refused) == _REFUSED_MAX - 1
+
+
+def test_partitions_with_forwarded_batches_are_not_forgotten() -> None:
+    sequences, unknown = Sequences(), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    sequences.end(PLACE, batch(0), unknown)
+    assert admits(sequences, 0) == [True]
+    for index in range(_REFUSED_MAX):
+        sequences.end(("none", index), batch(0), unknown)
+    assert admits(sequences, 1, way=NEXT) == [False], "the answer to the first is missing"
