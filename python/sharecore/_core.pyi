@@ -2471,8 +2471,8 @@ class HomeNodes:
     def withdraw(self, node_id: int) -> None:
         """Delete a node's description."""
 
-    def read(self) -> list[bytes]:
-        """Return all descriptions."""
+    def read(self) -> list[tuple[int, bytes]]:
+        """Return the node that each description is named for, and its body."""
 
 def prepare_home(
     url: str,

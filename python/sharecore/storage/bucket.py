@@ -348,7 +348,7 @@ def inspect(place: BucketPlace, now_ms: int) -> Contents:
         )
     epoch, at, newest_ms = newest or (None, None, None)
     leader, is_home, has_ended = claim or (None, False, False)
-    found = [decode_described(body) for body in home_nodes(place).read()] if is_home else []
+    found = [decode_described(*each) for each in home_nodes(place).read()] if is_home else []
     standbys = [
         each.node_id
         for each in found

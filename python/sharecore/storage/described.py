@@ -9,6 +9,9 @@ from typing import NamedTuple
 ANNOUNCE_MS = 600_000
 """How often a broker describes itself anew."""
 _STALE_MS = 3 * ANNOUNCE_MS
+_BYTES_MAX = 64 << 10
+_LISTENERS_MAX = 100
+_PORTS = range(1, 1 << 16)
 
 
 class Described(NamedTuple):
@@ -27,20 +30,34 @@ class Described(NamedTuple):
     at_ms: int
 
     def is_current(self, now_ms: int) -> bool:
-        """Whether the broker has described itself lately; one that was lost has not."""
-        return now_ms < self.at_ms + _STALE_MS
+        """Whether the broker has described itself lately; one that was lost has not.
+
+        A time far in the future is not current either: it would never be old.
+        """
+        return abs(now_ms - self.at_ms) < _STALE_MS
 
     def encode(self) -> bytes:
         """Return the body of the object."""
         return json.dumps(self._asdict()).encode()
 
 
-def decode_described(body: bytes) -> Described | None:
-    """Return what an object says; None if it cannot be read."""
+def decode_described(node_id: int, body: bytes) -> Described | None:
+    """Return what an object says; None if it is damaged: anybody with access to the bucket can write it.
+
+    Args:
+        node_id: the node that the object is named for.
+        body: the object.
+    """
+    if len(body) > _BYTES_MAX:
+        return None
     try:
         found = json.loads(body)
         listeners = {str(name): (str(host), int(port)) for name, (host, port) in found["listeners"].items()}
         rack = None if found["rack"] is None else str(found["rack"])
-        return Described(int(found["node_id"]), listeners, rack, int(found["at_ms"]))
-    except (ValueError, KeyError, TypeError, AttributeError):
+        described = Described(int(found["node_id"]), listeners, rack, int(found["at_ms"]))
+        # a lone surrogate cannot be sent
+        "".join([rack or "", *listeners, *(host for host, _ in listeners.values())]).encode()
+    except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError):
         return None
+    is_sound = described.node_id == node_id and len(listeners) <= _LISTENERS_MAX
+    return described if is_sound and all(port in _PORTS for _, port in listeners.values()) else None

@@ -275,6 +275,10 @@ impl PyStandby {
     }
 }
 
+/// Limits on what is read below `nodes/`, where anybody with access to the bucket can write.
+const NODE_BYTES_MAX: u64 = 64 << 10;
+const NODES_MAX: usize = 1000;
+
 /// The objects in which the brokers of a home describe themselves.
 #[pyclass(name = "HomeNodes", module = "sharecore._core", frozen)]
 pub(crate) struct PyHomeNodes(Mutex<Transport>);
@@ -307,14 +311,17 @@ impl PyHomeNodes {
         self.tell(py, &What::Delete { name })
     }
 
-    /// Return all descriptions. `OSError`: they cannot be read.
-    fn read<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+    /// Return the node that each description is named for, and its body. `OSError`: they cannot be read.
+    fn read<'py>(&self, py: Python<'py>) -> PyResult<Vec<(i32, Bound<'py, PyBytes>)>> {
         let found = py.detach(|| {
             let mut transport = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             nodes(&mut *transport).map_err(|why| format!("{}: {why}", transport.url()))
         });
         let found = found.map_err(PyOSError::new_err)?;
-        Ok(found.iter().map(|body| PyBytes::new(py, body)).collect())
+        let found = found.iter();
+        Ok(found
+            .map(|(node, body)| (*node, PyBytes::new(py, body)))
+            .collect())
     }
 }
 
@@ -336,19 +343,28 @@ impl PyHomeNodes {
     }
 }
 
-/// Return the bodies of all objects below `nodes/`.
-fn nodes(bucket: &mut dyn Bucket) -> Result<Vec<Vec<u8>>, String> {
+/// Return nodes and bodies of the objects below `nodes/`. What no broker has written is left out.
+fn nodes(bucket: &mut dyn Bucket) -> Result<Vec<(i32, Vec<u8>)>, String> {
     let page = |what| match bucket.ask(what) {
         Answer::Names(page) => Ok(page),
         Answer::Unknown(why) => Err(format!("list {}: {why}", names::NODES)),
         _ => Ok(Vec::new()),
     };
-    let names = list_all(names::NODES, page)?.into_iter();
-    let whats = names.map(|(name, _)| What::Get { name, range: None });
+    let named: Vec<i32> = list_all(names::NODES, page)?
+        .iter()
+        .filter(|(_, bytes)| *bytes <= NODE_BYTES_MAX)
+        .filter_map(|(name, _)| names::parse_node(name))
+        .take(NODES_MAX)
+        .collect();
+    let whats = named.iter().map(|node| What::Get {
+        name: names::node(*node),
+        range: None,
+    });
     let mut found = Vec::new();
-    for answer in bucket.ask_all(whats.collect()) {
+    let answers = bucket.ask_all(whats.collect());
+    for (node, answer) in named.into_iter().zip(answers) {
         match answer {
-            Answer::Bytes(body) => found.push(body),
+            Answer::Bytes(body) => found.push((node, body)),
             Answer::Unknown(why) => return Err(format!("get {}: {why}", names::NODES)),
             // deleted since
             _ => {}

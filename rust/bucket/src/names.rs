@@ -69,6 +69,13 @@ pub fn node(id: i32) -> String {
     format!("{NODES}{id}")
 }
 
+/// Return the node that an object describes; None if no broker gives an object that name.
+#[must_use]
+pub fn parse_node(name: &str) -> Option<i32> {
+    let id = name.strip_prefix(NODES)?.parse().ok()?;
+    (id >= 0 && node(id) == name).then_some(id)
+}
+
 /// Return the name of a checkpoint kept under a name of the operator's choice.
 pub fn pin(name: &str) -> String {
     format!("{PINS}{name}")
@@ -112,6 +119,12 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_back() {
+        for id in [0, 7, i32::MAX] {
+            assert_eq!(parse_node(&node(id)), Some(id));
+        }
+        for name in ["nodes/07", "nodes/-1", "nodes/", "nodes/2147483648", "7"] {
+            assert_eq!(parse_node(name), None, "{name}");
+        }
         for place in [0, 1, 0xabc, u64::MAX] {
             assert_eq!(parse_journal(&journal(place)), Some(place));
             let name = checkpoint(place, 0xdead_beef);

@@ -206,10 +206,11 @@ def test_a_partition_is_refused_with_the_leader_where_the_api_has_a_field(
         assert part.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
         assert (part.current_leader.leader_id, part.current_leader.leader_epoch) == (1, 1)
         assert [(node.node_id, node.port) for node in answer.node_endpoints] == [(1, leader.port)]
-    again = lobby.ask(
-        ApiKey.SHARE_FETCH, 2, **share, share_session_epoch=4, topics=[], forgotten_topics_data=[]
-    )
-    assert again.error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
+    for epoch in (4, -1):
+        again = lobby.ask(
+            ApiKey.SHARE_FETCH, 2, **share, share_session_epoch=epoch, topics=[], forgotten_topics_data=[]
+        )
+        assert again.error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
 
 
 def test_a_group_is_refused_and_nothing_is_here_to_list(lobby: RunningLobby) -> None:
@@ -385,6 +386,47 @@ def test_a_standby_waits_for_all_that_a_new_home_is_given(tmp_path: Path, bucket
     assert not standing.is_complete
     standing.catalogue.take([(b"features", b"{}")])
     assert standing.is_complete
+
+
+def _described(node_id: object, **more: object) -> str:
+    listeners = {"PLAINTEXT": ("elsewhere", 9092)}
+    return json.dumps(
+        {"node_id": node_id, "listeners": listeners, "rack": None, "at_ms": time.time() * 1000} | more
+    )
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        _described(7).replace('"at_ms": ', '"at_ms": 1e999, "at": '),
+        "[" * 60_000,
+        _described(3),
+        _described(7, listeners={"PLAINTEXT": ("elsewhere", 1 << 40)}),
+        _described(7, listeners={"PLAINTEXT": ("\ud800", 9092)}),
+        _described(7, rack="r" * 70_000),
+        _described(7, at_ms=(time.time() + 86400) * 1000),
+    ],
+)
+def test_a_damaged_description_is_ignored(
+    tmp_path: Path, bucket: Path, leader: RunningBroker, damaged: str
+) -> None:
+    (bucket / "nodes/7").write_text(damaged)
+    (bucket / "nodes/08").write_text(_described(8))
+    (bucket / "nodes/9").write_text(_described(9))
+    waiting = RunningLobby(tmp_path / "two", bucket)
+    try:
+        assert {node.node_id for node in metadata(waiting, "jobs").brokers} == {1, 2, 9}
+    finally:
+        waiting.stop()
+
+
+def test_the_leader_is_known_however_old_its_description_is(
+    bucket: Path, leader: RunningBroker, lobby: RunningLobby
+) -> None:
+    path = bucket / "nodes/1"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"at_ms": 0}))
+    asyncio.run_coroutine_threadsafe(lobby.lobby.nodes.look(), lobby.loop).result(TIMEOUT_S)
+    assert metadata(lobby, "jobs").controller_id == 1
 
 
 def test_a_copy_of_a_running_broker_is_not_taken_over(tmp_path: Path, bucket: Path) -> None:

@@ -143,7 +143,8 @@ def _fetch(context: RequestContext, request: messages.FetchRequest) -> dict[str,
 def _share(
     context: RequestContext, request: messages.ShareFetchRequest | messages.ShareAcknowledgeRequest
 ) -> dict[str, object]:
-    if request.share_session_epoch > 0:
+    # a closing session (-1) may acknowledge: an answer without an error would confirm that
+    if request.share_session_epoch != 0:
         raise KafkaError(ErrorCode.SHARE_SESSION_NOT_FOUND)
     refusal = _refusal(context)
     return _answer(

@@ -170,7 +170,12 @@ class LobbyBackend:
         self.topics = FollowedTopics(standing.catalogue)
         node_id = self.identity.node_id
         self.nodes = HomeNodes(
-            standing.place, node_id, lambda: broker.listeners, config.broker_rack, broker.clock
+            standing.place,
+            node_id,
+            lambda: broker.listeners,
+            config.broker_rack,
+            broker.clock,
+            lambda: standing.leader,
         )
         self.cluster = LobbyCluster(
             self.identity,

@@ -38,6 +38,7 @@ class HomeNodes:
         listeners: its listeners, with their bound ports.
         rack: its rack.
         clock: the time.
+        leader: returns the node that leads by the journal; its description counts however old it is.
     """
 
     def __init__(
@@ -47,14 +48,16 @@ class HomeNodes:
         listeners: Callable[[], Mapping[str, Listener]],
         rack: str | None,
         clock: Clock,
+        leader: Callable[[], int] = lambda: NOBODY,
     ) -> None:
         self._objects = home_nodes(bucket)
         self._node_id = node_id
         self._listeners = listeners
         self._rack = rack
         self._clock = clock
+        self._leader = leader
         self._others: list[Described] = []
-        self._announced_ms = 0
+        self._announced_ms: float | None = None
         self._rounds = Periodic(self.look, lambda: _READ_MS, "the look at the brokers of the home")
 
     async def start(self) -> None:
@@ -75,20 +78,21 @@ class HomeNodes:
 
     async def look(self) -> None:
         """Read the descriptions, and renew the own one if it is old."""
-        now_ms = self._clock.now_ms()
+        steady_ms = self._clock.monotonic_ms()
         try:
-            if now_ms >= self._announced_ms + ANNOUNCE_MS:
-                await asyncio.to_thread(self._objects.announce, self._node_id, self._own(now_ms))
-                self._announced_ms = now_ms
+            if self._announced_ms is None or steady_ms >= self._announced_ms + ANNOUNCE_MS:
+                own = self._own(self._clock.now_ms())
+                await asyncio.to_thread(self._objects.announce, self._node_id, own)
+                self._announced_ms = steady_ms
             bodies = await asyncio.to_thread(self._objects.read)
         except OSError as error:
             logger.info("cannot learn of the other brokers of the home: %s", error)
             return
-        found = [each for body in bodies if (each := decode_described(body)) is not None]
+        found = [each for node_body in bodies if (each := decode_described(*node_body)) is not None]
         if all(each.node_id != self._node_id for each in found):
             # the broker that took over from this one has removed it: the next look writes it again
-            self._announced_ms = 0
-        self._others = [each for each in found if each.node_id != self._node_id and each.is_current(now_ms)]
+            self._announced_ms = None
+        self._others = [each for each in found if each.node_id != self._node_id]
 
     def _own(self, now_ms: int) -> bytes:
         listeners = {
@@ -101,13 +105,17 @@ class HomeNodes:
         # loaded where metrics are asked for
         from sharecore.metrics.bucket_families import BUCKET_STANDBYS
 
-        sheet.add(BUCKET_STANDBYS, len(self._others))
+        sheet.add(BUCKET_STANDBYS, len(self._current()))
+
+    def _current(self) -> list[Described]:
+        now_ms, leader = self._clock.now_ms(), self._leader()
+        return [each for each in self._others if each.node_id == leader or each.is_current(now_ms)]
 
     def others(self, listener: str) -> list[Node]:
         """Return the other brokers, with their addresses on a listener."""
         return [
             Node(each.node_id, *each.listeners[listener], each.rack)
-            for each in self._others
+            for each in self._current()
             if listener in each.listeners
         ]
 
