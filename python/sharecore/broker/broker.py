@@ -151,6 +151,9 @@ class Broker(Services):
             raise
 
     async def _begin(self, undo: AsyncExitStack) -> None:
+        if self._lobby is not None:
+            # probes are answered while the storage is opened, which may take minutes
+            await self._lobby.close_observers()
         if self.metrics is not None:
             undo.callback(self.metrics.stop)
             self.metrics_port = await self.metrics.start()

@@ -8,10 +8,11 @@ import hashlib
 import json
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from scramp import ScramClient
@@ -32,6 +33,9 @@ from sharecore.protocol import ApiKey
 from sharecore.storage.bucket import standby
 from sharecore.storage.identity import IDENTITY, Identity, encode_identity
 
+if TYPE_CHECKING:
+    from sharecore.broker.backend import Host
+
 __all__ = ["bucket"]
 
 HOME = {"sharecore.durability": "bucket", "listeners": "PLAINTEXT://127.0.0.1:0"}
@@ -40,7 +44,7 @@ HOME = {"sharecore.durability": "bucket", "listeners": "PLAINTEXT://127.0.0.1:0"
 class RunningLobby:
     """Node 2, which waits in a thread of this process."""
 
-    def __init__(self, directory: Path, bucket: Path, *, leads: bool = False, **more: str) -> None:
+    def __init__(self, directory: Path, bucket: Path, *, leads: bool | str = False, **more: str) -> None:
         config = settings(bucket) | HOME | {"node.id": "2", "log.dirs": str(directory)} | more
         self._leads = leads
         self._leading = threading.Event()
@@ -64,7 +68,8 @@ class RunningLobby:
             self._failure = failure
         waited = self.lobby.broker
         if waited is not None and self._leads:
-            self.broker = Broker(self._config, backend=StoreBackend(former=self.lobby.former), lobby=waited)
+            backend = SlowBackend(self) if self._leads == "slowly" else StoreBackend(former=self.lobby.former)
+            self.broker = Broker(self._config, backend=backend, lobby=waited)
             await self.broker.start()
             self._stopping = asyncio.Event()
             self._leading.set()
@@ -106,6 +111,27 @@ class RunningLobby:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=10) as answer:
             found: dict[str, Any] = json.load(answer)
         return found
+
+
+class SlowBackend(StoreBackend):
+    """Asks how the standby is while its storage is opened."""
+
+    def __init__(self, lobby: RunningLobby) -> None:
+        super().__init__(former=lobby.lobby.former)
+        self._lobby = lobby
+
+    async def open(self, broker: Host) -> None:
+        self.answers = [await asyncio.to_thread(self._ask, path) for path in ("healthz", "readyz")]
+        await super().open(broker)
+
+    def _ask(self, path: str) -> tuple[int, str]:
+        try:
+            with urllib.request.urlopen(
+                f"http://127.0.0.1:{self._lobby.lobby.metrics_port}/{path}", timeout=10
+            ) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as refused:
+            return refused.code, refused.read().decode()
 
 
 @pytest.fixture
@@ -427,6 +453,61 @@ def test_the_leader_is_known_however_old_its_description_is(
     path.write_text(json.dumps(json.loads(path.read_text()) | {"at_ms": 0}))
     asyncio.run_coroutine_threadsafe(lobby.lobby.nodes.look(), lobby.loop).result(TIMEOUT_S)
     assert metadata(lobby, "jobs").controller_id == 1
+
+
+def test_probes_are_answered_during_a_takeover(tmp_path: Path, bucket: Path, leader: RunningBroker) -> None:
+    lobby = RunningLobby(tmp_path / "two", bucket, leads="slowly")
+    try:
+        leader.stop()
+        broker = lobby.until_leading()
+        assert isinstance(broker.backend, SlowBackend)
+        (alive, _), (ready, why) = broker.backend.answers
+        assert (alive, ready) == (200, 503)
+        assert f"this broker takes over file://{bucket}" in why
+        with urllib.request.urlopen(f"http://127.0.0.1:{broker.metrics_port}/readyz", timeout=10) as answer:
+            assert answer.status == 200
+    finally:
+        lobby.stop()
+
+
+class SlowStandby:
+    """The watch over a bucket that does not respond yet."""
+
+    def __init__(self) -> None:
+        self._looking = threading.Lock()
+        self.began, self.responds = threading.Event(), threading.Event()
+
+    def look(self) -> tuple[int, int, bool]:
+        with self._looking:
+            self.began.set()
+            assert self.responds.wait(TIMEOUT_S)
+        return 1, 1, True
+
+    def silence(self) -> tuple[int, int]:
+        assert not self._looking.locked(), "it would wait for the bucket"
+        return 5, 2000
+
+    def take_changed(self) -> list[tuple[bytes, bytes | None]]:
+        return []
+
+
+def test_metrics_do_not_wait_for_the_bucket(tmp_path: Path, bucket: Path) -> None:
+    config = settings(bucket) | HOME | {"log.dirs": str(tmp_path / "two")}
+    standing = Standing(BrokerConfig.from_properties(config))
+    slow = SlowStandby()
+    standing._watching = slow  # type: ignore[assignment]
+
+    async def look() -> None:
+        looking = asyncio.ensure_future(standing.look())
+        await asyncio.to_thread(slow.began.wait, TIMEOUT_S)
+        assert standing.silence() == (0, 0)
+        slow.responds.set()
+        assert not await looking
+        place, silent_ms = standing.silence()
+        assert place == 5
+        assert silent_ms >= 2000
+
+    asyncio.run(look())
 
 
 def test_a_copy_of_a_running_broker_is_not_taken_over(tmp_path: Path, bucket: Path) -> None:

@@ -65,7 +65,11 @@ class Standing:
         self.leader = NOBODY
         self.claim = 0
         self._is_home = True
+        self.takes_over = False
+        """This broker no longer looks: another one of its process opens the storage."""
         self._seen_s = 0.0
+        self._place = 0
+        self._free_since_s: float | None = None
         self._trouble = ""
         self._line = ""
 
@@ -77,20 +81,24 @@ class Standing:
         """
         loop = asyncio.get_running_loop()
         try:
-            led = await asyncio.to_thread(self._watching.look)
+            led, (self._place, silent_ms) = await asyncio.to_thread(self._look)
         except OSError as error:
             if not self._line:
                 raise
-            self._trouble = str(error)
+            self._trouble, self._free_since_s = str(error), None
             self._say(f"{error}. This broker waits")
             return False
         self._seen_s, self._trouble = loop.time(), ""
+        self._free_since_s = self._seen_s - silent_ms / 1000
         self.catalogue.take(self._watching.take_changed())
         if led is None:
             return True
         self.leader, self.claim, self._is_home = led
         self._say(f"{self.describe()}. This broker waits{' until that one stops' if self._is_home else ''}")
         return False
+
+    def _look(self) -> tuple[tuple[int, int, bool] | None, tuple[int, int]]:
+        return self._watching.look(), self._watching.silence()
 
     def _say(self, line: str) -> None:
         if line != self._line:
@@ -110,14 +118,21 @@ class Standing:
         """Return why this broker cannot take over now; empty if it can."""
         if not self._is_home:
             return self.describe()
+        if self.takes_over:
+            return f"this broker takes over {self.place.url}"
         blind_s = asyncio.get_running_loop().time() - self._seen_s
         if blind_s < _BLIND_S:
             return ""
         return f"{self.place.url} could not be read for {blind_s:.0f} s: {self._trouble or 'no answer'}"
 
     def silence(self) -> tuple[int, int]:
-        """Return the next place of the journal, and for how many milliseconds nothing came there."""
-        return self._watching.silence()
+        """Return the next place of the journal, and for how many milliseconds nothing came there.
+
+        It is known without the bucket: a look may be waiting for it.
+        """
+        if self._free_since_s is None:
+            return self._place, 0
+        return self._place, round((asyncio.get_running_loop().time() - self._free_since_s) * 1000)
 
     @property
     def cluster_id(self) -> str | None:
@@ -324,9 +339,9 @@ class Lobby:
             takes_over = True
         finally:
             if takes_over:
-                # clients are answered until the broker has started
+                # clients and probes are answered until the broker has started
                 self.broker = broker
-                await broker.close_observers()
+                self._standing.takes_over = True
             else:
                 await self._backend.withdraw()
                 await broker.stop()
