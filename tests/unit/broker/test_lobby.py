@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import json
 import threading
 import time
-import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from scramp import ScramClient
 from tests.harness.batches import batch
 from tests.harness.running import Client, RunningBroker
 from tests.unit.broker.test_bucket import TIMEOUT_S, create, settings
 from tests.unit.broker.test_home import bucket, home, produce
-from tests.unit.broker.test_sasl import authenticate
 from typer.testing import CliRunner
 
 from sharecore.broker.broker import Broker
 from sharecore.broker.lobby.standby import Lobby, Standing
-from sharecore.broker.store.backend import StoreBackend
 from sharecore.cli.app import app
 from sharecore.config import BrokerConfig
 from sharecore.errors import ConfigError, ErrorCode
@@ -34,7 +29,7 @@ from sharecore.storage.bucket import standby
 from sharecore.storage.identity import IDENTITY, Identity, encode_identity
 
 if TYPE_CHECKING:
-    from sharecore.broker.backend import Host
+    from sharecore.broker.backend import Backend
 
 __all__ = ["bucket"]
 
@@ -44,7 +39,14 @@ HOME = {"sharecore.durability": "bucket", "listeners": "PLAINTEXT://127.0.0.1:0"
 class RunningLobby:
     """Node 2, which waits in a thread of this process."""
 
-    def __init__(self, directory: Path, bucket: Path, *, leads: bool | str = False, **more: str) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        bucket: Path,
+        *,
+        leads: Callable[[RunningLobby], Backend] | None = None,
+        **more: str,
+    ) -> None:
         config = settings(bucket) | HOME | {"node.id": "2", "log.dirs": str(directory)} | more
         self._leads = leads
         self._leading = threading.Event()
@@ -68,8 +70,7 @@ class RunningLobby:
             self._failure = failure
         waited = self.lobby.broker
         if waited is not None and self._leads:
-            backend = SlowBackend(self) if self._leads == "slowly" else StoreBackend(former=self.lobby.former)
-            self.broker = Broker(self._config, backend=backend, lobby=waited)
+            self.broker = Broker(self._config, backend=self._leads(self), lobby=waited)
             await self.broker.start()
             self._stopping = asyncio.Event()
             self._leading.set()
@@ -111,27 +112,6 @@ class RunningLobby:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=10) as answer:
             found: dict[str, Any] = json.load(answer)
         return found
-
-
-class SlowBackend(StoreBackend):
-    """Asks how the standby is while its storage is opened."""
-
-    def __init__(self, lobby: RunningLobby) -> None:
-        super().__init__(former=lobby.lobby.former)
-        self._lobby = lobby
-
-    async def open(self, broker: Host) -> None:
-        self.answers = [await asyncio.to_thread(self._ask, path) for path in ("healthz", "readyz")]
-        await super().open(broker)
-
-    def _ask(self, path: str) -> tuple[int, str]:
-        try:
-            with urllib.request.urlopen(
-                f"http://127.0.0.1:{self._lobby.lobby.metrics_port}/{path}", timeout=10
-            ) as answer:
-                return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as refused:
-            return refused.code, refused.read().decode()
 
 
 @pytest.fixture
@@ -358,52 +338,6 @@ def test_the_status_of_a_copy(tmp_path: Path, bucket: Path) -> None:
     assert (found["mode"], found["leader"], found["standbys"]) == ("backup", 1, [])
 
 
-SASL = {
-    "listeners": "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0",
-    "sasl.enabled.mechanisms": "SCRAM-SHA-256",
-    "connections.max.reauth.ms": "3600000",
-}
-
-
-def _log_in(client: Client) -> int:
-    peer = ScramClient(["SCRAM-SHA-256"], "carol", "secret-of-carol")
-    challenge = authenticate(client, "SCRAM-SHA-256", peer.get_client_first().encode())
-    if challenge.error_code:
-        return int(challenge.error_code)
-    peer.set_server_first(challenge.auth_bytes.decode())
-    answer = client.ask(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=peer.get_client_final().encode())
-    return int(answer.error_code)
-
-
-def test_a_kept_connection_reaches_the_new_leader_alone(
-    tmp_path: Path, bucket: Path, leader: RunningBroker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sharecore.broker.connections.authentication._AGAIN_AFTER_MS", 0)
-    digest = hashlib.pbkdf2_hmac("sha256", b"secret-of-carol", b"a salt of bytes", 4096)
-    carol = {"name": "carol", "mechanism": 1, "iterations": 4096, "salt": b"a salt of bytes"}
-    added = [carol | {"salted_password": digest}]
-    leader.ask(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, deletions=[], upsertions=added)
-    lobby = RunningLobby(tmp_path / "two", bucket, leads=True, **SASL)
-    try:
-        listeners = lobby.lobby._broker.listeners
-        until(lambda: lobby.lobby._standing.catalogue.get(b"scram/SCRAM-SHA-256/carol") is not None)
-        plain, secret = Client(lobby.port), Client(listeners["SASL_PLAINTEXT"].port)
-        assert _log_in(secret) == 0
-        plain.ask(ApiKey.METADATA, 12, topics=[])
-        leader.stop()
-        broker = lobby.until_leading()
-        kept = [each.on_frame for each in broker.server.connections.values() if each.listener == "PLAINTEXT"]
-        assert kept == [broker._dispatch]
-        gone = [{"name": "carol", "mechanism": 1}]
-        answer = plain.ask(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, deletions=gone, upsertions=[])
-        assert [each.error_code for each in answer.results] == [0]
-        assert _log_in(secret) == ErrorCode.SASL_AUTHENTICATION_FAILED
-        plain.close()
-        secret.close()
-    finally:
-        lobby.stop()
-
-
 def test_a_standby_waits_for_all_that_a_new_home_is_given(tmp_path: Path, bucket: Path) -> None:
     config = settings(bucket) | HOME | {"log.dirs": str(tmp_path / "two")}
     standing = Standing(BrokerConfig.from_properties(config))
@@ -453,21 +387,6 @@ def test_the_leader_is_known_however_old_its_description_is(
     path.write_text(json.dumps(json.loads(path.read_text()) | {"at_ms": 0}))
     asyncio.run_coroutine_threadsafe(lobby.lobby.nodes.look(), lobby.loop).result(TIMEOUT_S)
     assert metadata(lobby, "jobs").controller_id == 1
-
-
-def test_probes_are_answered_during_a_takeover(tmp_path: Path, bucket: Path, leader: RunningBroker) -> None:
-    lobby = RunningLobby(tmp_path / "two", bucket, leads="slowly")
-    try:
-        leader.stop()
-        broker = lobby.until_leading()
-        assert isinstance(broker.backend, SlowBackend)
-        (alive, _), (ready, why) = broker.backend.answers
-        assert (alive, ready) == (200, 503)
-        assert f"this broker takes over file://{bucket}" in why
-        with urllib.request.urlopen(f"http://127.0.0.1:{broker.metrics_port}/readyz", timeout=10) as answer:
-            assert answer.status == 200
-    finally:
-        lobby.stop()
 
 
 class SlowStandby:

@@ -1,0 +1,112 @@
+"""A standby that takes over: what its clients and its probes notice."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from scramp import ScramClient
+from tests.harness.running import Client, RunningBroker
+from tests.unit.broker.test_home import bucket
+from tests.unit.broker.test_lobby import RunningLobby, leader, until
+from tests.unit.broker.test_sasl import authenticate
+
+from sharecore.broker.store.backend import StoreBackend
+from sharecore.errors import ErrorCode
+from sharecore.protocol import ApiKey
+
+if TYPE_CHECKING:
+    from sharecore.broker.backend import Host
+
+__all__ = ["bucket", "leader"]
+
+
+class SlowBackend(StoreBackend):
+    """Asks how the standby is while its storage is opened."""
+
+    def __init__(self, lobby: RunningLobby) -> None:
+        super().__init__(former=lobby.lobby.former)
+        self._lobby = lobby
+
+    async def open(self, broker: Host) -> None:
+        self.answers = [await asyncio.to_thread(self._ask, path) for path in ("healthz", "readyz")]
+        await super().open(broker)
+
+    def _ask(self, path: str) -> tuple[int, str]:
+        try:
+            with urllib.request.urlopen(
+                f"http://127.0.0.1:{self._lobby.lobby.metrics_port}/{path}", timeout=10
+            ) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as refused:
+            return refused.code, refused.read().decode()
+
+
+SASL = {
+    "listeners": "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0",
+    "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+    "connections.max.reauth.ms": "3600000",
+}
+
+
+def _backend(lobby: RunningLobby) -> StoreBackend:
+    return StoreBackend(former=lobby.lobby.former)
+
+
+def _log_in(client: Client) -> int:
+    peer = ScramClient(["SCRAM-SHA-256"], "carol", "secret-of-carol")
+    challenge = authenticate(client, "SCRAM-SHA-256", peer.get_client_first().encode())
+    if challenge.error_code:
+        return int(challenge.error_code)
+    peer.set_server_first(challenge.auth_bytes.decode())
+    answer = client.ask(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=peer.get_client_final().encode())
+    return int(answer.error_code)
+
+
+def test_a_kept_connection_reaches_the_new_leader_alone(
+    tmp_path: Path, bucket: Path, leader: RunningBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sharecore.broker.connections.authentication._AGAIN_AFTER_MS", 0)
+    digest = hashlib.pbkdf2_hmac("sha256", b"secret-of-carol", b"a salt of bytes", 4096)
+    carol = {"name": "carol", "mechanism": 1, "iterations": 4096, "salt": b"a salt of bytes"}
+    added = [carol | {"salted_password": digest}]
+    leader.ask(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, deletions=[], upsertions=added)
+    lobby = RunningLobby(tmp_path / "two", bucket, leads=_backend, **SASL)
+    try:
+        listeners = lobby.lobby._broker.listeners
+        until(lambda: lobby.lobby._standing.catalogue.get(b"scram/SCRAM-SHA-256/carol") is not None)
+        plain, secret = Client(lobby.port), Client(listeners["SASL_PLAINTEXT"].port)
+        assert _log_in(secret) == 0
+        plain.ask(ApiKey.METADATA, 12, topics=[])
+        leader.stop()
+        broker = lobby.until_leading()
+        kept = [each.on_frame for each in broker.server.connections.values() if each.listener == "PLAINTEXT"]
+        assert kept == [broker._dispatch]
+        gone = [{"name": "carol", "mechanism": 1}]
+        answer = plain.ask(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, deletions=gone, upsertions=[])
+        assert [each.error_code for each in answer.results] == [0]
+        assert _log_in(secret) == ErrorCode.SASL_AUTHENTICATION_FAILED
+        plain.close()
+        secret.close()
+    finally:
+        lobby.stop()
+
+
+def test_probes_are_answered_during_a_takeover(tmp_path: Path, bucket: Path, leader: RunningBroker) -> None:
+    lobby = RunningLobby(tmp_path / "two", bucket, leads=SlowBackend)
+    try:
+        leader.stop()
+        broker = lobby.until_leading()
+        assert isinstance(broker.backend, SlowBackend)
+        (alive, _), (ready, why) = broker.backend.answers
+        assert (alive, ready) == (200, 503)
+        assert f"this broker takes over file://{bucket}" in why
+        with urllib.request.urlopen(f"http://127.0.0.1:{broker.metrics_port}/readyz", timeout=10) as answer:
+            assert answer.status == 200
+    finally:
+        lobby.stop()
