@@ -429,6 +429,42 @@ def test_metrics_do_not_wait_for_the_bucket(tmp_path: Path, bucket: Path) -> Non
     asyncio.run(look())
 
 
+class FailingOnce:
+    """The watch over a bucket whose first answer is an error."""
+
+    def __init__(self) -> None:
+        self._failed = False
+
+    def look(self) -> None:
+        if not self._failed:
+            self._failed = True
+            raise OSError("503")
+
+    def silence(self) -> tuple[int, int]:
+        return 1, 0
+
+    def take_changed(self) -> list[tuple[bytes, bytes | None]]:
+        return []
+
+
+def test_a_first_look_that_fails_is_repeated(
+    tmp_path: Path, bucket: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = settings(bucket) | HOME | {"log.dirs": str(tmp_path / "two")}
+    standing = Standing(BrokerConfig.from_properties(config))
+    standing._watching = FailingOnce()  # type: ignore[assignment]
+
+    async def look() -> list[bool]:
+        return [await standing.look() for _ in range(2)]
+
+    assert asyncio.run(look()) == [False, True]
+    monkeypatch.setattr("sharecore.broker.lobby.standby._FIRST_S", 0.0)
+    wrong = Standing(BrokerConfig.from_properties(config))
+    wrong._watching = FailingOnce()  # type: ignore[assignment]
+    with pytest.raises(OSError, match="503"):
+        asyncio.run(wrong.look())
+
+
 def test_a_copy_of_a_running_broker_is_not_taken_over(tmp_path: Path, bucket: Path) -> None:
     copied = RunningBroker(tmp_path / "data", settings(bucket)).start()
     create(copied, "jobs")

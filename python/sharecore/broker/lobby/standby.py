@@ -42,6 +42,8 @@ _WARM_PLACES = 500
 """Objects of the journal after which segments may have been sealed that this broker lacks."""
 _BLIND_S = 5.0
 """A standby that has not seen the journal for so long is not ready."""
+_FIRST_S = 30.0
+"""A bucket that has never been read is tried for so long; then the settings are taken to be wrong."""
 _PATIENCE = 3
 """A broker that was fenced waits for so many silences, so that two do not take turns."""
 
@@ -67,7 +69,8 @@ class Standing:
         self._is_home = True
         self.takes_over = False
         """This broker no longer looks: another one of its process opens the storage."""
-        self._seen_s = 0.0
+        self._began_s: float | None = None
+        self._seen_s: float | None = None
         self._place = 0
         self._free_since_s: float | None = None
         self._trouble = ""
@@ -77,13 +80,14 @@ class Standing:
         """Look at the journal; return whether this broker may claim. A failure is logged, and counts as no.
 
         Raises:
-            OSError: the bucket could not be read at the first look.
+            OSError: the bucket has never been read, for 30 s.
         """
         loop = asyncio.get_running_loop()
         try:
             led, (self._place, silent_ms) = await asyncio.to_thread(self._look)
         except OSError as error:
-            if not self._line:
+            self._began_s = loop.time() if self._began_s is None else self._began_s
+            if self._seen_s is None and loop.time() >= self._began_s + _FIRST_S:
                 raise
             self._trouble, self._free_since_s = str(error), None
             self._say(f"{error}. This broker waits")
@@ -120,7 +124,7 @@ class Standing:
             return self.describe()
         if self.takes_over:
             return f"this broker takes over {self.place.url}"
-        blind_s = asyncio.get_running_loop().time() - self._seen_s
+        blind_s = asyncio.get_running_loop().time() - (self._seen_s or 0.0)
         if blind_s < _BLIND_S:
             return ""
         return f"{self.place.url} could not be read for {blind_s:.0f} s: {self._trouble or 'no answer'}"
@@ -317,7 +321,7 @@ class Lobby:
 
         Raises:
             ConfigError: the bucket cannot be reached with these settings, or the directory is another's.
-            OSError: the bucket could not be read at first, or an address is not available.
+            OSError: the bucket could not be read for the first 30 s, or an address is not available.
         """
         standing = self._standing
         while not await standing.look():
