@@ -363,7 +363,7 @@ impl PyShareLook {
             }
             held.failed.push(partition.clone().unbind());
         }
-        Self::gathered(look).map(Some)
+        sharecore_share::last_look(&mut Seeing(look)).map(Some)
     }
 }
 

@@ -28,7 +28,7 @@ pub use fetch::{Invalid, Limits, Wanted};
 pub use gather::{Given, Partitions, Readiness, gather, next_ready};
 pub use interest::Interest;
 pub use leadership::lost_partitions;
-pub use look::{Look, Seen, Sight, look};
+pub use look::{Look, Seen, Sight, last_look, look};
 pub use outcomes::{OperationEnd, Outcomes};
 #[cfg(feature = "planted")]
 pub use planted::plant;

@@ -154,6 +154,17 @@ pub fn look<S: Sight>(sight: &mut S, is_late: bool) -> Result<Option<S::Found>, 
     Ok(is_enough.then_some(found))
 }
 
+/// Return what can be acquired now, and the errors of partitions: one of them has failed, which ends the wait.
+///
+/// A fetch that was held may never have looked, so its room is unknown until here.
+pub fn last_look<S: Sight>(sight: &mut S) -> Result<S::Found, S::Error> {
+    if let Some(room) = sight.room() {
+        sight.state(|look| look.has_room(room));
+    }
+    let (found, _) = sight.gather()?;
+    Ok(found)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -194,9 +205,8 @@ mod tests {
         }
     }
 
-    /// Whether the fetch is answered, and whether it has acquired.
-    fn looked(change: impl FnOnce(&mut Fixed), is_late: bool) -> (bool, bool) {
-        let mut fixed = Fixed {
+    fn fixed() -> Fixed {
+        Fixed {
             look: Look::new(Limits {
                 min_bytes: 100,
                 ..LIMITS
@@ -206,7 +216,12 @@ mod tests {
             seen: RECORDS,
             is_reading: false,
             gathered: 0,
-        };
+        }
+    }
+
+    /// Whether the fetch is answered, and whether it has acquired.
+    fn looked(change: impl FnOnce(&mut Fixed), is_late: bool) -> (bool, bool) {
+        let mut fixed = fixed();
         change(&mut fixed);
         let found = look(&mut fixed, is_late).expect("nothing fails");
         (found.is_some(), fixed.gathered > 0)
@@ -232,6 +247,17 @@ mod tests {
         let reading = |it: &mut Fixed| (it.seen, it.is_reading) = (NOTHING, true);
         assert_eq!(looked(reading, true), (false, true));
         assert_eq!(looked(|it| it.is_reading = true, true), (true, true));
+    }
+
+    #[test]
+    fn a_partition_that_fails_before_the_first_look_does_not_lift_the_bound_of_memory() {
+        for (room, expected) in [(Some(5), Some(5)), (Some(0), None), (None, Some(1_000))] {
+            let mut fixed = Fixed { room, ..fixed() };
+            last_look(&mut fixed).expect("nothing fails");
+            assert_eq!(fixed.gathered, 1);
+            let limits = fixed.look.begin();
+            assert_eq!(limits.map(|limits| limits.max_bytes), expected);
+        }
     }
 
     const LIMITS: Limits = Limits {
