@@ -301,15 +301,22 @@ impl Partition {
             .map(|run| run.last.min(run.first.max(offset)))
     }
 
-    /// The last acquirable record from `offset` to `to`; `offset` if there is none.
+    /// The last acquirable record from `offset` to `to`, of those that there is room for; `offset` if there is none.
+    ///
+    /// A client chooses `to`, so the room bounds the walk.
     pub fn last_ready(&self, offset: Offset, to: Offset) -> Offset {
         let mut last = offset;
+        let mut room = self.config.max_inflight - self.leased();
         let mut next = self.map.next_available(self.map.seek(offset));
-        while let Some(run) = next.and_then(|at| self.map.get(at)) {
-            if run.first > to {
+        while room > 0
+            && let Some(run) = next.and_then(|at| self.map.get(at))
+        {
+            let ready = run.range().clip(OffsetRange::new(offset, to));
+            if ready.is_empty() {
                 break;
             }
-            last = run.last.min(to);
+            room -= ready.count();
+            last = ready.last + room.min(0);
             next = self.map.next_available(self.map.seek_near(run.last + 1));
         }
         last

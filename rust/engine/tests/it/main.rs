@@ -9,5 +9,6 @@ mod models;
 mod open_writes;
 mod order;
 mod random_operations;
+mod ready;
 mod timers;
 mod worked_examples;
