@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import threading
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 from scramp import ScramClient
 from tests.harness.running import Client, RunningBroker
-from tests.unit.broker.test_home import bucket
+from tests.unit.broker.test_bucket import TIMEOUT_S, create
+from tests.unit.broker.test_home import bucket, home
 from tests.unit.broker.test_lobby import RunningLobby, leader, until
 from tests.unit.broker.test_sasl import authenticate
 
@@ -95,6 +97,41 @@ def test_a_kept_connection_reaches_the_new_leader_alone(
         secret.close()
     finally:
         lobby.stop()
+
+
+class SilentNodes:
+    """The descriptions in a bucket that does not respond."""
+
+    def __init__(self) -> None:
+        self.responds = threading.Event()
+
+    def announce(self, node_id: int, body: bytes) -> None:
+        assert self.responds.wait(TIMEOUT_S)
+
+    def withdraw(self, node_id: int) -> None:
+        assert self.responds.wait(TIMEOUT_S)
+
+    def read(self) -> list[tuple[int, bytes]]:
+        assert self.responds.wait(TIMEOUT_S)
+        return []
+
+
+def test_a_leader_serves_before_it_is_described(
+    tmp_path: Path, bucket: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    silent = SilentNodes()
+    monkeypatch.setattr("sharecore.broker.store.home_nodes.home_nodes", lambda bucket: silent)
+    running = home(tmp_path / "one", bucket)
+    try:
+        create(running, "jobs")
+    finally:
+        silent.responds.set()
+        running.stop()
+
+
+def test_a_broker_that_stops_at_once_leaves_no_description(tmp_path: Path, bucket: Path) -> None:
+    home(tmp_path / "one", bucket).stop()
+    assert not (bucket / "nodes/1").exists()
 
 
 def test_probes_are_answered_during_a_takeover(tmp_path: Path, bucket: Path, leader: RunningBroker) -> None:

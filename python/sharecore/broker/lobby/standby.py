@@ -205,11 +205,12 @@ class LobbyBackend:
         )
 
     async def join(self, broker: Host) -> None:
-        """Describe this broker in the bucket, now that its ports are known."""
-        await self.nodes.start()
+        """Do nothing: nothing is led."""
 
     async def begin(self, broker: Host) -> None:
-        """Do nothing: there is nothing to lead."""
+        """Describe this broker in the bucket, and learn of the others; wait shortly for them."""
+        self.nodes.start()
+        await self.nodes.looked()
 
     async def drain(self) -> None:
         """Do nothing: there is nothing to hand over."""
@@ -226,6 +227,7 @@ class LobbyBackend:
 
     async def withdraw(self) -> None:
         """Remove this broker's description: it ends."""
+        self.nodes.stop()
         await self.nodes.withdraw()
 
     def trouble(self) -> str:

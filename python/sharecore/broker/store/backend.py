@@ -148,10 +148,6 @@ class StoreBackend:
         """Learn which groups may still hold records acquired before this start."""
         if self._nodes is not None:
             fenced_mark(self._data_dir).unlink(missing_ok=True)
-            if self._former not in (None, self.identity.node_id):
-                # clients would go on trying it
-                await self._nodes.withdraw(self._former)
-            await self._nodes.start()
         if isinstance(self._copy, HomeWatch):
             self._lease = Lease(partial(is_proven, self.storage.store), broker.share.partitions)
             self._lease.start()
@@ -175,7 +171,9 @@ class StoreBackend:
                 await asyncio.sleep(_RETRY_S)
 
     async def begin(self, broker: Host) -> None:
-        """Start retention and compaction."""
+        """Start retention and compaction, and describe a home's broker to the others."""
+        if self._nodes is not None:
+            self._nodes.start(None if self._former == self.identity.node_id else self._former)
         self.topics.on_change(partial(self._topic_changed, broker))
         chores = self.storage, broker.topic_configs, lambda: broker.config, broker.clock
         self._retention, self._cleaner = Retention(*chores), Cleaner(*chores)

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger("sharecore.broker")
 
 _READ_MS = 30_000
+_RETRY_MS = 1000
+"""The pause while the leader has not described itself."""
+_FIRST_S = 5.0
 _WITHDRAW_S = 1.0
 _EPOCH = b"leader-epoch"
 
@@ -58,12 +61,41 @@ class HomeNodes:
         self._leader = leader
         self._others: list[Described] = []
         self._announced_ms: float | None = None
-        self._rounds = Periodic(self.look, lambda: _READ_MS, "the look at the brokers of the home")
+        self._former: int | None = None
+        self._looked = asyncio.Event()
+        self._announcing: asyncio.Future[None] | None = None
+        self._rounds = Periodic(self._round, self._pause_ms, "the look at the brokers of the home")
 
-    async def start(self) -> None:
-        """Describe this broker, and read of the others now and every 30 s."""
-        await self.look()
+    def start(self, former: int | None = None) -> None:
+        """Describe this broker, and read of the others now and every 30 s; nothing waits for the bucket.
+
+        Args:
+            former: a broker that has ended, whose description is removed.
+        """
+        self._former = former
         self._rounds.start()
+
+    async def looked(self) -> None:
+        """Wait for the first look, for 5 s at most."""
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._looked.wait(), _FIRST_S)
+
+    async def _round(self) -> None:
+        if self._former is not None:
+            # clients would go on trying it
+            former, self._former = self._former, None
+            await self.withdraw(former)
+        try:
+            await self.look()
+        finally:
+            self._looked.set()
+
+    def _pause_ms(self) -> int:
+        if not self._looked.is_set():
+            return 0
+        leader = self._leader()
+        is_known = leader in (NOBODY, self._node_id) or any(each.node_id == leader for each in self._others)
+        return _READ_MS if is_known else _RETRY_MS
 
     def stop(self) -> None:
         """Stop looking."""
@@ -73,6 +105,9 @@ class HomeNodes:
         """Remove a description: that broker, or this one, has ended. Without an answer it is stale soon."""
         with contextlib.suppress(OSError, asyncio.TimeoutError):
             async with asyncio.timeout(_WITHDRAW_S):
+                if self._announcing is not None:
+                    # it goes on in its thread when the round is cancelled, and must not come after
+                    await asyncio.wait({self._announcing})
                 gone = self._node_id if node_id is None else node_id
                 await asyncio.to_thread(self._objects.withdraw, gone)
 
@@ -82,7 +117,9 @@ class HomeNodes:
         try:
             if self._announced_ms is None or steady_ms >= self._announced_ms + ANNOUNCE_MS:
                 own = self._own(self._clock.now_ms())
-                await asyncio.to_thread(self._objects.announce, self._node_id, own)
+                announce = asyncio.to_thread(self._objects.announce, self._node_id, own)
+                self._announcing = asyncio.ensure_future(announce)
+                await asyncio.shield(self._announcing)
                 self._announced_ms = steady_ms
             bodies = await asyncio.to_thread(self._objects.read)
         except OSError as error:
