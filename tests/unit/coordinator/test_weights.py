@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from uuid import UUID
 
+import pytest
 from tests.unit.coordinator.test_share_groups import AT_ONCE, Bench, T, U
+
+from sharecore.coordinator.share import weights
 
 
 def test_members_of_a_group_with_weights_get_partitions_of_each_topic() -> None:
@@ -46,3 +49,31 @@ def test_weights_that_are_set_or_taken_away_change_the_assignment() -> None:
     bench.restart()
     bench.config = replace(AT_ONCE, share_topic_weights=("t:8",))
     assert beat() == {"a": {T, U}, "b": {T, U}}, "set while the broker was down"
+    bench.restart()
+    bench.config = AT_ONCE
+    divided = beat()
+    assert divided["a"].isdisjoint(divided["b"]), "taken away while the broker was down"
+    epoch = bench.group().epoch
+    bench.restart()
+    assert beat() == divided
+    assert bench.group().epoch == epoch
+
+
+def test_weights_do_not_change_the_assignment_of_a_group_that_is_too_large(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = Bench(replace(AT_ONCE, share_topic_weights=("t:8",)))
+    bench.topics.set("t", T, 1)
+    bench.topics.set("u", U, 1)
+    monkeypatch.setattr(weights, "_ASSIGNED_MAX", 3)
+    epochs = {member: bench.join(member, topics=["t", "u"]).member_epoch for member in "ab"}
+
+    def beat() -> dict[str, set[UUID]]:
+        for member in "abab":
+            epochs[member] = bench.say(member, epochs[member]).member_epoch
+        return {member: set(target) for member, target in bench.group().target.items()}
+
+    divided = beat()
+    assert divided["a"].isdisjoint(divided["b"])
+    monkeypatch.setattr(weights, "_ASSIGNED_MAX", 4)
+    assert beat() == {"a": {T, U}, "b": {T, U}}

@@ -15,7 +15,7 @@ from sharecore.coordinator.share.assignor import AssignorMember, assign
 from sharecore.coordinator.share.group import SHARE_PARTITION_BYTES, Assignment, Member, ShareGroup
 from sharecore.coordinator.share.records import RECORDS, ShareRecord
 from sharecore.coordinator.share.topic_state import ShareTopicStates
-from sharecore.coordinator.share.weights import weights_changed
+from sharecore.coordinator.share.weights import weights_apply, weights_changed
 from sharecore.coordinator.topics import TopicView, existing
 from sharecore.coordinator_log.runtime import CoordinatorRuntime
 from sharecore.coordinator_log.topic_log import Record
@@ -263,8 +263,8 @@ class ShareGroupCoordinator:
         return changed
 
     def _is_weighted(self, group: ShareGroup) -> bool:
-        """Return whether topics have weights: then members get partitions of each."""
-        return bool(self._config(group.group_id).share_topic_weights)
+        """Return whether members get partitions of each of their topics."""
+        return weights_apply(group, self._config(group.group_id).share_topic_weights)
 
     def _assignment_pending(self, group: ShareGroup) -> bool:
         """Return whether the assignment lacks partitions whose state now exists."""
