@@ -106,7 +106,7 @@ class HomeNodes:
         with contextlib.suppress(OSError, asyncio.TimeoutError):
             async with asyncio.timeout(_WITHDRAW_S):
                 if self._announcing is not None:
-                    # it goes on in its thread when the round is cancelled, and must not come after
+                    # cancelling the round does not stop the thread, whose request must not come after
                     await asyncio.wait({self._announcing})
                 gone = self._node_id if node_id is None else node_id
                 await asyncio.to_thread(self._objects.withdraw, gone)
