@@ -99,10 +99,7 @@ impl PyExchange {
     pub(crate) fn recount(exchange: &Bound<'_, Self>) -> PyResult<()> {
         let py = exchange.py();
         // a connection that is closing holds what its client does not read, like any other
-        let transport = {
-            let held = exchange.borrow();
-            held.transport.as_ref().map(|it| it.clone_ref(py))
-        };
+        let transport = Self::carrier(exchange);
         let transport_bytes: u64 = match transport {
             Some(transport) => transport.unsent_bytes(py)?,
             None => 0,

@@ -32,7 +32,7 @@ pub(crate) struct PyExchange {
     dispatch: Option<Py<PyDispatch>>,
     #[pyo3(get, set)]
     pub(crate) closed: bool,
-    pub(crate) transport: Option<Carrier>,
+    transport: Option<Carrier>,
     pub(crate) budget: Py<PyMemoryBudget>,
     pub(crate) answers: Py<PyAnswerBudget>,
     pub(crate) now: Py<PyAny>,
@@ -89,12 +89,16 @@ impl PyExchange {
     }
 
     /// The transport, unless it is closing.
+    /// The transport, open or not.
+    pub(crate) fn carrier(exchange: &Bound<'_, Self>) -> Option<Carrier> {
+        let held = exchange.borrow();
+        let transport = held.transport.as_ref();
+        transport.map(|transport| transport.clone_ref(exchange.py()))
+    }
+
     pub(crate) fn open_transport(exchange: &Bound<'_, Self>) -> PyResult<Option<Carrier>> {
         let py = exchange.py();
-        let transport = {
-            let held = exchange.borrow();
-            held.transport.as_ref().map(|it| it.clone_ref(py))
-        };
+        let transport = Self::carrier(exchange);
         match transport {
             Some(transport) if !transport.is_closing(py)? => Ok(Some(transport)),
             _ => Ok(None),
@@ -143,10 +147,7 @@ impl PyExchange {
     /// Ends the connection, for what it has raised; that is logged, others than `Exception` are raised on.
     pub(crate) fn fail(exchange: &Bound<'_, Self>, error: PyErr) -> PyResult<()> {
         let py = exchange.py();
-        let transport = {
-            let held = exchange.borrow();
-            held.transport.as_ref().map(|it| it.clone_ref(py))
-        };
+        let transport = Self::carrier(exchange);
         match transport {
             Some(transport) => transport.fail(py, error),
             None => Err(error),

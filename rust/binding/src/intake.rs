@@ -71,15 +71,21 @@ impl Partial {
         self.filled == self.size
     }
 
+    /// Where its next bytes go, and how many of them at most at a time.
+    fn room(&self) -> (*mut u8, usize) {
+        let count = (self.size - self.filled).min(READ_BYTES_MAX);
+        // SAFETY: so many bytes are left behind `filled`
+        (unsafe { self.start.add(self.filled) }, count)
+    }
+
     /// What is still to come, to be read into.
     fn rest<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let count = (self.size - self.filled).min(READ_BYTES_MAX);
-        // SAFETY: so many bytes are left behind `filled`. Whoever reads uses the view before it says how much it has read,
-        // and the bytes are let go of only after that, or when the connection is lost.
+        let (start, count) = self.room();
+        let count = ffi::Py_ssize_t::try_from(count)?;
+        // SAFETY: so many bytes are there. Whoever reads uses the view before it says how much it has read, and the bytes are
+        // let go of only after that, or when the connection is lost.
         unsafe {
-            let start = self.start.add(self.filled).cast();
-            let view =
-                ffi::PyMemoryView_FromMemory(start, ffi::Py_ssize_t::try_from(count)?, WRITABLE);
+            let view = ffi::PyMemoryView_FromMemory(start.cast(), count, WRITABLE);
             Bound::from_owned_ptr_or_err(py, view)
         }
     }
@@ -362,11 +368,7 @@ impl PyExchange {
         let intake = &mut held.intake;
         intake.reads_partial = intake.partial.is_some();
         match &intake.partial {
-            // SAFETY: so many bytes are left behind `filled`
-            Some(partial) => unsafe {
-                let left = (partial.size - partial.filled).min(READ_BYTES_MAX);
-                (partial.start.add(partial.filled), left)
-            },
+            Some(partial) => partial.room(),
             None => (intake.scratch_start, intake.scratch_bytes),
         }
     }

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from sharecore.broker.handlers.described_groups import describe_each
 from sharecore.broker.handlers.group_topics import HIDDEN_TOPICS, sees_topics
 from sharecore.broker.requests.context import NOT_REQUESTED, RequestContext, Result
 from sharecore.coordinator.consumer import (
@@ -132,14 +133,8 @@ def consumer_group_describe(
 def _describe_all(
     context: RequestContext, request: messages.ConsumerGroupDescribeRequest
 ) -> Steps[messages.ConsumerGroupDescribeResponse]:
-    seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.GROUP, request.group_ids)
-    described: dict[str, messages.ConsumerGroupDescribeDescribedGroup] = {}
-    for group_id in request.group_ids:
-        # a repeated group takes no more memory
-        if group_id not in described:
-            described[group_id] = _describe(context, request, group_id, seen)
-        yield
-    return {"groups": [described[group_id] for group_id in request.group_ids]}
+    groups = yield from describe_each(context, request.group_ids, partial(_describe, context, request))
+    return {"groups": groups}
 
 
 def _describe(

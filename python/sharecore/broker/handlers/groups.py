@@ -12,8 +12,10 @@ DeleteGroups: deletes groups of any type without members.
 from __future__ import annotations
 
 from collections.abc import Container
+from functools import partial
 from typing import TYPE_CHECKING
 
+from sharecore.broker.handlers.described_groups import describe_each
 from sharecore.broker.requests.context import NOT_REQUESTED, RequestContext, Result
 from sharecore.coordinator.classic import (
     ClassicGroup,
@@ -185,14 +187,8 @@ def describe_groups(
 def _describe_all(
     context: RequestContext, request: messages.DescribeGroupsRequest
 ) -> Steps[messages.DescribeGroupsResponse]:
-    seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.GROUP, request.groups)
-    described: dict[str, messages.DescribeGroupsDescribedGroup] = {}
-    for group_id in request.groups:
-        # a repeated group takes no more memory
-        if group_id not in described:
-            described[group_id] = _describe(context, request, group_id, seen)
-        yield
-    return {"groups": [described[group_id] for group_id in request.groups]}
+    groups = yield from describe_each(context, request.groups, partial(_describe, context, request))
+    return {"groups": groups}
 
 
 def _describe(

@@ -7,8 +7,10 @@ ShareGroupDescribe: state, epochs and members of share groups (KIP-932).
 from __future__ import annotations
 
 from collections.abc import Container
+from functools import partial
 from typing import TYPE_CHECKING
 
+from sharecore.broker.handlers.described_groups import describe_each
 from sharecore.broker.handlers.group_topics import HIDDEN_TOPICS, sees_topics
 from sharecore.broker.requests.context import NOT_REQUESTED, RequestContext, Result
 from sharecore.coordinator.share.coordinator import Heartbeat, HeartbeatAnswer
@@ -89,14 +91,8 @@ def share_group_describe(
 def _describe_all(
     context: RequestContext, request: messages.ShareGroupDescribeRequest
 ) -> Steps[messages.ShareGroupDescribeResponse]:
-    seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.GROUP, request.group_ids)
-    described: dict[str, messages.ShareGroupDescribeDescribedGroup] = {}
-    for group_id in request.group_ids:
-        # a repeated group takes no more memory
-        if group_id not in described:
-            described[group_id] = _describe(context, request, group_id, seen)
-        yield
-    return {"groups": [described[group_id] for group_id in request.group_ids]}
+    groups = yield from describe_each(context, request.group_ids, partial(_describe, context, request))
+    return {"groups": groups}
 
 
 def _describe(
