@@ -23,7 +23,7 @@ __all__ = [
     "WaitingReasons", "WaitingShareFetch", "Write", "WrittenAnswer", "bench_trace", "bucket_url",
     "call_by_name", "combine", "combine_state_batches", "crc32c", "damaged_batches", "decode_columns",
     "decode_records", "decode_share_state", "decompress", "encode_batch", "encode_records",
-    "inspect_bucket", "is_proven", "java_hash", "monotonic_ms", "next_epoch", "now_ms",
+    "has_own_data", "inspect_bucket", "is_proven", "java_hash", "monotonic_ms", "next_epoch", "now_ms",
     "observe_partitions", "plant_bug", "prepare_home", "probe_bucket", "reaches_s3", "read_request_header",
     "restore_bucket", "settle", "skip_tagged_fields", "survey_store", "use_one_heap", "whole_batches",
 ]  # fmt: skip
@@ -2473,6 +2473,13 @@ class HomeNodes:
 
     def read(self) -> list[tuple[int, bytes]]:
         """Return the node that each description is named for, and its body."""
+
+def has_own_data(path: str | PathLike[str]) -> bool:
+    """Return whether a directory has data that are not known to be in a bucket.
+
+    Raises:
+        OSError: another process uses the directory, or it cannot be written.
+    """
 
 def prepare_home(
     url: str,

@@ -209,6 +209,14 @@ pub(crate) fn prepare_home(
     }
 }
 
+/// Whether a directory has data that are not known to be in a bucket. `OSError`: it is in use, or cannot be written.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)]
+pub(crate) fn has_own_data(py: Python<'_>, path: PathBuf) -> PyResult<bool> {
+    let found = py.detach(|| sharecore_store::has_own_data(&path));
+    found.map_err(|error| PyOSError::new_err(error.to_string()))
+}
+
 /// Watches a home that another broker leads.
 #[pyclass(name = "Standby", module = "sharecore._core", frozen)]
 pub(crate) struct PyStandby(Mutex<(Transport, Standby)>);

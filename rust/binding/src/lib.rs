@@ -113,8 +113,8 @@ mod _core {
     use crate::bounds::PyGroupBounds;
     #[pymodule_export]
     use crate::bucket::{
-        PyHomeNodes, PyStandby, bucket_url, inspect_bucket, prepare_home, probe_bucket, reaches_s3,
-        restore_bucket,
+        PyHomeNodes, PyStandby, bucket_url, has_own_data, inspect_bucket, prepare_home,
+        probe_bucket, reaches_s3, restore_bucket,
     };
     #[pymodule_export]
     use crate::budget::PyMemoryBudget;

@@ -58,7 +58,7 @@ pub use append::Appended;
 pub use batch::check_request;
 pub use bucket::{
     BackupOptions, BackupState, BackupStatus, BucketError, BucketLine, Changed, Led, Moment,
-    Prepared, Restored, Restoring, Standby, prepare_home, restore,
+    Prepared, Restored, Restoring, Standby, has_own_data, prepare_home, restore,
 };
 pub use cleaner::{CleanOptions, Cleaned, Dirt};
 pub use damage::Damage;

@@ -7,6 +7,7 @@ import contextlib
 import json
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,13 +21,11 @@ from tests.unit.broker.test_home import bucket, home, produce
 from typer.testing import CliRunner
 
 from sharecore.broker.broker import Broker
-from sharecore.broker.lobby.standby import Lobby, Standing
+from sharecore.broker.lobby.standby import Lobby
 from sharecore.cli.app import app
 from sharecore.config import BrokerConfig
-from sharecore.errors import ConfigError, ErrorCode
+from sharecore.errors import ErrorCode
 from sharecore.protocol import ApiKey
-from sharecore.storage.bucket import standby
-from sharecore.storage.identity import IDENTITY, Identity, encode_identity
 
 if TYPE_CHECKING:
     from sharecore.broker.backend import Backend
@@ -109,7 +108,11 @@ class RunningLobby:
 
     def readiness(self) -> dict[str, Any]:
         port = self.lobby.metrics_port
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=10) as answer:
+        try:
+            answer = urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=10)
+        except urllib.error.HTTPError as refused:
+            answer = refused
+        with answer:
             found: dict[str, Any] = json.load(answer)
         return found
 
@@ -284,23 +287,6 @@ def _end_of(broker: RunningBroker, current: int, epoch: int) -> Any:
     return answer.topics[0].partitions[0]
 
 
-def test_the_directory_of_another_cluster_is_refused(
-    tmp_path: Path, bucket: Path, leader: RunningBroker
-) -> None:
-    RunningBroker(tmp_path / "other", {"node.id": "2"}).start().stop()
-    with pytest.raises(ConfigError, match="it holds data of cluster"):
-        RunningLobby(tmp_path / "other", bucket)
-
-
-def test_a_broker_that_was_fenced_waits_longer(tmp_path: Path, bucket: Path, leader: RunningBroker) -> None:
-    directory = tmp_path / "two"
-    directory.mkdir()
-    config = BrokerConfig.from_properties(settings(bucket) | HOME | {"log.dirs": str(directory)})
-    assert Standing(config).silence_ms == 6500
-    (directory / "bucket.fenced").touch()
-    assert Standing(config).silence_ms == 19_500
-
-
 def status_of(bucket: Path) -> dict[str, Any]:
     result = CliRunner().invoke(app, ["bucket", "status", f"file://{bucket}", "--output", "json"])
     assert result.exit_code == 0, result.output
@@ -336,16 +322,6 @@ def test_the_status_of_a_copy(tmp_path: Path, bucket: Path) -> None:
     found = status_of(bucket)
     copied.stop()
     assert (found["mode"], found["leader"], found["standbys"]) == ("backup", 1, [])
-
-
-def test_a_standby_waits_for_all_that_a_new_home_is_given(tmp_path: Path, bucket: Path) -> None:
-    config = settings(bucket) | HOME | {"log.dirs": str(tmp_path / "two")}
-    standing = Standing(BrokerConfig.from_properties(config))
-    assert not standing.is_complete
-    standing.catalogue.take([(IDENTITY, encode_identity(Identity("0123456789abcdefghijkl", 1)))])
-    assert not standing.is_complete
-    standing.catalogue.take([(b"features", b"{}")])
-    assert standing.is_complete
 
 
 def _described(node_id: object, **more: object) -> str:
@@ -387,98 +363,6 @@ def test_the_leader_is_known_however_old_its_description_is(
     path.write_text(json.dumps(json.loads(path.read_text()) | {"at_ms": 0}))
     asyncio.run_coroutine_threadsafe(lobby.lobby.nodes.look(), lobby.loop).result(TIMEOUT_S)
     assert metadata(lobby, "jobs").controller_id == 1
-
-
-class SlowStandby:
-    """The watch over a bucket that does not respond yet."""
-
-    def __init__(self) -> None:
-        self._looking = threading.Lock()
-        self.began, self.responds = threading.Event(), threading.Event()
-
-    def look(self) -> tuple[int, int, bool]:
-        with self._looking:
-            self.began.set()
-            assert self.responds.wait(TIMEOUT_S)
-        return 1, 1, True
-
-    def silence(self) -> tuple[int, int]:
-        assert not self._looking.locked(), "it would wait for the bucket"
-        return 5, 2000
-
-    def take_changed(self) -> list[tuple[bytes, bytes | None]]:
-        return []
-
-
-def test_metrics_do_not_wait_for_the_bucket(tmp_path: Path, bucket: Path) -> None:
-    config = settings(bucket) | HOME | {"log.dirs": str(tmp_path / "two")}
-    standing = Standing(BrokerConfig.from_properties(config))
-    slow = SlowStandby()
-    standing._watching = slow  # type: ignore[assignment]
-
-    async def look() -> None:
-        looking = asyncio.ensure_future(standing.look())
-        await asyncio.to_thread(slow.began.wait, TIMEOUT_S)
-        assert standing.silence() == (0, 0)
-        slow.responds.set()
-        assert not await looking
-        place, silent_ms = standing.silence()
-        assert place == 5
-        assert silent_ms >= 2000
-
-    asyncio.run(look())
-
-
-class FailingOnce:
-    """The watch over a bucket whose first answer is an error."""
-
-    def __init__(self) -> None:
-        self._failed = False
-
-    def look(self) -> None:
-        if not self._failed:
-            self._failed = True
-            raise OSError("503")
-
-    def silence(self) -> tuple[int, int]:
-        return 1, 0
-
-    def take_changed(self) -> list[tuple[bytes, bytes | None]]:
-        return []
-
-
-def test_a_first_look_that_fails_is_repeated(
-    tmp_path: Path, bucket: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    config = settings(bucket) | HOME | {"log.dirs": str(tmp_path / "two")}
-    standing = Standing(BrokerConfig.from_properties(config))
-    standing._watching = FailingOnce()  # type: ignore[assignment]
-
-    async def look() -> list[bool]:
-        return [await standing.look() for _ in range(2)]
-
-    assert asyncio.run(look()) == [False, True]
-    monkeypatch.setattr("sharecore.broker.lobby.standby._FIRST_S", 0.0)
-    wrong = Standing(BrokerConfig.from_properties(config))
-    wrong._watching = FailingOnce()  # type: ignore[assignment]
-    with pytest.raises(OSError, match="503"):
-        asyncio.run(wrong.look())
-
-
-def test_a_copy_of_a_running_broker_is_not_taken_over(tmp_path: Path, bucket: Path) -> None:
-    copied = RunningBroker(tmp_path / "data", settings(bucket)).start()
-    create(copied, "jobs")
-    until(lambda: any((bucket / "journal").glob("*")))
-    config = settings(bucket) | HOME | {"node.id": "2", "log.dirs": str(tmp_path / "two")}
-    standing = Standing(BrokerConfig.from_properties(config))
-    standing._watching = standby(standing.place, 2, silence_ms=0)
-    for _ in range(2):
-        assert not asyncio.run(standing.look()), "it writes no heartbeats"
-    shown = f"node 1 copies its data to file://{bucket} (epoch 1)"
-    assert shown in standing.describe()
-    copied.stop()
-    own = standby(standing.place, 1, silence_ms=0)
-    assert own.look() is None, "its own copy"
 
 
 def test_a_standby_describes_itself_again_if_its_description_is_gone(

@@ -5,20 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from sharecore.broker.broker import Broker
 from sharecore.broker.cluster import NOBODY, Cluster, Leader
-from sharecore.broker.features import Features
 from sharecore.broker.identity import identify_home
 from sharecore.broker.lobby.apis import lobby_apis
+from sharecore.broker.lobby.standing import Standing
 from sharecore.broker.served import Served
-from sharecore.broker.store.backend import bucket_place
 from sharecore.broker.store.bucket_watch import report_standby
 from sharecore.broker.store.home_nodes import HomeNodes, LobbyCluster, leader_epoch
-from sharecore.broker.store.home_watch import fenced_mark
 from sharecore.config import BrokerConfig
 from sharecore.coordinator_log.topic_log import TopicLog
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
@@ -26,9 +23,8 @@ from sharecore.persister import Persister
 from sharecore.protocol import ApiKey
 from sharecore.sharestate.keys import SharePartitionKey
 from sharecore.storage import Catalogue, Configs, DamagedBatch, Topics
-from sharecore.storage.bucket import SILENCE_MS, standby
-from sharecore.storage.followed import FollowedCatalogue, FollowedTopics
-from sharecore.storage.identity import IDENTITY, DamagedIdentity, Identity, decode_identity, read_identity
+from sharecore.storage.followed import FollowedTopics
+from sharecore.storage.identity import Identity
 
 if TYPE_CHECKING:
     from sharecore.broker.backend import Host
@@ -40,126 +36,8 @@ _LOOK_S = 1.0
 _WARM_S = 300.0
 _WARM_PLACES = 500
 """Objects of the journal after which segments may have been sealed that this broker lacks."""
-_BLIND_S = 5.0
-"""A standby that has not seen the journal for so long is not ready."""
-_FIRST_S = 30.0
-"""A bucket that has never been read is tried for so long; then the settings are taken to be wrong."""
-_PATIENCE = 3
-"""A broker that was fenced waits for so many silences, so that two do not take turns."""
-
-
-class Standing:
-    """What a standby knows of the home: who leads, the catalogue, and for how long nothing was written.
-
-    Args:
-        config: the broker's configuration.
-    """
-
-    def __init__(self, config: BrokerConfig) -> None:
-        self.place = bucket_place(config)
-        self._config = config
-        self.data_dir = Path(config.data_dir)
-        fenced = fenced_mark(self.data_dir).exists()
-        self.silence_ms = SILENCE_MS * (_PATIENCE if fenced else 1)
-        """How long the leader is silent before this broker claims."""
-        self._watching = standby(self.place, config.node_id, self.silence_ms)
-        self.catalogue = FollowedCatalogue()
-        self.leader = NOBODY
-        self.claim = 0
-        self._is_home = True
-        self.takes_over = False
-        """This broker no longer looks: another one of its process opens the storage."""
-        self._began_s: float | None = None
-        self._seen_s: float | None = None
-        self._place = 0
-        self._free_since_s: float | None = None
-        self._trouble = ""
-        self._line = ""
-
-    async def look(self) -> bool:
-        """Look at the journal; return whether this broker may claim. A failure is logged, and counts as no.
-
-        Raises:
-            OSError: the bucket has never been read, for 30 s.
-        """
-        loop = asyncio.get_running_loop()
-        try:
-            led, (self._place, silent_ms) = await asyncio.to_thread(self._look)
-        except OSError as error:
-            self._began_s = loop.time() if self._began_s is None else self._began_s
-            if self._seen_s is None and loop.time() >= self._began_s + _FIRST_S:
-                raise
-            self._trouble, self._free_since_s = str(error), None
-            self._say(f"{error}. This broker waits")
-            return False
-        self._seen_s, self._trouble = loop.time(), ""
-        self._free_since_s = self._seen_s - silent_ms / 1000
-        self.catalogue.take(self._watching.take_changed())
-        if led is None:
-            return True
-        self.leader, self.claim, self._is_home = led
-        self._say(f"{self.describe()}. This broker waits{' until that one stops' if self._is_home else ''}")
-        return False
-
-    def _look(self) -> tuple[tuple[int, int, bool] | None, tuple[int, int]]:
-        return self._watching.look(), self._watching.silence()
-
-    def _say(self, line: str) -> None:
-        if line != self._line:
-            logger.warning("%s", line)
-            self._line = line
-
-    def describe(self) -> str:
-        """Return who leads, for a person."""
-        if not self._is_home:
-            return (
-                f"node {self.leader} copies its data to {self.place.url} (epoch {self.claim}) "
-                f"and may be running: to lead, stop it and start this broker with node.id={self.leader}"
-            )
-        return f"node {self.leader} leads {self.place.url} (epoch {self.claim})"
-
-    def trouble(self) -> str:
-        """Return why this broker cannot take over now; empty if it can."""
-        if not self._is_home:
-            return self.describe()
-        if self.takes_over:
-            return f"this broker takes over {self.place.url}"
-        blind_s = asyncio.get_running_loop().time() - (self._seen_s or 0.0)
-        if blind_s < _BLIND_S:
-            return ""
-        return f"{self.place.url} could not be read for {blind_s:.0f} s: {self._trouble or 'no answer'}"
-
-    def silence(self) -> tuple[int, int]:
-        """Return the next place of the journal, and for how many milliseconds nothing came there.
-
-        It is known without the bucket: a look may be waiting for it.
-        """
-        if self._free_since_s is None:
-            return self._place, 0
-        return self._place, round((asyncio.get_running_loop().time() - self._free_since_s) * 1000)
-
-    @property
-    def cluster_id(self) -> str | None:
-        """Whose home it is; None before its leader has written it."""
-        found = decode_identity(self.catalogue.get(IDENTITY))
-        return None if found is None else found.cluster_id
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether the leader of a new home has written what a standby needs: identity and feature levels."""
-        return self.cluster_id is not None and Features.are_kept(self.catalogue)
-
-    def check_directory(self) -> None:
-        """Raise ConfigError if the data directory is another cluster's."""
-        try:
-            own = read_identity(self.data_dir) if self.data_dir.exists() else None
-        except DamagedIdentity:
-            own = None
-        if own is not None and own.cluster_id != self.cluster_id:
-            raise ConfigError(
-                f"log.dirs={self.data_dir}: it holds data of cluster {own.cluster_id}, and {self.place.url} "
-                f"of {self.cluster_id}; allowed: an empty directory, or another bucket"
-            )
+_AGAIN_S = 60.0
+"""A fetch that failed is repeated after so long."""
 
 
 class LobbyBackend:
@@ -322,8 +200,9 @@ class Lobby:
             announce: called once this broker answers clients.
 
         Raises:
-            ConfigError: the bucket cannot be reached with these settings, or the directory is another's.
-            OSError: the bucket could not be read for the first 30 s, or an address is not available.
+            ConfigError: the bucket cannot be reached with these settings, or the directory cannot be used.
+            OSError: the bucket could not be read for the first 30 s, or an address or the directory is not
+                available.
         """
         standing = self._standing
         while not await standing.look():
@@ -369,6 +248,10 @@ class Lobby:
                 identify_home, standing.data_dir, node_id, standing.place, is_tried=self.is_tried
             )
         except (OSError, ConfigError) as error:
-            logger.warning("cannot fetch what the home has: %s. It is fetched when this broker leads", error)
+            logger.warning("cannot fetch what the home has: %s. Trying again in %d s", error, _AGAIN_S)
+            standing.fetch_trouble = f"this broker could not take over now: {error}"
+            self._warmed_s = asyncio.get_running_loop().time() + _AGAIN_S - _WARM_S
+            self._warmed_place = -_WARM_PLACES
             return
+        standing.fetch_trouble = ""
         self.is_tried = True

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use sharecore_bucket::{Checkpoint, Folded, Frames, Segment, Step, Walk};
+use sharecore_bucket::{Checkpoint, Claim, Folded, Frames, Segment, Step, Walk};
 
 use super::frames::{Cursor, added};
 use crate::{FORMAT, frame::Frame};
@@ -43,18 +43,26 @@ impl From<&Checkpoint> for Copied {
     }
 }
 
+/// Refuse the journal of a release whose files this one cannot read.
+pub(super) fn check_format(claim: &Claim, name: &str) -> Result<(), String> {
+    if claim.format <= FORMAT {
+        return Ok(());
+    }
+    Err(format!(
+        "{name} is from a newer release: format {}, and this release reads up to {FORMAT}. Upgrade this broker",
+        claim.format
+    ))
+}
+
 impl Copied {
     /// Pass the next object of the journal. The error says what is wrong with it.
     pub(super) fn pass(&mut self, bytes: &[u8]) -> Result<(), String> {
         let before = self.walk.clone();
-        match self.walk.take(bytes)? {
-            Step::Claim(_, claim) if claim.format > FORMAT => {
-                return Err(format!(
-                    "{} is from a newer release: format {}, and this release reads up to {FORMAT}",
-                    before.name(),
-                    claim.format
-                ));
-            }
+        let step = self.walk.take(bytes)?;
+        if let Step::Claim(_, claim) = &step {
+            check_format(claim, &before.name())?;
+        }
+        match step {
             Step::Claim(_, claim) if claim.is_base => {
                 let walk = std::mem::take(&mut self.walk);
                 *self = Self {

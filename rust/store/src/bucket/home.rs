@@ -102,6 +102,13 @@ pub fn prepare_home(
     unreachable!("the last attempt has returned")
 }
 
+/// Whether a directory has data that are not known to be in a bucket. A standby cannot use it: taking over never deletes
+/// them. Fails if another process uses the directory, or it cannot be written.
+pub fn has_own_data(dir: &Path) -> Result<bool, StoreError> {
+    let _lock = DirectoryLock::create(dir)?;
+    Ok(!is_home(dir) && !files_of(dir)?.is_empty())
+}
+
 /// Refuse to open a directory with other durability than it was written with.
 pub(crate) fn check(dir: &Path, options: &Options) -> Result<(), StoreError> {
     let what = match options.durability {

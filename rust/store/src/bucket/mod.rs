@@ -24,7 +24,7 @@ mod waiting;
 mod worker;
 
 pub use follower::Changed;
-pub use home::{Prepared, prepare_home};
+pub use home::{Prepared, has_own_data, prepare_home};
 pub use line::BucketLine;
 pub use restore::{BucketError, Moment, Restored, Restoring, restore};
 pub use shared::{BackupOptions, BackupState, BackupStatus};

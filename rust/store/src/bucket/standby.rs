@@ -8,7 +8,10 @@ use sharecore_bucket::{
     object_claim,
 };
 
-use super::follower::{Changed, Follower};
+use super::{
+    copy::check_format,
+    follower::{Changed, Follower},
+};
 
 /// The longest time between two looks; after a longer one, the silence is counted from zero.
 const APART_MS: u64 = 3000;
@@ -143,6 +146,7 @@ impl Standby {
         let name = walk.name();
         match walk.take(bytes)? {
             Step::Claim(_, claim) => {
+                check_format(&claim, &name)?;
                 self.leader = claim.node;
                 self.is_released = false;
             }
@@ -173,7 +177,9 @@ impl Standby {
             let name = names::journal(*claim);
             let bytes = get(bucket, &name)?;
             let claim = bytes.as_deref().and_then(object_claim);
-            self.leader = claim.ok_or_else(|| format!("{name} cannot be read"))?.node;
+            let claim = claim.ok_or_else(|| format!("{name} cannot be read"))?;
+            check_format(&claim, &name)?;
+            self.leader = claim.node;
         }
         let followed = self.follower.begin(Some(&checkpoint.store));
         followed.ok_or_else(|| format!("{name} holds a state that cannot be read"))?;

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use sharecore_bucket::{Answer, Bucket, HOME_WINDOW, MemoryBucket, What};
-use sharecore_store::{Change, Led, Standby, Store};
+use sharecore_bucket::{
+    Answer, Bucket, Claimant, Claiming, Frames, HOME_WINDOW, MemoryBucket, Walk, What,
+};
+use sharecore_store::{Change, FORMAT, Led, Standby, Store};
 
 use crate::{files::directory, world::options};
 
@@ -192,4 +194,29 @@ fn the_silence_begins_when_the_place_was_seen_free() {
     assert_eq!(standby.look(&mut leader.bucket, slow), Ok(Led::By(0, 1)));
     assert_eq!(standby.silence(3000).1, 1000);
     leader.store.abandon();
+}
+
+#[test]
+fn the_journal_of_a_newer_release_is_not_followed() {
+    let mut bucket = MemoryBucket::default();
+    let claimant = Claimant {
+        writer: [1; 16],
+        node: 1,
+        window: HOME_WINDOW,
+        next: Frames {
+            segment: 1,
+            at: 16,
+            first: 1,
+            count: 0,
+        },
+        is_base: false,
+        format: FORMAT + 1,
+        about: Vec::new(),
+        ms: 0,
+    };
+    let created = bucket.ask(Claiming::new(Walk::default(), &claimant).call());
+    assert_eq!(created, Answer::Done);
+    let looked = Standby::new(7, SILENCE_MS).look(&mut bucket, || 0);
+    let why = looked.expect_err("it could not take over");
+    assert!(why.contains("is from a newer release"), "{why}");
 }
