@@ -100,8 +100,10 @@ def _node(client: Client) -> list[str]:
 
 
 def _go(client: Client) -> list[str]:
-    program = BUILD / "go" / client.program
-    _run(["go", "build", "-o", str(program), f"./{client.program}"], HERE / "go")
+    program, folder = BUILD / "go" / client.program, HERE / "go" / client.program
+    # one with many dependencies of its own is a module of its own
+    home = folder if (folder / "go.mod").exists() else HERE / "go"
+    _run(["go", "build", "-o", str(program), str(folder)], home)
     return [str(program)]
 
 
