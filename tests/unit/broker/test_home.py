@@ -12,11 +12,14 @@ from pathlib import Path
 import pytest
 from tests.harness.batches import batch
 from tests.harness.running import RunningBroker
+from tests.unit.broker.share_member import Member, acquired, errors
 from tests.unit.broker.test_bucket import TIMEOUT_S, backend, create, settings
 from tests.unit.broker.test_metrics import get
 
+from sharecore._core import is_proven
+from sharecore.broker.store import backend as backend_module
 from sharecore.config import BrokerConfig
-from sharecore.errors import ConfigError
+from sharecore.errors import ConfigError, ErrorCode
 from sharecore.protocol import ApiKey
 from sharecore.storage import Storage, StorageOptions
 from sharecore.storage.bucket import BucketPlace, prepare
@@ -75,6 +78,32 @@ def test_a_write_waits_while_the_bucket_is_down_and_is_answered_when_it_is_back(
     while readiness(broker)[0] != 200:
         assert time.monotonic() < end + TIMEOUT_S
         time.sleep(0.05)
+
+
+def test_an_answer_leases_nothing_once_another_broker_may_lead(
+    tmp_path: Path, bucket: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that stood still may handle requests before the regular look at the lease."""
+    proven = [True]
+    monkeypatch.setattr(backend_module, "is_proven", lambda store, ms: proven[0] and is_proven(store, ms))
+    monkeypatch.setattr("sharecore.broker.store.home_watch._LEASE_LOOK_MS", 3_600_000)
+    broker = home(tmp_path / "data", bucket)
+    try:
+        create(broker, "jobs")
+        configs = [{"name": "share.auto.offset.reset", "config_operation": 0, "value": "earliest"}]
+        resources = [{"resource_type": 32, "resource_name": "workers", "configs": configs}]
+        assert broker.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=resources).responses[0][0] == 0
+        member = Member(broker, "workers", "jobs")
+        produce(broker, "jobs", [b"1"])
+        assert acquired(member.fetch(0, max_wait_ms=10_000)) == {0: [(0, 0, 1)]}
+        produce(broker, "jobs", [b"2"])
+        proven[0] = False
+        assert errors(member.fetch()) == [(0, ErrorCode.NOT_LEADER_OR_FOLLOWER, 0)]
+        proven[0] = True
+        produce(broker, "jobs", [b"3"])
+        assert acquired(member.fetch(max_wait_ms=10_000)) == {0: [(2, 2, 1)]}
+    finally:
+        broker.stop()
 
 
 def test_a_broker_stops_while_the_bucket_is_down(tmp_path: Path, bucket: Path) -> None:

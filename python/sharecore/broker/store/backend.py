@@ -20,7 +20,7 @@ from sharecore.broker.served import Served
 from sharecore.broker.store.bucket_watch import BucketWatch
 from sharecore.broker.store.cleaner import Cleaner
 from sharecore.broker.store.home_nodes import HomeCluster, HomeNodes, leader_epoch, next_leader_epoch
-from sharecore.broker.store.home_watch import HomeWatch, Lease, fenced_mark
+from sharecore.broker.store.home_watch import LEASE_MS, HomeWatch, Lease, fenced_mark
 from sharecore.broker.store.internal_topics import ensure_internal_topics
 from sharecore.broker.store.last_leases import LastLeases
 from sharecore.broker.store.retention import Retention
@@ -142,7 +142,8 @@ class StoreBackend:
             bucket_place(broker.config), node_id, lambda: broker.listeners, rack, broker.clock
         )
         epoch = await next_leader_epoch(self.catalogue)
-        return HomeCluster(self.identity, lambda: broker.listeners, rack, epoch, nodes)
+        may_lease = partial(is_proven, self.storage.store, LEASE_MS)
+        return HomeCluster(self.identity, lambda: broker.listeners, rack, epoch, nodes, may_lease)
 
     async def join(self, broker: Host) -> None:
         """Learn which groups may still hold records acquired before this start."""

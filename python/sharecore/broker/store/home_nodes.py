@@ -180,7 +180,10 @@ class HomeCluster(SingleBroker):
     Args:
         epoch: its leader epoch.
         nodes: the other brokers.
+        may_lease: whether no other broker can lead now.
     """
+
+    leads_all = False
 
     def __init__(
         self,
@@ -189,9 +192,17 @@ class HomeCluster(SingleBroker):
         rack: str | None,
         epoch: int,
         nodes: HomeNodes,
+        may_lease: Callable[[], bool],
     ) -> None:
         super().__init__(identity, listeners, rack, epoch)
         self._others = nodes
+        self._may_lease = may_lease
+
+    def check_leader(self, topic_id: UUID, partition: int) -> None:
+        # asked as an answer with acquired records is written: the process may have stood still since they
+        # were acquired. What else is answered waits for the bucket, which has another leader's claim then
+        if not self._may_lease():
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def nodes(self, listener: str) -> Sequence[Node]:
         return [*super().nodes(listener), *self._others.others(listener)]
