@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, cast
 
 from tests.harness.batches import batch
 
+from sharecore import network
 from sharecore.broker.broker import Broker
 from sharecore.config import BrokerConfig
 from sharecore.network import Connection, loop_factory
@@ -47,7 +48,7 @@ class Peer:
     """A client, as the transport of its connection in the broker: what is written to it is its answer."""
 
     def __init__(self, broker: Broker, number: int) -> None:
-        self.connection = Connection(broker.server, number, "PLAINTEXT", "127.0.0.1")
+        self.connection = Connection(broker.server, number, "PLAINTEXT", network.Peer("127.0.0.1"))
         self.answered: Callable[[Peer, bytes], None] = lambda peer, answer: None
         self.frames: Frames | None = None
         self.connection.connection_made(cast(asyncio.Transport, self))

@@ -7,6 +7,7 @@ from sharecore.network.connection import Answer, Connection
 from sharecore.network.disconnect import Disconnect
 from sharecore.network.limits import Limits, ListenerLimits
 from sharecore.network.loop import loop_factory
+from sharecore.network.peer import Peer
 from sharecore.network.server import Server
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "Limits",
     "ListenerLimits",
     "MemoryBudget",
+    "Peer",
     "Pending",
     "Server",
     "loop_factory",

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from sharecore.errors import listening_on
 from sharecore.network.admission import TooManyConnections, has_descriptors
+from sharecore.network.peer import Peer
 
 log = logging.getLogger("sharecore.network")
 
@@ -22,8 +23,8 @@ _KEPT_WAITING_MAX = 1000
 
 _SAY_AGAIN_S = 60.0
 
-Begin = Callable[[socket.socket, str, Callable[[], None]], None]
-"""Takes an accepted socket, its address for the log, and a callback for its end."""
+Begin = Callable[[socket.socket, Peer, Callable[[], None]], None]
+"""Takes an accepted socket, the address of its client, and a callback for its end."""
 
 
 class Doorkeeper(Protocol):
@@ -161,21 +162,21 @@ class Acceptor:
         self._go_on()
 
     def _let_in(self, peer: socket.socket, address: tuple[str, int]) -> None:
-        host, name = str(address[0]), f"{address[0]}:{address[1]}"
-        delay_ms = self._admission.host_delay_ms(host)
+        client = Peer(str(address[0]), int(address[1]))
+        delay_ms = self._admission.host_delay_ms(client.host)
         if delay_ms:
-            log.debug("refusing %s: its address exceeds connection_creation_rate", name)
+            log.debug("refusing %s: its address exceeds connection_creation_rate", client)
             self._refuse(peer, delay_ms)
             return
         try:
-            leave = self._admission.enter(self._listener, host)
+            leave = self._admission.enter(self._listener, client.host)
         except TooManyConnections as error:
-            log.warning("refusing %s: %s", name, error)
+            log.warning("refusing %s: %s", client, error)
             peer.close()
             return
         with suppress(OSError):
             peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._begin(peer, name, leave)
+        self._begin(peer, client, leave)
 
     def _refuse(self, peer: socket.socket, delay_ms: int) -> None:
         """Close a connection after a delay, so that the client does not reconnect at once."""

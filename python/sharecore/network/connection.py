@@ -11,6 +11,7 @@ from sharecore._core import AnswerBudget, Exchange, MemoryBudget, Pending
 from sharecore.logs import LineLimit
 from sharecore.network.disconnect import Disconnect
 from sharecore.network.limits import Limits
+from sharecore.network.peer import Peer
 from sharecore.waiting import settle
 
 log = logging.getLogger("sharecore.network")
@@ -57,15 +58,13 @@ class Connection(Exchange, asyncio.BufferedProtocol):
     implements the start and the end.
 
     Args:
-        peer_host: address of the client, if its socket has none.
+        peer: address of the client.
     """
 
-    def __init__(self, server: Home, connection_id: int, listener: str, peer_host: str | None = None) -> None:
+    def __init__(self, server: Home, connection_id: int, listener: str, peer: Peer) -> None:
         self.id = connection_id
         self.listener = listener
-        self._peer_host = peer_host
-        self.peer_host = ""
-        self.peer_port = 0
+        self.peer_host, self.peer_port = peer
         self.client_software: tuple[str, str] = ("unknown", "unknown")
         self.principal: Any = None
         """The authenticated client; set by the layers above."""
@@ -149,11 +148,6 @@ class Connection(Exchange, asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports are not instances of asyncio's classes
         self._transport = transport = cast(asyncio.Transport, transport)
-        peer = transport.get_extra_info("peername") or ("unknown", 0)
-        if self._peer_host is None:
-            self.peer_host, self.peer_port = str(peer[0]), int(peer[1])
-        else:
-            self.peer_host = self._peer_host
         self.count_as(self.peer_host)
         transport.set_write_buffer_limits(high=self._limits.write_buffer_bytes_max)
         self._server.remember(self)

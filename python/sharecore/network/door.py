@@ -13,6 +13,7 @@ from sharecore.network.acceptor import Acceptor
 from sharecore.network.admission import TooManyConnections, has_descriptors
 from sharecore.network.attach import Attached, attach
 from sharecore.network.handshakes import Handshakes
+from sharecore.network.peer import Peer
 
 log = logging.getLogger("sharecore.network")
 
@@ -87,7 +88,7 @@ class Door:
         self._acceptor.close()
         self._handshakes.abort()
 
-    def _begin(self, peer: socket, address: str, leave: Callable[[], None]) -> None:
+    def _begin(self, peer: socket, address: Peer, leave: Callable[[], None]) -> None:
         made: list[Visitor] = []
 
         def make() -> Visitor:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from sharecore.logs import once_a_minute
 from sharecore.network.attach import Attached, attach
+from sharecore.network.peer import Peer
 
 _NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "HTTPS_PROXY_REQUEST", "RECORD_LAYER_FAILURE")
 """OpenSSL's errors for a first message that is not TLS."""
@@ -32,7 +33,7 @@ class Handshakes:
     def __init__(self, timeout_ms: int, handshakes_max: int) -> None:
         self.timeout_ms = timeout_ms
         self.handshakes_max = handshakes_max
-        self._open: dict[asyncio.Task[None], str] = {}
+        self._open: dict[asyncio.Task[None], Peer] = {}
         self._strangers = once_a_minute()
 
     def __len__(self) -> int:
@@ -41,7 +42,7 @@ class Handshakes:
     def begin(
         self,
         peer: socket.socket,
-        address: str,
+        address: Peer,
         context: ssl.SSLContext,
         make: Callable[[], Attached],
         leave: Callable[[], None],
@@ -50,7 +51,7 @@ class Handshakes:
 
         Args:
             peer: its socket.
-            address: its address, for the log.
+            address: its address.
             context: keys and certificates.
             make: creates its protocol, used once the handshake has succeeded.
             leave: called when it has disconnected, before or after the handshake.
@@ -86,7 +87,7 @@ class Handshakes:
     async def _shake_hands(
         self,
         peer: socket.socket,
-        address: str,
+        address: Peer,
         context: ssl.SSLContext,
         make: Callable[[], Attached],
         leave: Callable[[], None],
@@ -99,7 +100,7 @@ class Handshakes:
             level = logging.DEBUG if isinstance(error, ConnectionResetError) else logging.WARNING
             if reason in _NO_TLS:
                 # such a client retries forever: limit the log lines
-                warns = self._strangers.allows(address.rpartition(":")[0])
+                warns = self._strangers.allows(address.host)
                 level = logging.WARNING if warns else logging.DEBUG
                 reason = (
                     "it speaks no TLS, which this listener needs: set its security.protocol to SSL or "

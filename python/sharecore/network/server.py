@@ -16,12 +16,16 @@ from sharecore.network.admission import Admission
 from sharecore.network.connection import Answer, Connection
 from sharecore.network.handshakes import ContextSource, Handshakes
 from sharecore.network.limits import Limits
+from sharecore.network.peer import Peer
 from sharecore.network.relief import Relief
 
 log = logging.getLogger("sharecore.network")
 
 _SCRATCH_BYTES = 32 << 10
 _STRANGER_SHARE, _STRANGER_BYTES_MIN = 16, 4 << 20
+_CLOSING_S = 30.0
+"""A closing connection is aborted if its client has not read the rest after this time."""
+_SWEEP_S_MIN, _SWEEP_S_MAX = 0.05, 30.0
 
 
 class Server:
@@ -68,8 +72,8 @@ class Server:
         self._ids = count(1)
         self._listening: list[Acceptor] = []
         self._sockets: Sockets | None = None
-        self._closing: set[Connection] = set()
-        """Connections that were closing at the last sweep."""
+        self._closing: dict[Connection, float] = {}
+        """Closing connections, and the times when a sweep first saw them."""
         self._sweeper: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._all_gone: asyncio.Event | None = None
@@ -102,10 +106,10 @@ class Server:
         self._loop = loop = asyncio.get_running_loop()
         self.now = loop.time
 
-        def connection() -> Connection:
-            return Connection(self, next(self._ids), listener)
+        def begin(peer: socket, address: Peer, leave: Callable[[], None]) -> None:
+            def connection() -> Connection:
+                return Connection(self, next(self._ids), listener, address)
 
-        def begin(peer: socket, address: str, leave: Callable[[], None]) -> None:
             if tls is not None:
                 self.handshakes.begin(peer, address, tls(), connection, leave)
                 return
@@ -160,7 +164,7 @@ class Server:
         ours, theirs = socketpair()
         try:
             theirs.setblocking(False)
-            made = Connection(self, next(self._ids), listener, peer_host)
+            made = Connection(self, next(self._ids), listener, Peer(peer_host))
             self._start(ours, made)
         except BaseException:
             ours.close()
@@ -224,20 +228,22 @@ class Server:
 
     def _sweep(self) -> None:
         assert self._loop is not None
-        idle_s = self.limits.idle_ms_max / 1000
-        closing = {connection for connection in self.connections.values() if connection.is_closing}
-        for connection in closing & self._closing:
-            log.debug("aborting %s: its client does not read the rest", connection)
-            connection.abort()
-        self._closing = closing
-        if self.limits.idle_ms_max >= 0:
-            oldest = self.now() - idle_s
+        now, idle_s, sweep_s = self.now(), self.limits.idle_ms_max / 1000, _SWEEP_S_MAX
+        closing = [connection for connection in self.connections.values() if connection.is_closing]
+        self._closing = {connection: self._closing.get(connection, now) for connection in closing}
+        for connection, closing_s in self._closing.items():
+            if now - closing_s >= _CLOSING_S:
+                log.debug("aborting %s: its client does not read the rest", connection)
+                connection.abort()
+        if idle_s >= 0:
+            sweep_s = min(max(idle_s / 4, _SWEEP_S_MIN), _SWEEP_S_MAX)
+            oldest = now - idle_s
             for connection in list(self.connections.values()):
                 since = connection.idle_since()
                 if since is not None and since < oldest:
                     log.debug("closing %s: idle for %.0f s (connections.max.idle.ms)", connection, idle_s)
                     connection.close()
-        self._sweeper = self._loop.call_later(min(max(idle_s / 4, 0.05), 30.0), self._sweep)
+        self._sweeper = self._loop.call_later(sweep_s, self._sweep)
 
 
 def _stranger_bytes(request_bytes_max: int) -> int:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharecore.network import Answer, Connection, Limits, Server
+from sharecore.network import Answer, Connection, Limits, Peer, Server
 
 
 class Transport:
@@ -39,7 +39,7 @@ class Stream:
     def __init__(self, *, buffered: bool, frame_bytes_max: int = 100_000) -> None:
         self.frames: list[bytes] = []
         self.server = Server(self._take, Limits(frame_bytes_max=frame_bytes_max))
-        self.connection = Connection(self.server, 1, "PLAINTEXT")
+        self.connection = Connection(self.server, 1, "PLAINTEXT", Peer("127.0.0.1", 1))
         self.transport = Transport()
         self.connection.connection_made(cast(asyncio.Transport, self.transport))
         self._buffered = buffered

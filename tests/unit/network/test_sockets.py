@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from sharecore._core import Sockets
-from sharecore.network import Connection, Limits, Server, loop_factory
+from sharecore.network import Connection, Limits, Peer, Server, loop_factory
 
 
 def framed(body: bytes) -> bytes:
@@ -162,15 +162,48 @@ def test_a_closing_connection_whose_client_does_not_read_is_aborted() -> None:
         connection = handler.connections[b"large"]
         connection.close()
         assert not connection.closed
-        server._sweep()
-        assert not connection.closed
+        at_s = server.now()
+        for seconds in (0.0, 0.1, 29.9):
+            server.now = lambda now=at_s + seconds: now  # type: ignore[misc]
+            server._sweep()
+            await asyncio.sleep(0)
+            assert not connection.closed
+        server.now = lambda: at_s + 30
         server._sweep()
         await asyncio.sleep(0)
         assert connection.closed
         assert not server.connections
         writer.close()
 
-    serve(test, Limits(idle_ms_max=60_000))
+    serve(test, Limits(idle_ms_max=200_000))
+
+
+@pytest.mark.parametrize(("idle_ms_max", "seconds"), [(-1, 30), (100, 0.05), (60_000, 15), (600_000, 30)])
+def test_connections_are_swept_no_more_often_than_their_limit_needs(idle_ms_max: int, seconds: float) -> None:
+    async def test(server: Server, handler: Handler, port: int) -> None:
+        loop = asyncio.get_running_loop()
+        assert server._sweeper is not None
+        server._sweeper.cancel()
+        server._sweep()
+        assert server._sweeper.when() - loop.time() == pytest.approx(seconds, abs=0.02)
+
+    serve(test, Limits(idle_ms_max=idle_ms_max))
+
+
+def test_the_address_of_a_client_that_has_reset_its_connection_is_known() -> None:
+    async def test(server: Server, handler: Handler, port: int) -> None:
+        client = socket.create_connection(("127.0.0.1", port))
+        peer = client.getsockname()
+        client.sendall(framed(b"forbidden"))
+        # closed by a reset, before it is accepted
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.close()
+        while b"forbidden" not in handler.connections:  # noqa: ASYNC110 - nothing announces it
+            await asyncio.sleep(0.001)
+        connection = handler.connections[b"forbidden"]
+        assert (connection.peer_host, connection.peer_port) == peer
+
+    serve(test)
 
 
 def test_a_closed_connection_sends_what_is_left_to_a_slow_client() -> None:
@@ -227,7 +260,7 @@ def test_a_closed_socket_is_refused() -> None:
         server = Server(Handler(), Limits())
         sockets = Sockets(asyncio.get_running_loop())
         with pytest.raises(OSError, match="closed socket"):
-            sockets.open(-1, Connection(server, 1, "PLAINTEXT"))
+            sockets.open(-1, Connection(server, 1, "PLAINTEXT", Peer("127.0.0.1", 1)))
         assert len(sockets) == 0
 
     asyncio.run(run())
