@@ -5,7 +5,7 @@
 //! left out by mistake is lost.
 
 use sharecore_engine::{Acquired, Bug, OffsetRange, is_planted};
-use sharecore_records::{Batch, Batches, Compression, Record, Rewrite};
+use sharecore_records::{Batch, Batches, Compression, Outline, Rewrite};
 
 use crate::{EXPANDED_BYTES_MAX, expanded::Shelf, holding::partly};
 
@@ -78,7 +78,7 @@ fn thin(
     }
     let mut rewrite = Rewrite::new(&batch.header, None);
     for record in &kept {
-        rewrite.push(record);
+        rewrite.push(*record);
     }
     let anew = rewrite.finish_compressing(COMPRESSED_FROM).ok()?;
     debug_assert!(
@@ -96,18 +96,14 @@ fn kept<'a>(
     expanded: &'a [u8],
     offsets: OffsetRange,
     acquired: &[Acquired],
-) -> Option<(Vec<Record<'a>>, usize)> {
+) -> Option<(Vec<Outline<'a>>, usize)> {
     let mut kept = Vec::new();
-    let mut bytes = 0;
+    let (mut bytes, mut is_in_order) = (0, true);
     let mut wanted = acquired.iter().peekable();
     let mut next = offsets.first;
-    let mut records = batch.records(expanded);
-    for record in records.by_ref() {
-        let record = record.ok()?;
-        if record.offset < next || record.offset > offsets.last {
-            return None;
-        }
-        next = record.offset + 1;
+    let walked = batch.records(expanded).outlines(|record| {
+        is_in_order &= (next..=offsets.last).contains(&record.offset);
+        next = record.offset.saturating_add(1);
         bytes += record.bytes.len();
         while wanted.next_if(|each| each.last < record.offset).is_some() {}
         if wanted
@@ -116,12 +112,12 @@ fn kept<'a>(
         {
             kept.push(record);
         }
-    }
-    records.is_at_end().then_some((kept, bytes))
+    });
+    (walked.is_ok() && is_in_order).then_some((kept, bytes))
 }
 
 /// Whether a batch has exactly these records.
-fn has_all(anew: &[u8], kept: &[Record<'_>]) -> bool {
+fn has_all(anew: &[u8], kept: &[Outline<'_>]) -> bool {
     let Some(batch) = Batches::new(anew).next() else {
         return false;
     };
@@ -133,7 +129,7 @@ fn has_all(anew: &[u8], kept: &[Record<'_>]) -> bool {
         records.next().is_some_and(|found| {
             found.is_ok_and(|found| {
                 (found.offset, found.timestamp) == (wanted.offset, wanted.timestamp)
-                    && (found.key, found.value) == (wanted.key, wanted.value)
+                    && found.bytes == wanted.bytes
             })
         })
     });

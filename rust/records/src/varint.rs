@@ -29,6 +29,7 @@ impl<'a> Cursor<'a> {
         Self { rest: bytes }
     }
 
+    #[inline]
     pub(crate) fn byte(&mut self) -> Result<u8, Fault> {
         let (&first, rest) = self
             .rest
@@ -38,6 +39,7 @@ impl<'a> Cursor<'a> {
         Ok(first)
     }
 
+    #[inline]
     pub(crate) fn take(&mut self, size: usize) -> Result<&'a [u8], Fault> {
         let (taken, rest) = self.rest.split_at_checked(size).ok_or(Fault::Malformed(
             "a length in a record reaches past its end",
@@ -46,26 +48,39 @@ impl<'a> Cursor<'a> {
         Ok(taken)
     }
 
+    #[inline]
     pub(crate) fn varlong(&mut self) -> Result<i64, Fault> {
-        let first = self.byte()?;
-        let mut value = u64::from(first & 0x7f);
-        if first >= 0x80 {
-            let mut shift = 7;
-            loop {
-                let byte = self.byte()?;
-                value |= u64::from(byte & 0x7f) << shift;
-                if byte < 0x80 {
-                    break;
-                }
-                shift += 7;
-                if shift > 63 {
-                    return Err(Fault::Malformed("a number in a record is too long"));
-                }
+        // most numbers are short
+        let value = match *self.rest {
+            [first, ref rest @ ..] if first < 0x80 => {
+                self.rest = rest;
+                u64::from(first)
             }
-        }
+            [first, second, ref rest @ ..] if second < 0x80 => {
+                self.rest = rest;
+                u64::from(first & 0x7f) | u64::from(second) << 7
+            }
+            _ => self.long()?,
+        };
         Ok((value >> 1).cast_signed() ^ -(value & 1).cast_signed())
     }
 
+    fn long(&mut self) -> Result<u64, Fault> {
+        let (mut value, mut shift) = (0, 0);
+        loop {
+            let byte = self.byte()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Ok(value);
+            }
+            shift += 7;
+            if shift > 63 {
+                return Err(Fault::Malformed("a number in a record is too long"));
+            }
+        }
+    }
+
+    #[inline]
     pub(crate) fn varint(&mut self) -> Result<i32, Fault> {
         i32::try_from(self.varlong()?)
             .map_err(|_| Fault::Malformed("a number in a record is too large"))

@@ -109,6 +109,27 @@ impl Admission {
     }
 }
 
+/// Neighbors taken in whose changes to the map are still to be made: one change is for all of them.
+#[derive(Default)]
+struct Taken {
+    /// Records with a key: they wait for earlier ones.
+    behind: Option<OffsetRange>,
+    /// Records whose time has come.
+    coming: Option<OffsetRange>,
+}
+
+/// Extends a range by `piece`; if they are not neighbors, `piece` replaces it, and it is returned.
+fn extended(range: &mut Option<OffsetRange>, piece: OffsetRange) -> Option<OffsetRange> {
+    debug_assert!(!piece.is_empty(), "no record is taken in");
+    match range {
+        Some(before) if before.last + 1 == piece.first => {
+            before.last = piece.last;
+            None
+        }
+        _ => range.replace(piece),
+    }
+}
+
 /// Removes the overlaps with `range` from a map of ranges by first offset; the parts outside stay.
 fn take_overlaps<T: Copy>(
     map: &mut BTreeMap<Offset, T>,
@@ -247,6 +268,8 @@ impl Managed {
         );
         let mut at = entries;
         let mut touched = Vec::new();
+        let reaches_behind = self.reaches_behind();
+        let mut taken = Taken::default();
         let mut first = range.first;
         while first <= range.last {
             let alike = at.split_first().map_or(0, |(entry, rest)| {
@@ -270,11 +293,13 @@ impl Managed {
                 expires_ms: Entry::NEVER,
                 digest: 0,
             });
-            self.take_in((now_ms, wall_ms), stretch, entry, is_new);
-            if entry.digest != 0 {
+            let has_others = self.take_in((now_ms, wall_ms), stretch, entry, is_new, &mut taken);
+            // whoever is behind others of its key waits for them
+            if entry.digest != 0 && (!has_others || !is_new || reaches_behind) {
                 touched.push(entry.digest);
             }
         }
+        self.take_in_rest(&taken, now_ms);
         let scanned = self.inner.unsettled_from(range.last + 1);
         if let Some(admission) = &mut self.admission {
             debug_assert!(admission.scanned <= scanned, "it goes forward");
@@ -289,39 +314,66 @@ impl Managed {
         true
     }
 
-    /// Admits neighboring records with the same times: available, or waiting.
+    /// Admits neighboring records with the same times: available, or waiting. Returns whether they are behind others of
+    /// their key.
     fn take_in(
         &mut self,
-        (now_ms, wall_ms): (i64, i64),
+        times: (i64, i64),
         stretch: OffsetRange,
         entry: Entry,
         is_new: bool,
-    ) {
-        let unsettled = if is_new {
-            vec![(stretch, false)]
-        } else {
-            self.inner.unsettled_in(stretch)
+        taken: &mut Taken,
+    ) -> bool {
+        if is_new {
+            return self.take_in_piece(times, (stretch, false), entry, taken);
+        }
+        let mut has_others = false;
+        for piece in self.inner.unsettled_in(stretch) {
+            has_others |= self.take_in_piece(times, piece, entry, taken);
+        }
+        has_others
+    }
+
+    fn take_in_piece(
+        &mut self,
+        (now_ms, wall_ms): (i64, i64),
+        (piece, is_leased): (OffsetRange, bool),
+        entry: Entry,
+        taken: &mut Taken,
+    ) -> bool {
+        let has_key = entry.digest != 0 && self.keys.is_some();
+        let has_others = has_key && self.key_known(entry.digest, piece);
+        if has_key && let Some(before) = extended(&mut taken.behind, piece) {
+            self.inner.put_behind(before);
+        }
+        let Some(admission) = &mut self.admission else {
+            return has_others;
         };
-        for (piece, is_leased) in unsettled {
-            self.key_known(entry.digest, piece);
-            if entry.expires_ms <= wall_ms {
-                self.expire(piece);
-                continue;
-            }
-            let Some(admission) = &mut self.admission else {
-                return;
-            };
-            if entry.expires_ms < Entry::NEVER {
-                admission.expiries.push(entry.expires_ms, piece);
-            }
-            if is_leased {
-                continue;
-            }
-            if entry.not_before_ms > wall_ms {
-                admission.deliveries.push(entry.not_before_ms, piece);
-            } else {
-                self.let_come(piece, now_ms);
-            }
+        if entry.expires_ms <= wall_ms {
+            self.expire(piece);
+            return has_others;
+        }
+        if entry.expires_ms < Entry::NEVER {
+            admission.expiries.push(entry.expires_ms, piece);
+        }
+        if is_leased {
+            return has_others;
+        }
+        if entry.not_before_ms > wall_ms {
+            admission.deliveries.push(entry.not_before_ms, piece);
+        } else if let Some(before) = extended(&mut taken.coming, piece) {
+            self.let_come(before, now_ms);
+        }
+        has_others
+    }
+
+    /// Updates the map for the last records that were taken in.
+    fn take_in_rest(&mut self, taken: &Taken, now_ms: i64) {
+        if let Some(range) = taken.behind {
+            self.inner.put_behind(range);
+        }
+        if let Some(range) = taken.coming {
+            self.let_come(range, now_ms);
         }
     }
 

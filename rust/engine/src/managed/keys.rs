@@ -6,7 +6,7 @@
 use super::chains::{Chains, Digest};
 use super::{Bug, Managed, is_planted};
 use crate::offset::{Offset, OffsetRange};
-use crate::partition::Acquired;
+use crate::partition::{Acquired, waits::Open};
 
 /// Records and keys in an order by key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub(super) struct Keys {
     reach: i64,
     /// Members may hold records acquired before the order began.
     is_settling: bool,
+    /// Unfinished records of the key being refreshed; kept for its memory.
+    open: Vec<Open>,
 }
 
 impl Managed {
@@ -39,6 +41,7 @@ impl Managed {
                 chains: Chains::default(),
                 reach: self.rules.run_max,
                 is_settling: self.inner.leased() > 0,
+                open: Vec::new(),
             }));
             assert!(
                 self.admission.is_some(),
@@ -84,15 +87,16 @@ impl Managed {
         }
     }
 
-    /// Adds unfinished records at the end of their key's chain: they wait for those before.
-    pub(super) fn key_known(&mut self, digest: Digest, range: OffsetRange) {
-        if digest != 0
-            && let Some(keys) = &mut self.keys
-        {
-            debug_assert!(!range.is_empty(), "no record has a key");
-            keys.chains.append(digest, range);
-            self.inner.put_behind(range);
-        }
+    /// Adds unfinished records at the end of their key's chain; returns whether others of the key are before them.
+    pub(super) fn key_known(&mut self, digest: Digest, range: OffsetRange) -> bool {
+        debug_assert!(!range.is_empty() && digest != 0, "no record has a key");
+        let keys = self.keys.as_mut();
+        keys.is_some_and(|keys| !keys.chains.append(digest, range))
+    }
+
+    /// Whether more records may become acquirable when some are added behind others of their key.
+    pub(super) fn reaches_behind(&self) -> bool {
+        self.keys.as_ref().is_some_and(|keys| keys.reach > 1)
     }
 
     /// Updates the keys of records just read.
@@ -162,42 +166,41 @@ impl Managed {
         let Some(keys) = &mut self.keys else {
             return;
         };
-        let mut kept: Vec<OffsetRange> = Vec::new();
-        let mut open = Vec::new();
-        let (mut seen, mut at, mut has_changed) = (0, None, false);
+        let mut open = std::mem::take(&mut keys.open);
+        open.clear();
+        let mut seen = 0;
+        let (mut last, mut gone, mut has_changed) = (None, None, false);
+        let mut next = keys.chains.first(digest);
         while seen < reach
-            && let Some(unit) = keys.chains.next(digest, at)
+            && let Some(link) = next
         {
-            at = Some(unit.first);
-            let from = kept.len();
-            let mut next = unit.first;
-            for piece in self.inner.open_in(unit, reach - seen) {
-                seen += piece.range.count();
-                next = piece.range.last + 1;
-                match kept[from..].last_mut() {
-                    Some(before) if before.last + 1 == piece.range.first => {
-                        before.last = piece.range.last;
-                    }
-                    _ => kept.push(piece.range),
-                }
-                open.push(piece);
+            let from = open.len();
+            seen += self.inner.open_in(link.unit, reach - seen, &mut open);
+            if open.is_empty() {
+                gone = next;
+            } else {
+                has_changed |= !covers(&open[from..], link.unit, seen >= reach);
             }
-            if seen >= reach && next <= unit.last {
-                // beyond `reach`
-                match kept[from..].last_mut() {
-                    Some(before) if before.last + 1 == next => before.last = unit.last,
-                    _ => kept.push(OffsetRange::new(next, unit.last)),
-                }
-            }
-            has_changed |= kept[from..] != [unit];
+            (last, next) = (next, keys.chains.after(link));
         }
         debug_assert!(
             open.is_sorted_by(|a, b| a.range.last < b.range.first),
             "records of a key are in order"
         );
-        if let Some(at) = at.filter(|_| has_changed) {
-            keys.chains.replace(digest, at, &kept);
+        if has_changed && let Some(last) = last {
+            let kept = keys.chains.kept(digest, last, &open, seen >= reach);
+            keys.chains.replace(digest, last, &kept);
+        } else if let Some(gone) = gone {
+            keys.chains.drop_through(digest, gone);
         }
+        self.let_come_in_order(&open);
+        if let Some(keys) = &mut self.keys {
+            keys.open = open;
+        }
+    }
+
+    /// Makes the first of a key's unfinished records acquirable, as far as the rules allow.
+    fn let_come_in_order(&mut self, open: &[Open]) {
         let mut left = self.rules.run_max;
         let held = open.iter().filter(|piece| piece.is_held);
         let held: i64 = held.map(|piece| piece.range.count()).sum();
@@ -208,7 +211,7 @@ impl Managed {
                 0
             };
         }
-        for piece in open.into_iter().filter(|piece| !piece.is_held) {
+        for piece in open.iter().filter(|piece| !piece.is_held) {
             if piece.is_waiting {
                 left = 0;
             }
@@ -234,7 +237,7 @@ impl Managed {
     pub(super) fn standing(&self, limit: usize) -> Option<KeyStanding> {
         let keys = self.keys.as_ref()?;
         let window = OffsetRange::new(self.inner.start_offset(), self.inner.end_offset());
-        let open = self.inner.open_in(window, i64::MAX);
+        let open = self.inner.all_open_in(window);
         let behind = open
             .iter()
             .filter(|piece| piece.is_behind && !piece.is_waiting);
@@ -249,7 +252,7 @@ impl Managed {
     pub(super) fn check_keys(&self) -> Result<(), String> {
         let Some(keys) = &self.keys else {
             let window = OffsetRange::new(0, self.inner.end_offset());
-            let open = self.inner.open_in(window, i64::MAX);
+            let open = self.inner.all_open_in(window);
             return match open.iter().find(|piece| piece.is_behind) {
                 Some(piece) => Err(format!("{:?} comes after others, of no key", piece.range)),
                 None => Ok(()),
@@ -257,16 +260,15 @@ impl Managed {
         };
         keys.chains.check()?;
         for digest in keys.chains.digests() {
-            let (mut at, mut left, mut is_held) = (None, self.rules.run_max, false);
+            let (mut left, mut is_held) = (self.rules.run_max, false);
             let mut open = Vec::new();
-            while let Some(unit) = keys.chains.next(digest, at) {
-                at = Some(unit.first);
-                let here = self.inner.open_in(unit, i64::MAX);
-                let count: i64 = here.iter().map(|piece| piece.range.count()).sum();
-                if count != unit.count() {
+            let mut next = keys.chains.first(digest);
+            while let Some(link) = next {
+                let unit = link.unit;
+                if self.inner.open_in(unit, i64::MAX, &mut open) != unit.count() {
                     return Err(format!("{unit:?} has records that are settled"));
                 }
-                open.extend(here);
+                next = keys.chains.after(link);
             }
             is_held |= open.iter().any(|piece| piece.is_held);
             for piece in open {
@@ -291,4 +293,16 @@ impl Managed {
         }
         Ok(())
     }
+}
+
+/// Whether these records of a unit are all of it; if `is_over`, those behind them were not looked at.
+fn covers(open: &[Open], unit: OffsetRange, is_over: bool) -> bool {
+    let mut next = unit.first;
+    for piece in open {
+        if piece.range.first != next {
+            return false;
+        }
+        next = piece.range.last + 1;
+    }
+    next > unit.last || is_over && next > unit.first
 }

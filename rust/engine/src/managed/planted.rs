@@ -51,8 +51,11 @@ impl Managed {
             keys.chains.digests_in(*range, &mut digests);
             for digest in digests {
                 let (mut at, mut kept, mut moved) = (None, Vec::new(), Vec::new());
-                while let Some(unit) = keys.chains.next(digest, at) {
-                    at = Some(unit.first);
+                let mut next = keys.chains.first(digest);
+                while let Some(link) = next {
+                    let unit = link.unit;
+                    at = next;
+                    next = keys.chains.after(link);
                     let before = OffsetRange::new(unit.first, unit.last.min(range.first - 1));
                     let behind = OffsetRange::new(unit.first.max(range.last + 1), unit.last);
                     kept.extend([before, behind].into_iter().filter(|each| !each.is_empty()));

@@ -71,9 +71,9 @@ impl Partition {
             .rewrite(range, |_, cell| Ok::<_, Infallible>(cell.in_front()));
     }
 
-    /// The unfinished offsets in `range`, in order, up to `wanted` offsets.
-    pub(crate) fn open_in(&self, range: OffsetRange, wanted: i64) -> Vec<Open> {
-        let (mut found, mut count) = (Vec::new(), 0);
+    /// Adds the unfinished offsets in `range`, in order, to `found`, up to `wanted` offsets; returns how many.
+    pub(crate) fn open_in(&self, range: OffsetRange, wanted: i64, found: &mut Vec<Open>) -> i64 {
+        let mut count = 0;
         self.map.walk(self.map.seek(range.first), |run| {
             if run.first > range.last || count >= wanted {
                 return false;
@@ -92,6 +92,13 @@ impl Partition {
             }
             true
         });
+        count
+    }
+
+    /// All unfinished offsets in `range`, in order.
+    pub(crate) fn all_open_in(&self, range: OffsetRange) -> Vec<Open> {
+        let mut found = Vec::new();
+        self.open_in(range, i64::MAX, &mut found);
         found
     }
 

@@ -54,7 +54,7 @@ fn batch(base_offset: i64, records: &Made, compression: i16, append_time: bool) 
     moved.header = header;
     for record in moved.records(read.payload()).map(Result::unwrap) {
         if record.value.is_some() {
-            left.push(&record);
+            left.push(record.outline());
         }
     }
     let plain = left.finish().unwrap();

@@ -80,7 +80,7 @@ impl Keep<'_> {
         }
         let mut rewrite = Rewrite::new(header, horizon.then_some(self.horizon_ms));
         for record in &kept {
-            rewrite.push(record);
+            rewrite.push(record.outline());
         }
         let bytes = rewrite
             .finish()
