@@ -77,6 +77,7 @@ class Calls:
         try:
             self._threads.submit(partial(self._run_in_thread, job))
         except RuntimeError as error:  # no thread can be started
+            job.stop_timer()
             self._ended(job, error)
 
     def _start_task(self, job: Job, work: Coroutine[Any, Any, BaseException | None]) -> None:
@@ -88,15 +89,20 @@ class Calls:
         self._ended(job, asyncio.CancelledError() if task.cancelled() else task.result())
 
     async def _run_coroutine(self, job: Job) -> BaseException | None:
-        limit = asyncio.timeout(self._plan.handler_timeout)
+        return await self._limited(job, lambda: self._plan.handler(self._decoded(job.record)))
+
+    async def _limited(self, job: Job, call: Callable[[], Any]) -> BaseException | None:
+        """Call something and await its result until the job's time is over; return its exception."""
+        timeout = self._plan.handler_timeout
+        limit = asyncio.timeout_at(None if timeout is None else job.began + timeout)
         try:
             async with limit:
-                await finish(self._plan.handler(self._decoded(job.record)))
+                await finish(call())
         except BaseException as error:
             # any exception, even SystemExit, is only a failure of this job; it would end the loop otherwise
             if not (isinstance(error, TimeoutError) and limit.expired()):
                 return error
-            late = TimeoutError(f"handler_timeout={self._plan.handler_timeout} s has passed")
+            late = TimeoutError(f"handler_timeout={timeout} s has passed")
             late.__cause__ = error
             return late
         return None
@@ -113,7 +119,7 @@ class Calls:
     def _thread_ended(self, job: Job, result: Any, error: BaseException | None) -> None:
         job.stop_timer()
         if error is None and hasattr(result, "__await__") and job.state is State.RUNNING:
-            self._start_task(job, self._run_returned(result))
+            self._start_task(job, self._limited(job, lambda: result))
             return
         if error is None:
             try:
@@ -121,13 +127,6 @@ class Calls:
             except TypeError as refused:
                 error = refused
         self._ended(job, error)
-
-    async def _run_returned(self, result: Any) -> BaseException | None:
-        try:
-            await finish(result)
-        except BaseException as error:
-            return error
-        return None
 
     def _decoded(self, record: Record) -> Record:
         return record if self._plan.decode is None else self._plan.decode(record)

@@ -23,13 +23,17 @@ class HandlerThreads:
         self._idle = threading.Semaphore(0)
 
     def submit(self, call: _Call) -> None:
-        """Run a call in a thread; it must not raise."""
-        self._calls.put(call)
+        """Run a call in a thread; it must not raise.
+
+        Raises:
+            RuntimeError: no thread can be started; the call will not run.
+        """
         if not self._idle.acquire(blocking=False) and len(self._threads) < self._most:
             name = f"sharecore handler {len(self._threads)}"
             thread = threading.Thread(target=self._serve, name=name, daemon=True)
-            self._threads.append(thread)
             thread.start()
+            self._threads.append(thread)
+        self._calls.put(call)
 
     def close(self) -> None:
         """End the threads, each after its current call."""
