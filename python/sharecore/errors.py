@@ -255,6 +255,10 @@ class ConfigError(PortableError):
         self.answer = answer or text
 
 
+class PackageMissing(ConfigError):
+    """A valid value that needs something which is not installed here."""
+
+
 _EXTRAS = {
     "cronsim": "schedules",
     "cryptography": "broker",
@@ -271,11 +275,14 @@ _EXTRAS = {
     "pyspark": "spark",
 }
 """Packages that sharecore does not bring without an extra."""
+_DEPENDENCIES = frozenset({"confluent_kafka", "kio", "prometheus_client", "rich", "typer"})
 
 
 def missing(error: ModuleNotFoundError) -> str:
     """Return which package is missing, and the command that installs it."""
     package = str(error.name).partition(".")[0]
+    if package not in _EXTRAS and package not in _DEPENDENCIES:
+        return f"the module {error.name} is missing; install its package in the environment of sharecore"
     extra = f"[{_EXTRAS[package]}]" if package in _EXTRAS else ""
     return f"{package} is missing; run: pip install 'sharecore{extra}'"
 

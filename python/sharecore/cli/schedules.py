@@ -51,6 +51,7 @@ def run(
         set_up_logging("info", None)
         from confluent_kafka import KafkaException
 
+        from sharecore.errors import PackageMissing
         from sharecore.schedules.scheduler import Scheduler
 
         scheduler = Scheduler(chosen, topic, partitions=partitions)
@@ -60,6 +61,8 @@ def run(
             scheduler.run()
         except KafkaException as error:
             raise CommandFailed(error.args[0].str()) from None
+        except PackageMissing as error:
+            raise CommandFailed(str(error)) from None
         logging.getLogger(__name__).info("stopped; %s written", counted(scheduler.written, "record"))
 
 
@@ -174,6 +177,7 @@ def list_schedules(
     with failures_in_one_line():
         from confluent_kafka import KafkaException
 
+        from sharecore.errors import PackageMissing
         from sharecore.schedules.listing import list_all
 
         cluster = Cluster(bootstrap, setting, command_config, timeout)
@@ -183,6 +187,8 @@ def list_schedules(
             found, total = list_all(chosen, topic, count, timeout or _SECONDS)
         except KafkaException as error:
             raise CommandFailed(error.args[0].str()) from None
+        except PackageMissing as error:
+            raise CommandFailed(str(error)) from None
     if output == "json":
         print_json([_fields(each) for each in found])
         return

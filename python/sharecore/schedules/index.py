@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
-import tempfile
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -25,9 +23,8 @@ class Index:
     """A table in a temporary file, rebuilt from the state topic."""
 
     def __init__(self) -> None:
-        handle, self._path = tempfile.mkstemp(prefix="sharecore-schedules-")
-        os.close(handle)
-        self._table = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
+        # SQLite's own temporary file: a killed process leaves nothing behind
+        self._table = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self._table.executescript(
             f"PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-{_CACHE_KIB};"
             "CREATE TABLE schedules (key BLOB PRIMARY KEY, due INTEGER, tried INTEGER, headers TEXT,"
@@ -36,7 +33,6 @@ class Index:
 
     def close(self) -> None:
         self._table.close()
-        os.unlink(self._path)
 
     def change(self, changes: Iterable[tuple[bytes, Entry | None]]) -> None:
         """Set schedules, or remove them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
 import threading
 import time
 from collections import defaultdict
@@ -55,6 +56,7 @@ class Scheduler:
 
         Raises:
             KafkaException: the topics cannot be created.
+            PackageMissing: a schedule needs a package that is not installed here.
         """
         create_topics(self._settings, self._topic, self._partitions)
         while not self._stopping.is_set():
@@ -62,6 +64,12 @@ class Scheduler:
                 self._serve()
             except KafkaException as error:
                 logger.warning("next try in %d s: %s", _AGAIN_SECONDS, error.args[0].str())
+            except sqlite3.OperationalError as error:
+                logger.error(
+                    "the temporary file of schedules: %s; free space in TMPDIR, next try in %d s",
+                    error,
+                    _AGAIN_SECONDS,
+                )
             self._stopping.wait(_AGAIN_SECONDS)
 
     def _serve(self) -> None:

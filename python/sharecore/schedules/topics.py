@@ -11,7 +11,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from sharecore.client.producing.schedules import DUE, Pair, read_schedule
-from sharecore.errors import ConfigError
+from sharecore.errors import ConfigError, PackageMissing
 from sharecore.schedules.index import Entry, Index
 
 logger = logging.getLogger(__name__)
@@ -61,6 +61,7 @@ def read_state(settings: Mapping[str, Any], topic: str, partition: int, index: I
 
     Raises:
         KafkaException: the partition cannot be read.
+        PackageMissing: as `changes_of`.
     """
     position = 0
     place = TopicPartition(state_topic(topic), partition, OFFSET_BEGINNING)
@@ -73,25 +74,45 @@ def read_state(settings: Mapping[str, Any], topic: str, partition: int, index: I
             elif value is None:
                 changes.append((key[1:], None))
             else:
-                headers = _headers(message)
-                due_ms = int(dict(headers)[DUE] or b"0")
-                changes.append((key[1:], Entry(due_ms, read_schedule(key[1:], value, headers))))
+                changes.append((key[1:], _pending(message, key[1:], value)))
         index.change(changes)
     return position
 
 
+def _pending(message: Message, key: bytes, value: bytes) -> Entry | None:
+    headers = _headers(message)
+    try:
+        return Entry(int(dict(headers)[DUE] or b"0"), read_schedule(key, value, headers))
+    except PackageMissing:
+        raise
+    except ConfigError as error:
+        # an earlier version accepted it, although it can never be written
+        _ignore(message, error)
+        return None
+
+
 def changes_of(messages: Iterable[Message]) -> list[tuple[bytes, Entry | None]]:
-    """Return the changes of schedule records; invalid records are logged."""
+    """Return the changes of schedule records; invalid records are logged.
+
+    Raises:
+        PackageMissing: a schedule that this machine cannot evaluate; ignoring it would lose it.
+    """
     return [change for message in messages if (change := _change(message)) is not None]
 
 
 def _change(message: Message) -> tuple[bytes, Entry | None] | None:
     try:
         return _read_change(message)
+    except PackageMissing:
+        raise
     except ConfigError as error:
-        place = f"{message.topic()}-{message.partition()}@{message.offset()}"
-        logger.warning("ignoring %s, which is not a schedule: %s", place, error)
+        _ignore(message, error)
         return None
+
+
+def _ignore(message: Message, error: ConfigError) -> None:
+    place = f"{message.topic()}-{message.partition()}@{message.offset()}"
+    logger.warning("ignoring %s, which is not a schedule: %s", place, error)
 
 
 def _read_change(message: Message) -> tuple[bytes, Entry | None]:

@@ -45,9 +45,18 @@ def test_an_empty_index_has_nothing_due(index: Index) -> None:
     assert (index.next_ms(), index.due(10**18, 5), len(index)) == (None, [], 0)
 
 
-def test_its_file_is_gone_in_the_end() -> None:
-    made = Index()
-    path = made._path
-    assert os.path.exists(path)
-    made.close()
-    assert not os.path.exists(path)
+def test_a_killed_process_leaves_no_file() -> None:
+    with closing(Index()) as made:
+        # more than its cache, so that it writes
+        made.change([(b"%d" % at, entry(at, b"%d" % at, bytes(1 << 20))) for at in range(40)])
+        written = [found.st_nlink for found in map(_opened, os.listdir("/proc/self/fd")) if found]
+        assert written == [0]
+
+
+def _opened(descriptor: str) -> os.stat_result | None:
+    """Return an open file of more than 32 MiB."""
+    try:
+        found = os.fstat(int(descriptor))
+    except OSError:
+        return None  # it served the listing itself
+    return found if found.st_size > 32 << 20 else None

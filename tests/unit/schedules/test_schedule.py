@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, datetime, timedelta
-from zoneinfo import ZoneInfo
+from typing import Any, cast
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import pytest
+from confluent_kafka import Message
 
+from sharecore.client import BlockingProducer
 from sharecore.client.producing.schedules import Schedule, at_ms_of, read_schedule, schedule_headers
-from sharecore.errors import ConfigError
+from sharecore.errors import ConfigError, PackageMissing
+from sharecore.schedules.topics import changes_of
 
 BERLIN = ZoneInfo("Europe/Berlin")
 
@@ -53,6 +58,12 @@ def test_cron_begins_at_its_first_time() -> None:
     assert dues(schedule, 0, 2) == [at_ms, ms(2026, 5, 11, 9)]
 
 
+def test_cron_ends_with_the_calendar() -> None:
+    for zone in ("UTC", "Europe/Berlin", "America/New_York"):
+        at_ms = ms(9999, 12, 31, 23, 59, 58, zone=ZoneInfo("UTC"))
+        assert Schedule(b"k", "t", b"", at_ms=at_ms, cron="* * * * *", zone=zone).first(0) is None
+
+
 def test_headers_bring_back_the_schedule() -> None:
     schedule = Schedule(
         b"k", "t", b"v", 5, None, "0 9 * * *", "Europe/Berlin", b"\xff", (("a", b"1"), ("a", None))
@@ -68,6 +79,10 @@ def test_headers_bring_back_the_schedule() -> None:
         (b"k", [("schedule-at", b"1")], "schedule-target"),
         (b"k", [("schedule-target", b"t")], "needs a time"),
         (b"k", [("schedule-target", b"\xff"), ("schedule-at", b"1")], "not UTF-8"),
+        (b"k", [("schedule-target", b"a\0b"), ("schedule-at", b"1")], "not the name of a topic"),
+        (b"k", [("schedule-target", "\u00fc".encode()), ("schedule-at", b"1")], "not the name of a topic"),
+        (b"k", [("schedule-target", b".."), ("schedule-at", b"1")], "not the name of a topic"),
+        (b"k", [("schedule-target", b"t" * 250), ("schedule-at", b"1")], "not the name of a topic"),
         (b"k", [("schedule-target", b"t"), ("schedule-at", b"soon")], "schedule-at=soon"),
         (b"k", [("schedule-target", b"t"), ("schedule-at", b"9" * 19)], "schedule-at=9999"),
         (b"k", [("schedule-target", b"t"), ("schedule-every", b"999")], "schedule-every=999"),
@@ -118,3 +133,84 @@ def test_a_producers_arguments_become_headers() -> None:
         schedule_headers("k", "t", delay=1, headers={"schedule-at": "1"})
     with pytest.raises(ConfigError, match="schedule-every=500"):
         schedule_headers("k", "t", every=0.5)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"key": None, "every": 5}, "key=None: pass the schedule's name"),
+        ({"key": "", "every": 5}, "key='': pass the schedule's name"),
+        ({"key": 5, "every": 5}, "key=5: pass the schedule's name"),
+        ({"topic": 5, "every": 5}, "topic=5: pass a string"),
+        ({"topic": None, "every": 5}, "needs the topic"),
+        ({"cron": 5}, "cron=5: pass a string"),
+        ({"every": 5, "record_key": 5}, "record_key=5: pass a string or bytes"),
+        ({"every": "5"}, "every='5': pass seconds or a timedelta"),
+        ({"delay": -1}, "delay=-1: pass 0 seconds or more"),
+        ({"delay": float("nan")}, "delay=nan: pass 0 seconds or more"),
+        ({"at": 1.5}, "at=1.5: pass a datetime"),
+        ({"at": True}, "at=True: pass a datetime"),
+        ({"at": "tomorrow"}, "at='tomorrow': pass a datetime"),
+    ],
+)
+def test_an_argument_of_a_wrong_type_is_refused_by_name(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        schedule_headers(**{"key": "k", "topic": "t"} | given)
+    assert said in str(raised.value)
+
+
+def test_a_schedule_without_a_value_is_refused_as_it_would_be_canceled() -> None:
+    with BlockingProducer({"bootstrap.servers": "127.0.0.1:1"}) as producer:
+        with pytest.raises(ConfigError, match="would cancel the schedule"):
+            producer.schedule("k", "t", None, every=5)
+        with pytest.raises(ConfigError, match="key=None"):
+            producer.cancel_schedule(None)  # type: ignore[arg-type]
+
+
+class Written:
+    """A record of a schedule topic, as far as it is read."""
+
+    def __init__(self, *headers: tuple[str, bytes]) -> None:
+        self._headers = list(headers)
+
+    def key(self) -> bytes:
+        return b"k"
+
+    def value(self) -> bytes:
+        return b"v"
+
+    def headers(self) -> list[tuple[str, bytes]]:
+        return self._headers
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, 1000
+
+    def topic(self) -> str:
+        return "schedules"
+
+    def partition(self) -> int:
+        return 0
+
+    def offset(self) -> int:
+        return 7
+
+
+def test_a_scheduler_without_cron_or_time_zones_ends_instead_of_losing_schedules(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    daily = cast("Message", Written(("schedule-target", b"t"), ("schedule-cron", b"0 9 * * *")))
+    here = (("schedule-target", b"t"), ("schedule-cron", b"0 9 * * *"), ("schedule-zone", b"Europe/Berlin"))
+    assert len(changes_of([daily])) == 1
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "cronsim", None)
+        with pytest.raises(PackageMissing, match=r"pip install 'sharecore\[schedules\]'"):
+            changes_of([daily])
+    with monkeypatch.context() as without:
+        without.setattr("zoneinfo.available_timezones", set)
+        without.setattr("zoneinfo.ZoneInfo", _no_zone)
+        with pytest.raises(PackageMissing, match="pip install tzdata"):
+            changes_of([cast("Message", Written(*here))])
+
+
+def _no_zone(name: str) -> ZoneInfo:
+    raise ZoneInfoNotFoundError(name)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Any
 
 from sharecore.client.producing.records import Headers, header_pairs
-from sharecore.errors import ConfigError, missing
+from sharecore.client.producing.times import milliseconds
+from sharecore.errors import ConfigError, PackageMissing, missing
 
 TOPIC = "schedules"
 """The default topic for schedules."""
@@ -21,6 +24,8 @@ _OURS = frozenset({TARGET, AT, EVERY, CRON, ZONE, KEY, NAME, DUE})
 EVERY_MS_MIN = 1000
 _MS_MAX = 253_402_300_799_000
 """The end of the year 9999."""
+
+_TOPIC_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
 
 Pair = tuple[str, bytes | None]
 
@@ -40,6 +45,7 @@ class Schedule:
 
     Raises:
         ConfigError: an invalid value.
+        PackageMissing: a valid value, but cron expressions or time zones are not installed here.
     """
 
     key: bytes
@@ -57,6 +63,8 @@ class Schedule:
             raise ConfigError("a schedule needs a key")
         if not self.target:
             raise ConfigError(f"{TARGET}: a schedule needs the topic to write to")
+        if _TOPIC_NAME.fullmatch(self.target) is None:
+            raise ConfigError(f"{TARGET}={self.target[:40]!r}: not the name of a topic")
         if self.at_ms is None and self.every_ms is None and not self.cron:
             raise ConfigError(f"a schedule needs a time: {AT}, {EVERY} or {CRON}")
         if self.every_ms is not None and self.cron:
@@ -85,6 +93,7 @@ class Schedule:
 
         Raises:
             ConfigError: `cron` or `zone` is invalid.
+            PackageMissing: this machine cannot evaluate them.
         """
         if self.every_ms is not None:
             return due_ms + self.every_ms
@@ -93,10 +102,13 @@ class Schedule:
         try:
             from cronsim import CronSim, CronSimError
         except ModuleNotFoundError as error:
-            raise ConfigError(f"{CRON}: {missing(error)}") from None
-        start = datetime.fromtimestamp(due_ms // 1000, _zone(self.zone))
+            raise PackageMissing(f"{CRON}: {missing(error)}") from None
+        zone = _zone(self.zone)
         try:
+            start = datetime.fromtimestamp(due_ms // 1000, zone)
             found = next(CronSim(self.cron, start), None)
+        except (OverflowError, ValueError):
+            return None  # not before the year 10000
         except CronSimError as error:
             raise ConfigError(f"{CRON}={self.cron}: {error}") from None
         return None if found is None else round(found.timestamp() * 1000)
@@ -154,11 +166,25 @@ def schedule_headers(
     Raises:
         ConfigError: an invalid value.
     """
-    every_ms = None if every is None else round(_seconds(every) * 1000)
+    check_key(key)
+    if record_key is not None and not isinstance(record_key, str | bytes):
+        raise ConfigError(f"record_key={record_key!r}: pass a string or bytes")
+    for name, text in (("topic", topic), ("cron", cron), ("zone", zone)):
+        if text is not None and not isinstance(text, str):
+            raise ConfigError(f"{name}={text!r}: pass a string")
+    every_ms = None if every is None else _span_ms("every", every)
     pairs = [(name, _bytes(content)) for name, content in header_pairs(headers) or []]
     at_ms = at_ms_of(at, delay, round(time.time() * 1000))
     schedule = Schedule(
-        _bytes(key) or b"", topic, b"", at_ms, every_ms, cron, zone, _bytes(record_key), pairs
+        _bytes(key) or b"",
+        topic or "",
+        b"",
+        at_ms,
+        every_ms,
+        cron or "",
+        zone or "UTC",
+        _bytes(record_key),
+        pairs,
     )
     return schedule.as_headers()
 
@@ -172,16 +198,33 @@ def at_ms_of(at: datetime | int | None, delay: timedelta | float | None, now_ms:
     if at is not None and delay is not None:
         raise ConfigError("pass at or delay: a schedule has one first time")
     if delay is not None:
-        return now_ms + round(_seconds(delay) * 1000)
+        return now_ms + _span_ms("delay", delay)
     if isinstance(at, datetime):
         if at.tzinfo is None:
             raise ConfigError(f"at={at}: a time without a zone; pass one with tzinfo")
         return round(at.timestamp() * 1000)
+    if at is not None and (isinstance(at, bool) or not isinstance(at, int)):
+        raise ConfigError(f"at={at!r}: pass a datetime with a zone, or whole milliseconds since the epoch")
     return at
 
 
-def _seconds(span: timedelta | float) -> float:
-    return span.total_seconds() if isinstance(span, timedelta) else span
+def check_key(key: Any) -> None:
+    """Raise ConfigError unless this can be the name of a schedule."""
+    if not isinstance(key, str | bytes) or not key:
+        raise ConfigError(f"key={key!r}: pass the schedule's name, a string or bytes")
+
+
+def check_value(value: Any) -> None:
+    """Raise ConfigError for None, which would cancel the schedule."""
+    if value is None:
+        raise ConfigError("value=None would cancel the schedule: call cancel_schedule, or pass b''")
+
+
+def _span_ms(name: str, span: timedelta | float) -> int:
+    try:
+        return milliseconds(name, span, round)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(str(error)) from None
 
 
 def _bytes(text: str | bytes | None) -> bytes | None:
@@ -207,9 +250,12 @@ def _number(headers: dict[str, bytes | None], name: str) -> int | None:
 def _zone(name: str) -> tzinfo:
     if name == "UTC":
         return UTC
-    from zoneinfo import ZoneInfo
+    from zoneinfo import ZoneInfo, available_timezones
 
     try:
         return ZoneInfo(name)
     except (OSError, ValueError, LookupError):
-        raise ConfigError(f"{ZONE}={name}: unknown time zone") from None
+        if not available_timezones():
+            reason = "this machine has no time zones; run: pip install tzdata"
+            raise PackageMissing(f"{ZONE}={name[:40]}: {reason}") from None
+        raise ConfigError(f"{ZONE}={name[:40]}: unknown time zone") from None

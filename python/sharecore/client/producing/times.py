@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from sharecore.client.producing.records import Headers, header_pairs
@@ -40,25 +41,33 @@ def timed_headers(
     if deliver_at is not None and delay is not None:
         raise ValueError("a record has one delivery time: pass deliver_at or delay")
     if delay is not None:
-        deliver_at = math.ceil(time.time() * 1000) + _milliseconds("delay", delay)
+        deliver_at = math.ceil(time.time() * 1000) + milliseconds("delay", delay)
     added = []
     if deliver_at is not None:
         added.append((DELIVER_AT_HEADER, _moment(deliver_at)))
     if ttl is not None:
-        added.append((TTL_HEADER, _milliseconds("ttl", ttl)))
+        added.append((TTL_HEADER, milliseconds("ttl", ttl)))
     for name, _ in added:
         if any(name == each for each, _ in pairs):
             raise ValueError(f"the record has a header {name!r} already; leave one of the two out")
     return [*pairs, *((name, str(number)) for name, number in added)]
 
 
-def _milliseconds(name: str, span: timedelta | float) -> int:
+def milliseconds(name: str, span: timedelta | float, whole: Callable[[float], int] = math.ceil) -> int:
+    """Return a span in milliseconds.
+
+    Args:
+        whole: rounds it.
+
+    Raises:
+        TypeError, ValueError: it is no span, or negative.
+    """
     seconds = span.total_seconds() if isinstance(span, timedelta) else span
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         raise TypeError(f"{name}={span!r}: pass seconds or a timedelta")
     if not 0 <= seconds * 1000 <= _MS_MAX:
         raise ValueError(f"{name}={span!r}: pass 0 seconds or more")
-    return math.ceil(seconds * 1000)
+    return whole(seconds * 1000)
 
 
 def _moment(deliver_at: datetime | int) -> int:
