@@ -15,6 +15,7 @@ from typing import Any
 import typer
 
 from sharecore.cli.clients import CommandFailed, is_refusal
+from sharecore.client.producing.records import is_sendable
 
 _LOOK_SECONDS = 0.5
 _SAID_AGAIN_SECONDS = 10.0
@@ -103,6 +104,11 @@ class Records:
             CommandFailed: the record cannot be sent at all, such as one that is too large.
         """
         number = self.count
+        for kind, name in (("topic name", topic), *(("header name", name) for name, _ in headers)):
+            if not is_sendable(name):
+                raise CommandFailed(
+                    f"record {number + 1}: {kind} {name!r} is not UTF-8 without null characters"
+                )
 
         def answered(error: Any, message: Any) -> None:
             # it is not there where Ctrl-C came in between

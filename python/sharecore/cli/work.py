@@ -7,7 +7,9 @@ import importlib
 import logging
 import os
 import sys
+import traceback
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
@@ -130,6 +132,7 @@ def load(target: str) -> Worker:
         CommandFailed: there is none.
     """
     from sharecore.client import Worker
+    from sharecore.errors import ConfigError, missing
 
     module_name, colon, name = target.partition(":")
     if not colon or not module_name or not name:
@@ -139,9 +142,13 @@ def load(target: str) -> Worker:
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
-        if error.name is None or not (module_name + ".").startswith(error.name + "."):
+        if error.name is None:
             raise
+        if not (module_name + ".").startswith(error.name + "."):
+            raise CommandFailed(f"{target}: {missing(error)}") from None
         raise CommandFailed(f"{target}: there is no module {module_name}") from None
+    except ConfigError as error:
+        raise CommandFailed(f"{target}: {_place_of(error, module_name)}{error}") from None
     found = getattr(module, name, None)
     if not isinstance(found, Worker):
         problem = (
@@ -149,6 +156,16 @@ def load(target: str) -> Worker:
         )
         raise CommandFailed(f"{target}: module {module_name} {problem}")
     return found
+
+
+def _place_of(error: BaseException, module_name: str) -> str:
+    """Return the line of the module that raised an error as it was imported."""
+    lines = [
+        frame.lineno
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.name == "<module>" and Path(frame.filename).stem == module_name.rpartition(".")[2]
+    ]
+    return f"line {lines[-1]}: " if lines else ""
 
 
 def loop_factory() -> Any:

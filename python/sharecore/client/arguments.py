@@ -1,9 +1,26 @@
-"""Checks of arguments to a consumer's methods."""
+"""Checks of arguments to consumers and workers."""
 
 from __future__ import annotations
 
+import asyncio
+import math
 from collections.abc import Iterable
 from typing import Any
+
+from sharecore.errors import ConfigError
+
+
+def loop_of(what: str, instead: str) -> asyncio.AbstractEventLoop:
+    """Return the running event loop; raise RuntimeError, which names an alternative, without one.
+
+    Args:
+        what, instead: a class that needs a loop, and the class that needs none.
+    """
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        advice = f"create it in a coroutine, or use {instead}"
+        raise RuntimeError(f"{what} needs a running event loop: {advice}") from None
 
 
 def check_timeout(timeout: float | None) -> None:
@@ -35,3 +52,28 @@ def topic_names(topics: Any) -> tuple[str, ...]:
         if not isinstance(name, str) or not name.strip():
             raise ValueError(f"{name!r} is not a topic name: pass a non-blank string")
     return tuple(sorted(set(names)))
+
+
+def check_whole(name: str, value: Any, low: int, high: float = math.inf) -> None:
+    """Raise ConfigError unless an option is a whole number in a range."""
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        bounds = f"from {low} to {high}" if high < math.inf else f"of at least {low}"
+        raise ConfigError(f"{name}={value!r}: must be a whole number {bounds}")
+
+
+def check_number(name: str, value: Any) -> None:
+    """Raise ConfigError unless an option is a finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ConfigError(f"{name}={value!r}: must be a finite number")
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Raise ConfigError unless an option is True or False."""
+    if not isinstance(value, bool):
+        raise ConfigError(f"{name}={value!r}: must be True or False")
+
+
+def check_text(name: str, value: Any) -> None:
+    """Raise ConfigError unless an option is a non-empty string."""
+    if not isinstance(value, str) or not value:
+        raise ConfigError(f"{name}={value!r}: must be a non-empty string")

@@ -15,9 +15,9 @@ from typing import Any, Self, TypeVar
 from sharecore.client.arguments import check_timeout
 from sharecore.client.errors import ProducerClosed
 from sharecore.client.producing.engine import Engine, NoSpace
-from sharecore.client.producing.records import Headers, NewRecord, Sent, SentRecords, sent_of
+from sharecore.client.producing.records import Headers, NewRecord, Sent, SentRecords, sent_of, several
 from sharecore.client.producing.schedules import TOPIC as SCHEDULES
-from sharecore.client.producing.schedules import schedule_headers
+from sharecore.client.producing.schedules import check_key, check_value, schedule_headers
 from sharecore.client.producing.settings import read_producer_settings
 from sharecore.client.producing.times import timed_headers
 from sharecore.errors import KafkaError
@@ -143,19 +143,21 @@ class BlockingProducer:
             record_key=record_key,
             headers=headers,
         )
+        check_value(value)
         return self.send(schedules, value, key=key, headers=named)
 
     def cancel_schedule(self, key: str | bytes, *, schedules: str = SCHEDULES) -> Sent:
         """Cancel a schedule; as `Producer.cancel_schedule`."""
+        check_key(key)
         return self.send(schedules, None, key=key)
 
     def send_many(self, topic: str, records: Iterable[Any]) -> SentRecords:
         """Send records in order, and return their positions; as `Producer.send_many`."""
         self._check_open()
-        several = list(records)
+        given = several(records)
         answer: Future[SentRecords] = Future()
         self._run(
-            lambda: self._engine.send_bulk(topic, self._engine.prepare(topic, several), answer.set_result)
+            lambda: self._engine.send_bulk(topic, self._engine.prepare(topic, given), answer.set_result)
         )
         return answer.result().checked()
 

@@ -12,7 +12,7 @@ from typing import Any, Self
 from uuid import UUID
 
 from sharecore._core import Record
-from sharecore.client.arguments import check_max_records, check_timeout, topic_names
+from sharecore.client.arguments import check_max_records, check_timeout, loop_of, topic_names
 from sharecore.client.delivery import Deliveries
 from sharecore.client.errors import ConsumerClosed, LeaseLost, WakeupError
 from sharecore.client.fetching.acknowledgements import Callback, TopicPartition
@@ -65,7 +65,7 @@ class ShareConsumer:
         **keywords: Any,
     ) -> None:
         self.settings = read_settings(config, **keywords)
-        self._loop = asyncio.get_running_loop()
+        self._loop = loop_of("sharecore.client.ShareConsumer", "sharecore.client.blocking.ShareConsumer")
         self._runtime = Runtime(self.settings, clock or SystemClock(), self._intake)
         self._explicit = self.settings.explicit
         self._exactly = self.settings.share_acquire_mode == RECORD_LIMIT

@@ -26,8 +26,11 @@ def from_java(given: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         prefix: prefix of the names as users write them, for errors.
 
     Raises:
-        ConfigError: a store that only a JVM can read, or an unknown login module.
+        ConfigError: a store that only a JVM can read, an unknown login module, or no mapping at all.
     """
+    if not isinstance(given, Mapping):
+        example = "such as {'bootstrap.servers': 'localhost:9092'}"
+        raise ConfigError(f"the settings are a {type(given).__name__}: pass a mapping, {example}")
     settings = dict(given)
     jaas = settings.pop("sasl.jaas.config", None)
     if jaas is not None:

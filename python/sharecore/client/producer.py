@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Self
 
-from sharecore.client.arguments import check_timeout
+from sharecore.client.arguments import check_timeout, loop_of
 from sharecore.client.errors import ProducerClosed
 from sharecore.client.producing.engine import Engine, NoSpace, Ready
 from sharecore.client.producing.records import (
@@ -21,9 +21,10 @@ from sharecore.client.producing.records import (
     Sent,
     SentRecords,
     sent_of,
+    several,
 )
 from sharecore.client.producing.schedules import TOPIC as SCHEDULES
-from sharecore.client.producing.schedules import schedule_headers
+from sharecore.client.producing.schedules import check_key, check_value, schedule_headers
 from sharecore.client.producing.settings import read_producer_settings
 from sharecore.client.producing.times import timed_headers
 from sharecore.errors import KafkaError
@@ -49,7 +50,7 @@ class Producer:
     """
 
     def __init__(self, config: Mapping[str, Any] | None = None, /, **keywords: Any) -> None:
-        self._loop = asyncio.get_running_loop()
+        self._loop = loop_of("sharecore.client.Producer", "sharecore.client.BlockingProducer")
         self._engine = Engine(read_producer_settings(config, **keywords))
         self._work = ThreadPoolExecutor(1, "sharecore producer")
         self._waiting: deque[_Waiting] = deque()
@@ -165,10 +166,12 @@ class Producer:
             record_key=record_key,
             headers=headers,
         )
+        check_value(value)
         return await self.send(schedules, value, key=key, headers=named)
 
     async def cancel_schedule(self, key: str | bytes, *, schedules: str = SCHEDULES) -> Sent:
         """Cancel a schedule and all its future records; raise as `send`."""
+        check_key(key)
         return await self.send(schedules, None, key=key)
 
     def _produce(self, ready: Ready, answer: asyncio.Future[Sent]) -> None:
@@ -229,7 +232,7 @@ class Producer:
             TypeError, ValueError: an invalid record; nothing was sent.
         """
         self._check_open()
-        several = list(records)
+        given = several(records)
         answer: asyncio.Future[SentRecords] = self._loop.create_future()
 
         def told(results: SentRecords) -> None:
@@ -237,7 +240,7 @@ class Producer:
                 self._loop.call_soon_threadsafe(_resolve, answer, results)
 
         def work() -> None:
-            self._engine.send_bulk(topic, self._engine.prepare(topic, several), told)
+            self._engine.send_bulk(topic, self._engine.prepare(topic, given), told)
 
         await self._loop.run_in_executor(self._work, work)
         return (await answer).checked()

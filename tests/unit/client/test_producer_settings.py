@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from sharecore.client import BlockingProducer
+from sharecore.client import BlockingProducer, Producer
+from sharecore.client import ShareConsumer as AsyncConsumer
+from sharecore.client.blocking import ShareConsumer
 from sharecore.client.producing.settings import read_producer_settings
 from sharecore.errors import ConfigError
 
@@ -66,6 +68,21 @@ def test_what_cannot_stand(given: dict[str, Any], told: str) -> None:
 def test_a_server_is_needed() -> None:
     with pytest.raises(ConfigError, match=r"bootstrap\.servers is missing"):
         BlockingProducer()
+
+
+@pytest.mark.parametrize("given", ["localhost:9092", 9092, [("bootstrap.servers", "localhost:9092")]])
+def test_settings_are_a_mapping(given: Any) -> None:
+    for made in (BlockingProducer, ShareConsumer):
+        with pytest.raises(ConfigError, match="pass a mapping, such as"):
+            made(given)
+
+
+@pytest.mark.parametrize("made", [Producer, AsyncConsumer])
+def test_without_an_event_loop_the_error_names_the_class_that_needs_none(made: Any) -> None:
+    with pytest.raises(
+        RuntimeError, match=r"needs a running event loop: .*, or use sharecore\.client\.[Bb]loc"
+    ):
+        made(NEEDED | ({"group.id": "g"} if made is AsyncConsumer else {}))
 
 
 def test_what_java_alone_acts_on_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:

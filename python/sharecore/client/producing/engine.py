@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import logging
+import operator
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,7 +15,14 @@ from typing import Any, NamedTuple
 from sharecore.client.errors import AuthenticationFailed
 from sharecore.client.producing.bulk import Bulk, Callback
 from sharecore.client.producing.failures import is_refusal, kafka_error
-from sharecore.client.producing.records import NewRecord, SentRecords, header_pairs, not_confirmed, serialize
+from sharecore.client.producing.records import (
+    NewRecord,
+    SentRecords,
+    header_pairs,
+    is_sendable,
+    not_confirmed,
+    serialize,
+)
 from sharecore.client.producing.settings import ProducerSettings, refused
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
 
@@ -28,6 +36,7 @@ _REFUSED_SECONDS = 5.0
 """How long records fail at once after refused credentials, before a retry."""
 _TRANSACT_SECONDS, _TRY_SECONDS = 60.0, 5.0
 _ANY_PARTITION = -1
+_PARTITION_MAX, _TIMESTAMP_MAX = 2**31 - 1, 2**63 - 1
 
 Done = Callable[[KafkaError | None, Any], None]
 """Called with the error, or with None and the confirmed message; in a thread of the producer."""
@@ -100,16 +109,17 @@ class Engine:
         """
         new = record if isinstance(record, NewRecord) else NewRecord(record)
         _check_topic(topic)
-        if new.partition is not None and new.partition < 0:
-            raise ValueError(f"partition={new.partition}: pass 0 or more, or None for the key to decide")
-        if new.timestamp is not None and new.timestamp <= 0:
-            raise ValueError(f"timestamp={new.timestamp}: pass ms since the epoch, above 0, or None for now")
+        partition, timestamp = _ANY_PARTITION, 0
+        if new.partition is not None:
+            partition = _whole("partition", new.partition, 0, _PARTITION_MAX, "None for the key to decide")
+        if new.timestamp is not None:
+            timestamp = _whole("timestamp", new.timestamp, 1, _TIMESTAMP_MAX, "None for now")
         return Ready(
             topic,
             self.settings.value_serializer(new.value),
             self.settings.key_serializer(new.key),
-            _ANY_PARTITION if new.partition is None else new.partition,
-            new.timestamp or 0,
+            partition,
+            timestamp,
             header_pairs(new.headers),
         )
 
@@ -380,8 +390,20 @@ class Engine:
 
 
 def _check_topic(topic: Any) -> None:
-    if not isinstance(topic, str) or not topic:
+    if not isinstance(topic, str) or not topic or not is_sendable(topic):
         raise ValueError(f"topic={topic!r}: pass the name of a topic")
+
+
+def _whole(name: str, number: Any, low: int, high: int, otherwise: str) -> int:
+    try:
+        found = None if isinstance(number, bool) else operator.index(number)
+    except TypeError:
+        found = None
+    if found is None:
+        raise TypeError(f"{name}={number!r}: pass a whole number, or {otherwise}")
+    if not low <= found <= high:
+        raise ValueError(f"{name}={found}: pass {low} to {high}, or {otherwise}")
+    return found
 
 
 _engines: set[Engine] = set()

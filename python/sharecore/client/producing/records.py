@@ -143,16 +143,49 @@ def _as_json(value: Any) -> Any:
 
 
 def header_pairs(headers: Headers | None) -> list[tuple[str, str | bytes | None]] | None:
-    """Return headers as (name, value) pairs; raise TypeError if they are invalid."""
+    """Return headers as (name, value) pairs.
+
+    Raises:
+        TypeError, ValueError: they are invalid.
+    """
     if not headers:
         return None
     pairs = headers.items() if isinstance(headers, Mapping) else headers
+    if isinstance(pairs, str | bytes) or not isinstance(pairs, Iterable):
+        raise TypeError(f"headers={headers!r}: pass a mapping, or pairs of a name and a value")
     found: list[tuple[str, str | bytes | None]] = []
-    for name, value in pairs:
+    for pair in pairs:
+        try:
+            name, value = pair
+        except (TypeError, ValueError):
+            raise TypeError(f"header {pair!r}: pass a pair of a name and a value") from None
         if not isinstance(name, str) or not (value is None or isinstance(value, bytes | str)):
             raise TypeError(f"header {name!r}: pass a string as its name, and bytes, a string or None")
+        if not is_sendable(name):
+            raise ValueError(f"header {name!r}: a name cannot contain a null character or a lone surrogate")
         found.append((name, value))
     return found
+
+
+def several(records: Any) -> list[Any]:
+    """Return the records for a `send_many`.
+
+    Raises:
+        TypeError: a single value, whose parts would be sent.
+    """
+    if isinstance(records, str | bytes | bytearray | memoryview | Mapping) or not isinstance(
+        records, Iterable
+    ):
+        shown = type(records).__name__
+        raise TypeError(f"records is one {shown}: pass a list of values, or send one value with send")
+    return list(records)
+
+
+def is_sendable(name: str) -> bool:
+    """Return whether librdkafka can take a name: a lone surrogate crashes it, a null character ends it."""
+    if "\0" in name:
+        return False
+    return name.isascii() or not any("\ud800" <= each <= "\udfff" for each in name)
 
 
 def not_confirmed(message: str) -> KafkaError:

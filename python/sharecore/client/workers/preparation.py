@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from sharecore.client.arguments import check_flag, check_text, check_whole
 from sharecore.client.configs import ConfigEntry, ResourceKind, alter_configs, describe_configs
 from sharecore.client.dead_letters import set_up_dead_letters
 from sharecore.client.errors import RETRIED, AuthenticationFailed, Disconnected
@@ -38,7 +39,7 @@ from sharecore.client.workers.group_settings import (
 from sharecore.client.workers.lanes import Order
 from sharecore.client.workers.log import WorkerLog
 from sharecore.client.workers.retry import Backoff
-from sharecore.errors import ConfigError, ErrorCode, KafkaError
+from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 
 _DENIED = frozenset({ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED})
@@ -335,8 +336,11 @@ def _shown(settings: ConnectionSettings) -> str:
 
 
 def check_needs(needs: Needs) -> None:
-    """Raise ConfigError for needs that no cluster can meet."""
-    if needs.max_deliveries is not None and needs.max_deliveries < 1:
-        raise ConfigError(f"max_deliveries={needs.max_deliveries}: must be at least 1")
-    if needs.dead_letters is not None and not needs.dead_letters:
-        raise ConfigError("dead_letters needs the name of a topic")
+    """Raise ConfigError for needs that are none, or that no cluster can meet."""
+    check_flag("create_topics", needs.create_topics)
+    if needs.from_beginning is not None:
+        check_flag("from_beginning", needs.from_beginning)
+    if needs.max_deliveries is not None:
+        check_whole("max_deliveries", needs.max_deliveries, 1)
+    if needs.dead_letters is not None:
+        check_text("dead_letters", needs.dead_letters)

@@ -6,6 +6,7 @@ import math
 import random
 from dataclasses import dataclass
 
+from sharecore.client.arguments import check_number, check_whole
 from sharecore.errors import ConfigError
 
 _EXPONENT_MAX = 64
@@ -39,15 +40,15 @@ class Retry:
     max_waiting: int = 1000
 
     def __post_init__(self) -> None:
-        numbers = (self.first_seconds, self.factor, self.max_seconds, self.jitter, self.give_up_seconds)
-        if not all(map(math.isfinite, numbers)):
-            raise ConfigError(f"{self}: every value must be a finite number")
+        for name in ("first_seconds", "factor", "max_seconds", "jitter", "give_up_seconds"):
+            check_number(name, getattr(self, name))
+        check_whole("max_waiting", self.max_waiting, 1)
+        if self.attempts is not None:
+            check_whole("attempts", self.attempts, 1)
         if not 0 <= self.first_seconds <= self.max_seconds or self.factor < 1:
             raise ConfigError(f"{self}: must have 0 <= first_seconds <= max_seconds and factor >= 1")
         if not 0 <= self.jitter <= 1 or self.give_up_seconds < 0:
             raise ConfigError(f"{self}: must have jitter from 0 to 1 and give_up_seconds >= 0")
-        if self.max_waiting < 1 or (self.attempts is not None and self.attempts < 1):
-            raise ConfigError(f"{self}: max_waiting and attempts must be at least 1")
 
     def wait_seconds(self, attempts: int) -> float:
         """Return the wait after this many failed attempts."""
@@ -83,7 +84,11 @@ class Backoff:
     jitter: float = 0.2
 
     def __post_init__(self) -> None:
-        if not 0 <= self.first_ms <= self.last_ms or not 1 <= self.factor < math.inf:
+        check_whole("first_ms", self.first_ms, 0)
+        check_whole("last_ms", self.last_ms, 0)
+        check_number("factor", self.factor)
+        check_number("jitter", self.jitter)
+        if self.first_ms > self.last_ms or self.factor < 1:
             raise ConfigError(f"{self}: must have 0 <= first_ms <= last_ms and factor >= 1")
         if not 0 <= self.jitter <= 1:
             raise ConfigError(f"{self}: must have jitter from 0 to 1")

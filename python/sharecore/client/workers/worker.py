@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sharecore._core import Record
+from sharecore.client.arguments import check_number, check_text, check_whole
 from sharecore.client.fetching.lease import AcknowledgeType
 from sharecore.client.settings import Settings, read_settings
 from sharecore.client.workers.calls import Decode, Plan
@@ -260,19 +261,26 @@ def worker(
     Raises:
         ConfigError: an invalid value, or a function that cannot be called with a record.
     """
-    names = (topics,) if isinstance(topics, str) else tuple(topics)
-    if not names:
-        raise ConfigError("a worker needs a topic")
-    if concurrency < 1:
-        raise ConfigError(f"concurrency={concurrency}: must be at least 1")
-    if on_error not in _OUTCOMES:
+    names = _names(topics)
+    check_whole("concurrency", concurrency, 1)
+    if not isinstance(on_error, str) or on_error not in _OUTCOMES:
         raise ConfigError(f"on_error={on_error!r}: must be one of {', '.join(_OUTCOMES)}")
+    if retry is not None and not isinstance(retry, Retry | Backoff):
+        raise ConfigError(f"retry={retry!r}: must be a Retry or a Backoff, such as Retry(attempts=3)")
+    if backoff is not None and not isinstance(backoff, Backoff):
+        raise ConfigError(f"backoff={backoff!r}: must be a Backoff, such as Backoff(1000)")
     if retry is not None and backoff is not None:
         raise ConfigError("retry and backoff are alternatives: pass one of them")
-    if handler_timeout is not None and handler_timeout <= 0:
-        raise ConfigError(f"handler_timeout={handler_timeout}: must be more than 0 s")
-    if drain_seconds is not None and drain_seconds < 0:
-        raise ConfigError(f"drain_seconds={drain_seconds}: must be 0 s or more")
+    if handler_timeout is not None:
+        check_number("handler_timeout", handler_timeout)
+        if handler_timeout <= 0:
+            raise ConfigError(f"handler_timeout={handler_timeout}: must be more than 0 s")
+    if drain_seconds is not None:
+        check_number("drain_seconds", drain_seconds)
+        if drain_seconds < 0:
+            raise ConfigError(f"drain_seconds={drain_seconds}: must be 0 s or more")
+    if health_port is not None:
+        check_whole("health_port", health_port, 0, 65535)
     group_backoff = retry if isinstance(retry, Backoff) else None
     if group_backoff is not None and on_error == "reject":
         raise ConfigError(f"retry={retry}: on_error='reject' ends a record at its first failure; drop one")
@@ -304,6 +312,20 @@ def worker(
         )
 
     return decorate
+
+
+def _names(topics: Any) -> tuple[str, ...]:
+    if callable(topics):
+        raise ConfigError("a worker needs a topic: write `@worker('jobs')` above the function")
+    if not isinstance(topics, str | bytes) and isinstance(topics, Iterable):
+        names = tuple(topics)
+    else:
+        names = (topics,)
+    if not names:
+        raise ConfigError("a worker needs a topic")
+    for name in names:
+        check_text("topic", name)
+    return names
 
 
 def _decoder(settings: Settings) -> Decode | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import AsyncIterator, Callable, Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -133,6 +134,25 @@ def test_calling_a_worker_calls_its_handler() -> None:
         ({"drain_seconds": -1}, "drain_seconds=-1"),
         ({"max_deliveries": 0}, "max_deliveries=0"),
         ({"dead_letters": ""}, "dead_letters"),
+        ({"topics": print}, r"write `@worker\('jobs'\)`"),
+        ({"topics": None}, "topic=None"),
+        ({"topics": b"jobs"}, "topic=b'jobs'"),
+        ({"topics": ["jobs", 1]}, "topic=1"),
+        ({"topics": ""}, "topic=''"),
+        ({"concurrency": "8"}, "concurrency='8': must be a whole number"),
+        ({"concurrency": 2.5}, "concurrency=2.5: must be a whole number"),
+        ({"concurrency": True}, "concurrency=True: must be a whole number"),
+        ({"on_error": ["reject"]}, "on_error="),
+        ({"retry": 3}, r"retry=3: must be a Retry or a Backoff"),
+        ({"backoff": 3}, "backoff=3: must be a Backoff"),
+        ({"handler_timeout": "5"}, "handler_timeout='5': must be a finite number"),
+        ({"handler_timeout": float("nan")}, "handler_timeout=nan: must be a finite number"),
+        ({"drain_seconds": timedelta(seconds=5)}, "drain_seconds=.*must be a finite number"),
+        ({"max_deliveries": "3"}, "max_deliveries='3': must be a whole number"),
+        ({"dead_letters": True}, "dead_letters=True: must be a non-empty string"),
+        ({"create_topics": "no"}, "create_topics='no': must be True or False"),
+        ({"from_beginning": "no"}, "from_beginning='no': must be True or False"),
+        ({"health_port": "80"}, "health_port='80': must be a whole number from 0 to 65535"),
     ],
 )
 def test_arguments_are_checked_when_a_worker_is_made(arguments: dict[str, Any], complaint: str) -> None:
@@ -163,3 +183,22 @@ def test_rejecting_at_an_error_means_at_the_first_one_unless_retries_are_asked_f
     assert worker("topic", on_error="reject")(plain).retry.attempts == 1
     assert worker("topic", on_error="reject", retry=Retry())(plain).retry.attempts is None
     assert worker("topic")(plain).retry == Retry()
+
+
+@pytest.mark.parametrize(
+    ("made", "values", "complaint"),
+    [
+        (Retry, {"first_seconds": "1"}, "first_seconds='1': must be a finite number"),
+        (Retry, {"attempts": 2.5}, "attempts=2.5: must be a whole number"),
+        (Retry, {"attempts": 0}, "attempts=0: must be a whole number"),
+        (Retry, {"max_waiting": None}, "max_waiting=None: must be a whole number"),
+        (Backoff, {"first_ms": 1.5}, "first_ms=1.5: must be a whole number"),
+        (Backoff, {"last_ms": None}, "last_ms=None: must be a whole number"),
+        (Backoff, {"factor": "2"}, "factor='2': must be a finite number"),
+    ],
+)
+def test_waits_of_a_wrong_type_are_refused_by_name(
+    made: Callable[..., Any], values: dict[str, Any], complaint: str
+) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        made(**values)
