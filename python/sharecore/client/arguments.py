@@ -54,26 +54,26 @@ def topic_names(topics: Any) -> tuple[str, ...]:
     return tuple(sorted(set(names)))
 
 
-def check_whole(name: str, value: Any, low: int, high: float = math.inf) -> None:
+def check_whole(name: str, value: object, low: int, high: float = math.inf) -> None:
     """Raise ConfigError unless an option is a whole number in a range."""
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         bounds = f"from {low} to {high}" if high < math.inf else f"of at least {low}"
         raise ConfigError(f"{name}={value!r}: must be a whole number {bounds}")
 
 
-def check_number(name: str, value: Any) -> None:
+def check_number(name: str, value: object) -> None:
     """Raise ConfigError unless an option is a finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ConfigError(f"{name}={value!r}: must be a finite number")
 
 
-def check_flag(name: str, value: Any) -> None:
+def check_flag(name: str, value: object) -> None:
     """Raise ConfigError unless an option is True or False."""
     if not isinstance(value, bool):
         raise ConfigError(f"{name}={value!r}: must be True or False")
 
 
-def check_text(name: str, value: Any) -> None:
+def check_text(name: str, value: object) -> None:
     """Raise ConfigError unless an option is a non-empty string."""
     if not isinstance(value, str) or not value:
         raise ConfigError(f"{name}={value!r}: must be a non-empty string")

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, SupportsIndex
 
 from sharecore.client.errors import AuthenticationFailed
 from sharecore.client.producing.bulk import Bulk, Callback
@@ -394,7 +394,7 @@ def _check_topic(topic: Any) -> None:
         raise ValueError(f"topic={topic!r}: pass the name of a topic")
 
 
-def _whole(name: str, number: Any, low: int, high: int, otherwise: str) -> int:
+def _whole(name: str, number: SupportsIndex, low: int, high: int, otherwise: str) -> int:
     try:
         found = None if isinstance(number, bool) else operator.index(number)
     except TypeError:

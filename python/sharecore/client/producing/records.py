@@ -167,7 +167,7 @@ def header_pairs(headers: Headers | None) -> list[tuple[str, str | bytes | None]
     return found
 
 
-def several(records: Any) -> list[Any]:
+def several(records: object) -> list[object]:
     """Return the records for a `send_many`.
 
     Raises:

@@ -7,7 +7,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Any
 
 from sharecore.client.producing.records import Headers, header_pairs
 from sharecore.client.producing.times import milliseconds
@@ -208,13 +207,13 @@ def at_ms_of(at: datetime | int | None, delay: timedelta | float | None, now_ms:
     return at
 
 
-def check_key(key: Any) -> None:
+def check_key(key: object) -> None:
     """Raise ConfigError unless this can be the name of a schedule."""
     if not isinstance(key, str | bytes) or not key:
         raise ConfigError(f"key={key!r}: pass the schedule's name, a string or bytes")
 
 
-def check_value(value: Any) -> None:
+def check_value(value: object) -> None:
     """Raise ConfigError for None, which would cancel the schedule."""
     if value is None:
         raise ConfigError("value=None would cancel the schedule: call cancel_schedule, or pass b''")

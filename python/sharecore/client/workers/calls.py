@@ -91,7 +91,7 @@ class Calls:
     async def _run_coroutine(self, job: Job) -> BaseException | None:
         return await self._limited(job, lambda: self._plan.handler(self._decoded(job.record)))
 
-    async def _limited(self, job: Job, call: Callable[[], Any]) -> BaseException | None:
+    async def _limited(self, job: Job, call: Callable[[], object]) -> BaseException | None:
         """Call something and await its result until the job's time is over; return its exception."""
         timeout = self._plan.handler_timeout
         limit = asyncio.timeout_at(None if timeout is None else job.began + timeout)

@@ -314,7 +314,7 @@ def worker(
     return decorate
 
 
-def _names(topics: Any) -> tuple[str, ...]:
+def _names(topics: object) -> tuple[str, ...]:
     if callable(topics):
         raise ConfigError("a worker needs a topic: write `@worker('jobs')` above the function")
     if not isinstance(topics, str | bytes) and isinstance(topics, Iterable):
