@@ -2449,6 +2449,11 @@ class Standby:
         raises OSError if it cannot be read.
         """
 
+    def promote(self, random: bytes, now_ms: int) -> None:
+        """Claim the copy of a lost broker, which the last look has found, as a writer of this random name.
+        Raises OSError if it is not known to be claimed, or if it could not be restored.
+        """
+
     def take_changed(self) -> list[tuple[bytes, bytes | None]]:
         """Return the entries of the catalogue that looks have found changed since the last call: keys, and
         values or None for a deleted one.

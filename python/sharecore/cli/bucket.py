@@ -119,7 +119,7 @@ def status(
     """
     from sharecore.storage.bucket import BucketPlace, inspect
 
-    now_ms = int(time.time() * 1000)
+    now_ms = _now_ms()
     with _reaching():
         found = inspect(BucketPlace(url, endpoint, region, allow_http), now_ms)
     if output == "json":
@@ -206,6 +206,62 @@ def restore(
     typer.echo(f"sharecore serve --data-dir {directory} serves it")
 
 
+@bucket.command("promote", short_help="Give the copy of a lost broker to another node.")
+def promote(
+    url: Url,
+    node_id: Annotated[
+        int, typer.Option("--node-id", metavar="N", min=0, help="The node that continues the copy.")
+    ],
+    watch: Annotated[
+        int,
+        typer.Option(metavar="SECONDS", min=2, help="Refuse if something is written within so many seconds."),
+    ] = 10,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Promote; without this option it is only reported what is lost.")
+    ] = False,
+    endpoint: Endpoint = None,
+    region: Region = None,
+    allow_http: AllowHttp = False,
+) -> None:
+    """Give the copy of a lost broker to a node with another node.id, which can then start from the bucket.
+    Without --yes, report how far the copy reaches, and change nothing.
+
+    \b
+    sharecore bucket promote s3://backups/queue --node-id 2
+    sharecore bucket promote s3://backups/queue --node-id 2 --yes
+    sharecore serve --durability bucket -s sharecore.bucket.url=s3://backups/queue --node-id 2
+
+    What the lost broker confirmed after the newest object is lost. A running broker that has nothing to write
+    looks like a lost one: stop it first. Otherwise its copy ends, and it continues to serve without one. A
+    home needs no promotion.
+
+    Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or from the machine's role.
+
+    \b
+    exit status 0  promoted; without --yes: it could be
+                1  refused: the broker runs, or there is nothing to promote
+                2  the bucket cannot be read or written
+    """
+    from sharecore.storage.bucket import BucketPlace
+    from sharecore.storage.promotion import Promotion, PromotionRefused
+
+    with _reaching():
+        promotion = Promotion(BucketPlace(url, endpoint, region, allow_http), node_id)
+        try:
+            lost = promotion.watch(watch, _now_ms())
+        except PromotionRefused as error:
+            typer.echo(f"sharecore: {error}", err=True)
+            raise typer.Exit(EXIT_UNFIT) from None
+        reaches = _moment(lost.newest_ms, _now_ms())
+        typer.echo(f"node {lost.node_id} copied its data to {url} (epoch {lost.epoch}, place {lost.place}).")
+        typer.echo(f"What it confirmed after {reaches}, is not in the bucket.")
+        if not yes:
+            typer.echo(f"Nothing was changed. To give the copy to node {node_id}, add --yes")
+            return
+        promotion.claim(_now_ms())
+    typer.echo(f"node {node_id} may lead: start it with durability bucket and an empty directory")
+
+
 @contextmanager
 def _reaching() -> Iterator[None]:
     """End the command with one line and status 2 if the bucket cannot be reached with these settings."""
@@ -214,6 +270,10 @@ def _reaching() -> Iterator[None]:
             yield
         except ConfigError as error:
             raise CommandFailed(str(error)) from None
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)
 
 
 def _moment(at_ms: int | None, now_ms: int) -> str:

@@ -257,6 +257,18 @@ impl PyStandby {
         }
     }
 
+    /// Claim the copy of a lost broker, which the last look has found, under a random name. `OSError`: it is not known to
+    /// be claimed.
+    fn promote(&self, py: Python<'_>, random: [u8; 16], now_ms: i64) -> PyResult<()> {
+        let claimed = py.detach(|| {
+            let mut held = self.held();
+            let (transport, standby) = &mut *held;
+            let claimed = standby.promote(transport, random, now_ms);
+            claimed.map_err(|why| format!("{}: {why}", transport.url()))
+        });
+        claimed.map_err(PyOSError::new_err)
+    }
+
     /// Return the entries of the catalogue that the last looks have found changed: keys, and values or None.
     #[allow(clippy::type_complexity)]
     fn take_changed<'py>(

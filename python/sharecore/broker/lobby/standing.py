@@ -94,7 +94,8 @@ class Standing:
         if not self._is_home:
             return (
                 f"node {self.leader} copies its data to {self.place.url} (epoch {self.claim}) "
-                f"and may be running: to lead, stop it and start this broker with node.id={self.leader}"
+                f"and may be running: to lead, stop it and start this broker with node.id={self.leader}, or "
+                f"run sharecore bucket promote {self.place.url} --node-id {self._config.node_id}"
             )
         return f"node {self.leader} leads {self.place.url} (epoch {self.claim})"
 

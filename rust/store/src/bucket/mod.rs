@@ -16,6 +16,7 @@ mod lead;
 mod line;
 mod local;
 mod own;
+mod promote;
 mod restore;
 mod shared;
 mod standby;

@@ -4,13 +4,14 @@
 //! made. Meanwhile it follows the catalogue, so that a standby can tell clients where to go.
 
 use sharecore_bucket::{
-    Answer, Bucket, Checkpoint, HOME_WINDOW, Kind, Step, Walk, What, counted, list_all, names,
-    object_claim,
+    Answer, Bucket, Checkpoint, HOME_WINDOW, Kind, Step, Walk, What, Writer, counted, list_all,
+    names, object_claim,
 };
 
 use super::{
     copy::check_format,
     follower::{Changed, Follower},
+    promote,
 };
 
 /// The longest time between two looks; after a longer one, the silence is counted from zero.
@@ -41,6 +42,8 @@ pub struct Standby {
     /// Since when the next place is known to be free, and when it was last seen so.
     free_since_ms: Option<u64>,
     looked_ms: u64,
+    /// A copy was restarted, and its first checkpoint is not uploaded.
+    is_baseless: bool,
     follower: Follower,
 }
 
@@ -55,6 +58,7 @@ impl Standby {
             is_released: false,
             free_since_ms: None,
             looked_ms: 0,
+            is_baseless: false,
             follower: Follower::default(),
         }
     }
@@ -72,6 +76,21 @@ impl Standby {
             self.free_since_ms
                 .map_or(0, |since| now_ms.saturating_sub(since)),
         )
+    }
+
+    /// Claim the copy of a broker that is lost, after a look has found it. `ms`: the time since 1970.
+    pub fn promote(
+        &mut self,
+        bucket: &mut dyn Bucket,
+        writer: Writer,
+        ms: i64,
+    ) -> Result<(), String> {
+        let walk = self.walk.take().filter(|walk| walk.epoch > 0);
+        let walk = walk.ok_or("the journal has not been read")?;
+        if self.is_baseless {
+            return Err("the copy was being restarted, and nothing after its restart can be restored. Restore it to a directory, and serve that with another prefix".into());
+        }
+        promote::claim(bucket, &walk, (self.node, writer, ms))
     }
 
     /// Look at the journal. After an error the silence is counted from zero.
@@ -149,6 +168,7 @@ impl Standby {
                 check_format(&claim, &name)?;
                 self.leader = claim.node;
                 self.is_released = false;
+                self.is_baseless |= claim.is_base;
             }
             Step::Mark(header) => self.is_released = header.kind == Kind::Release,
             Step::Frames(_, frames) => {
@@ -165,6 +185,7 @@ impl Standby {
     fn begin(&mut self, bucket: &mut dyn Bucket) -> Result<Walk, String> {
         self.free_since_ms = None;
         self.is_released = false;
+        self.is_baseless = false;
         let Some((place, epoch)) = newest(bucket)? else {
             self.follower.begin(None);
             return Ok(Walk::default());

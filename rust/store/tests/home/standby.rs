@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use sharecore_bucket::{
-    Answer, Bucket, Claimant, Claiming, Frames, HOME_WINDOW, MemoryBucket, Walk, What,
+    Answer, Bucket, Claimant, Claimed, Claiming, Frames, HOME_WINDOW, MemoryBucket, Walk, What,
 };
-use sharecore_store::{Change, FORMAT, Led, Standby, Store};
+use sharecore_store::{BackupState, Change, FORMAT, Led, Standby, Store};
 
 use crate::{files::directory, world::options};
 
@@ -200,23 +200,92 @@ fn the_silence_begins_when_the_place_was_seen_free() {
 fn the_journal_of_a_newer_release_is_not_followed() {
     let mut bucket = MemoryBucket::default();
     let claimant = Claimant {
-        writer: [1; 16],
-        node: 1,
         window: HOME_WINDOW,
-        next: Frames {
-            segment: 1,
-            at: 16,
-            first: 1,
-            count: 0,
-        },
-        is_base: false,
         format: FORMAT + 1,
-        about: Vec::new(),
-        ms: 0,
+        ..claimant(1, false)
     };
     let created = bucket.ask(Claiming::new(Walk::default(), &claimant).call());
     assert_eq!(created, Answer::Done);
     let looked = Standby::new(7, SILENCE_MS).look(&mut bucket, || 0);
     let why = looked.expect_err("it could not take over");
     assert!(why.contains("is from a newer release"), "{why}");
+}
+
+fn claimant(writer: u8, is_base: bool) -> Claimant {
+    Claimant {
+        writer: [writer; 16],
+        node: i32::from(writer),
+        window: 4,
+        next: Frames {
+            segment: 1,
+            at: 16,
+            first: 1,
+            count: 0,
+        },
+        is_base,
+        format: FORMAT,
+        about: Vec::new(),
+        ms: 0,
+    }
+}
+
+fn claimed(bucket: &mut MemoryBucket, walk: Walk, claimant: &Claimant) -> Walk {
+    let mut claiming = Claiming::new(walk, claimant);
+    loop {
+        let answer = bucket.ask(claiming.call());
+        if let Claimed::Ours(walk) = claiming.answer(&answer) {
+            return walk;
+        }
+    }
+}
+
+#[test]
+fn a_copy_is_promoted_and_its_writer_fenced() {
+    let mut leader = with_window(4);
+    let mut standby = Standby::new(7, SILENCE_MS);
+    assert!(standby.promote(&mut leader.bucket, [9; 16], 0).is_err());
+    let led = standby.look(&mut leader.bucket, || 1000);
+    assert_eq!(led, Ok(Led::Copied(0, 1)));
+    let promoted = standby.promote(&mut leader.bucket, [9; 16], 0);
+    assert_eq!(promoted, Ok(()));
+    leader
+        .store
+        .change(vec![Change::CreateLog(2)])
+        .expect("room");
+    leader.tick(5000);
+    let status = leader.store.bucket_status().expect("it has a bucket");
+    assert_eq!(status.state, BackupState::Fenced);
+    // it is a copy still, of the other node
+    let led = Standby::new(5, SILENCE_MS).look(&mut leader.bucket, || 1000);
+    assert_eq!(led, Ok(Led::Copied(7, 2)));
+    leader.store.abandon();
+}
+
+#[test]
+fn a_copy_that_has_been_written_since_the_look_is_not_promoted() {
+    let mut leader = with_window(4);
+    let mut standby = Standby::new(7, SILENCE_MS);
+    let led = standby.look(&mut leader.bucket, || 1000);
+    assert_eq!(led, Ok(Led::Copied(0, 1)));
+    leader
+        .store
+        .change(vec![Change::CreateLog(2)])
+        .expect("room");
+    leader.tick(5000);
+    let promoted = standby.promote(&mut leader.bucket, [9; 16], 0);
+    let why = promoted.expect_err("it is running");
+    assert!(why.contains("it is running"), "{why}");
+    leader.store.abandon();
+}
+
+#[test]
+fn a_copy_that_was_being_restarted_is_not_promoted() {
+    let mut bucket = MemoryBucket::default();
+    let walk = claimed(&mut bucket, Walk::default(), &claimant(1, false));
+    claimed(&mut bucket, walk, &claimant(2, true));
+    let mut standby = Standby::new(7, SILENCE_MS);
+    assert_eq!(standby.look(&mut bucket, || 0), Ok(Led::Copied(2, 2)));
+    let promoted = standby.promote(&mut bucket, [9; 16], 0);
+    let why = promoted.expect_err("nothing could be restored");
+    assert!(why.contains("was being restarted"), "{why}");
 }
