@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -23,6 +24,23 @@ def loop_of(what: str, instead: str) -> asyncio.AbstractEventLoop:
         raise RuntimeError(f"{what} needs a running event loop: {advice}") from None
 
 
+def check_loop(loop: asyncio.AbstractEventLoop) -> None:
+    """Raise RuntimeError in a coroutine of another event loop, where no answer would arrive."""
+    if asyncio.get_running_loop() is not loop:
+        advice = "create, use and close it within one asyncio.run"
+        raise RuntimeError(f"this client belongs to another event loop: {advice}")
+
+
+def check_process(pid: int) -> None:
+    """Raise RuntimeError in a forked child, which has none of the threads of a client made before the fork.
+
+    Args:
+        pid: the process that created the client.
+    """
+    if os.getpid() != pid:
+        raise RuntimeError("this client was created before a fork: create another one in the child process")
+
+
 def check_timeout(timeout: float | None) -> None:
     """Raise ValueError unless a time-out is None or at least 0 seconds."""
     if timeout is None:
@@ -33,8 +51,10 @@ def check_timeout(timeout: float | None) -> None:
 
 def check_max_records(max_records: int | None) -> None:
     """Raise ValueError unless a maximum is None or at least one record."""
-    if max_records is not None and max_records < 1:
-        raise ValueError(f"max_records={max_records}: pass 1 or more")
+    if max_records is None:
+        return
+    if isinstance(max_records, bool) or not isinstance(max_records, int) or max_records < 1:
+        raise ValueError(f"max_records={max_records!r}: pass 1 or more")
 
 
 def topic_names(topics: Any) -> tuple[str, ...]:

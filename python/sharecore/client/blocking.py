@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextlib
+import os
 import threading
 import weakref
 from collections import deque
@@ -16,7 +17,7 @@ from uuid import UUID
 
 from sharecore._core import Record
 from sharecore.client import consumer as aio
-from sharecore.client.arguments import check_timeout
+from sharecore.client.arguments import check_process, check_timeout
 from sharecore.client.delivery import Marks
 from sharecore.client.errors import ConsumerClosed
 from sharecore.client.fetching.acknowledgements import Callback, TopicPartition
@@ -49,6 +50,7 @@ class ShareConsumer:
 
     def __init__(self, config: Mapping[str, Any] | None = None, /, **keywords: Any) -> None:
         self._marked: deque[Marks] = deque()
+        self._process = os.getpid()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
             target=_serve, args=(self._loop,), name="sharecore consumer", daemon=True
@@ -72,6 +74,7 @@ class ShareConsumer:
             raise RuntimeError(_OWN_THREAD)
         if not self._thread.is_alive():
             work.close()
+            check_process(self._process)
             raise ConsumerClosed("the consumer is closed")
         waiting = asyncio.run_coroutine_threadsafe(self._after_marks(work), self._loop)
         try:
@@ -182,6 +185,7 @@ class ShareConsumer:
         if threading.current_thread() is self._thread:
             raise RuntimeError(_OWN_THREAD)
         if not self._thread.is_alive():
+            check_process(self._process)
             raise ConsumerClosed("the consumer is closed")
         self._marked.append(self._inner.deliveries.check(records, kind))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 import weakref
@@ -12,7 +13,7 @@ from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from sharecore.client.arguments import check_timeout
+from sharecore.client.arguments import check_process, check_timeout
 from sharecore.client.errors import ProducerClosed
 from sharecore.client.producing.engine import Engine, NoSpace
 from sharecore.client.producing.records import Headers, NewRecord, Sent, SentRecords, sent_of, several
@@ -27,7 +28,7 @@ _SPACE_SECONDS = 0.01
 
 
 class BlockingProducer:
-    """A blocking `sharecore.client.Producer`. Thread-safe.
+    """A blocking `sharecore.client.Producer`. Thread-safe; a forked child needs its own.
 
     Args:
         config, keywords: as for the asyncio producer.
@@ -42,6 +43,7 @@ class BlockingProducer:
         self._work = ThreadPoolExecutor(1, "sharecore producer")
         self._order = threading.Lock()
         self._closed = False
+        self._process = os.getpid()
         self._forgotten = weakref.finalize(self, self._engine.end)
 
     def __enter__(self) -> Self:
@@ -195,7 +197,7 @@ class BlockingProducer:
             ValueError: a negative timeout; the producer stays open.
         """
         check_timeout(timeout)
-        if self._closed:
+        if self._closed or self._process != os.getpid():
             return
         self._closed = True
         flushed = False
@@ -213,3 +215,4 @@ class BlockingProducer:
     def _check_open(self) -> None:
         if self._closed:
             raise ProducerClosed("the producer is closed")
+        check_process(self._process)

@@ -12,7 +12,7 @@ from typing import Any, Self
 from uuid import UUID
 
 from sharecore._core import Record
-from sharecore.client.arguments import check_max_records, check_timeout, loop_of, topic_names
+from sharecore.client.arguments import check_loop, check_max_records, check_timeout, loop_of, topic_names
 from sharecore.client.delivery import Deliveries
 from sharecore.client.errors import ConsumerClosed, LeaseLost, WakeupError
 from sharecore.client.fetching.acknowledgements import Callback, TopicPartition
@@ -162,6 +162,7 @@ class ShareConsumer:
         """
         check_timeout(timeout)
         check_max_records(max_records)
+        check_loop(self._loop)
         runtime = self._runtime
         self._begin()
         gap = runtime.metrics.poll_began()
@@ -374,6 +375,7 @@ class ShareConsumer:
             ValueError: a negative timeout.
         """
         check_timeout(timeout)
+        check_loop(self._loop)
         self._raise_pending()
         self._commit_delivered()
         seconds = self.settings.default_api_timeout_ms / 1000 if timeout is None else timeout
@@ -460,6 +462,7 @@ class ShareConsumer:
         check_timeout(timeout)
         self._raise_in_callback()
         if not self._closed:
+            check_loop(self._loop)
             self._closed = True
             await self._runtime.close(timeout)
         return self._runtime.results.take()

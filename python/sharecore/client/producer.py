@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import weakref
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Mapping
@@ -12,7 +13,7 @@ from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Self
 
-from sharecore.client.arguments import check_timeout, loop_of
+from sharecore.client.arguments import check_loop, check_process, check_timeout, loop_of
 from sharecore.client.errors import ProducerClosed
 from sharecore.client.producing.engine import Engine, NoSpace, Ready
 from sharecore.client.producing.records import (
@@ -56,6 +57,7 @@ class Producer:
         self._waiting: deque[_Waiting] = deque()
         self._answers: deque[tuple[asyncio.Future[Sent], KafkaError | None, Any]] = deque()
         self._woken = self._closed = False
+        self._process = os.getpid()
         self._engine.when_served = _Weakly(self)
         self._forgotten = weakref.finalize(self, self._engine.end)
 
@@ -102,6 +104,7 @@ class Producer:
             KafkaError: the record was not confirmed, with the reason; REQUEST_TIMED_OUT: not within
                 `delivery.timeout.ms`, or there was no space for it within `max.block.ms`.
             ProducerClosed: the producer is closed.
+            RuntimeError: it belongs to another event loop, or to the process that forked this one.
             TypeError, ValueError: an invalid record.
         """
         self._check_open()
@@ -308,10 +311,12 @@ class Producer:
 
         Raises:
             ValueError: a negative timeout; the producer stays open.
+            RuntimeError: it belongs to another event loop.
         """
         check_timeout(timeout)
-        if self._closed:
+        if self._closed or self._process != os.getpid():
             return
+        check_loop(self._loop)
         self._closed = True
         flushed = False
         try:
@@ -330,6 +335,8 @@ class Producer:
     def _check_open(self) -> None:
         if self._closed:
             raise ProducerClosed("the producer is closed")
+        check_process(self._process)
+        check_loop(self._loop)
 
 
 class _Weakly:
