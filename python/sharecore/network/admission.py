@@ -20,7 +20,7 @@ except ModuleNotFoundError:  # Windows has no such limit
 log = logging.getLogger("sharecore.network")
 
 _DESCRIPTORS_KEPT_MAX = 500
-_COUNT_S, _COUNT_EACH, _MANY = 0.1, 16, 1 << 30
+_COUNT_S, _COUNT_EACH, _COUNT_PART, _MANY = 0.1, 16, 8, 1 << 30
 _UNLIMITED = 2147483647
 _ADDRESSES_MAX = 10_000
 _SAY_AGAIN_MS = 60_000
@@ -157,17 +157,25 @@ class Admission:
 
 
 class _Descriptors:
-    """Approximate number of open file descriptors of the process, as counting takes time."""
+    """Approximate number of open file descriptors of the process: counting takes time for each of them.
+
+    They are counted again after a while, or when calls may have used an eighth of those that were left.
+    """
 
     def __init__(self) -> None:
         self._counted = self._since = 0
         self._at_s = -_COUNT_S
 
-    def about(self) -> int:
-        """Return the number, assuming one more than at the last call."""
+    def about(self, most: int) -> int:
+        """Return the number, assuming one more than at the last call.
+
+        Args:
+            most: the number that matters to the caller.
+        """
         self._since += 1
         now_s = time.monotonic()
-        if self._since >= _COUNT_EACH or now_s - self._at_s >= _COUNT_S:
+        each = max(_COUNT_EACH, (most - self._counted) // _COUNT_PART)
+        if self._since >= each or now_s - self._at_s >= _COUNT_S:
             try:
                 self._counted = len(os.listdir("/dev/fd"))
             except OSError as error:  # /dev/fd does not exist, or no descriptor is left to list it
@@ -192,7 +200,8 @@ def has_descriptors(*, for_few: bool = False) -> bool:
     if most == resource.RLIM_INFINITY:
         return True
     kept = min(most // 10, _DESCRIPTORS_KEPT_MAX)
-    return _descriptors.about() < most - (kept // 2 if for_few else kept)
+    most -= kept // 2 if for_few else kept
+    return _descriptors.about(most) < most
 
 
 class TooManyConnections(Exception):

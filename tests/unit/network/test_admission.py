@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import time
 from collections.abc import Awaitable, Callable
 
+import pytest
+
 from sharecore.network import Answer, Connection, Limits, ListenerLimits, Server, loop_factory
-from sharecore.network.admission import Admission
+from sharecore.network.admission import Admission, _Descriptors
 from sharecore.rates import Window
 
 Test = Callable[[Server, dict[str, int]], Awaitable[None]]
@@ -154,6 +158,30 @@ def test_the_rate_of_a_listener_is_its_own() -> None:
     assert admission.delay_ms("B") == 0
     now_ms[0] = 200
     assert admission.delay_ms("B") == 0
+
+
+def test_descriptors_are_counted_more_often_the_fewer_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts: list[str] = []
+    opened = [100]
+
+    def listed(path: str) -> list[str]:
+        counts.append(path)
+        return ["0"] * opened[0]
+
+    monkeypatch.setattr(os, "listdir", listed)
+    monkeypatch.setattr(time, "monotonic", lambda: 0.0)
+    descriptors = _Descriptors()
+    assert descriptors.about(10_000) == 100
+    for _ in range(1_000):
+        descriptors.about(10_000)
+    assert len(counts) == 1
+    opened[0] = 9_990
+    while descriptors.about(10_000) < 9_990:
+        assert len(counts) == 1
+    counts.clear()
+    for _ in range(1_000):
+        descriptors.about(10_000)
+    assert len(counts) == 1_000 // 16
 
 
 def test_addresses_without_end_take_no_memory_without_end() -> None:
