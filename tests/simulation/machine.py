@@ -272,7 +272,7 @@ def in_simulation(machine: Machine, network: Network) -> Iterator[None]:
     """Sockets are the network's, and threads of the log cleaner do not sleep."""
     sockets = SimpleNamespace(**{**vars(socket), "socket": partial(Listening, network)})
     time = SimpleNamespace(sleep=machine.nap)
-    accepts = mock.patch("sharecore.network.acceptor.socket", sockets)
+    accepts = mock.patch("sharecore.network.binding.socket", sockets)
     with accepts, mock.patch("sharecore.broker.store.cleaner.time", time):
         yield
 

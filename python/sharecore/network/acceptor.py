@@ -12,6 +12,7 @@ from typing import Protocol
 
 from sharecore.errors import listening_on
 from sharecore.network.admission import TooManyConnections, has_descriptors
+from sharecore.network.binding import bind_all
 from sharecore.network.peer import Peer
 
 log = logging.getLogger("sharecore.network")
@@ -62,7 +63,7 @@ class Acceptor:
         admission.on_room(self._look_at_held)
 
     async def bind(self, host: str | None, port: int, send_buffer_bytes: int = -1) -> None:
-        """Bind every address of `host`; raise OSError if one is not available.
+        """Bind every address of `host` that the machine has; raise OSError if one is not available.
 
         Args:
             host: an address, a name, or None for all addresses of the machine.
@@ -70,23 +71,9 @@ class Acceptor:
             send_buffer_bytes: send buffer of each connection's socket; negative for the system's default.
         """
         loop = asyncio.get_running_loop()
-        try:
-            with listening_on(host, port):
-                found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-                for family, kind, protocol, _, address in dict.fromkeys(found):
-                    listening = socket.socket(family, kind, protocol)
-                    self.sockets.append(listening)
-                    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                    if family == socket.AF_INET6:
-                        listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-                    if send_buffer_bytes >= 0:
-                        # connection sockets inherit it
-                        listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
-                    listening.setblocking(False)
-                    listening.bind(address)
-        except OSError:
-            self.close()
-            raise
+        with listening_on(host, port):
+            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+            self.sockets = bind_all(found, send_buffer_bytes)
 
     def listen(self, backlog: int) -> None:
         """Start accepting connections; raise OSError if another process has started to listen in the

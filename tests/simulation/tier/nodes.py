@@ -187,7 +187,7 @@ class Node:
 def in_simulation(network: TierNetwork, cache_bytes: int) -> Iterator[None]:
     """Sockets are the network's; nodes keep less in memory, and delete state sooner, than anybody may say."""
     sockets = SimpleNamespace(**{**vars(socket), "socket": partial(Listening, network)})
-    accepts = mock.patch("sharecore.network.acceptor.socket", sockets)
+    accepts = mock.patch("sharecore.network.binding.socket", sockets)
     kept = mock.patch.object(backend, "Budget", lambda max_bytes: Budget(min(max_bytes, cache_bytes)))
     often = mock.patch.object(backend, "_UPKEEP_MS", 5_000)
     early = mock.patch.dict(Upkeep.__init__.__kwdefaults__ or {}, least=_UPKEEP_RECORDS)
