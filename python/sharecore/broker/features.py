@@ -55,6 +55,8 @@ class LevelStore(Protocol):
 
     async def put(self, key: bytes, value: bytes) -> None: ...
 
+    def watch(self, prefix: bytes, told: Callable[[bytes], object]) -> None: ...
+
 
 class Features:
     """Finalized feature levels, stored in the catalogue.
@@ -80,12 +82,23 @@ class Features:
         self._updating = asyncio.Lock()
         self._listeners: list[Callable[[], object]] = []
         self.has_share_groups = False
-        kept = catalogue.get(_KEY)
-        if kept is None:
-            self._set(1, {**_BEGIN, **_parse(begin)})
+        if self.are_kept(catalogue):
+            self._read()
         else:
-            read = json.loads(kept)
-            self._set(read["epoch"], {**dict.fromkeys(SUPPORTED, 0), **read["levels"]})
+            self._set(1, {**_BEGIN, **_parse(begin)})
+        catalogue.watch(_KEY, self._changed_elsewhere)
+
+    def _changed_elsewhere(self, key: bytes) -> None:
+        """Take the levels that the leader of a home has stored."""
+        if key == _KEY and self.are_kept(self._catalogue):
+            self._read()
+            settle(self._listeners)
+
+    def _read(self) -> None:
+        kept = self._catalogue.get(_KEY)
+        assert kept is not None, "the caller has checked"
+        read = json.loads(kept)
+        self._set(read["epoch"], {**dict.fromkeys(SUPPORTED, 0), **read["levels"]})
 
     def _set(self, epoch: int, levels: dict[str, int]) -> None:
         self.epoch, self._levels = epoch, levels

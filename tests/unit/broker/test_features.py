@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 import pytest
@@ -14,6 +14,12 @@ from sharecore.protocol import ApiKey
 UPGRADE, SAFE, UNSAFE = 1, 2, 3
 
 
+class Asked(Protocol):
+    """A broker that answers requests."""
+
+    def ask(self, api_key: ApiKey, version: int, **fields: Any) -> Any: ...
+
+
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[RunningBroker]:
     running = RunningBroker(tmp_path, {"sharecore.features": "share.version=1"}).start()
@@ -21,7 +27,7 @@ def broker(tmp_path: Path) -> Iterator[RunningBroker]:
     running.stop()
 
 
-def levels(broker: RunningBroker) -> tuple[int, dict[str, int]]:
+def levels(broker: Asked) -> tuple[int, dict[str, int]]:
     """Epoch and finalized levels."""
     software = {"client_software_name": "test", "client_software_version": "1"}
     answer = broker.ask(ApiKey.API_VERSIONS, 4, **software)

@@ -17,6 +17,7 @@ import pytest
 from tests.harness.batches import batch
 from tests.harness.running import Client, RunningBroker
 from tests.unit.broker.test_bucket import TIMEOUT_S, create, settings
+from tests.unit.broker.test_features import SAFE, levels, update
 from tests.unit.broker.test_home import bucket, home, produce
 from typer.testing import CliRunner
 
@@ -121,6 +122,8 @@ class RunningLobby:
 def leader(tmp_path: Path, bucket: Path) -> Iterator[RunningBroker]:
     running = home(tmp_path / "one", bucket)
     create(running, "jobs")
+    # it is described after its start
+    until((bucket / "nodes/1").exists)
     yield running
     with contextlib.suppress(RuntimeError):
         running.stop()
@@ -251,6 +254,13 @@ def test_topics_are_followed(leader: RunningBroker, lobby: RunningLobby) -> None
     until(lambda: metadata(lobby, "later").topics[0].error_code == 0)
     leader.ask(ApiKey.DELETE_TOPICS, 6, topics=[{"name": "later", "topic_id": None}], timeout_ms=5000)
     until(lambda: metadata(lobby, "later").topics[0].error_code != 0)
+
+
+def test_feature_levels_are_followed(leader: RunningBroker, lobby: RunningLobby) -> None:
+    assert levels(lobby) == levels(leader)
+    assert update(leader, ("share.version", 1, SAFE), ("group.version", 0, SAFE)).error_code == 0
+    assert levels(leader) == (2, {"share.version": 1, "transaction.version": 2})
+    until(lambda: levels(lobby) == levels(leader))
 
 
 def test_a_standby_is_ready_and_says_who_leads(bucket: Path, lobby: RunningLobby) -> None:
