@@ -1,6 +1,6 @@
-//! `ShareAcknowledge` and `acknowledge`: what requests acknowledge, to the leaders of the share partitions.
+//! `ShareAcknowledge` and `acknowledge`: route a request's acknowledgements to the leaders of its share partitions.
 //!
-//! No borrow of an object is held while Python runs, which may come back to the same object.
+//! No object stays borrowed while Python code runs: Python may call back into the same object.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -31,17 +31,17 @@ use crate::testing::calls_by_name;
 use crate::uuids::{PartitionId, partition_tuple};
 use crate::waiting::PyLater;
 
-/// A request with more partitions may name more of them than a session has.
+/// Above this many partitions, a request is first checked against the size of its session.
 const FEW: usize = 1000;
 const NOT_HOSTED: &str = "This server does not host this topic-partition.";
 
-/// Where acknowledgements go, and for whom.
+/// The leaders, member and rights that a request's acknowledgements need.
 struct Begin<'a, 'f, 'py> {
     request: &'a asked::Asked<'f, 'py>,
     may_read: &'a Bound<'py, PyAny>,
     share: Arc<ShareServices>,
     leaders: Bound<'py, PyLeaders>,
-    /// Whether everybody may do everything.
+    /// True if no authorizer is configured.
     is_open: bool,
     group: Bound<'py, PyString>,
     member: Bound<'py, PyString>,
@@ -73,7 +73,7 @@ impl<'py> Places for Begin<'_, '_, 'py> {
     }
 }
 
-/// A topic's id, as Python has it.
+/// A topic's id as a Python object.
 fn topic_id(py: Python<'_>, topic: [u8; 16]) -> PyResult<Bound<'_, PyAny>> {
     partition_tuple(py, (topic, 0))?.get_item(0)
 }
@@ -97,7 +97,7 @@ impl<'a, 'f, 'py> Begin<'a, 'f, 'py> {
         })
     }
 
-    /// Hands acknowledgements to the leader, who ends `part`.
+    /// Passes acknowledgements to the leader, which completes `part`.
     fn hand_on(
         &self,
         leader: Option<Bound<'py, PyLeader>>,
@@ -106,7 +106,7 @@ impl<'a, 'f, 'py> Begin<'a, 'f, 'py> {
     ) -> PyResult<()> {
         let py = self.request.py();
         let Some(leader) = leader else {
-            // nothing of it is leased, nor is there a reason to load it
+            // The partition is not hosted here, so none of its records are acquired and it is not loaded
             let error = kafka_error(py, UNKNOWN_TOPIC_OR_PARTITION, NOT_HOSTED);
             return part.end(py, Some(error.into_value(py).into_any()));
         };
@@ -126,7 +126,7 @@ impl<'a, 'f, 'py> Begin<'a, 'f, 'py> {
     }
 }
 
-/// Has a leader settle what a member holds, who ends `part`; so does a refusal.
+/// Applies acknowledgements to the leader; `part` is completed with the result or with the error.
 fn settle(
     leader: &Bound<'_, PyLeader>,
     member: &Bound<'_, PyString>,
@@ -151,20 +151,20 @@ fn settle(
     }
 }
 
-/// An acknowledgement for a leader whose state may still be loading.
+/// Acknowledgements that wait until their leader's state is loaded.
 #[pyclass(module = "sharecore._core")]
 struct LateAcknowledgement {
     leader: Py<PyLeader>,
     member: Py<PyString>,
-    /// As Python has them: they outlive their request.
+    /// Copied into Python objects, because they outlive their request.
     batches: Py<PyList>,
-    /// None once they were handed on.
+    /// None once the acknowledgements are applied.
     part: Option<Part>,
 }
 
 #[pymethods]
 impl LateAcknowledgement {
-    /// Acknowledges: the state is loaded, or why it is not is known.
+    /// Applies the acknowledgements, or completes `part` with the reason why the state could not be loaded.
     fn __call__(late: &Bound<'_, Self>) -> PyResult<()> {
         let py = late.py();
         let (leader, member, batches, part) = {
@@ -182,7 +182,7 @@ impl LateAcknowledgement {
 
 collected!(LateAcknowledgement { leader, part } cut { part });
 
-/// Begins the acknowledgements of one request; their errors are the outcomes of `gather`.
+/// Starts the acknowledgements of one request; `gather` collects their errors.
 pub(crate) fn acknowledge<'py, 'm, 'a: 'm>(
     request: &asked::Asked<'_, 'py>,
     may_read: &Bound<'py, PyAny>,
@@ -197,7 +197,7 @@ pub(crate) fn acknowledge<'py, 'm, 'a: 'm>(
     let walked = walk(&mut begin, claims, may_renew)?;
     let mut errors: HashMap<i16, Py<PyAny>> = HashMap::new();
     for (id, refused) in walked.refused {
-        // one error for all that are refused alike
+        // One error object per error code
         let code = refused.code();
         let error = errors.entry(code);
         let error = error.or_insert_with(|| kafka_error(py, code, "").into_value(py).into_any());
@@ -220,7 +220,7 @@ pub(crate) fn acknowledge<'py, 'm, 'a: 'm>(
     Ok(())
 }
 
-/// Handles `ShareAcknowledge` requests.
+/// Handler of `ShareAcknowledge` requests.
 #[pyclass(name = "ShareAcknowledge", module = "sharecore._core", frozen)]
 pub(crate) struct PyShareAcknowledge {
     check: Py<PyAny>,
@@ -228,7 +228,7 @@ pub(crate) struct PyShareAcknowledge {
 }
 
 impl PyShareAcknowledge {
-    /// The answer, or a `Later` of one.
+    /// Returns the response, or a `Later` that completes with it.
     pub(crate) fn handle<'py>(
         &self,
         asked: &asked::Asked<'_, 'py>,

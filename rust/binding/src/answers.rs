@@ -1,4 +1,4 @@
-//! `AnswerBudget`: the bound on the bytes of answers that wait for their clients to read them; and what of it an exchange has.
+//! `AnswerBudget`: bounds the bytes of responses that clients have not read yet, and counts the share of each connection.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::exchange::PyExchange;
 use crate::python;
 use crate::slices::reading_bytes;
 
-/// Bytes of answers that all connections have together, and who waits to make more.
+/// Bytes of unread responses over all connections, and the connections that wait for room.
 #[pyclass(name = "AnswerBudget", module = "sharecore._core")]
 pub(crate) struct PyAnswerBudget {
     unread: Unread,
@@ -29,7 +29,7 @@ impl PyAnswerBudget {
         self.waiting.push(owner, room);
     }
 
-    /// Calls those who wait and have room now; each may take what there is.
+    /// Wakes waiting connections while there is room.
     fn wake(budget: &Bound<'_, Self>) -> PyResult<()> {
         let mut tries = budget.borrow().waiting.len();
         loop {
@@ -39,7 +39,7 @@ impl PyAnswerBudget {
                 waiting.next(&mut tries, |owner| unread.room(owner, reading_bytes()) > 0)
             };
             let Some(room) = next else { return Ok(()) };
-            // one that fails keeps the others waiting no longer
+            // A failing callback must not keep the others waiting
             call_logged(room.bind(budget.py()), &PyTuple::empty(budget.py()))?;
         }
     }
@@ -95,10 +95,10 @@ impl PyAnswerBudget {
 collected!(PyAnswerBudget { waiting } cut { waiting });
 
 impl PyExchange {
-    /// Counts anew what the connection's answers keep in memory.
+    /// Recounts the bytes that the connection's unread responses hold in memory.
     pub(crate) fn recount(exchange: &Bound<'_, Self>) -> PyResult<()> {
         let py = exchange.py();
-        // a connection that is closing holds what its client does not read, like any other
+        // A closing connection still holds the bytes that its client has not read
         let transport = Self::carrier(exchange);
         let transport_bytes: u64 = match transport {
             Some(transport) => transport.unsent_bytes(py)?,
@@ -116,7 +116,7 @@ impl PyExchange {
         PyAnswerBudget::change(budget.bind(py), &owner, before, now)
     }
 
-    /// Whether the next answer has to wait until others were read; if so, `_pump` is called then.
+    /// True if the next response must wait until clients have read earlier ones; `_pump` is then called once there is room.
     pub(crate) fn waits_for_readers(exchange: &Bound<'_, Self>) -> PyResult<bool> {
         let py = exchange.py();
         let (budget, owner, waits) = {

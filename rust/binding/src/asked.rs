@@ -1,4 +1,4 @@
-//! `Asked`: a request, and what a handler may want to know of it besides its body.
+//! `IncomingRequest`: a request's header, connection and context, for its handler.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::layout::named;
 use crate::python;
 use crate::share_services::ShareServices;
 
-/// A request, for those who want to know more of it than its body.
+/// A request's header, connection and context; its body is passed separately.
 pub(crate) struct Asked<'a, 'py> {
     pub(crate) dispatch: &'a Bound<'py, PyDispatch>,
     pub(crate) connection: &'a Bound<'py, PyAny>,
@@ -23,7 +23,6 @@ pub(crate) struct Asked<'a, 'py> {
 }
 
 impl<'py> Asked<'_, 'py> {
-    /// The version of the request.
     pub(crate) fn api_version(&self) -> i16 {
         self.header.api_version
     }
@@ -36,7 +35,7 @@ impl<'py> Asked<'_, 'py> {
         self.connection
     }
 
-    /// The name of the listener that the client came through.
+    /// The name of the listener that accepted the client's connection.
     pub(crate) fn listener(&self) -> PyResult<Bound<'py, PyAny>> {
         self.connection
             .getattr(intern!(self.py(), python::LISTENER))
@@ -46,14 +45,14 @@ impl<'py> Asked<'_, 'py> {
         self.dispatch.borrow().broker.bind(self.py()).clone()
     }
 
-    /// Whether one of these checks has to be made.
+    /// True if at least one of `checks` must be made.
     pub(crate) fn needs(&self, checks: u8) -> bool {
         let held = self.dispatch.borrow();
         let published = held.checks.as_ref();
         published.is_none_or(|published| published.get().needs(checks))
     }
 
-    /// Whether some client has a quota.
+    /// True if any client quota is set.
     pub(crate) fn is_metered(&self) -> PyResult<bool> {
         if !self.needs(QUOTAS) {
             return Ok(false);
@@ -63,7 +62,7 @@ impl<'py> Asked<'_, 'py> {
         throttles.getattr(intern!(py, python::ON))?.is_truthy()
     }
 
-    /// Whether nobody is asked about rights.
+    /// True if no authorizer is configured.
     pub(crate) fn is_open(&self) -> PyResult<bool> {
         if !self.needs(RIGHTS) {
             return Ok(true);
@@ -72,7 +71,6 @@ impl<'py> Asked<'_, 'py> {
         Ok(self.broker().getattr(authorizer)?.is_none())
     }
 
-    /// The share services of the broker.
     pub(crate) fn share(&self) -> PyResult<Arc<ShareServices>> {
         if let Some(share) = &self.dispatch.borrow().share {
             return Ok(Arc::clone(share));
@@ -82,12 +80,12 @@ impl<'py> Asked<'_, 'py> {
         Ok(share)
     }
 
-    /// The connection, where it is one that can wait.
+    /// The connection, unless it is a test's stand-in.
     pub(crate) fn exchange(&self) -> Option<Bound<'py, PyExchange>> {
         self.connection.cast::<PyExchange>().ok().cloned()
     }
 
-    /// The `RequestContext`, made when it is first asked for.
+    /// The `RequestContext`, created on first use.
     pub(crate) fn context(&self) -> PyResult<Bound<'py, PyAny>> {
         if let Some(context) = self.context.get() {
             return Ok(context.clone());
@@ -96,7 +94,7 @@ impl<'py> Asked<'_, 'py> {
         Ok(self.context.get_or_init(|| made).clone())
     }
 
-    /// What an answer that comes later needs to make a context.
+    /// Keeps what is needed to create the context after the request is gone.
     pub(crate) fn later_context(&self) -> LaterContext {
         match self.context.get() {
             Some(context) => LaterContext::Made(context.clone().unbind()),
@@ -110,7 +108,7 @@ impl<'py> Asked<'_, 'py> {
     }
 }
 
-/// The `RequestContext` of a request.
+/// Creates the `RequestContext` of a request.
 pub(crate) fn context_of<'py>(
     dispatch: &Bound<'py, PyDispatch>,
     connection: &Bound<'py, PyAny>,
@@ -132,7 +130,7 @@ pub(crate) fn context_of<'py>(
     named(class.bind(py), values.into_pyobject(py)?)
 }
 
-/// The context of a request that is answered later: few answers need one.
+/// The context of a request that is answered later; created on demand, since few responses need one.
 pub(crate) enum LaterContext {
     Made(Py<PyAny>),
     Of {

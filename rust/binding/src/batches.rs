@@ -1,4 +1,4 @@
-//! `encode_batch` and `encode_records`: record batches for another broker.
+//! `encode_batch` and `encode_records`: record batches to send to another broker.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -9,7 +9,7 @@ use sharecore_records::{Producer, headed_batch, local_batch};
 type Field = Option<PyBackedBytes>;
 type Fields = (Field, Field, Vec<(PyBackedStr, Field)>);
 
-/// One uncompressed batch; part of no transaction.
+/// Encodes records as one uncompressed, non-transactional batch.
 #[pyfunction]
 #[pyo3(signature = (records, *, now_ms, producer = None))]
 #[allow(clippy::needless_pass_by_value)]
@@ -20,7 +20,7 @@ pub(crate) fn encode_batch(
     producer: Option<(i64, i16, i32)>,
 ) -> PyResult<Bound<'_, PyBytes>> {
     if records.is_empty() {
-        return Err(PyValueError::new_err("a batch holds at least one record"));
+        return Err(PyValueError::new_err("a batch needs at least one record"));
     }
     let producer = producer.map_or(Producer::NONE, |(id, epoch, sequence)| Producer {
         id,
@@ -35,7 +35,7 @@ pub(crate) fn encode_batch(
     Ok(PyBytes::new(py, &local_batch(&records, producer, now_ms).0))
 }
 
-/// The same of records with headers.
+/// Encodes records with headers as one uncompressed batch.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)]
 pub(crate) fn encode_records(
@@ -44,7 +44,7 @@ pub(crate) fn encode_records(
     now_ms: i64,
 ) -> PyResult<Bound<'_, PyBytes>> {
     if records.is_empty() {
-        return Err(PyValueError::new_err("a batch holds at least one record"));
+        return Err(PyValueError::new_err("a batch needs at least one record"));
     }
     let headers: Vec<Vec<_>> = records
         .iter()

@@ -1,4 +1,4 @@
-//! `sharecore._core.bench_trace`: how fast the engine replays a trace, no Python in the timed part.
+//! `sharecore._core.bench_trace`: measures how fast the engine replays a trace, with no Python in the timed part.
 
 use std::fs::File;
 use std::io::{self, BufReader};

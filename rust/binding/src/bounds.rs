@@ -1,6 +1,6 @@
-//! `GroupBounds`: what a share group may be given at this broker, and the fetches that wait for more.
+//! `GroupBounds`: the delivery bounds of a share group at this broker, and the fetches that wait for them.
 //!
-//! No borrow of an object is held while Python runs, which may come back to the same object.
+//! No object stays borrowed while Python code runs: Python may call back into the same object.
 
 use std::collections::VecDeque;
 
@@ -17,10 +17,9 @@ use crate::python;
 use crate::state_write::PyWrite;
 use crate::waits::{PyWaitingShareFetch, ring};
 
-/// Up to so many leaders are kept without a look at which have ended.
+/// Below this many leaders, fenced ones are not pruned.
 const LEADERS_MIN: usize = 64;
 
-/// The bounds of one share group.
 #[pyclass(name = "GroupBounds", module = "sharecore._core")]
 pub(crate) struct PyGroupBounds {
     inner: Bounds,
@@ -29,7 +28,7 @@ pub(crate) struct PyGroupBounds {
     /// Called when the breaker opens.
     broken: Py<PyAny>,
     leaders: Vec<Py<PyLeader>>,
-    /// With so many leaders, those are looked for that have ended.
+    /// Prune fenced leaders once there are this many.
     leaders_max: usize,
     /// Longest waiting first.
     waiting: VecDeque<Py<PyWaitingShareFetch>>,
@@ -37,7 +36,7 @@ pub(crate) struct PyGroupBounds {
     timer: Option<Py<PyAny>>,
 }
 
-/// Partitions that have something, one after the other.
+/// Ready partitions, in order.
 struct Chosen<'py>(VecDeque<Bound<'py, PyLeader>>);
 
 impl<'py> Order<'py> for Chosen<'py> {
@@ -56,7 +55,7 @@ impl<'py> Order<'py> for Chosen<'py> {
 struct Topic<'py> {
     name: String,
     partitions: VecDeque<Bound<'py, PyLeader>>,
-    /// About how many offsets wait in them.
+    /// Approximate number of offsets waiting in them.
     waiting: i64,
 }
 
@@ -67,7 +66,7 @@ impl PyGroupBounds {
         now_ms.call0(py)?.extract(py)
     }
 
-    /// How many records a member holds at this broker, or all members.
+    /// Number of records acquired at this broker, by one member or by all.
     fn held(bounds: &Bound<'_, Self>, member: Option<&str>) -> PyResult<i64> {
         let py = bounds.py();
         let leaders: Vec<_> = {
@@ -87,7 +86,7 @@ impl PyGroupBounds {
         Ok(sum)
     }
 
-    /// What a fetch of a member may take that wants so much; with 0 records it has to wait.
+    /// Returns how many of the wanted records a member's fetch may acquire; 0 means that it must wait.
     fn allow(bounds: &Bound<'_, Self>, member: &str, wanted: i64) -> PyResult<Allowance> {
         let bounds_members = bounds.borrow().inner.member_max.is_some();
         let held = if bounds_members {
@@ -106,7 +105,7 @@ impl PyGroupBounds {
         Ok(inner.allow(now_ms, wanted, held, leased))
     }
 
-    /// As `gather`, within the bounds of the group; None where the fetch has to wait until more is allowed.
+    /// Like `gather`, within the bounds of the group; returns None if the fetch must wait until the bounds allow more.
     pub(crate) fn gather<'py>(
         bounds: &Bound<'py, Self>,
         look: &mut impl Order<'py>,
@@ -132,7 +131,7 @@ impl PyGroupBounds {
         Ok(Some(found))
     }
 
-    /// Divides a fetch among the topics that have something, by their weights; each in the order of the session.
+    /// Divides a fetch among the ready topics by weight; partitions of a topic keep the order of the session.
     fn weighted<'py>(
         bounds: &Bound<'py, Self>,
         look: &mut impl Order<'py>,
@@ -141,7 +140,7 @@ impl PyGroupBounds {
     ) -> PyResult<Vec<Py<PyPartitionFetch>>> {
         let py = bounds.py();
         let mut topics = by_topic(look)?;
-        // what has little leaves its part to those that follow
+        // Small topics first, so that their unused share goes to the others
         topics.sort_by_key(|topic| topic.waiting);
         let mut results = Vec::new();
         let mut taken = Vec::new();
@@ -173,7 +172,7 @@ impl PyGroupBounds {
             limits.max_bytes -= bytes;
             taken.push((topic.name, records, records < quota));
         }
-        // what the fetch did not come to is owed its part
+        // Topics that the fetch did not reach keep a claim to their share
         taken.extend(topics.into_iter().map(|topic| (topic.name, 0, false)));
         if let Some(weights) = &mut bounds.borrow_mut().inner.weights {
             weights.took(&taken);
@@ -181,7 +180,7 @@ impl PyGroupBounds {
         Ok(results)
     }
 
-    /// Has a fetch look again when more is allowed.
+    /// Retries the fetch once the bounds allow more.
     pub(crate) fn wait(
         bounds: &Bound<'_, Self>,
         fetch: &Bound<'_, PyWaitingShareFetch>,
@@ -199,7 +198,7 @@ impl PyGroupBounds {
         self.waiting.retain(|each| !each.is(fetch));
     }
 
-    /// Lets a fetch look again; it waits again where it still gets nothing.
+    /// Retries a fetch; it waits again if it still gets nothing.
     fn look_again(fetch: &Bound<'_, PyWaitingShareFetch>) -> PyResult<()> {
         match PyWaitingShareFetch::again(fetch) {
             Err(error) => {
@@ -209,7 +208,7 @@ impl PyGroupBounds {
         }
     }
 
-    /// A change is durable: the breaker counts what came to its end.
+    /// Counts records that a durable change has ended, for the breaker.
     pub(crate) fn ended(bounds: &Bound<'_, Self>, write: &PyWrite, now_ms: i64) -> PyResult<()> {
         let (counted, broken) = {
             let mut held = bounds.borrow_mut();
@@ -226,7 +225,7 @@ impl PyGroupBounds {
         Self::arm(bounds)
     }
 
-    /// Has the fetches that wait look again when the rate or the breaker allows it.
+    /// Schedules the waiting fetches for when the rate or the breaker allows more.
     fn arm(bounds: &Bound<'_, Self>) -> PyResult<()> {
         let py = bounds.py();
         let now_ms = Self::now_ms(bounds)?;
@@ -250,7 +249,7 @@ impl PyGroupBounds {
     }
 }
 
-/// The partitions that have something, by topic.
+/// Groups the ready partitions by topic.
 fn by_topic<'py>(look: &mut impl Order<'py>) -> PyResult<Vec<Topic<'py>>> {
     let mut topics: Vec<Topic<'py>> = Vec::new();
     let mut leaders = Leaders {
@@ -285,7 +284,7 @@ fn by_topic<'py>(look: &mut impl Order<'py>) -> PyResult<Vec<Topic<'py>>> {
     Ok(topics)
 }
 
-/// How many records fetches have taken.
+/// Number of records that the fetches acquired.
 fn count(found: &[Py<PyPartitionFetch>]) -> i64 {
     let acquired = found.iter().flat_map(|each| &each.get().acquired);
     acquired.map(|each| each.last - each.first + 1).sum()
@@ -341,7 +340,7 @@ impl PyGroupBounds {
         Self::more(bounds)
     }
 
-    /// Counts what members hold of a share partition, too.
+    /// Includes a share partition in the group's count of acquired records.
     fn add(&mut self, leader: Py<PyLeader>, py: Python<'_>) {
         if self.leaders.len() >= self.leaders_max {
             self.leaders.retain(|each| each.borrow(py).error.is_none());
@@ -350,7 +349,7 @@ impl PyGroupBounds {
         self.leaders.push(leader);
     }
 
-    /// How many fetches wait for the rate, for the bound of their member, and for the breaker.
+    /// Number of fetches that wait for the rate, for their member's bound, and for the breaker.
     fn held_back(bounds: &Bound<'_, Self>) -> PyResult<(usize, usize, usize)> {
         let now_ms = Self::now_ms(bounds)?;
         let mut held = bounds.borrow_mut();
@@ -364,8 +363,8 @@ impl PyGroupBounds {
         })
     }
 
-    /// The state of the breaker (0: closed, 1: half open, 2: open), when it lets records through again if it is open, and
-    /// how often it has opened; none without a breaker.
+    /// State of the breaker (0: closed, 1: half open, 2: open), the time at which an open one lets records through again, and
+    /// how often it has opened; None without a breaker.
     fn breaker(bounds: &Bound<'_, Self>) -> PyResult<Option<(u8, Option<i64>, u64)>> {
         let now_ms = Self::now_ms(bounds)?;
         let held = bounds.borrow();
@@ -380,7 +379,7 @@ impl PyGroupBounds {
         }))
     }
 
-    /// Members may hold less than before, or the bounds are others: lets the fetches look again that wait.
+    /// Retries all waiting fetches after records were released or the bounds changed.
     pub(crate) fn more(bounds: &Bound<'_, Self>) -> PyResult<()> {
         let py = bounds.py();
         let waiting = std::mem::take(&mut bounds.borrow_mut().waiting);
@@ -390,7 +389,7 @@ impl PyGroupBounds {
         Ok(())
     }
 
-    /// The rate allows more: lets fetches look again as long as it does.
+    /// Retries waiting fetches while the rate allows it.
     fn _due(bounds: &Bound<'_, Self>) -> PyResult<()> {
         {
             let mut held = bounds.borrow_mut();

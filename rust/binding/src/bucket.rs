@@ -1,4 +1,4 @@
-//! Buckets for Python: their URLs, and whether one can be relied on.
+//! Buckets for Python: URLs, probes, restores, homes and their standbys.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,8 +19,8 @@ type Checked = (&'static str, &'static str, String);
 /// The checks, the verdict (`fit`, `grows`, `unfit`, `unknown`) and why.
 type Probed = (Vec<Checked>, &'static str, String);
 
-/// Cluster id; epoch, place and time of the newest object; the oldest time to restore; kind, objects and bytes; objects
-/// since a time.
+/// Cluster id; epoch, place and time of the newest object; leader's node, whether it is a home, whether it has released it; the
+/// oldest time to restore; kind, objects and bytes; objects since a time.
 type Inspected = (
     String,
     Option<(u32, u64, i64)>,
@@ -30,20 +30,20 @@ type Inspected = (
     u64,
 );
 
-/// Return the URL as it is written everywhere else; raise `ValueError` for one that names no bucket.
+/// Return the URL in its canonical form; raise `ValueError` if it does not name a bucket.
 #[pyfunction]
 pub(crate) fn bucket_url(url: &str) -> PyResult<String> {
     let place = Place::parse(url).map_err(PyValueError::new_err)?;
     Ok(place.to_string())
 }
 
-/// Whether this build reaches S3.
+/// True if this build supports S3.
 #[pyfunction]
 pub(crate) fn reaches_s3() -> bool {
     HAS_S3
 }
 
-/// Try whether a bucket can be relied on. `random` names the probe's objects; `ValueError`: wrong settings.
+/// Probe whether a bucket is safe to use. `random` names the probe's objects; `ValueError`: wrong settings.
 #[pyfunction]
 #[pyo3(signature = (url, endpoint, region, allow_http, random))]
 pub(crate) fn probe_bucket(
@@ -109,11 +109,11 @@ pub(crate) fn inspect_bucket(
     ))
 }
 
-/// Cluster id, place and time of the newest object, bytes that were read.
+/// Cluster id, place and time of the newest object, bytes read.
 type Made = (String, u64, i64, u64);
 
-/// Make a store from the copy in a bucket. Returns what was made, or None, whether the bucket lacks or damages it, and why.
-/// `ValueError`: wrong settings.
+/// Create a store from the copy in a bucket. Return what was created or None, whether the bucket is damaged or incomplete, and
+/// the reason. `ValueError`: wrong settings.
 #[pyfunction]
 #[pyo3(signature = (url, path, progress, *, endpoint, region, allow_http, at_ms = None, place = None))]
 #[allow(clippy::needless_pass_by_value, clippy::too_many_arguments)]
@@ -161,9 +161,9 @@ pub(crate) fn restore_bucket(
     })
 }
 
-/// Bring a data directory in line with its home in a bucket. Returns how it began: `empty` (nothing is in either), `local` (the
-/// directory was no home so far) or `bucket`, after trying whether the bucket can be relied on, unless that is known; the cluster whose home it is, if that is known; the place and time of the
-/// newest object, and the bytes that were read. `ValueError`: wrong settings; `OSError`: nothing was changed.
+/// Make a data directory match its home in a bucket. Return the starting point: `empty` (both are empty), `local` (the
+/// directory was not a home before) or `bucket`; the home's cluster id, if known; the place and time of the newest object; and
+/// the bytes read. Unless `is_tried`, the bucket is probed first. `ValueError`: wrong settings; `OSError`: nothing was changed.
 #[pyfunction]
 #[pyo3(signature = (url, path, *, endpoint, region, allow_http, cluster_id, random, is_tried = false))]
 #[allow(clippy::needless_pass_by_value, clippy::too_many_arguments)]
@@ -241,8 +241,8 @@ impl PyStandby {
         ))))
     }
 
-    /// Look at the journal; return the node that leads, its epoch, and whether the bucket is its home or holds a copy; None
-    /// if this broker may claim. `OSError`: the bucket cannot be read.
+    /// Read the journal; return the leading node, its epoch, and whether the bucket is its home or holds a copy; None if this
+    /// broker may claim. `OSError`: the bucket cannot be read.
     fn look(&self, py: Python<'_>) -> PyResult<Option<(i32, u32, bool)>> {
         let led = py.detach(|| {
             let mut held = self.held();
@@ -257,8 +257,7 @@ impl PyStandby {
         }
     }
 
-    /// Claim the copy of a lost broker, which the last look has found, under a random name. `OSError`: it is not known to
-    /// be claimed.
+    /// Claim the copy of a lost broker found by the last look, under a random name. `OSError`: it may not be claimed.
     fn promote(&self, py: Python<'_>, random: [u8; 16], now_ms: i64) -> PyResult<()> {
         let claimed = py.detach(|| {
             let mut held = self.held();
@@ -269,7 +268,7 @@ impl PyStandby {
         claimed.map_err(PyOSError::new_err)
     }
 
-    /// Return the entries of the catalogue that the last looks have found changed: keys, and values or None.
+    /// Return the catalog entries that changed in the last looks: keys, and values or None.
     #[allow(clippy::type_complexity)]
     fn take_changed<'py>(
         &self,
@@ -283,7 +282,7 @@ impl PyStandby {
             .collect()
     }
 
-    /// Return the next place of the journal, and for how many milliseconds it is known to be free.
+    /// Return the next place of the journal, and for how many milliseconds it is known to have been free.
     fn silence(&self, py: Python<'_>) -> (u64, u64) {
         py.detach(|| self.held().1.silence(monotonic_ms().cast_unsigned()))
     }
@@ -295,7 +294,7 @@ impl PyStandby {
     }
 }
 
-/// Limits on what is read below `nodes/`, where anybody with access to the bucket can write.
+/// Limits on reading `nodes/`, where anybody with access to the bucket can write.
 const NODE_BYTES_MAX: u64 = 64 << 10;
 const NODES_MAX: usize = 1000;
 
@@ -318,20 +317,20 @@ impl PyHomeNodes {
         Ok(Self(Mutex::new(transport)))
     }
 
-    /// Write a node's description, over the one before. `OSError`: it is not known to be written.
+    /// Write a node's description, replacing the previous one. `OSError`: it may not be written.
     fn announce(&self, py: Python<'_>, node_id: i32, body: Vec<u8>) -> PyResult<()> {
         let name = names::node(node_id);
         let body = Arc::new(body);
         self.tell(py, &What::Put { name, body })
     }
 
-    /// Delete a node's description. `OSError`: it is not known to be deleted.
+    /// Delete a node's description. `OSError`: it may not be deleted.
     fn withdraw(&self, py: Python<'_>, node_id: i32) -> PyResult<()> {
         let name = names::node(node_id);
         self.tell(py, &What::Delete { name })
     }
 
-    /// Return the node that each description is named for, and its body. `OSError`: they cannot be read.
+    /// Return the node id and the body of each description. `OSError`: they cannot be read.
     fn read<'py>(&self, py: Python<'py>) -> PyResult<Vec<(i32, Bound<'py, PyBytes>)>> {
         let found = py.detach(|| {
             let mut transport = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -363,7 +362,7 @@ impl PyHomeNodes {
     }
 }
 
-/// Return nodes and bodies of the objects below `nodes/`. What no broker has written is left out.
+/// Return node ids and bodies of the objects below `nodes/`, ignoring objects that no broker wrote.
 fn nodes(bucket: &mut dyn Bucket) -> Result<Vec<(i32, Vec<u8>)>, String> {
     let page = |what| match bucket.ask(what) {
         Answer::Names(page) => Ok(page),
@@ -386,14 +385,14 @@ fn nodes(bucket: &mut dyn Bucket) -> Result<Vec<(i32, Vec<u8>)>, String> {
         match answer {
             Answer::Bytes(body) => found.push((node, body)),
             Answer::Unknown(why) => return Err(format!("get {}: {why}", names::NODES)),
-            // deleted since
+            // Deleted in the meantime
             _ => {}
         }
     }
     Ok(found)
 }
 
-/// Return how a bucket is reached; raise `ValueError` for a URL that names none.
+/// Return the settings for reaching a bucket; raise `ValueError` if the URL does not name one.
 pub(crate) fn settings(
     url: &str,
     endpoint: Option<String>,

@@ -1,4 +1,4 @@
-//! `MemoryBudget`: the bound on the bytes of requests that have been read, or begun to be, and are not answered yet.
+//! `MemoryBudget`: bounds the bytes of requests that are being read or not yet answered.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use sharecore_wire::Room;
 use crate::collected::collected;
 use crate::exchange::PyExchange;
 
-/// Bytes that all connections hold together, and the connections that wait for more.
+/// Request bytes over all connections, and the connections that wait for room.
 #[pyclass(name = "MemoryBudget", module = "sharecore._core")]
 pub(crate) struct PyMemoryBudget {
     room: Room,
@@ -25,7 +25,7 @@ impl PyMemoryBudget {
         self.room.take(owner, size);
     }
 
-    /// Asks for room; false where the exchange has to wait until it is admitted.
+    /// Reserves room; returns False if the exchange must wait until it is admitted.
     pub(crate) fn ask(
         &mut self,
         owner: &Arc<str>,
@@ -46,7 +46,7 @@ impl PyMemoryBudget {
         }
     }
 
-    /// Gives back the room of a small request, for which nobody waits.
+    /// Releases the room of a small request, which never makes others wait.
     pub(crate) fn give_small(&mut self, owner: &Arc<str>, size: usize) {
         self.room.give(owner, size);
     }
@@ -55,7 +55,8 @@ impl PyMemoryBudget {
         self.room.give_parked(owner, size);
     }
 
-    /// Sets a request aside that waits for its answer, and lets in who has waited for its room; false where it stays.
+    /// Moves a request that waits for its response out of the bound and admits waiting connections; returns False if it must
+    /// stay.
     pub(crate) fn park(budget: &Bound<'_, Self>, owner: &Arc<str>, size: usize) -> PyResult<bool> {
         let is_parked = budget.borrow_mut().room.park(owner, size);
         if is_parked {
@@ -64,7 +65,7 @@ impl PyMemoryBudget {
         Ok(is_parked)
     }
 
-    /// Gives room back, and lets those in who have waited for it.
+    /// Releases room and admits waiting connections.
     pub(crate) fn give(
         budget: &Bound<'_, Self>,
         owner: &Arc<str>,
@@ -93,7 +94,7 @@ impl PyMemoryBudget {
             };
             if let Some(exchange) = admitted {
                 let exchange = exchange.bind(budget.py());
-                // one that fails keeps the others waiting no longer
+                // A failing connection must not keep the others waiting
                 if let Err(error) = PyExchange::admitted(exchange) {
                     PyExchange::fail(exchange, error)?;
                 }

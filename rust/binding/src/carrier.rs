@@ -1,4 +1,4 @@
-//! `Carrier`: the transport of an exchange. One of our own is used without Python.
+//! `ClientTransport`: the transport of an exchange; our own sockets are called without Python.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -10,7 +10,7 @@ use crate::completion::Named;
 use crate::python;
 use crate::socket::PySocket;
 
-/// A transport of `Sockets`, or of asyncio: one with TLS, or one of a test.
+/// A socket of `Sockets`, or an asyncio transport (TLS, or a test's).
 pub(crate) enum Carrier {
     Own(Py<PySocket>),
     Other(Py<PyAny>),
@@ -47,7 +47,7 @@ impl Carrier {
         }
     }
 
-    /// Sends buffers one after the other.
+    /// Sends buffers in order.
     pub(crate) fn write(&self, parts: &Bound<'_, PyList>) -> PyResult<()> {
         let py = parts.py();
         match self {
@@ -64,7 +64,7 @@ impl Carrier {
         }
     }
 
-    /// Bytes that the transport has not sent.
+    /// Bytes handed to the transport but not sent yet.
     pub(crate) fn unsent_bytes(&self, py: Python<'_>) -> PyResult<u64> {
         match self {
             Carrier::Own(socket) => Ok(PySocket::unsent_bytes(socket.bind(py))? as u64),
@@ -74,7 +74,7 @@ impl Carrier {
         }
     }
 
-    /// Ends the connection, for what its protocol has raised; that is logged, others than `Exception` are raised on.
+    /// Closes the connection because its protocol raised `error`: an `Exception` is logged, anything else is raised again.
     pub(crate) fn fail(&self, py: Python<'_>, error: PyErr) -> PyResult<()> {
         match self {
             Carrier::Own(socket) => PySocket::fail(socket.bind(py), error),

@@ -1,24 +1,25 @@
-//! `Checks`: what the broker may refuse at the moment, published by Python, so that a request with nothing to check asks nothing.
+//! `Checks`: which checks the broker currently needs. Python publishes them, so that a request that needs none makes no Python
+//! call.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use pyo3::prelude::*;
 
-/// Somebody has an authorizer to ask.
+/// An authorizer is configured.
 pub(crate) const RIGHTS: u8 = 1;
-/// Share groups are not served.
+/// Share groups may be disabled.
 pub(crate) const FEATURES: u8 = 2;
-/// Some client has a quota.
+/// A client quota is set.
 pub(crate) const QUOTAS: u8 = 4;
 /// Another broker may lead a partition.
 pub(crate) const LEADERS: u8 = 8;
 
-/// What has to be asked of Python; until the broker publishes it, everything.
+/// The checks that need a call to Python; all of them until the broker publishes.
 #[pyclass(name = "Checks", module = "sharecore._core", frozen)]
 pub(crate) struct PyChecks(AtomicU8);
 
 impl PyChecks {
-    /// Whether one of these has to be asked.
+    /// True if at least one of `checks` must be made.
     pub(crate) fn needs(&self, checks: u8) -> bool {
         self.0.load(Ordering::Relaxed) & checks != 0
     }
@@ -31,7 +32,7 @@ impl PyChecks {
         Self(AtomicU8::new(u8::MAX))
     }
 
-    /// Says what has to be asked from now on.
+    /// Publishes which checks are needed from now on.
     #[pyo3(signature = (*, rights, features, quotas, leaders))]
     #[allow(clippy::fn_params_excessive_bools, reason = "Python names them")]
     fn publish(&self, rights: bool, features: bool, quotas: bool, leaders: bool) {

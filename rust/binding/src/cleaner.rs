@@ -1,4 +1,4 @@
-//! `sharecore._core.LogCleaner`: passes of log compaction over a store.
+//! `sharecore._core.LogCleaner`: runs log compaction on a store.
 
 use pyo3::prelude::*;
 use sharecore_store::CleanOptions;
@@ -36,8 +36,8 @@ impl PyLogCleaner {
         rolled.map_err(|refusal| refused(py, &refusal))
     }
 
-    /// `times_ms`: now, the newest that may be compacted, how long tombstones stay; `limits`: bytes for keys, the share of
-    /// them that is filled, bytes read at a time, bytes a second.
+    /// `times_ms`: now, the newest timestamp to compact, tombstone retention; `limits`: bytes for keys, load factor of the key
+    /// table, bytes per read, bytes per second.
     #[pyo3(signature = (log, *, times_ms, limits))]
     fn clean(
         &self,

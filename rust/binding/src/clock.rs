@@ -1,4 +1,4 @@
-//! The time of this machine, for `sharecore.clock`: asked for several times a request.
+//! The machine's clocks for `sharecore.clock`, which is called several times a request.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -9,8 +9,8 @@ use pyo3::sync::PyOnceLock;
 use pyo3::{PyTraverseError, PyVisit};
 use rustix::time::{ClockId, clock_gettime};
 
-/// A clock that goes on while the machine is suspended: a lease or a session of a suspended broker has run out
-/// when it wakes, as others counted on. `std::time::Instant` and Python's `time.monotonic` stand still meanwhile.
+/// Keeps counting while the machine is suspended, so that leases and sessions of a suspended broker have expired when it
+/// resumes, as other nodes assume. `std::time::Instant` and Python's `time.monotonic` stop during suspension.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const STEADY: ClockId = ClockId::Boottime;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
@@ -33,7 +33,7 @@ pub(crate) fn now_ms() -> PyResult<i64> {
     i64::try_from(since.as_millis()).map_err(|_| out_of_range())
 }
 
-/// A clock that was handed in: that of this machine is asked without Python.
+/// A clock passed in from Python; the machine's own clocks are read without calling Python.
 pub(crate) enum Clock {
     Wall,
     Monotonic,
@@ -43,7 +43,7 @@ pub(crate) enum Clock {
 static OWN: PyOnceLock<[Py<PyAny>; 2]> = PyOnceLock::new();
 
 impl Clock {
-    /// `clock`: returns milliseconds.
+    /// `clock` must return milliseconds.
     pub(crate) fn of(clock: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = clock.py();
         let own = OWN.get_or_try_init(py, || {
@@ -58,7 +58,6 @@ impl Clock {
         })
     }
 
-    /// Milliseconds.
     pub(crate) fn ms(&self, py: Python<'_>) -> PyResult<i64> {
         match self {
             Clock::Wall => now_ms(),
@@ -67,7 +66,7 @@ impl Clock {
         }
     }
 
-    /// As Python has it.
+    /// The clock as a Python callable.
     pub(crate) fn callable(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let own = |name| Ok(py.import("sharecore._core")?.getattr(name)?.unbind());
         match self {

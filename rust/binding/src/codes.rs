@@ -1,4 +1,4 @@
-//! Kafka's error codes, as far as the binding answers with them; `sharecore.errors.ErrorCode` has all.
+//! The Kafka error codes that the binding returns; `sharecore.errors.ErrorCode` has all of them.
 
 pub(crate) const UNKNOWN_SERVER_ERROR: i16 = -1;
 pub(crate) const OFFSET_OUT_OF_RANGE: i16 = 1;

@@ -1,4 +1,4 @@
-//! Lets Python's cycle collector follow references: `collected!` names the fields of a class that hold some.
+//! Lets Python's cycle collector follow references: `collected!` lists the fields of a class that hold them.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::BuildHasher;
@@ -14,9 +14,9 @@ use crate::interest::Interest;
 use crate::leader::PyLeader;
 use crate::uuids::PartitionId;
 
-/// What may refer to Python's objects.
+/// A value that may refer to Python objects.
 pub(crate) trait Refers {
-    /// Shows the collector each reference that this has.
+    /// Visits each reference.
     fn show(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError>;
 }
 
@@ -26,7 +26,7 @@ impl<T> Refers for Py<T> {
     }
 }
 
-/// What stands beside a reference and is none.
+/// Types without references.
 macro_rules! plain {
     ($($number:ty),*) => {
         $(impl Refers for $number {
@@ -45,7 +45,7 @@ impl<T: Refers + ?Sized> Refers for Box<T> {
     }
 }
 
-/// The one holder that is asked has it to itself, as far as the collector knows.
+/// Assumes that the visited owner holds the only reference to the `Arc`.
 impl<T: Refers + ?Sized> Refers for Arc<T> {
     fn show(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         (**self).show(visit)
@@ -139,8 +139,8 @@ impl Refers for Interest {
     }
 }
 
-/// Has the collector ask objects of a class for what their fields refer to, and break cycles at those that are `cut`: they
-/// are as new then.
+/// Implements `__traverse__` over the listed fields and `__clear__`, which resets the `cut` fields to their defaults to break
+/// cycles.
 macro_rules! collected {
     ($class:ty { $($field:tt),* $(,)? }) => {
         #[pyo3::pymethods]

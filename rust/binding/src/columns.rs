@@ -1,4 +1,4 @@
-//! `decode_columns`: records as buffers in Arrow's layout, for a columnar reader to take over.
+//! `decode_columns`: decodes records into buffers in Arrow's layout, which a columnar reader can adopt without a copy.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -48,7 +48,7 @@ fn buffers<'py>(py: Python<'py>, columns: &Columns) -> Buffers<'py> {
     out
 }
 
-/// Records as buffers in Arrow's layout.
+/// Decodes records into buffers in Arrow's layout.
 #[pyfunction]
 #[pyo3(signature = (records, ranges, *, headers=true, expanded_bytes_max=1_073_741_824))]
 #[allow(clippy::needless_pass_by_value)]
@@ -76,7 +76,7 @@ pub(crate) fn decode_columns<'py>(
     Ok((read.columns.rows, list, read.next, faults))
 }
 
-/// Record batches with acquired offsets that have a wrong format or checksum.
+/// Lists the batches with acquired offsets whose format or checksum is wrong.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)]
 pub(crate) fn damaged_batches(

@@ -6,7 +6,7 @@ use sharecore_engine::Combiner;
 
 use crate::convert::{KeptStateBatches, tuple};
 
-/// Joins new state batches with persisted ones.
+/// Merges new state batches into persisted ones.
 #[pyfunction]
 pub(crate) fn combine<'py>(
     py: Python<'py>,
@@ -17,7 +17,7 @@ pub(crate) fn combine<'py>(
     let start_offset = (start_offset >= 0).then_some(start_offset);
     let mut room = Combiner::default();
     let combined = room.combine(&existing.batches, &new.batches, start_offset);
-    // most batches come out as they went in: the caller's tuple is used again
+    // Most batches are unchanged, so the caller's tuples are reused
     let tuples = combined.iter().map(|batch| {
         let kept = existing.tuple(batch).or_else(|| new.tuple(batch));
         kept.map_or_else(|| tuple(batch).into_pyobject(py), Ok)

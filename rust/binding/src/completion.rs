@@ -1,7 +1,7 @@
-//! `Completion`: who is notified when a write, an append or an answer ends.
+//! `Completion`: the callback of a write, an append or a response.
 //!
-//! One enum in place of a callable each: what the binding waits for itself is called without Python in between. No borrow of an
-//! object is held while Python runs, which may come back to the same object.
+//! An enum instead of a callable, so that waiters inside the binding are called without Python. No object stays borrowed while
+//! Python code runs: Python may call back into the same object.
 
 use pyo3::exceptions::{PyException, PyTypeError};
 use pyo3::prelude::*;
@@ -19,27 +19,27 @@ use crate::staged_batch::PyStagedBatch;
 use crate::waiting::{PyLater, PyTicket};
 use crate::written::{Change, PyWritten};
 
-/// Who is notified, once.
+/// A callback that runs once.
 pub(crate) enum Completion {
-    /// A callable of Python's.
+    /// A Python callable.
     Call(Py<PyAny>),
-    /// An operation of a request.
+    /// One part of a request.
     Part(Part),
     /// A change of a share partition's state.
     Change(Box<Change>),
-    /// Records of a coordinator, one append of which has ended.
+    /// An append of coordinator records.
     Append(Py<PyStagedBatch>),
-    /// A ticket, for those who wait for it.
+    /// A ticket and its waiters.
     Ticket(Py<PyTicket>),
-    /// A batch of a Produce request, by its place there.
+    /// A batch of a Produce request, by its index.
     Batch(Py<PyProduced>, usize),
-    /// The place of a request in the order of answers.
+    /// A request's slot in the order of responses.
     Slot(Py<PySlot>),
-    /// A `ShareFetch` whose answer is known, or not wanted any more.
+    /// A `ShareFetch` whose response is complete or cancelled.
     Fetch(Py<PyShareFetching>),
 }
 
-/// How what was waited for has ended.
+/// The result that completes a callback.
 #[derive(Clone, Copy)]
 pub(crate) enum Ended<'a, 'py> {
     /// A write: the error, or None.
@@ -58,7 +58,7 @@ impl<'py> Ended<'_, 'py> {
         error.map(|error| error.into_bound(py))
     }
 
-    /// The argument of a callable.
+    /// The argument for a Python callable.
     fn argument(self, py: Python<'py>) -> Bound<'py, PyAny> {
         match self {
             Ended::Write(error) => error.map_or_else(|| py.None().into_bound(py), Clone::clone),
@@ -69,7 +69,7 @@ impl<'py> Ended<'_, 'py> {
 }
 
 impl Completion {
-    /// A completion that came through Python.
+    /// Wraps a callback that was passed through Python.
     pub(crate) fn of(done: &Bound<'_, PyAny>) -> Self {
         if let Ok(written) = done.cast::<PyWritten>()
             && let Some(change) = written.borrow_mut().take()
@@ -79,12 +79,12 @@ impl Completion {
         Completion::Call(done.clone().unbind())
     }
 
-    /// As `of`, where there may be none.
+    /// Like `of`, for an optional callback.
     pub(crate) fn of_some(done: Option<&Bound<'_, PyAny>>) -> Option<Self> {
         done.filter(|done| !done.is_none()).map(Self::of)
     }
 
-    /// A callable of it, for Python.
+    /// Converts it to a Python callable.
     pub(crate) fn into_python(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         Ok(match self {
             Completion::Call(call) => call,
@@ -95,12 +95,14 @@ impl Completion {
             | Completion::Batch(..)
             | Completion::Slot(_)
             | Completion::Fetch(_) => {
-                return Err(PyTypeError::new_err("only writes are ended by Python"));
+                return Err(PyTypeError::new_err(
+                    "only callbacks of writes can be called from Python",
+                ));
             }
         })
     }
 
-    /// Notifies; raises what that raises.
+    /// Runs the callback; errors are returned.
     pub(crate) fn end<'py>(self, py: Python<'py>, ended: Ended<'_, 'py>) -> PyResult<()> {
         match self {
             Completion::Call(call) => call.call1(py, (ended.argument(py),)).map(|_| ()),
@@ -131,7 +133,7 @@ impl Completion {
         }
     }
 
-    /// Notifies; an exception is logged, others than `Exception` are raised on.
+    /// Runs the callback; an `Exception` is logged, anything else is raised again.
     pub(crate) fn settle<'py>(self, py: Python<'py>, ended: Ended<'_, 'py>) -> PyResult<()> {
         let name = match &self {
             Completion::Call(call) => Named::Callable(call.clone_ref(py)),
@@ -162,7 +164,7 @@ impl Refers for Completion {
     }
 }
 
-/// Notifies all of them; one that raises is logged, and the others are notified all the same.
+/// Runs all callbacks; one that raises is logged and does not stop the others.
 pub(crate) fn settle_all<'py>(
     py: Python<'py>,
     completions: Vec<Completion>,
@@ -172,14 +174,14 @@ pub(crate) fn settle_all<'py>(
     completions.try_for_each(|each| each.settle(py, ended))
 }
 
-/// A callback, in a line of the log.
+/// The name of a callback for the log.
 pub(crate) enum Named {
     Callable(Py<PyAny>),
     Rust(&'static str),
 }
 
 impl Named {
-    /// Logs what a callback has raised; others than `Exception` are raised on.
+    /// Logs what a callback raised; anything but an `Exception` is raised again.
     pub(crate) fn failed(&self, py: Python<'_>, error: PyErr) -> PyResult<()> {
         if !error.is_instance_of::<PyException>(py) {
             return Err(error);
@@ -198,7 +200,7 @@ impl Named {
     }
 }
 
-/// Calls a callable; an exception is logged, others than `Exception` are raised on.
+/// Calls a callable; an `Exception` is logged, anything else is raised again.
 pub(crate) fn call_logged<'py>(
     callback: &Bound<'py, PyAny>,
     arguments: &Bound<'py, PyTuple>,

@@ -1,4 +1,4 @@
-//! `sharecore._core.decompress` and `crc32c`: of what clients push beside records.
+//! `sharecore._core.decompress` and `crc32c`, for data that clients push outside of record batches.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Lists of tuples to and from what the engine takes, without a detour over generic sequences.
+//! Converts lists of tuples to and from engine types, without generic sequence access.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -23,7 +23,7 @@ pub(crate) fn span(acquired: &Acquired) -> (i64, i64, u16) {
     (acquired.first, acquired.last, acquired.delivery_count)
 }
 
-/// Calls `each` with every item of a list or, more slowly, of anything iterable.
+/// Calls `each` with every item of a list or, more slowly, of any iterable.
 fn for_each<'py>(
     items: &Bound<'py, PyAny>,
     mut each: impl FnMut(Bound<'py, PyTuple>) -> PyResult<()>,
@@ -54,7 +54,7 @@ pub(crate) fn ranges(items: &Bound<'_, PyAny>) -> PyResult<SmallVec<[OffsetRange
         }
         if last - first > i64::from(i32::MAX) {
             return Err(PyValueError::new_err(format!(
-                "record batch {first}-{last} is too long: one counts its offsets in 31 bits"
+                "record batch {first}-{last} is too long: it spans more than 2147483647 offsets"
             )));
         }
         ranges.push(OffsetRange::new(first, last));
@@ -82,7 +82,9 @@ impl<'py> FromPyObject<'_, 'py> for StateBatches {
 fn state_batch(item: &Bound<'_, PyTuple>) -> PyResult<StateBatch> {
     let (first, last, state, delivery_count): StateTuple = item.extract()?;
     let state = RecordState::from_id(state).ok_or_else(|| {
-        PyValueError::new_err(format!("{state} is no record state; 0, 1, 2 and 4 are"))
+        PyValueError::new_err(format!(
+            "unknown record state {state}; expected 0, 1, 2 or 4"
+        ))
     })?;
     Ok(StateBatch {
         first,
@@ -100,7 +102,7 @@ pub(crate) struct KeptStateBatches<'py> {
 }
 
 impl<'py> KeptStateBatches<'py> {
-    /// The tuple that `batch` was read from. Asked for ascending batches, it finds those that came in ascending order.
+    /// Returns the tuple that `batch` was read from, if both the calls and the tuples are in ascending order.
     pub(crate) fn tuple(&mut self, batch: &StateBatch) -> Option<Bound<'py, PyTuple>> {
         let before = |other: &&StateBatch| other.first < batch.first;
         self.next += self.batches[self.next..].iter().take_while(before).count();
@@ -137,11 +139,11 @@ pub(crate) fn tuples<'py>(
     PyList::new(py, tuples.collect::<Vec<_>>())
 }
 
-/// Acknowledgements as Python has them: (first offset, last offset, acknowledge types).
+/// Acknowledgements as Python objects: (first offset, last offset, acknowledge types).
 pub(crate) struct Acknowledgements<'py>(SmallVec<[(i64, i64, Bound<'py, PyBytes>); 8]>);
 
 impl Acknowledgements<'_> {
-    /// As the engine takes them.
+    /// Borrows them for the engine.
     pub(crate) fn batches(&self) -> SmallVec<[AckBatch<'_>; 8]> {
         let batches = self.0.iter().map(|(first, last, types)| AckBatch {
             first: *first,
@@ -152,7 +154,7 @@ impl Acknowledgements<'_> {
     }
 }
 
-/// Acknowledgements: (first offset, last offset, acknowledge types).
+/// Reads acknowledgements: (first offset, last offset, acknowledge types).
 pub(crate) fn acknowledgements<'py>(items: &Bound<'py, PyAny>) -> PyResult<Acknowledgements<'py>> {
     let mut batches = SmallVec::new();
     for_each(items, |item| {

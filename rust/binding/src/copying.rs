@@ -1,4 +1,4 @@
-//! A store's copy in a bucket: what is asked of it, the thread between store and transport, and how it stands.
+//! A store's copy in a bucket: its settings, the thread that sends the store's requests to the bucket, and its status.
 
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::Builder;
@@ -18,14 +18,14 @@ use sharecore_store::{
 
 use crate::{bucket::settings, store::PyStore};
 
-/// How long closing waits then: what is not there was not answered.
+/// How long closing waits in a home: writes that have not reached the bucket were never confirmed.
 const HOME_CLOSE_MS: u64 = 1000;
-/// How long the thread waits for a call before it looks whether the store was closed.
+/// How often the thread checks whether the store was closed.
 const LOOK: Duration = Duration::from_secs(1);
-/// A bucket that could not be tried is tried again so much later, at the earliest.
+/// Minimum pause between two probes of a bucket that could not be reached.
 const PROBE_PAUSE: Duration = Duration::from_secs(2);
 
-/// A bucket, and what is asked of the copy in it. One store takes it.
+/// A bucket and the options of the copy in it; used by one store.
 #[pyclass(name = "BucketCopy", module = "sharecore._core", frozen)]
 pub(crate) struct PyBucketCopy(Mutex<Option<(Carrier, BackupOptions)>>);
 
@@ -72,12 +72,12 @@ impl PyBucketCopy {
 }
 
 impl PyBucketCopy {
-    /// Ask a store for the copy, once, and return what carries its calls.
+    /// Configures `options` for the copy, and returns the sender of its requests. Works once.
     pub(crate) fn take(&self, options: &mut Options) -> PyResult<Carrier> {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = held.take();
         let (carrier, backup) =
-            taken.ok_or_else(|| PyValueError::new_err("a store has this copy already"))?;
+            taken.ok_or_else(|| PyValueError::new_err("this copy already belongs to a store"))?;
         options.bucket = Some(match options.durability {
             Durability::Bucket => BackupOptions {
                 window: HOME_WINDOW,
@@ -90,16 +90,16 @@ impl PyBucketCopy {
     }
 }
 
-/// Carries the calls of a store to its bucket.
+/// Sends a store's requests to its bucket.
 pub(crate) struct Carrier {
     transport: Transport,
     random: u128,
-    /// The bucket is known to be one that can be relied on.
+    /// True if a probe has already shown that the bucket is safe to use.
     is_tried: bool,
 }
 
 impl Carrier {
-    /// Begin, on a thread of its own that ends when the store is closed.
+    /// Starts the sender on its own thread, which ends when the store is closed.
     pub(crate) fn start(self, store: &Store) -> std::io::Result<()> {
         let Some(line) = store.bucket_line() else {
             return Ok(());
@@ -133,17 +133,17 @@ impl Carrier {
     }
 }
 
-/// Whether the bucket was found to be one that can be relied on.
+/// The result of probing the bucket.
 #[derive(Default)]
 struct Tried {
     is_fit: bool,
-    /// Why it is not, or not yet, and when that was found.
+    /// Why the bucket may not be used (yet), and when that was found.
     refusal: Option<(String, Instant)>,
     is_unfit: bool,
 }
 
 impl Tried {
-    /// Return why nothing may be sent; the first call, and some after it, try the bucket.
+    /// Returns why no request may be sent, or None. Probes the bucket on the first call and again after a pause.
     fn refusal(&mut self, transport: &Transport, random: u128) -> Option<String> {
         if self.is_fit {
             return None;
@@ -173,7 +173,7 @@ fn probed(transport: &Transport, random: u128) -> Result<Verdict, String> {
     run_probe(transport, random).map(|probe| probe.verdict())
 }
 
-/// Send all that a probe wants to try, and return it at its end.
+/// Runs a probe to its end.
 pub(crate) fn run_probe(transport: &Transport, random: u128) -> Result<Probe, String> {
     let mut probe = Probe::new(random);
     while !probe.is_ended() {
@@ -184,7 +184,7 @@ pub(crate) fn run_probe(transport: &Transport, random: u128) -> Result<Probe, St
         let (answered, answers) = mpsc::channel();
         for call in calls {
             let answered = answered.clone();
-            // who probes waits for all answers
+            // `run_probe` receives until every answer is in, so the receiver still exists
             transport.send(call, move |id, answer| drop(answered.send((id, answer))));
         }
         drop(answered);
@@ -195,14 +195,14 @@ pub(crate) fn run_probe(transport: &Transport, random: u128) -> Result<Probe, St
     Ok(probe)
 }
 
-/// Whether nobody else can lead a store's home who waits longer than `lease_ms` before a claim; true where answers wait for no
-/// bucket.
+/// True if no other broker can lead the store's home, given that it waits at least `lease_ms` before a claim. Always true
+/// without a home.
 #[pyfunction]
 pub(crate) fn is_proven(store: &Bound<'_, PyStore>, lease_ms: u64) -> bool {
     store.get().0.is_proven(lease_ms)
 }
 
-/// How the copy of a store stands.
+/// Status of a store's copy.
 #[pyclass(name = "BucketStatus", module = "sharecore._core", frozen, get_all)]
 pub(crate) struct PyBucketStatus {
     state: &'static str,

@@ -1,4 +1,4 @@
-//! Answers that are written during a turn leave together at its end.
+//! Collects the responses written during a turn of the event loop and sends them at its end.
 
 use std::cell::{Cell, RefCell};
 
@@ -10,13 +10,13 @@ thread_local! {
     static CORK: Cork = const { Cork { depth: Cell::new(0), dirty: RefCell::new(Vec::new()) } };
 }
 
-/// While a turn is under way, answers are collected; the answers of a connection then leave in one call of the system.
+/// Sockets with unsent responses of the current turn; each is flushed with one system call.
 struct Cork {
     depth: Cell<u32>,
     dirty: RefCell<Vec<Py<PySocket>>>,
 }
 
-/// Ends a turn, however it ends.
+/// Ends a turn when dropped.
 struct Turn;
 
 impl Turn {
@@ -36,7 +36,7 @@ pub(crate) fn is_corked() -> bool {
     CORK.with(|cork| cork.depth.get() > 0)
 }
 
-/// Does work whose answers leave together at its end.
+/// Runs `work` and then sends the responses that it wrote.
 pub(crate) fn corked<R>(py: Python<'_>, work: impl FnOnce() -> PyResult<R>) -> PyResult<R> {
     let done = {
         let _turn = Turn::begin();
@@ -44,14 +44,14 @@ pub(crate) fn corked<R>(py: Python<'_>, work: impl FnOnce() -> PyResult<R>) -> P
     };
     let mut flushed = Ok(());
     if !is_corked() {
-        // what a flush resumes may write to others
+        // A flush may resume work that writes to other sockets
         loop {
             let dirty = CORK.with(|cork| std::mem::take(&mut *cork.dirty.borrow_mut()));
             if dirty.is_empty() {
                 break;
             }
             for socket in dirty {
-                // one that fails keeps nobody else's answers back
+                // A failing socket must not keep back the responses of others
                 let socket = socket.bind(py);
                 let sent = PySocket::guarded(socket, || PySocket::flush(socket));
                 flushed = flushed.and(sent.map(|_| ()));
@@ -61,7 +61,7 @@ pub(crate) fn corked<R>(py: Python<'_>, work: impl FnOnce() -> PyResult<R>) -> P
     done.and_then(|done| flushed.map(|()| done))
 }
 
-/// Sends what a socket has at the end of the turn.
+/// Sends a socket's responses at the end of the turn.
 pub(crate) fn send_later(socket: &Bound<'_, PySocket>) {
     let dirty = socket.clone().unbind();
     CORK.with(|cork| cork.dirty.borrow_mut().push(dirty));

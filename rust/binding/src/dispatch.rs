@@ -1,6 +1,7 @@
-//! `Dispatch`: a request frame to its handler, and what that answers to a frame. `sharecore.broker.requests.dispatch` has one.
+//! `Dispatch`: passes a request frame to its handler and encodes the response. `sharecore.broker.requests.dispatch` creates
+//! one.
 //!
-//! No borrow of an object is held while Python runs, which may come back to the same object.
+//! No object stays borrowed while Python code runs: Python may call back into the same object.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -31,17 +32,17 @@ use crate::waiting::PyLater;
 
 static ENSURE_FUTURE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
-/// An API in one version.
+/// One version of an API.
 pub(crate) struct Route {
     request: Py<PyLayout>,
     response: Py<PyLayout>,
     tagged_header: bool,
-    /// The codec, for those parts of Python that write an answer themselves.
+    /// The codec, for Python code that encodes a response itself.
     messages: Py<PyAny>,
     handle: Handle,
 }
 
-/// An answer on its way has the route as well, but not another reference to what it names.
+/// Pending responses share the route, so the references that it owns are visited once, here.
 impl Refers for Route {
     fn show(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.messages.show(visit)?;
@@ -49,21 +50,21 @@ impl Refers for Route {
     }
 }
 
-/// What Python decides: the first use of a version, and errors.
+/// Python functions for rare cases: the first use of a version, errors, and large requests.
 struct Hooks {
-    /// Adds a version of an API; false if it is one of `ApiVersions` that is not served.
+    /// Adds a version of an API; returns False for an unsupported version of `ApiVersions`.
     learn: Py<PyAny>,
-    /// Answers `ApiVersions` in a version that is not served.
+    /// Answers an unsupported version of `ApiVersions`.
     unsupported: Py<PyAny>,
     /// Logs a request.
     note: Py<PyAny>,
-    /// Makes the meter of a request.
+    /// Creates the meter of a request.
     meter: Py<PyAny>,
-    /// Checks the names of an answer's fields.
+    /// Checks the field names of a response.
     check: Py<PyAny>,
-    /// Logs an answer that cannot be written, and raises.
+    /// Logs a response that cannot be encoded, and raises.
     unwritable: Py<PyAny>,
-    /// Answers a request that failed as a whole.
+    /// Builds the response for a request that failed as a whole.
     refusal: Py<PyAny>,
     /// Handles a request with many entries.
     handle_apart: Py<PyAny>,
@@ -85,24 +86,24 @@ impl Refers for Hooks {
     }
 }
 
-/// Reads requests, has them handled and writes their answers.
+/// Decodes requests, calls their handlers and encodes the responses.
 #[pyclass(name = "Dispatch", module = "sharecore._core")]
 pub(crate) struct PyDispatch {
     pub(crate) broker: Py<PyAny>,
-    /// `RequestContext`, a tuple.
+    /// `RequestContext`, a tuple class.
     pub(crate) context: Py<PyType>,
     check_names: bool,
     log_requests: bool,
-    /// A request with more is malformed.
+    /// A request with more entries is malformed.
     entries_max: usize,
     routes: HashMap<(i16, i16), Arc<Route>>,
     hooks: Arc<Hooks>,
-    /// What has to be asked; None where the broker does not say.
+    /// The checks that the broker needs; None if it does not publish them.
     pub(crate) checks: Option<Py<PyChecks>>,
     pub(crate) share: Option<Arc<ShareServices>>,
 }
 
-/// What an answer that comes later needs of its request.
+/// What is needed to encode a response.
 pub(crate) struct Ending<'a, 'py> {
     pub(crate) dispatch: &'a Bound<'py, PyDispatch>,
     pub(crate) route: &'a Route,
@@ -115,7 +116,7 @@ impl<'py> Ending<'_, 'py> {
         Arc::clone(&self.dispatch.borrow().hooks)
     }
 
-    /// The frame of an answer, which is a dict or writes itself.
+    /// Encodes a response, which is a dict or an object that encodes itself.
     pub(crate) fn encode(
         &self,
         message: &Bound<'py, PyAny>,
@@ -155,7 +156,7 @@ impl<'py> Ending<'_, 'py> {
         Ok(settled.cast_into()?)
     }
 
-    /// The frame that says that the request as a whole failed.
+    /// Encodes the response for a request that failed as a whole.
     pub(crate) fn refuse(
         &self,
         error: PyErr,
@@ -191,7 +192,7 @@ impl PyDispatch {
         Ok(Ok(route))
     }
 
-    /// What the handler answers; None where nothing is to be answered.
+    /// Calls the handler; returns None if the request gets no response.
     fn handled<'py>(
         route: &Route,
         asked: &Asked<'_, 'py>,
@@ -220,7 +221,7 @@ impl PyDispatch {
         Ok((!answer.is_none()).then_some(answer))
     }
 
-    /// The dispatch of which something is the method that frames go to.
+    /// Returns the dispatch whose method `on_frame` is, if it is one.
     pub(crate) fn behind(on_frame: &Bound<'_, PyAny>) -> Option<Py<Self>> {
         let method = on_frame.cast::<PyCFunction>().ok()?;
         let name: String = method.getattr(python::DUNDER_NAME).ok()?.extract().ok()?;
@@ -314,12 +315,12 @@ impl PyDispatch {
     }
 }
 
-/// What ends a connection whose bytes hold no request.
+/// The exception that closes a connection whose bytes are not a valid request.
 pub(crate) fn malformed(py: Python<'_>, reason: &str) -> PyErr {
     disconnect(py, &format!("malformed request: {reason}")).unwrap_or_else(|error| error)
 }
 
-/// A future of something that can be awaited.
+/// Wraps an awaitable in a future.
 fn future_of(answer: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
     if answer.is_instance_of::<PyLater>() {
         return Ok(answer);
@@ -366,7 +367,9 @@ impl PyDispatch {
         let checks = broker.getattr(python::CHECKS).ok();
         let checks = checks.and_then(|checks| checks.extract().ok());
         if !context.is_subclass_of::<PyTuple>()? {
-            return Err(PyValueError::new_err("the context must be a kind of tuple"));
+            return Err(PyValueError::new_err(
+                "the context class must be a subclass of tuple",
+            ));
         }
         Ok(Self {
             broker: broker.unbind(),
@@ -381,7 +384,7 @@ impl PyDispatch {
         })
     }
 
-    /// Has a version of an API handled.
+    /// Adds the handler of one API version.
     #[pyo3(signature = (api_key, api_version, messages, handle))]
     fn add(
         &mut self,

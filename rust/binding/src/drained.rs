@@ -1,4 +1,4 @@
-//! What happened in a store since the last look, as Python's tuples.
+//! Events of a store since the last drain, as Python tuples.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! The one place where refusals of the engine become exceptions.
+//! Converts engine refusals to exceptions.
 
 use pyo3::exceptions::PyBaseException;
 use pyo3::intern;
@@ -31,7 +31,7 @@ pub(crate) fn kafka_error(py: Python<'_>, code: i16, message: &str) -> PyErr {
     }
 }
 
-/// A refusal as a `KafkaError`.
+/// Converts a refusal to a `KafkaError`.
 pub(crate) fn refused(py: Python<'_>, refusal: Refusal) -> PyErr {
     match refusal.kind() {
         RefusalKind::InvalidRecordState => {
@@ -41,15 +41,15 @@ pub(crate) fn refused(py: Python<'_>, refusal: Refusal) -> PyErr {
     }
 }
 
-/// A defect of the engine as a `KafkaError`; the partition in which it showed takes no further calls.
+/// Converts an engine failure to a `KafkaError`; the partition that failed accepts no further calls.
 pub(crate) fn failed(py: Python<'_>, failed: &Failed) -> PyErr {
     kafka_error(py, UNKNOWN_SERVER_ERROR, &failed.to_string())
 }
 
-/// Return the `KafkaError` that was raised; another exception is raised on.
+/// Returns the `KafkaError` that was raised; any other exception is raised again.
 ///
-/// Its traceback is dropped. An error that is kept as an outcome would be in a cycle otherwise, through the variables of
-/// the functions that it passed: the collector frees the cycles of 100,000 outcomes late.
+/// Drops its traceback. An error stored as an outcome would otherwise form a cycle through the frames that it passed, and the
+/// collector frees the cycles of 100,000 outcomes late.
 pub(crate) fn kafka_error_in(py: Python<'_>, error: PyErr) -> PyResult<Bound<'_, PyAny>> {
     let class = kafka_error_class(py)?;
     if !error.matches(py, class)? {
@@ -60,7 +60,7 @@ pub(crate) fn kafka_error_in(py: Python<'_>, error: PyErr) -> PyResult<Bound<'_,
     Ok(error)
 }
 
-/// Drop the traceback of an error; do nothing for other values.
+/// Drops the traceback of an exception; other values are left alone.
 pub(crate) fn drop_traceback(outcome: &Bound<'_, PyAny>) -> PyResult<()> {
     if outcome.is_instance_of::<PyBaseException>() {
         outcome.setattr(
@@ -71,7 +71,7 @@ pub(crate) fn drop_traceback(outcome: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// Whether a value is a `KafkaError`.
+/// True if `value` is a `KafkaError`.
 pub(crate) fn is_kafka_error(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     value.is_instance(kafka_error_class(value.py())?)
 }

@@ -1,6 +1,7 @@
-//! `Exchange`: requests of one connection in, their answers out in the same order. `sharecore.network.Connection` is one.
+//! `Exchange`: the requests of one connection and their responses, in the same order. `sharecore.network.Connection` extends
+//! it.
 //!
-//! No borrow of an object is held while Python runs, which may come back to the same object.
+//! No object stays borrowed while Python code runs: Python may call back into the same object.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -23,12 +24,12 @@ use crate::session::PyShareSession;
 use crate::slot::{Answer, PySlot};
 use crate::unsent::{self, size_of};
 
-/// The hot half of a connection.
+/// The hot path of a connection.
 #[pyclass(name = "Exchange", module = "sharecore._core", subclass)]
 pub(crate) struct PyExchange {
-    /// What frames go to, called with the connection and the frame.
+    /// Called with the connection and each frame.
     on_frame: Py<PyAny>,
-    /// The dispatch whose method that is, if it is one's.
+    /// Set if `on_frame` is a dispatch's own method, which is then called without Python.
     dispatch: Option<Py<PyDispatch>>,
     #[pyo3(get, set)]
     pub(crate) closed: bool,
@@ -41,11 +42,11 @@ pub(crate) struct PyExchange {
     pub(crate) intake: Intake,
     pub(crate) slots: VecDeque<Py<PySlot>>,
     pub(crate) backlog: VecDeque<Py<PyBytes>>,
-    /// The frame that is being handled, if its bytes count.
+    /// Bytes of the frame being handled; 0 if small, since small frames are not counted.
     pub(crate) handling: usize,
     pub(crate) unsent: Unsent<Py<PyBytes>>,
     pub(crate) outgoing: Outgoing,
-    /// Whether the client has ever sent a whole request.
+    /// True once the client has sent a whole request.
     #[pyo3(get)]
     pub(crate) has_asked: bool,
     pumping: bool,
@@ -54,13 +55,12 @@ pub(crate) struct PyExchange {
 }
 
 impl PyExchange {
-    /// The share session of the last request that had one.
     pub(crate) fn share_session<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyShareSession>> {
         let session = self.share_session.as_ref();
         session.map(|session| session.bind(py).clone())
     }
 
-    /// Keeps the share session of a request; returns the one before.
+    /// Stores the share session of a request; returns the previous one.
     pub(crate) fn keep_share_session(
         &mut self,
         session: &Bound<'_, PyShareSession>,
@@ -72,30 +72,30 @@ impl PyExchange {
         self.closed
     }
 
-    /// The dispatch that frames go to, if it is that alone.
+    /// The dispatch to call directly, if frames go straight to one.
     pub(crate) fn dispatch<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyDispatch>> {
         let dispatch = self.dispatch.as_ref();
         dispatch.map(|dispatch| dispatch.bind(py).clone())
     }
 
-    /// Who answers for the memory that the client takes.
+    /// The principal or address that is charged for the client's memory.
     pub(crate) fn owner(&self) -> Arc<str> {
         Arc::clone(&self.intake.owner)
     }
 
-    /// Whether the answer of this slot is the next to leave.
+    /// True if this slot's response is the next to send.
     pub(crate) fn begins_with(&self, slot: &Bound<'_, PySlot>) -> bool {
         self.slots.front().is_some_and(|first| first.is(slot))
     }
 
-    /// The transport, unless it is closing.
-    /// The transport, open or not.
+    /// The transport, even if it is closing.
     pub(crate) fn carrier(exchange: &Bound<'_, Self>) -> Option<Carrier> {
         let held = exchange.borrow();
         let transport = held.transport.as_ref();
         transport.map(|transport| transport.clone_ref(exchange.py()))
     }
 
+    /// The transport, unless it is closing.
     pub(crate) fn open_transport(exchange: &Bound<'_, Self>) -> PyResult<Option<Carrier>> {
         let py = exchange.py();
         let transport = Self::carrier(exchange);
@@ -143,8 +143,7 @@ impl PyExchange {
         Ok(())
     }
 
-    /// Closes the connection, and says why.
-    /// Ends the connection, for what it has raised; that is logged, others than `Exception` are raised on.
+    /// Closes the connection because handling raised `error`: an `Exception` is logged, anything else is raised again.
     pub(crate) fn fail(exchange: &Bound<'_, Self>, error: PyErr) -> PyResult<()> {
         let py = exchange.py();
         let transport = Self::carrier(exchange);
@@ -154,32 +153,33 @@ impl PyExchange {
         }
     }
 
+    /// Closes the connection, giving the reason.
     pub(crate) fn close(exchange: &Bound<'_, Self>, reason: &str) -> PyResult<()> {
         exchange.call_method1(python::CLOSE, (reason,)).map(|_| ())
     }
 
-    /// Hands requests on in a later turn of the event loop.
+    /// Dispatches requests in a later turn of the event loop.
     pub(crate) fn pump_soon(exchange: &Bound<'_, Self>) -> PyResult<()> {
         exchange.call_method0(python::OWN_PUMP_SOON).map(|_| ())
     }
 
-    /// Waits for memory, which others may hold for no need.
+    /// Asks the server to free memory that idle clients hold.
     pub(crate) fn seek_room(exchange: &Bound<'_, Self>) -> PyResult<()> {
         let seek = intern!(exchange.py(), python::OWN_WAIT_FOR_ROOM);
         exchange.call_method0(seek).map(|_| ())
     }
 
-    /// Reads nothing for a reason.
+    /// Pauses reading for a reason.
     pub(crate) fn pause_for(exchange: &Bound<'_, Self>, reason: Pause) -> PyResult<()> {
         Self::pause(exchange, reason as u8)
     }
 
-    /// Reads again, unless there are other reasons not to.
+    /// Removes a reason for the pause; reading resumes once there is none.
     pub(crate) fn resume_after(exchange: &Bound<'_, Self>, reason: Pause) -> PyResult<()> {
         Self::resume(exchange, reason as u8)
     }
 
-    /// Sends the next part of what is left, or all of it.
+    /// Sends the next part of the unsent bytes, or all of them.
     fn send_some(exchange: &Bound<'_, Self>, all: bool) -> PyResult<()> {
         let Some(transport) = Self::open_transport(exchange)? else {
             exchange.borrow_mut().unsent.clear();
@@ -228,7 +228,7 @@ impl PyExchange {
 
 #[pymethods]
 impl PyExchange {
-    /// `server`: `on_frame`, `now`, `budget` and `limits` are taken from it.
+    /// `server` provides `on_frame`, `now`, `budget` and `limits`.
     #[new]
     #[pyo3(signature = (server, *_args, **_rest))]
     fn new(
@@ -317,8 +317,8 @@ impl PyExchange {
         Self::pump(exchange)
     }
 
-    /// Sends some of what is left, and the rest in later turns of the event loop, between which others are served; waits while
-    /// the client does not read.
+    /// Sends part of the unsent bytes and schedules the rest for later turns, so that other clients are served in between;
+    /// stops while the client does not read.
     #[pyo3(name = "_send")]
     fn send(exchange: &Bound<'_, Self>) -> PyResult<()> {
         {
@@ -336,13 +336,13 @@ impl PyExchange {
         exchange.call_method0(python::OWN_SEND_SOON).map(|_| ())
     }
 
-    /// Sends all that is left at once.
+    /// Sends all unsent bytes at once.
     #[pyo3(name = "_send_rest")]
     fn send_rest(exchange: &Bound<'_, Self>) -> PyResult<()> {
         Self::send_some(exchange, true)
     }
 
-    /// Goes on in a turn of its own: its answers leave together.
+    /// Dispatches the backlog as one turn, whose responses are sent together.
     #[pyo3(name = "_pump")]
     fn pump_corked(exchange: &Bound<'_, Self>) -> PyResult<()> {
         corked(exchange.py(), || Self::pump(exchange))
@@ -375,7 +375,7 @@ impl PyExchange {
         Self::free(exchange, sizes)
     }
 
-    /// The client has gone: gives back what is held, and returns the futures that nobody waits for any more.
+    /// Ends the exchange: releases its memory and returns the futures to cancel.
     #[pyo3(name = "_end")]
     fn end(exchange: &Bound<'_, Self>) -> PyResult<Vec<Py<PyAny>>> {
         let py = exchange.py();
@@ -401,7 +401,7 @@ impl PyExchange {
         Ok(waiting.collect())
     }
 
-    /// Readers have made room for the next answer.
+    /// Resumes after clients have read enough for the next response to be created.
     fn _readers_have_read(exchange: &Bound<'_, Self>) -> PyResult<()> {
         exchange.borrow_mut().outgoing.waits_for_readers = false;
         Self::pump_corked(exchange)
@@ -429,14 +429,14 @@ impl PyExchange {
         self.held(py).iter().sum::<usize>() + parked.map(|slot| slot.frame_bytes).sum::<usize>()
     }
 
-    /// Of the request that is being read: bytes that are there, and bytes that are to come.
+    /// Bytes received and bytes still missing of the request that is being read.
     #[getter]
     fn partial(&self) -> Option<(usize, usize)> {
         let partial = self.intake.partial.as_ref();
         partial.map(|partial| (partial.filled, partial.size - partial.filled))
     }
 
-    /// Of a large request that waits for its answer: since when, whether it is set aside, and its bytes.
+    /// For a large request that waits for its response: start of the wait, whether it is parked, and its size.
     #[getter]
     fn waits_since(&self) -> Option<(f64, bool, usize)> {
         self.intake.waits_since
@@ -469,24 +469,24 @@ impl PyExchange {
         Self::recount(exchange)
     }
 
-    /// Bytes of answers that the client has not read yet, as they were last counted.
+    /// Bytes of responses that the client had not read when they were last counted.
     #[getter]
     fn unread_bytes(&self) -> u64 {
         self.outgoing.counted
     }
 
-    /// Bytes of records that the next answer may carry; 0 where it has to wait for clients to read.
+    /// Bytes of records that the next response may carry; 0 if it must wait until clients have read.
     pub(crate) fn answer_room(&self, py: Python<'_>) -> u64 {
         self.answers.borrow(py).room(&self.intake.owner)
     }
 
-    /// Counts bytes more, or fewer, of answers that are still being made elsewhere.
+    /// Adds to (or subtracts from) the bytes of responses that are being built elsewhere.
     fn hold_answer_bytes(exchange: &Bound<'_, Self>, change: i64) -> PyResult<()> {
         exchange.borrow_mut().outgoing.hold(change);
         Self::recount(exchange)
     }
 
-    /// Calls back when there is room for an answer.
+    /// Calls `room` once there is room for a response.
     pub(crate) fn when_answer_room(exchange: &Bound<'_, Self>, room: Py<PyAny>) -> PyResult<()> {
         let py = exchange.py();
         {

@@ -1,4 +1,4 @@
-//! `ExpandedCache`: expanded record batches that are likely to be wanted again.
+//! `ExpandedCache`: caches decompressed record batches that are likely to be read again.
 
 use pyo3::prelude::*;
 use sharecore_lease::ExpandedCache;

@@ -1,7 +1,7 @@
-//! `ShareFetching`: one `ShareFetch` on its way, from its acknowledgements and its fetch to the answer with both.
+//! `ShareFetching`: one `ShareFetch` request, from its acknowledgements and its fetch to the response with both results.
 //!
-//! Acknowledgements begin first; the fetch goes on while they become durable, and the answer leaves when both have ended.
-//! No borrow of an object is held while Python runs, which may come back to the same object.
+//! Acknowledgements start first; the fetch proceeds while they become durable, and the response is sent when both have ended.
+//! No object stays borrowed while Python code runs: Python may call back into the same object.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -18,7 +18,7 @@ use crate::share_services::ShareServices;
 use crate::uuids::{PartitionId, partition_id, partition_tuple};
 use crate::waits::PyWaitingShareFetch;
 
-/// A request whose answer is not known yet.
+/// A request whose response is not complete yet.
 #[pyclass(name = "ShareFetching", module = "sharecore._core")]
 pub(crate) struct PyShareFetching {
     cluster: Py<PyAny>,
@@ -26,14 +26,14 @@ pub(crate) struct PyShareFetching {
     leaders: Py<PyLeaders>,
     session: Py<PyShareSession>,
     gather: Py<PyGather>,
-    /// Whether the answer names those partitions that no answer has named yet.
+    /// True if the response must also list partitions that no response has listed yet.
     names_new: bool,
-    /// Whether another broker may lead what was fetched.
+    /// True if another broker may lead fetched partitions.
     checks_leaders: bool,
-    /// Partitions of which nothing is fetched, and why.
+    /// Partitions excluded from the fetch, with their errors.
     pub(crate) refused: Option<Py<PyDict>>,
     fetched: Vec<Py<PyPartitionFetch>>,
-    /// The fetch while it waits, and what is called when it has ended.
+    /// The waiting fetch, and the part that its end completes.
     pub(crate) fetch: Option<Py<PyWaitingShareFetch>>,
     pub(crate) part: Option<Part>,
 }
@@ -63,7 +63,7 @@ impl PyShareFetching {
         }
     }
 
-    /// The fetch has ended.
+    /// Completes the fetch.
     pub(crate) fn end(
         fetching: &Bound<'_, Self>,
         fetched: Vec<Py<PyPartitionFetch>>,
@@ -80,14 +80,14 @@ impl PyShareFetching {
         let (fetch, part) = {
             let mut held = fetching.borrow_mut();
             held.fetched = fetched;
-            // each holds the other: a cycle a fetch is work for the collector
+            // Fetch and request refer to each other; breaking the cycle spares the collector one per fetch
             (held.fetch.take(), held.part.take())
         };
         drop(fetch);
         part.map_or(Ok(()), |part| part.end(py, None))
     }
 
-    /// The request has its answer, or its client has gone.
+    /// Called when the response is ready or the client has disconnected.
     pub(crate) fn answered(fetching: &Bound<'_, Self>, is_cancelled: bool) -> PyResult<()> {
         let py = fetching.py();
         let session = fetching.borrow().session.clone_ref(py);
@@ -168,7 +168,7 @@ impl PyShareFetching {
     }
 }
 
-/// Why what was fetched may not be told: a leader that has lost its place meanwhile, asleep perhaps, leases nothing.
+/// Returns the error for a fetched partition that this broker no longer leads, for example after it was suspended.
 fn not_led<'py>(
     check_leader: &Bound<'py, PyAny>,
     fetched: &PyPartitionFetch,
@@ -180,7 +180,7 @@ fn not_led<'py>(
     check_led(check_leader, id.bind(py))
 }
 
-/// Sends a client away that has found nothing where nothing is led any more: else it would ask on and on.
+/// Refuses partitions that are no longer led, for an empty fetch: without an error the client would keep polling this broker.
 fn refuse_not_led(
     check_leader: &Bound<'_, PyAny>,
     session: &Bound<'_, PyShareSession>,
@@ -199,7 +199,7 @@ fn refuse_not_led(
         .collect()
 }
 
-/// Whether a share partition is led here and has room for more leases, with or without records to lease.
+/// True if the share partition is led here and its in-flight window has room, whether or not there are records.
 fn can_acquire(leader: Option<Bound<'_, PyLeader>>) -> PyResult<bool> {
     match leader.and_then(|leader| PyLeader::engine(&leader)) {
         Some(engine) => engine.get().can_acquire(engine.py()),
@@ -209,7 +209,7 @@ fn can_acquire(leader: Option<Bound<'_, PyLeader>>) -> PyResult<bool> {
 
 #[pymethods]
 impl PyShareFetching {
-    /// The session has ended: the answer is what there is.
+    /// Ends the fetch because its session has ended; the response holds no records.
     fn abandon(fetching: &Bound<'_, Self>) -> PyResult<()> {
         let py = fetching.py();
         let fetch = {

@@ -1,6 +1,6 @@
-//! `Finish`: the frame of an answer that was waited for.
+//! `Finish`: encodes the response that a handler completed later.
 //!
-//! No borrow of an object is held while Python runs, which may come back to the same object.
+//! No object stays borrowed while Python code runs: Python may call back into the same object.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::dispatch::{Ending, PyDispatch, Route};
 use crate::python;
 use crate::waiting::PyLater;
 
-/// Turns what a handler has waited for into the frame of its answer.
+/// Encodes the result of a handler's future as its response.
 pub(crate) struct Finishing {
     pub(crate) dispatch: Py<PyDispatch>,
     pub(crate) route: Arc<Route>,
@@ -45,7 +45,7 @@ impl Finishing {
         }
     }
 
-    /// The frame; `done`: the future.
+    /// Returns the response frame. `done` is the handler's future.
     pub(crate) fn frame<'py>(
         &self,
         done: &Bound<'py, PyAny>,
@@ -94,7 +94,7 @@ impl Refers for Finishing {
     }
 }
 
-/// A `Finishing` for those who call it from Python.
+/// A `Finishing` that Python can call.
 #[pyclass(name = "Finish", module = "sharecore._core", frozen)]
 pub(crate) struct PyFinish(Box<Finishing>);
 

@@ -1,4 +1,4 @@
-//! `PartitionFetch`, and what a share fetch gets out of the partitions that it looks at.
+//! `PartitionFetch`, and how a share fetch acquires records from leaders.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -17,7 +17,7 @@ use crate::log_offsets;
 use crate::python;
 use crate::testing::calls_by_name;
 
-/// What one share partition gave.
+/// Records that a fetch acquired from one share partition, or its error.
 #[pyclass(name = "PartitionFetch", module = "sharecore._core", frozen)]
 pub(crate) struct PyPartitionFetch {
     #[pyo3(get)]
@@ -30,7 +30,7 @@ pub(crate) struct PyPartitionFetch {
 }
 
 impl PyPartitionFetch {
-    /// Nothing, and why.
+    /// An empty result with an error.
     pub(crate) fn refused(partition: &Bound<'_, PyLeader>, error: Py<PyAny>) -> Self {
         Self {
             partition: partition.clone().unbind(),
@@ -40,7 +40,6 @@ impl PyPartitionFetch {
         }
     }
 
-    /// Bytes of its records.
     pub(crate) fn size(&self, py: Python<'_>) -> i64 {
         self.records.bind(py).as_bytes().len() as i64
     }
@@ -56,24 +55,22 @@ impl PyPartitionFetch {
 
 collected!(PyPartitionFetch { partition, error });
 
-/// Leaders, in the order of a session, and what a fetch gets out of them.
+/// The leaders that a fetch visits, in the order of its session, and its results so far.
 pub(crate) struct Leaders<'l, 'py, L> {
     pub(crate) order: &'l mut L,
     pub(crate) member: &'l str,
     pub(crate) fetched: Vec<Bound<'py, PyPartitionFetch>>,
 }
 
-/// The leaders that a fetch looks at, in their order.
+/// An iterator over the leaders that a fetch visits.
 pub(crate) trait Order<'py> {
-    /// The next one.
     fn next(&mut self) -> Option<Bound<'py, PyLeader>>;
-    /// One has nothing.
+    /// Called for a leader without acquirable records.
     fn empty(&mut self, leader: &Bound<'py, PyLeader>) -> PyResult<()>;
-    /// One has no engine, but an error.
+    /// Called for a leader that has failed or was fenced.
     fn failed(&mut self, leader: Bound<'py, PyLeader>);
 }
 
-/// Whether a leader has something.
 fn readiness(leader: &Bound<'_, PyLeader>) -> PyResult<Readiness> {
     let is_fetchable = if calls_by_name() {
         leader.getattr(python::FETCHABLE)?.is_truthy()?
@@ -148,7 +145,7 @@ impl<'py, L: Order<'py>> Partitions for Leaders<'_, 'py, L> {
     }
 }
 
-/// Leases from leader to leader until a fetch has enough.
+/// Acquires records from one leader after the other until the fetch has enough.
 pub(crate) fn gather<'py>(
     order: &mut impl Order<'py>,
     member: &str,
@@ -163,7 +160,7 @@ pub(crate) fn gather<'py>(
     Ok(leaders.fetched.into_iter().map(Bound::unbind).collect())
 }
 
-/// What was leased of a partition; or the `KafkaError` for which there is nothing.
+/// Acquires records of a partition; returns a `KafkaError` if it has none to give.
 fn lease_of<'py>(
     partition: &Bound<'py, PyLeader>,
     member: &str,

@@ -1,6 +1,6 @@
-//! `Gather`: operations that end through callbacks, and what they have ended with, for `sharecore.waiting`.
+//! `Gather`: collects the outcomes of callback-based operations, for `sharecore.waiting`.
 //!
-//! No borrow of an object is held while Python runs, which may come back to the same object.
+//! No object stays borrowed while Python code runs: Python may call back into the same object.
 
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
@@ -16,16 +16,16 @@ use crate::share_answer::PyShareAnswer;
 use crate::waiting::PyLater;
 use crate::waits::PyWaitingShareFetch;
 
-/// What makes the answer of a request when all that it waits for has ended.
+/// Builds the response of a request once all of its operations have ended.
 pub(crate) enum Answerer {
     Call(Py<PyAny>),
-    /// The answer to a `ShareAcknowledge`, which lacks the outcomes.
+    /// A `ShareAcknowledge` response that lacks only the outcomes.
     Acknowledged(Py<PyShareAnswer>),
     Fetched(Py<PyShareFetching>),
 }
 
 impl Answerer {
-    /// The answer.
+    /// Builds the response.
     pub(crate) fn answer(self, gather: &Bound<'_, PyGather>) -> PyResult<Py<PyAny>> {
         let py = gather.py();
         match self {
@@ -52,7 +52,7 @@ impl Refers for Answerer {
     }
 }
 
-/// What happens when all operations have ended.
+/// What to do once all operations have ended.
 enum Then {
     Call(Py<PyAny>),
     Answer(Py<PyLater>, Answerer),
@@ -90,36 +90,36 @@ impl Then {
     }
 }
 
-/// Operations that end through callbacks, and what they have ended with; a later outcome of the same name counts.
+/// Collects the outcomes of operations by name; if a name repeats, the last outcome wins.
 #[pyclass(name = "Gather", module = "sharecore._core", generic)]
 #[derive(Default)]
 pub(crate) struct PyGather {
     inner: Outcomes<Py<PyAny>, Py<PyAny>, Py<PyAny>>,
     then: Option<Then>,
-    /// The fetch that looks once all others have ended.
+    /// A fetch that starts once all other parts have ended.
     held: Option<Py<PyWaitingShareFetch>>,
 }
 
-/// One operation of those that are gathered.
+/// One of the operations that are collected.
 pub(crate) struct Part {
     gather: Py<PyGather>,
     place: usize,
 }
 
 impl Part {
-    /// Whether another part outlasts this one; a held fetch does not: it waits for this part.
+    /// True if another part lasts longer. A held fetch does not, because it waits for this part.
     pub(crate) fn is_outlasted(&self, py: Python<'_>) -> bool {
         let gather = self.gather.borrow(py);
         gather.held.is_none() && gather.inner.is_outlasted()
     }
 
-    /// Has `log` hurry when the part that outlasts this one ends before it.
+    /// Speeds up the writes of `log` if the longer part ends before this one.
     pub(crate) fn linger(&self, log: &Bound<'_, PyAny>) {
         let gather = &mut self.gather.borrow_mut(log.py());
         gather.inner.linger(log.clone().unbind());
     }
 
-    /// The operation has ended.
+    /// Ends the operation.
     pub(crate) fn end(self, py: Python<'_>, outcome: Option<Py<PyAny>>) -> PyResult<()> {
         let outcome = outcome.filter(|outcome| !outcome.is_none(py));
         PyGather::end(self.gather.bind(py), self.place, outcome)
@@ -133,7 +133,7 @@ impl Refers for Part {
 }
 
 impl PyGather {
-    /// Names with their outcomes.
+    /// Names and their outcomes.
     pub(crate) fn told(&self, py: Python<'_>) -> Vec<(Py<PyAny>, Option<Py<PyAny>>)> {
         let outcomes = self.inner.iter();
         outcomes
@@ -151,19 +151,19 @@ impl PyGather {
         }
     }
 
-    /// An operation begins.
+    /// Starts an operation.
     pub(crate) fn begin(gather: &Bound<'_, Self>, name: Py<PyAny>) -> Part {
         let place = gather.borrow_mut().inner.begin(name);
         Self::part_at(gather, place)
     }
 
-    /// A part that outlasts the others: until it ends, they need not hurry.
+    /// Starts a part that outlasts the others: until it ends, their writes are not urgent.
     pub(crate) fn lasting_part(gather: &Bound<'_, Self>, name: Py<PyAny>) -> Part {
         let place = gather.borrow_mut().inner.begin_lasting(name);
         Self::part_at(gather, place)
     }
 
-    /// Has a fetch look once all other parts have ended.
+    /// Holds a fetch until all other parts have ended.
     pub(crate) fn hold(gather: &Bound<'_, Self>, fetch: &Bound<'_, PyWaitingShareFetch>) {
         fetch.borrow_mut().hold();
         gather.borrow_mut().held = Some(fetch.clone().unbind());
@@ -188,11 +188,11 @@ impl PyGather {
         if let Some(fetch) = fetch {
             PyWaitingShareFetch::go_on(fetch.bind(py))?;
         }
-        // let go of: whoever waits holds the gather, and cycles are work for the collector
+        // `then` was taken out because whoever waits also holds the gather: a cycle would be work for the collector
         then.map_or(Ok(()), |then| then.run(gather))
     }
 
-    /// The outcome of an operation that need not be waited for.
+    /// Records the outcome of an operation that has already ended.
     pub(crate) fn put(&mut self, name: Py<PyAny>, outcome: Option<Py<PyAny>>) {
         self.inner.put(name, outcome);
     }
@@ -208,7 +208,7 @@ impl PyGather {
         then.run(gather)
     }
 
-    /// Has `answerer` make the result of `later` when all have ended.
+    /// Completes `later` with the response of `answerer` once all operations have ended.
     pub(crate) fn answer(
         gather: &Bound<'_, Self>,
         later: Py<PyLater>,
@@ -299,7 +299,7 @@ impl PyGather {
 
 collected!(PyGather { inner, then, held } cut { inner, then, held });
 
-/// What an operation of Python's calls when it ends; later calls are passed over.
+/// The callback that a Python operation calls when it ends; only the first call counts.
 #[pyclass(name = "Part", module = "sharecore._core")]
 pub(crate) struct PyPart(pub(crate) Option<Part>);
 

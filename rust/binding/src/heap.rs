@@ -1,11 +1,11 @@
-//! The heap of a process that is a broker's alone.
+//! Memory allocator settings for a process that runs only a broker.
 
 use pyo3::prelude::*;
 
-/// Lets all threads of this process allocate from one heap; only the C library of GNU has more than one.
+/// Lets all threads allocate from one heap. Only glibc has more than one.
 ///
-/// There each thread has a heap of its own. What the threads of a store allocate is often given back by the event loop,
-/// and of such heaps much stays resident that nobody uses. They allocate too little to wait for each other.
+/// With glibc, each thread has its own heap. The event loop often frees what a store's threads allocated, which leaves much
+/// unused memory resident in those heaps. The threads allocate too little to contend for one heap.
 #[pyfunction]
 pub(crate) fn use_one_heap() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -14,7 +14,8 @@ pub(crate) fn use_one_heap() {
         unsafe extern "C" {
             fn mallopt(parameter: std::ffi::c_int, value: std::ffi::c_int) -> std::ffi::c_int;
         }
-        // SAFETY: it takes two numbers, at any time and on any thread; the parameter is `M_ARENA_MAX` of malloc.h
+        // SAFETY: `mallopt` takes two integers and may be called at any time on any thread; `ARENA_MAX` is `M_ARENA_MAX` of
+        // malloc.h
         unsafe { mallopt(ARENA_MAX, 1) };
     }
 }

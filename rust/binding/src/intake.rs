@@ -1,6 +1,7 @@
-//! How requests come in: a large one is read straight into its own bytes, once there is room for it.
+//! Reads requests from a connection. A large request is read directly into its own buffer, once the memory budget has room for
+//! it.
 //!
-//! No borrow of an object is held while Python runs, which may come back to the same object.
+//! No object stays borrowed while Python code runs: Python may call back into the same object.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +17,7 @@ use crate::exchange::PyExchange;
 use crate::pipeline::charged_of;
 use crate::python;
 
-/// So much of a large request is read at a time; others are served in between.
+/// Read at most this much of a large request at a time; other clients are served in between.
 const READ_BYTES_MAX: usize = 256 << 10;
 
 /// `PyBUF_WRITE`.
@@ -24,7 +25,7 @@ const WRITABLE: std::ffi::c_int = 0x200;
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
-/// A request whose end is still to come, and that has room.
+/// A request that has room and is still being received.
 pub(crate) struct Partial {
     bytes: Py<PyBytes>,
     start: *mut u8,
@@ -32,7 +33,7 @@ pub(crate) struct Partial {
     pub(crate) filled: usize,
 }
 
-// SAFETY: `start` points into `bytes`, which lives as long as this, and is used with the interpreter's lock alone.
+// SAFETY: `start` points into `bytes`, which lives as long as this struct, and is only used while attached to the interpreter.
 unsafe impl Send for Partial {}
 // SAFETY: as above.
 unsafe impl Sync for Partial {}
@@ -40,13 +41,13 @@ unsafe impl Sync for Partial {}
 impl Partial {
     fn new(py: Python<'_>, size: usize) -> PyResult<Self> {
         let length = ffi::Py_ssize_t::try_from(size)?;
-        // SAFETY: null asks for a bytes object whose content is left as it is; it is a new reference, or null with an exception.
+        // SAFETY: a null pointer requests uninitialized content; the result is a new reference, or null with an exception set.
         let bytes = unsafe {
             let made = ffi::PyBytes_FromStringAndSize(std::ptr::null(), length);
             Bound::from_owned_ptr_or_err(py, made)?
         };
         let bytes = bytes.cast_into::<PyBytes>()?;
-        // SAFETY: it is a bytes object.
+        // SAFETY: `bytes` is a bytes object.
         let start = unsafe { ffi::PyBytes_AsString(bytes.as_ptr()) };
         Ok(Self {
             bytes: bytes.unbind(),
@@ -56,10 +57,10 @@ impl Partial {
         })
     }
 
-    /// Takes what belongs to it off the front of a chunk.
+    /// Copies the start of `chunk` into the buffer and advances `chunk`.
     fn fill(&mut self, chunk: &mut &[u8]) {
         let count = (self.size - self.filled).min(chunk.len());
-        // SAFETY: so many bytes are left behind `filled`, and nobody else has seen the object yet.
+        // SAFETY: `count` bytes are left after `filled`, and no other code has seen the object yet.
         unsafe {
             std::ptr::copy_nonoverlapping(chunk.as_ptr(), self.start.add(self.filled), count);
         }
@@ -71,19 +72,19 @@ impl Partial {
         self.filled == self.size
     }
 
-    /// Where its next bytes go, and how many of them at most at a time.
+    /// Where the next bytes go, and the maximum number to read.
     fn room(&self) -> (*mut u8, usize) {
         let count = (self.size - self.filled).min(READ_BYTES_MAX);
-        // SAFETY: so many bytes are left behind `filled`
+        // SAFETY: `count` bytes are left after `filled`
         (unsafe { self.start.add(self.filled) }, count)
     }
 
-    /// What is still to come, to be read into.
+    /// A writable view of the next bytes.
     fn rest<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let (start, count) = self.room();
         let count = ffi::Py_ssize_t::try_from(count)?;
-        // SAFETY: so many bytes are there. Whoever reads uses the view before it says how much it has read, and the bytes are
-        // let go of only after that, or when the connection is lost.
+        // SAFETY: `count` bytes are left. The reader writes through the view before it reports how much it has read; the bytes
+        // are released only after that, or when the connection is lost.
         unsafe {
             let view = ffi::PyMemoryView_FromMemory(start.cast(), count, WRITABLE);
             Bound::from_owned_ptr_or_err(py, view)
@@ -91,40 +92,40 @@ impl Partial {
     }
 }
 
-/// A request that has begun and has no room yet: how large it is, and what was read of it and behind it.
+/// A request that waits for room: its size, and the bytes received so far, including any that follow it.
 struct Begun {
     size: usize,
     bytes: Vec<u8>,
-    /// Whether room was asked for.
+    /// True once room was requested.
     has_asked: bool,
 }
 
-/// Where the bytes of a client go.
+/// The receiving side of a connection.
 pub(crate) struct Intake {
     pub(crate) owner: Arc<str>,
-    /// What the budget calls the connection.
+    /// The connection's key in the budget.
     who: u64,
     pub(crate) frame_bytes_max: usize,
     cutter: Cutter,
-    /// What small requests are read into, of all connections: nothing stays there.
+    /// A buffer shared by all connections for small requests; no data stays in it between reads.
     scratch: Py<PyMemoryView>,
     scratch_start: *mut u8,
     scratch_bytes: usize,
     reads_partial: bool,
     pub(crate) partial: Option<Partial>,
     begun: Option<Begun>,
-    /// Since when a large request waits for its answer, whether it is set aside, and its size.
+    /// For a large request that waits for its response: start of the wait, whether it is parked, and its size.
     pub(crate) waits_since: Option<(f64, bool, usize)>,
 }
 
-// SAFETY: `scratch_start` points into what `scratch` views, which lives as long as this, and is used with the interpreter's
-// lock alone.
+// SAFETY: `scratch_start` points into the buffer of `scratch`, which lives as long as this struct, and is only used while
+// attached to the interpreter.
 unsafe impl Send for Intake {}
 // SAFETY: as above.
 unsafe impl Sync for Intake {}
 
 impl Intake {
-    /// `scratch`: a view of bytes that can be written to, and do not move.
+    /// `scratch` must view a writable buffer that is never resized.
     pub(crate) fn new(scratch: Bound<'_, PyMemoryView>, frame_bytes_max: usize) -> PyResult<Self> {
         let obj = scratch.getattr(python::OBJ)?;
         let bytes = obj.cast::<pyo3::types::PyByteArray>()?;
@@ -143,14 +144,14 @@ impl Intake {
         })
     }
 
-    /// Whether a request has begun that has not asked for room.
+    /// True if a request has started and room for it was not requested yet.
     pub(crate) fn has_begun(&self) -> bool {
         self.begun.as_ref().is_some_and(|begun| !begun.has_asked)
     }
 }
 
 impl PyExchange {
-    /// Takes bytes of the client.
+    /// Processes bytes received from the client.
     pub(crate) fn take_in(exchange: &Bound<'_, Self>, chunk: &[u8]) -> PyResult<()> {
         Self::mark_active(exchange)?;
         let cut = exchange.borrow_mut().cut(exchange, chunk)?;
@@ -168,7 +169,7 @@ impl PyExchange {
         Ok(())
     }
 
-    /// Puts whole frames into the backlog; returns why nothing that comes can be trusted.
+    /// Appends whole frames to the backlog; returns an error if the byte stream is invalid.
     fn cut(
         &mut self,
         exchange: &Bound<'_, Self>,
@@ -198,7 +199,7 @@ impl PyExchange {
                 }
                 Ok(Some(Piece::Start { size, bytes })) => {
                     let (owner, who) = (self.owner(), self.intake.who);
-                    // what is behind a request that cannot be handed on waits in the client's socket
+                    // Bytes after a request that cannot be dispatched stay in the client's socket
                     let asks = self.backlog.is_empty();
                     let total = size + SIZE_BYTES;
                     if asks && self.budget.borrow_mut(py).ask(&owner, who, total, exchange) {
@@ -217,12 +218,12 @@ impl PyExchange {
         }
     }
 
-    /// Puts the request that was being read into the backlog, if it is whole.
+    /// Moves the request being read to the backlog once it is complete.
     fn complete(&mut self, py: Python<'_>) {
         if let Some(partial) = self.intake.partial.take_if(|partial| partial.is_whole()) {
             let total = partial.size + SIZE_BYTES;
             if total <= SMALL_BYTES {
-                // it counts again where it has to wait for its answer
+                // It counts again if it must wait for its response
                 let owner = self.owner();
                 self.budget.borrow_mut(py).give_small(&owner, total);
             }
@@ -230,7 +231,7 @@ impl PyExchange {
         }
     }
 
-    /// Asks for room for the request that has begun.
+    /// Requests room for the request that has started.
     pub(crate) fn ask_for_room(exchange: &Bound<'_, Self>) -> PyResult<()> {
         let py = exchange.py();
         let is_admitted = {
@@ -259,7 +260,7 @@ impl PyExchange {
         Self::seek_room(exchange)
     }
 
-    /// There is room for the request that has begun.
+    /// Continues reading the request that was waiting for room.
     pub(crate) fn admitted(exchange: &Bound<'_, Self>) -> PyResult<()> {
         let py = exchange.py();
         let begun = {
@@ -274,7 +275,7 @@ impl PyExchange {
         Self::resume_after(exchange, Pause::Memory)
     }
 
-    /// What the budget knows of the connection: the sizes of its requests, without those that are set aside.
+    /// Sizes of the requests that the budget counts for this connection, without parked ones.
     pub(crate) fn held(&self, py: Python<'_>) -> Vec<usize> {
         let backlog = self.backlog.iter().map(|frame| charged_of(frame, py));
         let partial = self.intake.partial.iter();
@@ -291,7 +292,7 @@ impl PyExchange {
         sizes
     }
 
-    /// Gives back all that the connection has of the budget.
+    /// Releases everything that the connection holds of the budget.
     pub(crate) fn give_up(exchange: &Bound<'_, Self>) -> PyResult<Vec<usize>> {
         let py = exchange.py();
         let (budget, owner, sizes) = {
@@ -317,14 +318,14 @@ impl PyExchange {
         Ok(sizes)
     }
 
-    /// Forgets what was read and is not handed on.
+    /// Drops received bytes that were not dispatched.
     pub(crate) fn forget(&mut self) {
         self.backlog.clear();
         self.intake.partial = None;
         self.intake.begun = None;
     }
 
-    /// From now on the client takes its memory of `budget`, and as `owner`.
+    /// Charges the client's memory to `budget` and `owner` from now on.
     pub(crate) fn move_to(
         exchange: &Bound<'_, Self>,
         budget: &Bound<'_, PyMemoryBudget>,
@@ -350,7 +351,7 @@ impl PyExchange {
         PyAnswerBudget::change(answers.bind(py), &owner, 0, counted)
     }
 
-    /// What the transport reads into.
+    /// The buffer that the transport reads into.
     pub(crate) fn buffer<'py>(exchange: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = exchange.py();
         let mut held = exchange.borrow_mut();
@@ -362,7 +363,7 @@ impl PyExchange {
         }
     }
 
-    /// Where the next bytes of the client go, and how many of them.
+    /// Where the next received bytes go, and how many fit.
     pub(crate) fn room(exchange: &Bound<'_, Self>) -> (*mut u8, usize) {
         let mut held = exchange.borrow_mut();
         let intake = &mut held.intake;
@@ -373,7 +374,7 @@ impl PyExchange {
         }
     }
 
-    /// The transport has read so many bytes into it.
+    /// Processes `count` bytes that the transport has read into the buffer.
     pub(crate) fn have_read(exchange: &Bound<'_, Self>, count: usize) -> PyResult<()> {
         let py = exchange.py();
         let chunk = {
@@ -388,8 +389,8 @@ impl PyExchange {
                 None
             } else {
                 let count = count.min(intake.scratch_bytes);
-                // SAFETY: so many bytes of the scratch have just been written, and nothing is read into it before this
-                // function has returned to the transport.
+                // SAFETY: the transport has just written `count` bytes of the scratch buffer, and reads into it again only
+                // after this function returns.
                 Some(unsafe { std::slice::from_raw_parts(intake.scratch_start, count) })
             }
         };

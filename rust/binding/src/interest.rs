@@ -1,6 +1,6 @@
-//! Who is notified when a share partition's leader may have something to acquire, or has ended.
+//! Subscriptions of share sessions to leaders: a session is notified when records may be acquirable or the leader has ended.
 //!
-//! No borrow of an object is held while Python runs, which may come back to the same object.
+//! No object stays borrowed while Python code runs: Python may call back into the same object.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -10,23 +10,23 @@ use crate::python;
 use crate::session::PyShareSession;
 use crate::testing::calls_by_name;
 
-/// Sessions by their addresses.
+/// Sessions by address.
 pub(crate) type Interest = sharecore_share::Interest<usize, Py<PyShareSession>>;
 
 impl PyLeader {
-    /// Has a session told, once, when there may be something to acquire, or when the leader has ended.
+    /// Notifies the session once, when records may be acquirable or the leader has ended.
     pub(crate) fn tell(leader: &Bound<'_, Self>, session: &Bound<'_, PyShareSession>) {
         let (key, session) = (session.as_ptr() as usize, session.clone().unbind());
         leader.borrow_mut().interest.tell(key, session);
     }
 
-    /// Has a session told when the leader has ended.
+    /// Notifies the session when the leader has ended.
     pub(crate) fn tell_end(leader: &Bound<'_, Self>, session: &Bound<'_, PyShareSession>) {
         let (key, session) = (session.as_ptr() as usize, session.clone().unbind());
         leader.borrow_mut().interest.tell_end(key, session);
     }
 
-    /// Unsubscribe the session.
+    /// Unsubscribes the session.
     pub(crate) fn tell_no_more(leader: &Bound<'_, Self>, session: &Bound<'_, PyShareSession>) {
         let key = session.as_ptr() as usize;
         let before = leader.borrow_mut().interest.tell_no_more(key);
@@ -50,7 +50,7 @@ impl PyLeader {
         Ok(())
     }
 
-    /// As `wake`, where somebody wants to know.
+    /// Like `wake`, if any session waits.
     pub(crate) fn wake_interested(leader: &Bound<'_, Self>) -> PyResult<()> {
         let is_awaited = leader.borrow().interest.waiting() > 0;
         if !is_awaited {

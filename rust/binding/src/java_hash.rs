@@ -1,4 +1,4 @@
-//! `sharecore._core.java_hash`: which partition of a coordinator's topic holds what.
+//! `sharecore._core.java_hash`: Java's string hash, which maps keys to partitions of a coordinator's topic.
 
 use pyo3::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Requests with many entries, which `sharecore.broker.requests.large` has read and answered in a thread.
+//! Requests with many entries, which `sharecore.broker.requests.large` decodes and answers in a thread.
 
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -7,14 +7,14 @@ use sharecore_wire::{Input, Malformed, count_entries};
 use crate::collected::collected;
 use crate::layout::PyLayout;
 
-/// A smaller request has few entries.
+/// A smaller request cannot have many entries.
 const LARGE_BYTES: usize = 32 << 10;
-/// So many entries are made objects at once; those of a larger request in a thread, in which others may run.
+/// Up to this many entries are decoded in one go; a larger request is decoded in a thread, so that others are served meanwhile.
 const LARGE_ENTRIES: usize = 5_000;
 
-/// Where the message of a request with many entries begins, and how many there are; None for another one.
+/// Returns where the message of a request with many entries begins and how many it has; None for any other request.
 ///
-/// `input` is behind the header, but for its tagged fields, which there are if the message is flexible.
+/// `input` is positioned after the header, but before the header's tagged fields, which exist if the message is flexible.
 pub(crate) fn entries_of_large(
     layout: &PyLayout,
     input: &Input<'_>,
@@ -32,7 +32,7 @@ pub(crate) fn entries_of_large(
     Ok((entries > LARGE_ENTRIES).then_some((at, entries)))
 }
 
-/// An answer that is written already.
+/// A response that is already encoded.
 #[pyclass(name = "WrittenAnswer", module = "sharecore._core", frozen)]
 pub(crate) struct PyWritten {
     #[pyo3(get)]
@@ -41,7 +41,7 @@ pub(crate) struct PyWritten {
 }
 
 impl PyWritten {
-    /// The message, and its frame.
+    /// The message and its frame.
     pub(crate) fn parts<'a, 'py>(
         &'a self,
         py: Python<'py>,

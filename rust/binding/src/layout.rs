@@ -1,4 +1,4 @@
-//! Messages by their schemas: named tuples out of bytes, bytes out of dicts.
+//! Message schemas: decodes bytes to named tuples and encodes dicts to bytes.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -19,13 +19,13 @@ use crate::write::write_record;
 
 /// The Python side of a struct; `Layout::id` is its index in the list.
 pub(crate) struct Class {
-    /// The kind of tuple to make; a plain tuple if there is none.
+    /// The tuple class to create; None for a plain tuple.
     made: Option<Py<PyType>>,
     pub(crate) names: Vec<Py<PyString>>,
     pub(crate) defaults: Vec<Py<PyAny>>,
 }
 
-/// A response that has a struct of Rust's, which writes it.
+/// Responses that a Rust struct encodes.
 #[derive(Clone, Copy)]
 pub(crate) enum Answers {
     Produce,
@@ -33,7 +33,7 @@ pub(crate) enum Answers {
     ShareAcknowledge,
 }
 
-/// A message in one version.
+/// The schema of one version of a message.
 #[pyclass(name = "Layout", module = "sharecore._core", frozen)]
 pub(crate) struct PyLayout {
     layout: Layout,
@@ -83,7 +83,7 @@ impl PyLayout {
         Ok((value, input.at()))
     }
 
-    /// As `read`, for a thread: others have the interpreter now and then.
+    /// Like `read`, but for a worker thread: releases the interpreter now and then.
     fn read_apart<'py>(
         &self,
         py: Python<'py>,
@@ -99,7 +99,7 @@ impl PyLayout {
         read(&self.layout, &mut input, &mut build).map_err(Stop::into_error)
     }
 
-    /// As `write_response`, for a thread: others have the interpreter now and then.
+    /// Like `write_response`, but for a worker thread: releases the interpreter now and then.
     fn write_response_apart<'py>(
         &self,
         correlation_id: i32,
@@ -121,7 +121,7 @@ impl PyLayout {
         Ok(PyBytes::new(message.py(), out.last()))
     }
 
-    /// A response with its size and header before it, as buffers to send one after the other.
+    /// Encodes a response with its size and header as buffers to send in order.
     #[pyo3(name = "write_response")]
     pub(crate) fn frame<'py>(
         &self,
@@ -143,33 +143,33 @@ impl PyLayout {
 }
 
 impl PyLayout {
-    /// What the message consists of.
     pub(crate) fn fields(&self) -> &Layout {
         &self.layout
     }
 
-    /// The version of the message.
     pub(crate) fn version(&self) -> i16 {
         self.version
     }
 
-    /// Which struct of Rust's it is, where it is a response that has one.
+    /// The response type, if a Rust struct encodes it.
     pub(crate) fn answers(&self) -> Option<Answers> {
         self.answers
     }
 
-    /// Whether a struct of Rust's reads and writes this message.
+    /// True if the Rust struct `M` decodes and encodes this message.
     pub(crate) fn is_of<'a, M: Message<'a>>(&self) -> bool {
         self.name == M::NAME && M::layout(self.version).is_some_and(|own| own.is_like(&self.layout))
     }
 
-    /// Why it does not take an answer.
+    /// The error for a response object of another message.
     pub(crate) fn refuse_answer(&self) -> PyErr {
         let (name, version) = (&self.name, self.version);
-        PyTypeError::new_err(format!("{name} of version {version} is no such answer"))
+        PyTypeError::new_err(format!(
+            "{name} version {version} cannot encode this response"
+        ))
     }
 
-    /// The message at `input`.
+    /// Decodes the message at `input`.
     pub(crate) fn message<'py>(
         &self,
         py: Python<'py>,
@@ -190,7 +190,7 @@ fn layout(spec: &Bound<'_, PyAny>, classes: &mut Vec<Class>) -> PyResult<Layout>
         && !class.bind(spec.py()).is_subclass_of::<PyTuple>()?
     {
         return Err(PyTypeError::new_err(
-            "the class of a struct must be a kind of tuple",
+            "the class of a struct must be a subclass of tuple",
         ));
     }
     classes.push(Class {
@@ -204,7 +204,7 @@ fn layout(spec: &Bound<'_, PyAny>, classes: &mut Vec<Class>) -> PyResult<Layout>
         let inner = inner.map(|spec| layout(&spec, classes)).transpose()?;
         let kind = Kind::named(&kind).filter(|kind| (*kind == Kind::Struct) == inner.is_some());
         let kind =
-            kind.ok_or_else(|| PyValueError::new_err(format!("{name} has no kind of field")))?;
+            kind.ok_or_else(|| PyValueError::new_err(format!("{name}: unknown kind of field")))?;
         classes[id]
             .names
             .push(PyString::intern(spec.py(), &name).unbind());
@@ -231,11 +231,11 @@ type FieldSpec<'py> = (
     Option<Bound<'py, PyAny>>,
 );
 
-/// Makes Python's objects.
+/// Builds Python objects; with `APART`, in a worker thread.
 struct Objects<'a, 'py, const APART: bool> {
     py: Python<'py>,
     classes: &'a [Class],
-    /// Of a thread.
+    /// Used in a worker thread only.
     rest: Rest,
 }
 
@@ -307,15 +307,15 @@ impl<'py, const APART: bool> Build<'_> for Objects<'_, 'py, APART> {
     }
 }
 
-/// `tuple.__new__(class, values)`, without the call from Python that costs more than the object.
+/// `tuple.__new__(class, values)` without the Python call, which would cost more than the object.
 pub(crate) fn named<'py>(
     class: &Bound<'py, PyType>,
     values: Bound<'py, PyTuple>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = class.py();
     let arguments = PyTuple::new(py, [values])?;
-    // SAFETY: tuple's `tp_new` is a `newfunc`; it is given a subtype of tuple, as `layout` has seen to, a tuple of arguments and
-    // no keywords, and returns a new reference or null with an exception set.
+    // SAFETY: the `tp_new` of tuple is a `newfunc`. It receives a subtype of tuple (checked by `layout`), a tuple of arguments
+    // and no keywords, and returns a new reference, or null with an exception set.
     unsafe {
         let slot =
             pyo3::ffi::PyType_GetSlot(&raw mut pyo3::ffi::PyTuple_Type, pyo3::ffi::Py_tp_new);

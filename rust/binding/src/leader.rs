@@ -1,6 +1,7 @@
-//! `Leader`: a share partition as fetches and acknowledgements see it. `sharecore.partition.SharePartition` is one.
+//! `Leader`: what fetches and acknowledgements need of a share-partition leader. `sharecore.partition.SharePartition` extends
+//! it.
 //!
-//! No borrow of an object is held while Python runs, which may come back to the same object.
+//! No object stays borrowed while Python code runs: Python may call back into the same object.
 
 use std::sync::Arc;
 
@@ -29,23 +30,22 @@ use crate::testing::calls_by_name;
 use crate::uuids::{PartitionId, partition_id};
 use crate::waits::ring;
 
-/// A clock that is set anew is noticed after this time.
+/// A changed wall clock is noticed within this time.
 const WALL_AHEAD_MS_MAX: i64 = 60_000;
 
-/// What is asked of a share partition's leader again and again: whether there is something to lease, and to settle what
-/// was leased.
+/// The hot path of a share-partition leader: whether records are acquirable, and acknowledgements.
 #[pyclass(name = "Leader", module = "sharecore._core", subclass)]
 pub(crate) struct PyLeader {
-    /// None while the state is not loaded.
+    /// None until the state is loaded.
     #[pyo3(get, set)]
     pub(crate) engine: Option<Py<PyPartition>>,
-    /// Topic id and partition, as Python has them.
+    /// Topic id and partition, as a Python tuple.
     id: Option<Py<PyTuple>>,
     pub(crate) name: PartitionId,
-    /// Why there is no engine.
+    /// Why there is no engine, once loading has failed or the leader was fenced.
     #[pyo3(get, set)]
     pub(crate) error: Option<Py<PyAny>>,
-    /// Whether nothing is leased at the moment.
+    /// True while no records may be acquired.
     #[pyo3(get, set)]
     resting: bool,
     #[pyo3(get, set)]
@@ -54,28 +54,28 @@ pub(crate) struct PyLeader {
     pub(crate) state_epoch: i32,
     #[pyo3(get, set)]
     pub(crate) leader_epoch: i32,
-    /// Fires when the next lease runs out.
+    /// Fires when the next lock expires or the next record becomes deliverable.
     #[pyo3(get, name = "_timer")]
     pub(crate) timer: Option<Py<PyAny>>,
     alarm: Alarm,
     pub(crate) writes: Writes,
-    /// What is acquired from, and how.
+    /// The log to acquire from, and how to read it.
     #[pyo3(get, set)]
     pub(crate) log: Option<Py<PyAny>>,
     #[pyo3(get, set)]
     pub(crate) leasing: Option<Py<PyLogAccess>>,
-    /// The clock of locks.
+    /// The clock for lock timeouts.
     clock: Option<Clock>,
-    /// The configuration of the group, and how long its locks run.
+    /// The group's configuration and its lock timeout.
     #[pyo3(get)]
     config: Option<Py<PyAny>>,
     lock_ms: i64,
-    /// Where the state lies, once it was written.
+    /// Where the state is stored, once it has been written.
     pub(crate) slot: Option<Arc<StateSlot>>,
     /// Sessions to wake when records may be ready, or when the leader has ended.
     pub(crate) interest: Interest,
     is_waking: bool,
-    /// What the group may be given; None without such bounds.
+    /// The group's delivery bounds, if it has any.
     #[pyo3(get, set)]
     pub(crate) bounds: Option<Py<PyGroupBounds>>,
 }
@@ -88,14 +88,14 @@ impl PyLeader {
         clock.ok_or_else(unset)?.ms(py)
     }
 
-    /// What is acquired from.
+    /// The log to acquire from.
     pub(crate) fn log<'py>(leader: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = leader.py();
         let log = leader.borrow().log.as_ref().map(|it| it.bind(py).clone());
         log.ok_or_else(|| PyAttributeError::new_err("the leader has no log"))
     }
 
-    /// How it is read.
+    /// How to read the log.
     pub(crate) fn leasing<'py>(leader: &Bound<'py, Self>) -> PyResult<Bound<'py, PyLogAccess>> {
         let py = leader.py();
         let access = leader
@@ -134,7 +134,7 @@ impl PyLeader {
         engine.map(|engine| engine.bind(leader.py()).clone())
     }
 
-    /// The `KafkaError` of a leader that has no engine.
+    /// The `KafkaError` for a leader without an engine.
     pub(crate) fn no_engine<'py>(leader: &Bound<'py, Self>) -> Bound<'py, PyAny> {
         let py = leader.py();
         match &leader.borrow().error {
@@ -158,13 +158,13 @@ impl PyLeader {
         leader.getattr(intern!(leader.py(), python::OWN_CALL_LATER))
     }
 
-    /// Fences the leader, if an error is the engine's.
+    /// Fences the leader if the error came from the engine.
     pub(crate) fn check_engine(leader: &Bound<'_, Self>, error: &Bound<'_, PyAny>) -> PyResult<()> {
         let check = intern!(leader.py(), python::OWN_CHECK_ENGINE);
         leader.call_method1(check, (error,)).map(|_| ())
     }
 
-    /// Return the engine's result; an engine failure fences the leader.
+    /// Returns the engine's result; an engine failure fences the leader.
     pub(crate) fn told<T>(leader: &Bound<'_, Self>, answer: PyResult<T>) -> PyResult<Option<T>> {
         let error = match answer {
             Ok(answer) => return Ok(Some(answer)),
@@ -174,16 +174,16 @@ impl PyLeader {
         Ok(None)
     }
 
-    /// Has somebody called when the locks that begin now run out, or earlier.
+    /// Schedules `_expire` for the expiry of locks that start now.
     pub(crate) fn arm_for_locks(leader: &Bound<'_, Self>, now_ms: i64) -> PyResult<()> {
         let lock_ms = leader.borrow().lock_ms;
         Self::_arm(leader, now_ms + lock_ms)
     }
 
-    /// A lease has ended: sees to it that it runs out in time.
+    /// Completes an acquisition: schedules the expiry of its locks.
     ///
-    /// The error is why the log was read no further, or the engine failed; where a later read fails, what the earlier ones
-    /// found is delivered.
+    /// `error` is why reading the log stopped early, or an engine failure. If only a later read failed, the records acquired
+    /// before it are delivered.
     pub(crate) fn leased(
         leader: &Bound<'_, Self>,
         engine: &Bound<'_, PyPartition>,
@@ -201,7 +201,7 @@ impl PyLeader {
             }
         }
         if archived {
-            // room in the window that no write tells of
+            // Archiving made room in the window without a write that would wake sessions
             Self::wake_soon(leader)?;
         }
         if acquired {
@@ -214,7 +214,7 @@ impl PyLeader {
         Ok(())
     }
 
-    /// Times of records have been looked at: sees to it that they are delivered in time.
+    /// Handles newly admitted delivery times: counts unreadable ones and schedules the next delivery.
     pub(crate) fn admitted(
         leader: &Bound<'_, Self>,
         engine: &Bound<'_, PyPartition>,
@@ -272,14 +272,14 @@ impl PyLeader {
         waiters.map(|session| session.clone_ref(py)).collect()
     }
 
-    /// All sessions that are told that the leader has ended.
+    /// All sessions that are subscribed to the leader's end.
     #[getter]
     fn _told(&self, py: Python<'_>) -> Vec<Py<PyShareSession>> {
         let all = self.interest.all();
         all.map(|session| session.clone_ref(py)).collect()
     }
 
-    /// Takes out all sessions that are told that the leader has ended.
+    /// Removes and returns all sessions that are subscribed to the leader's end.
     fn _take_told(leader: &Bound<'_, Self>) -> Vec<Py<PyShareSession>> {
         let told = std::mem::take(&mut leader.borrow_mut().interest);
         told.all()
@@ -376,7 +376,7 @@ impl PyLeader {
         Self::persist(leader, write, Some(Completion::of(done)))
     }
 
-    /// Writes a change that has begun; None is none.
+    /// Persists a state change, if there is one.
     #[pyo3(signature = (write, done = None))]
     pub(crate) fn _persist(
         leader: &Bound<'_, Self>,
@@ -419,7 +419,7 @@ impl PyLeader {
         Self::wake_interested(leader)
     }
 
-    /// Schedule `_expire` no later than `due_ms`.
+    /// Schedules `_expire` no later than `due_ms`.
     fn _arm(leader: &Bound<'_, Self>, due_ms: i64) -> PyResult<()> {
         let py = leader.py();
         let now_ms = Self::now_ms(leader)?;
@@ -437,12 +437,13 @@ impl PyLeader {
         Ok(())
     }
 
-    /// Schedule `_expire` for the next lock timeout or delivery time.
+    /// Schedules `_expire` for the next lock timeout or delivery time.
     pub(crate) fn _rearm(leader: &Bound<'_, Self>) -> PyResult<()> {
         let Some(engine) = Self::engine(leader) else {
             return Ok(());
         };
-        // locks run out no earlier than those before; what waits may come up at any time
+        // New locks never expire before earlier ones, so a timer that is set needs no change; with rules, an earlier delivery
+        // time may have been added
         if leader.borrow().alarm.is_set() && !engine.get().has_rules() {
             return Ok(());
         }
@@ -452,7 +453,7 @@ impl PyLeader {
         if engine.get().has_rules()
             && let Some(due_wall_ms) = engine.get().next_wall_ms(leader.py())?
         {
-            // no further ahead, so that a clock that is set anew is noticed
+            // Limited, so that a changed wall clock is noticed
             let ahead_ms = due_wall_ms.saturating_sub(Self::wall_ms(leader)?);
             Self::_arm(
                 leader,
@@ -462,7 +463,7 @@ impl PyLeader {
         Ok(())
     }
 
-    /// Hands on the letters that have become due.
+    /// Sends the dead-letter records that are due.
     pub(crate) fn _send_letters(leader: &Bound<'_, Self>) -> PyResult<()> {
         let py = leader.py();
         let Some(engine) = Self::engine(leader) else {
@@ -478,7 +479,7 @@ impl PyLeader {
         }
     }
 
-    /// Members may hold less than before: fetches look again that their bounds keep waiting.
+    /// Retries fetches that their bounds held back, since members may now hold fewer records.
     pub(crate) fn _freed(leader: &Bound<'_, Self>) -> PyResult<()> {
         Self::bounds(leader).map_or(Ok(()), |bounds| PyGroupBounds::more(&bounds))
     }

@@ -1,4 +1,4 @@
-//! `Leaders` and `Sessions`: finding what a request of a share group is about.
+//! `Leaders` and `Sessions`: look up the leader and the session of a share group's request.
 
 use std::collections::HashMap;
 
@@ -16,27 +16,27 @@ use crate::session::PyShareSession;
 use crate::testing::calls_by_name;
 use crate::uuids::{PartitionId, partition_tuple};
 
-/// Leaders of a partition with their groups: mostly one.
+/// Leaders of one partition with their groups; usually just one.
 type Recent = SmallVec<[(Box<str>, Py<PyLeader>); 1]>;
 
-/// Share-partition leaders. `sharecore.partition.SharePartitions` has them.
+/// Share-partition leaders. `sharecore.partition.SharePartitions` extends it.
 #[pyclass(name = "Leaders", module = "sharecore._core", subclass)]
 pub(crate) struct PyLeaders {
-    /// By group and topic, then by partition: a fetch asks for many partitions of one topic.
+    /// By group and topic, then by partition, because a fetch names many partitions of one topic.
     #[pyo3(get, name = "_leaders")]
     leaders: Py<PyDict>,
     /// By group.
     #[pyo3(get, name = "_configs")]
     configs: Py<PyDict>,
-    /// Leaders that were found before, by their partitions, with their groups.
+    /// A cache of leaders by partition, with their groups.
     recent: HashMap<PartitionId, Recent>,
-    /// Requests that acknowledged something, those that fetch as well among them.
+    /// Number of requests that acknowledged records, including fetches that did.
     #[pyo3(get)]
     pub(crate) acknowledgements: u64,
 }
 
 impl PyLeaders {
-    /// Finds a leader as `found` does, but takes one that it has found before without a look-up in Python's dictionaries.
+    /// Like `found`, with a cache in front that avoids Python's dictionaries.
     pub(crate) fn find<'py>(
         leaders: &Bound<'py, Self>,
         group_id: &Bound<'py, PyString>,
@@ -60,7 +60,7 @@ impl PyLeaders {
         Ok(found)
     }
 
-    /// How long the locks of a group run.
+    /// Lock timeout of a group.
     pub(crate) fn lock_ms<'py>(
         leaders: &Bound<'py, Self>,
         group_id: &Bound<'py, PyAny>,
@@ -70,7 +70,7 @@ impl PyLeaders {
         config.getattr(lock_ms)?.extract()
     }
 
-    /// The leader of a share partition where there is one.
+    /// Looks up the leader of a share partition.
     pub(crate) fn found<'py>(
         leaders: &Bound<'py, Self>,
         group_id: &Bound<'py, PyAny>,
@@ -116,7 +116,7 @@ impl PyLeaders {
         Ok(config)
     }
 
-    /// A leader has ended.
+    /// Removes a leader that has ended from the cache.
     fn _let_go(leaders: &Bound<'_, Self>, leader: &Bound<'_, PyLeader>) {
         let id = leader.borrow().name;
         let gone: SmallVec<[_; 1]> = {
@@ -146,7 +146,7 @@ impl PyLeaders {
 
 collected!(PyLeaders { recent, leaders, configs } cut { recent });
 
-/// Share sessions. `sharecore.session.ShareSessionCache` has them.
+/// Share sessions. `sharecore.session.ShareSessionCache` extends it.
 #[pyclass(name = "Sessions", module = "sharecore._core", subclass)]
 pub(crate) struct PySessions {
     /// By group and member.
@@ -155,7 +155,7 @@ pub(crate) struct PySessions {
 }
 
 impl PySessions {
-    /// A request of a session begins.
+    /// Continues a session with its next request.
     pub(crate) fn go_on(session: &Bound<'_, PyShareSession>, epoch: i32) -> PyResult<()> {
         let resumed = session.borrow_mut().inner.resume(epoch);
         resumed.map_err(|unexpected| {
@@ -164,7 +164,7 @@ impl PySessions {
         })
     }
 
-    /// Finds the session that a member's request continues; see `resume`.
+    /// Looks up the session that a member's request continues; see `resume`.
     pub(crate) fn find<'py>(
         sessions: &Bound<'py, PyAny>,
         group_id: &Bound<'py, PyAny>,
@@ -212,7 +212,7 @@ impl PySessions {
 
 collected!(PySessions { sessions });
 
-/// The epoch that follows.
+/// Returns the session epoch after `epoch`.
 #[pyfunction]
 pub(crate) fn next_epoch(epoch: i32) -> i32 {
     sharecore_share::next_epoch(epoch)

@@ -1,4 +1,4 @@
-//! `lease`: reads a share partition's log and leases what it finds, in one call.
+//! `lease`: reads a share partition's log and acquires records, in one call.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -16,24 +16,24 @@ use crate::slices::{copied_cached, wanted};
 use crate::store::refused;
 use crate::tickets::PyStoredLog;
 
-/// What a lease has brought.
+/// The result of an acquisition.
 pub(crate) struct Lease<'py> {
-    /// Record batches that hold what was leased.
+    /// Record batches that contain the acquired records.
     pub(crate) records: Bound<'py, PyBytes>,
     pub(crate) acquired: Vec<Acquired>,
-    /// Records of what was leased.
+    /// Number of acquired records.
     pub(crate) total: i64,
-    /// Whether records of aborted transactions were taken out.
+    /// True if records of aborted transactions were archived.
     pub(crate) archived: bool,
-    /// The `KafkaError` behind which nothing was read.
+    /// The `KafkaError` that stopped reading.
     pub(crate) stopped: Option<Bound<'py, PyAny>>,
-    /// Whether a thread reads more.
+    /// True if a thread is reading more records.
     pub(crate) reading: bool,
-    /// Of records whose times were looked at.
+    /// Delivery times that were read from the records.
     pub(crate) admitted: Option<Admitted>,
 }
 
-/// Record batches that Python has.
+/// Record batches in a Python bytes object.
 struct Held<'py>(Bound<'py, PyBytes>);
 
 impl AsRef<[u8]> for Held<'_> {
@@ -42,7 +42,7 @@ impl AsRef<[u8]> for Held<'_> {
     }
 }
 
-/// A `sharecore.storage.Log`, in the store where that has it.
+/// Reads a `sharecore.storage.Log`, directly from the store if it is there.
 struct LogReader<'a, 'py> {
     access: &'a Bound<'py, PyLogAccess>,
     end: i64,
@@ -101,7 +101,7 @@ impl<'py> Log for LogReader<'_, 'py> {
 }
 
 impl<'py> LogReader<'_, 'py> {
-    /// What memory has of a log of the store.
+    /// Reads records that the store has in memory.
     fn cached(&self, stored: &PyStoredLog, want: Want) -> PyResult<Option<Part<Held<'py>>>> {
         let offset = want.offset;
         let want = wanted(
@@ -123,7 +123,7 @@ impl<'py> LogReader<'_, 'py> {
     }
 }
 
-/// Leases to a member what it wishes for, as far as there is.
+/// Acquires up to the wanted records for a member.
 pub(crate) fn lease<'py>(
     engine: &PyPartition,
     access: &Bound<'py, PyLogAccess>,
@@ -156,7 +156,7 @@ pub(crate) fn lease<'py>(
     })
 }
 
-/// The batches of all parts together, without a copy where they are one bytes object already.
+/// Concatenates the batches of all parts; a single bytes object is returned without a copy.
 fn records<'py>(
     py: Python<'py>,
     leased: &Leased<Held<'py>, PyErr>,

@@ -1,10 +1,10 @@
-//! `sharecore._core.LetterBatch`: one batch of dead letters.
+//! `sharecore._core.DeadLetterBatch`: encodes one batch of dead-letter records.
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use sharecore_records::{Cause, Letters, Origin, Range};
 
-/// A batch that grows letter by letter.
+/// A batch to which dead-letter records are added.
 #[pyclass(name = "LetterBatch", module = "sharecore._core")]
 pub(crate) struct PyLetterBatch(Letters);
 

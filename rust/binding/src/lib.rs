@@ -1,4 +1,4 @@
-//! `sharecore._core`: translates between Python and the crates below, decides nothing.
+//! `sharecore._core`: translates between Python and the other crates; contains no decisions of its own.
 
 mod acknowledging;
 mod answers;

@@ -1,4 +1,4 @@
-//! `LogOffsets` and `LogAccess`: where a log begins and ends, and how a share partition reads it.
+//! `LogOffsets` and `LogAccess`: the offsets of a log, and how a share partition reads it.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -9,7 +9,7 @@ use crate::expanded::PyExpandedCache;
 use crate::python;
 use crate::tickets::PyStoredLog;
 
-/// The offsets of a log. `sharecore.storage.Log` has them.
+/// The offsets of a log. `sharecore.storage.Log` extends it.
 #[pyclass(
     name = "LogOffsets",
     module = "sharecore._core",
@@ -34,7 +34,7 @@ impl PyLogOffsets {
     }
 }
 
-/// The first offset that may be read.
+/// The first readable offset.
 pub(crate) fn start_offset(log: &Bound<'_, PyAny>) -> PyResult<i64> {
     match log.cast::<PyLogOffsets>() {
         Ok(offsets) => Ok(offsets.borrow().start_offset),
@@ -44,7 +44,7 @@ pub(crate) fn start_offset(log: &Bound<'_, PyAny>) -> PyResult<i64> {
     }
 }
 
-/// The offset before which records may be read.
+/// The offset before which records are readable.
 pub(crate) fn readable_end(log: &Bound<'_, PyAny>, committed: bool) -> PyResult<i64> {
     match log.cast::<PyLogOffsets>() {
         Ok(offsets) if committed => Ok(offsets.borrow().last_stable_offset),
@@ -58,7 +58,7 @@ pub(crate) fn readable_end(log: &Bound<'_, PyAny>, committed: bool) -> PyResult<
     }
 }
 
-/// Counts an append: nothing was written behind it yet.
+/// Advances the end offset to cover an append that is not yet written.
 pub(crate) fn appended(log: &Bound<'_, PyAny>, last_offset: i64) -> PyResult<()> {
     if let Ok(offsets) = log.cast::<PyLogOffsets>() {
         let mut offsets = offsets.borrow_mut();
@@ -72,7 +72,7 @@ pub(crate) fn appended(log: &Bound<'_, PyAny>, last_offset: i64) -> PyResult<()>
     Ok(())
 }
 
-/// How the records of a log are acquired. `sharecore.partition.leasing.Leasing` has `read` and `aborted`.
+/// How to read a log's records for acquisition. `sharecore.partition.leasing.Leasing` extends it with `read` and `aborted`.
 #[pyclass(
     name = "LogAccess",
     module = "sharecore._core",
@@ -82,10 +82,10 @@ pub(crate) fn appended(log: &Bound<'_, PyAny>, last_offset: i64) -> PyResult<()>
 )]
 #[derive(Default)]
 pub(crate) struct PyLogAccess {
-    /// Where the log may be read without Python; None while a thread reads, or what it has read is kept.
+    /// Set if the log can be read without Python; None while a thread reads or its result is cached.
     pub(crate) stored: Option<Py<PyStoredLog>>,
     pub(crate) read_committed: bool,
-    /// Where expanded batches are kept; None where nothing is left out of answers.
+    /// The cache of decompressed batches; None if responses are never thinned.
     pub(crate) expanded: Option<Py<PyExpandedCache>>,
 }
 

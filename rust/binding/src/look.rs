@@ -1,6 +1,6 @@
-//! `ShareLook`: one share fetch, and where it looks.
+//! `ShareLook`: the attempts of one share fetch to acquire records.
 //!
-//! No borrow of an object is held while Python runs, which may come back to the same object.
+//! No object stays borrowed while Python code runs: Python may call back into the same object.
 
 use std::collections::HashSet;
 
@@ -21,23 +21,23 @@ use crate::waits::PyWaitingShareFetch;
 
 pub(crate) type Fetched = Vec<Py<PyPartitionFetch>>;
 
-/// Gathers records for one member out of what is ready in its session.
+/// Acquires records for one member from the ready partitions of its session.
 #[pyclass(name = "ShareLook", module = "sharecore._core")]
 pub(crate) struct PyShareLook {
     session: Py<PyShareSession>,
-    /// Leaders of partitions that the session does not know yet.
+    /// Leaders of partitions that are not in the session yet.
     found: Vec<Py<PyLeader>>,
     failed: Vec<Py<PyLeader>>,
     inner: Look,
     first: u64,
     hidden: HashSet<PartitionId>,
-    /// Where the answer goes.
+    /// The connection that the response goes to.
     exchange: Option<Py<PyExchange>>,
-    /// The bounds of the group, once they have kept it waiting.
+    /// The group's bounds, once they have held the fetch back.
     bounded_by: Option<Py<PyGroupBounds>>,
 }
 
-/// One look.
+/// One attempt.
 struct Looking<'a, 'py> {
     look: &'a Bound<'py, PyShareLook>,
     session: &'a Bound<'py, PyShareSession>,
@@ -64,7 +64,7 @@ impl<'py> Order<'py> for Looking<'_, 'py> {
     }
 }
 
-/// What a look of a fetch consults.
+/// The fetch's view for `sharecore_share::look`.
 struct Seeing<'a, 'py>(&'a Bound<'py, PyShareLook>);
 
 impl Sight for Seeing<'_, '_> {
@@ -118,7 +118,7 @@ impl PyShareLook {
         }
     }
 
-    /// Has a fetch look again when there is room for its answer, where that is what it waits for.
+    /// Retries the fetch once there is room for its response, if that is why it waits.
     pub(crate) fn wait_for_readers(
         look: &Bound<'_, Self>,
         fetch: &Bound<'_, PyWaitingShareFetch>,
@@ -140,14 +140,14 @@ impl PyShareLook {
         PyExchange::when_answer_room(exchange.bind(py), again.unbind())
     }
 
-    /// The bounds of the group, where it has some and a partition is ready.
+    /// The group's bounds, if it has any and a partition is ready.
     fn bounds<'py>(look: &Bound<'py, Self>) -> Option<Bound<'py, PyGroupBounds>> {
         let session = Self::session(look);
         let first = Self::looking(look, &session).next();
         first.and_then(|leader| PyLeader::bounds(&leader))
     }
 
-    /// Has a fetch look again when its group or member may be given more, where that is what it waits for.
+    /// Retries the fetch once the group's bounds allow more, if that is why it waits.
     pub(crate) fn wait_for_bounds(
         look: &Bound<'_, Self>,
         fetch: &Bound<'_, PyWaitingShareFetch>,
@@ -161,7 +161,7 @@ impl PyShareLook {
         bounds.map_or(Ok(()), |bounds| PyGroupBounds::wait(&bounds, fetch))
     }
 
-    /// Clients have read their answers.
+    /// Notes that clients have read responses.
     pub(crate) fn readers_have_read(&mut self) {
         self.inner.readers_have_read();
     }
@@ -191,7 +191,7 @@ impl PyShareLook {
         }
     }
 
-    /// Has leaders load that the session does not know yet.
+    /// Loads the leaders that are not in the session yet.
     pub(crate) fn load(look: &Bound<'_, Self>) -> PyResult<()> {
         let py = look.py();
         let found = Self::bound(py, &look.borrow().found);
@@ -201,25 +201,25 @@ impl PyShareLook {
         Ok(())
     }
 
-    /// Whether its first look is final.
+    /// True if the first attempt is also the last.
     pub(crate) fn is_late_at_once(&self, max_wait_ms: i64) -> bool {
         self.inner.is_late_at_once(max_wait_ms)
     }
 
-    /// What there is at once; None where the fetch has to wait.
+    /// Makes the first attempt; returns None if the fetch must wait.
     pub(crate) fn begin(look: &Bound<'_, Self>, max_wait_ms: i64) -> PyResult<Option<Fetched>> {
         let is_late = look.borrow().is_late_at_once(max_wait_ms);
         Self::look(look, is_late)
     }
 
-    /// The partitions to look at, in their order.
+    /// The partitions to visit, in order.
     fn walk<'py>(look: &Bound<'py, Self>) -> Vec<Bound<'py, PyLeader>> {
         let session = Self::session(look);
         let mut looking = Self::looking(look, &session);
         std::iter::from_fn(|| looking.next()).collect()
     }
 
-    /// Puts those leaders into the session that have loaded.
+    /// Adds the leaders that have loaded to the session.
     fn take_in(look: &Bound<'_, Self>) {
         let py = look.py();
         let found = std::mem::take(&mut look.borrow_mut().found);
@@ -238,9 +238,9 @@ impl PyShareLook {
         }
     }
 
-    /// Whether the partitions have so many bytes together.
+    /// True if the partitions together have `wanted` readable bytes.
     ///
-    /// One that cannot be read counts for nothing here; the answer tells of it.
+    /// A partition that cannot be read counts as 0 bytes; the response reports its error.
     fn has_bytes(look: &Bound<'_, Self>, mut wanted: i64) -> PyResult<bool> {
         let py = look.py();
         for partition in Self::walk(look) {
@@ -296,7 +296,7 @@ impl PyShareLook {
         Ok(all)
     }
 
-    /// Return the result once `min_bytes` or `max_wait` is met, else None. An expired fetch waits only for disk reads.
+    /// Returns the result once `min_bytes` or `max_wait` is met, else None. An expired fetch waits only for disk reads.
     pub(crate) fn look(look: &Bound<'_, Self>, late: bool) -> PyResult<Option<Fetched>> {
         if !look.borrow().found.is_empty() {
             Self::take_in(look);
@@ -304,7 +304,7 @@ impl PyShareLook {
         sharecore_share::look(&mut Seeing(look), late)
     }
 
-    /// Leaders whose records are being read from the disk.
+    /// Leaders whose records are being read from disk.
     pub(crate) fn reading<'py>(look: &Bound<'py, Self>) -> PyResult<Vec<Bound<'py, PyLeader>>> {
         let py = look.py();
         let mut reading = Vec::new();
@@ -319,7 +319,7 @@ impl PyShareLook {
         Ok(reading)
     }
 
-    /// Has a fetch told when there may be more, and when leaders have loaded.
+    /// Subscribes a fetch to new records and to the end of loading.
     pub(crate) fn watch(
         look: &Bound<'_, Self>,
         fetch: &Bound<'_, PyWaitingShareFetch>,
@@ -351,7 +351,7 @@ impl PyShareLook {
         Self::session(look).borrow_mut().stop_waiting(fetch);
     }
 
-    /// What there is, now that a partition is gone; None where that is no end of the fetch.
+    /// Ends the fetch after a partition failed; returns None if the failure does not end it.
     pub(crate) fn fail(
         look: &Bound<'_, Self>,
         partition: &Bound<'_, PyLeader>,
@@ -367,7 +367,7 @@ impl PyShareLook {
     }
 }
 
-/// What a look has found.
+/// Summarizes the result of an attempt.
 fn seen(results: &[Py<PyPartitionFetch>]) -> Seen {
     let mut given = results.iter().map(Py::get);
     Seen {
@@ -408,7 +408,7 @@ impl PyShareLook {
         Ok(Self::of(session, limits, first, found, hidden?, None))
     }
 
-    /// What there is at once; None where the fetch has to wait.
+    /// Loads missing leaders and makes the first attempt; returns None if the fetch must wait.
     #[pyo3(name = "begin")]
     fn load_and_begin(look: &Bound<'_, Self>, max_wait_ms: i64) -> PyResult<Option<Fetched>> {
         Self::load(look)?;

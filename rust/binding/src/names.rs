@@ -1,4 +1,4 @@
-//! `sharecore._core.Expression`: names that a regular expression matches, in bounded time and memory.
+//! `sharecore._core.Expression`: matches names against a regular expression in bounded time and memory.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -6,8 +6,8 @@ use regex_automata::hybrid::dfa::DFA;
 use regex_automata::nfa::thompson;
 use regex_automata::{Anchored, Input, MatchErrorKind, MatchKind};
 
-/// How much of the automaton is kept, and how often it may be begun anew: what needs more is refused. Each byte of a
-/// name costs a step, so that this bounds the time that any expression takes.
+/// Size of the automaton's cache, and how often it may be cleared; an expression that needs more is refused. Each byte of a
+/// name costs one step, so this bounds the time that any expression can take.
 const CACHE_BYTES: usize = 2 << 20;
 const CACHE_CLEARED_MAX: usize = 8;
 
@@ -23,7 +23,7 @@ fn refuse(reason: &dyn std::fmt::Display) -> PyErr {
 
 #[pymethods]
 impl PyExpression {
-    /// `bytes_max`: about how many bytes it may take compiled.
+    /// `bytes_max`: approximate maximum size of the compiled expression.
     #[new]
     fn new(py: Python<'_>, expression: &str, bytes_max: usize) -> PyResult<Self> {
         let config = DFA::config()
@@ -42,7 +42,7 @@ impl PyExpression {
         Ok(Self { whole })
     }
 
-    /// Those of the names that it matches, in their order.
+    /// Returns the names that match, in order.
     #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
     fn matching(&self, py: Python<'_>, names: Vec<String>) -> PyResult<Vec<String>> {
         py.detach(|| {

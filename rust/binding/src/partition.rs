@@ -1,4 +1,4 @@
-//! `sharecore._core.Partition` and `Write`: the engine behind a lock.
+//! `sharecore._core.Partition`: the engine behind a lock.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,7 +16,7 @@ use crate::reasons::PyWaitingReasons;
 use crate::rules::PyRules;
 use crate::state_write::PyWrite;
 
-/// From this many runs on, a call that may look at all of them lets other threads run Python meanwhile.
+/// From this many runs on, calls that may visit all runs release the interpreter.
 const LONG_RUNS: usize = 4096;
 
 /// The in-flight state of one share partition.
@@ -24,11 +24,11 @@ const LONG_RUNS: usize = 4096;
 pub(crate) struct PyPartition {
     pub(crate) inner: Guarded,
     pub(crate) tally: Tally,
-    /// Whether it has rules.
+    /// True if it has rules.
     is_managed: AtomicBool,
 }
 
-/// Start offset, end offset, in flight, delivery complete count, next deadline, locks that ran out.
+/// Start offset, end offset, in-flight records, delivery-complete count, next deadline, expired locks.
 type Standing = (i64, i64, i64, i64, Option<i64>, u64);
 /// See `_core.pyi`.
 pub(crate) type Keys = (i64, usize, Vec<(u64, i64, i64)>);
@@ -36,17 +36,17 @@ pub(crate) type Keys = (i64, usize, Vec<(u64, i64, i64)>);
 type Observed = (Standing, (u64, u64, u64, u64, u64), Vec<u64>);
 
 impl PyPartition {
-    /// How many records its members hold.
+    /// Number of acquired records.
     pub(crate) fn leased(&self, py: Python<'_>) -> PyResult<i64> {
         self.with(py, |partition| partition.leased())
     }
 
-    /// No Python runs and the interpreter is not waited for while the lock is held.
+    /// Runs `work` under the lock. `work` must not call Python or wait for the interpreter.
     fn with<R>(&self, py: Python<'_>, work: impl FnOnce(&mut Engine) -> R) -> PyResult<R> {
         self.inner.with(work).map_err(|error| failed(py, &error))
     }
 
-    /// As `acknowledge`, without objects of Python's.
+    /// Like `acknowledge`, with Rust types.
     pub(crate) fn settle(
         &self,
         py: Python<'_>,
@@ -63,12 +63,12 @@ impl PyPartition {
         Ok(write)
     }
 
-    /// Whether records come only after others are settled.
+    /// True if records wait for earlier ones with the same key.
     pub(crate) fn is_ordered(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.has_rules() && self.with(py, |partition| partition.is_ordered())?)
     }
 
-    /// Work that grows with the window.
+    /// Runs work whose cost grows with the window.
     fn sweep<R: Send>(
         &self,
         py: Python<'_>,
@@ -482,7 +482,7 @@ impl PyPartition {
 
     #[cfg(feature = "testing")]
     fn fail(&self, py: Python<'_>) -> PyResult<()> {
-        self.with(py, |_| panic!("it was told to"))
+        self.with(py, |_| panic!("a test requested this failure"))
     }
 
     fn check(&self, py: Python<'_>) -> PyResult<()> {

@@ -1,4 +1,4 @@
-//! A message that is being written, as few buffers as can be without copying what is large.
+//! Encodes a message into as few buffers as possible without copying large byte strings.
 
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
@@ -6,10 +6,10 @@ use pyo3::types::{PyBytes, PyList};
 
 use crate::rest::Rest;
 
-/// The most bytes of an answer without its records: a request that names a thing over and over could ask for more.
+/// Maximum size of a response without its records: a request that repeats one name many times could ask for more.
 const BYTES_MAX: usize = 128 << 20;
 
-/// Bytes objects of this size or more are sent as they are, without a copy.
+/// Byte strings of at least this size are sent without a copy.
 const COPY_BYTES_MAX: usize = 64 * 1024;
 
 enum Part {
@@ -17,18 +17,18 @@ enum Part {
     Theirs(Py<PyBytes>),
 }
 
-/// Buffers to send one after the other.
+/// Buffers to send in order.
 pub(crate) struct Parts {
     done: Vec<Part>,
     last: Vec<u8>,
     share: bool,
     rest: Option<Rest>,
-    /// Bytes that do not count against the bound.
+    /// Bytes that do not count toward `BYTES_MAX`.
     free: usize,
 }
 
 impl Parts {
-    /// All in one buffer.
+    /// Encodes into one buffer.
     pub(crate) fn joined(begun: Vec<u8>) -> Self {
         Parts {
             done: Vec::new(),
@@ -39,7 +39,7 @@ impl Parts {
         }
     }
 
-    /// As they are, and the writer lets other threads have the interpreter now and then.
+    /// Releases the interpreter now and then while encoding.
     pub(crate) fn resting(self) -> Self {
         Parts {
             rest: Some(Rest::default()),
@@ -47,10 +47,10 @@ impl Parts {
         }
     }
 
-    /// A struct is about to be written.
+    /// Called before each struct is encoded.
     pub(crate) fn step(&mut self, py: Python<'_>) -> PyResult<()> {
         if self.share && self.last.len() > BYTES_MAX + self.free {
-            return Err(PyOverflowError::new_err("an answer of more than 128 MiB"));
+            return Err(PyOverflowError::new_err("the response exceeds 128 MiB"));
         }
         if let Some(rest) = &mut self.rest {
             rest.step(py);
@@ -58,7 +58,7 @@ impl Parts {
         Ok(())
     }
 
-    /// Large bytes objects are sent as they are.
+    /// Encodes large byte strings as buffers of their own.
     pub(crate) fn shared(begun: Vec<u8>) -> Self {
         Parts {
             share: true,
@@ -71,7 +71,7 @@ impl Parts {
         &mut self.last
     }
 
-    /// What was appended since the last large part.
+    /// The bytes appended since the last large part.
     pub(crate) fn last(&self) -> &[u8] {
         &self.last
     }
@@ -89,7 +89,7 @@ impl Parts {
         }
     }
 
-    /// The buffers, when their size has been put into the four bytes in front.
+    /// Returns the buffers, with the total size in the first four bytes.
     pub(crate) fn into_frame(mut self, py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         self.done.push(Part::Own(self.last));
         let size = self.done.iter().map(|part| match part {
@@ -97,7 +97,7 @@ impl Parts {
             Part::Theirs(theirs) => theirs.as_bytes(py).len(),
         });
         let size = i32::try_from(size.sum::<usize>() - 4)
-            .map_err(|_| PyOverflowError::new_err("a message of more than 2 GiB"))?;
+            .map_err(|_| PyOverflowError::new_err("the message exceeds 2 GiB"))?;
         let buffers = PyList::empty(py);
         for (number, part) in self.done.into_iter().enumerate() {
             match part {

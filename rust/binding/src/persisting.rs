@@ -1,6 +1,6 @@
-//! How a share partition's leader has changes of its state persisted.
+//! Persists state changes of a share-partition leader.
 //!
-//! No borrow of an object is held while Python runs, which may come back to the same object.
+//! No object stays borrowed while Python code runs: Python may call back into the same object.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -14,7 +14,7 @@ use crate::testing::calls_by_name;
 use crate::written::{Change, PyWritten};
 
 impl PyLeader {
-    /// Writes a change that has begun, by name where a test has it so.
+    /// Persists a state change; looked up by name if a test wants that.
     pub(crate) fn persist(
         leader: &Bound<'_, Self>,
         write: Option<Py<PyWrite>>,
@@ -30,7 +30,7 @@ impl PyLeader {
             .map(|_| ())
     }
 
-    /// Writes a change that has begun; None is none.
+    /// Persists a state change, if there is one.
     pub(crate) fn write(
         leader: &Bound<'_, Self>,
         write: Option<Py<PyWrite>>,

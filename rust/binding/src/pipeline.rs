@@ -1,6 +1,7 @@
-//! From a frame that was read to its answer: who is handed on, who waits, and in which order answers leave.
+//! Dispatches received frames and sends their responses: which request is dispatched next, which waits, and in which order
+//! responses leave.
 //!
-//! No borrow of an object is held while Python runs, which may come back to the same object.
+//! No object stays borrowed while Python code runs: Python may call back into the same object.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -17,16 +18,16 @@ use crate::slot::{Answer, PyPending, PySlot, told_to_disconnect};
 use crate::unsent::size_of;
 use crate::waiting::PyLater;
 
-/// So many requests of a connection are handed on before others are served.
+/// Dispatch at most this many requests of one connection before others are served.
 const HANDED_ON_AT_ONCE: usize = 8;
 
-/// Bytes of a frame that was read, as far as they count before it is handed on.
+/// Bytes of a received frame that the budget counts before it is dispatched.
 pub(crate) fn charged_of(frame: &Py<PyBytes>, py: Python<'_>) -> usize {
     charged(frame.as_bytes(py).len())
 }
 
 impl PyExchange {
-    /// The bytes of requests that are answered, or will not be.
+    /// Releases the memory of requests that are answered or dropped.
     pub(crate) fn free(
         exchange: &Bound<'_, Self>,
         sizes: impl IntoIterator<Item = usize, IntoIter: ExactSizeIterator>,
@@ -73,13 +74,13 @@ impl PyExchange {
         Ok(slot)
     }
 
-    /// The answer of a slot is there before those in front of it.
+    /// Counts a response that is ready before those in front of it.
     pub(crate) fn note_ready(exchange: &Bound<'_, Self>, bytes: u64) -> PyResult<()> {
         exchange.borrow_mut().outgoing.ready += bytes;
         Self::recount(exchange)
     }
 
-    /// Sets a request aside that waits for its answer, where it is not small.
+    /// Parks a large request that waits for its response.
     fn park(exchange: &Bound<'_, Self>, slot: &Py<PySlot>, size: usize) -> PyResult<()> {
         let py = exchange.py();
         let (budget, owner) = {
@@ -93,7 +94,7 @@ impl PyExchange {
         Ok(())
     }
 
-    /// Hands on what has been read, as far as the pipeline has room.
+    /// Dispatches received requests while the pipeline has room.
     pub(crate) fn pump_backlog(exchange: &Bound<'_, Self>) -> PyResult<()> {
         let py = exchange.py();
         for _ in 0..HANDED_ON_AT_ONCE {
@@ -138,7 +139,7 @@ impl PyExchange {
         }
     }
 
-    /// Whether so many requests wait for their answers that no other is handed on.
+    /// True if so many requests wait for their responses that no other is dispatched.
     pub(crate) fn is_full(&self, py: Python<'_>) -> bool {
         let now = self.standing(py);
         self.pipeline.is_full(now.waiting, now.is_crowded)
@@ -156,7 +157,7 @@ impl PyExchange {
             Some(dispatch) => PyDispatch::serve(&dispatch, exchange.as_any(), &frame),
             None => Self::ask(exchange, &frame),
         };
-        // whoever waits keeps what it needs
+        // A handler that completes later has its own reference
         drop(frame);
         let charged = std::mem::take(&mut exchange.borrow_mut().handling);
         let freed = |exchange| {
@@ -209,7 +210,7 @@ impl PyExchange {
         }
     }
 
-    /// The answer of a handler of frames that is Python's.
+    /// Calls a Python `on_frame`.
     fn ask(exchange: &Bound<'_, Self>, frame: &Bound<'_, PyBytes>) -> PyResult<Answer> {
         let py = exchange.py();
         let on_frame = exchange.borrow().on_frame(py);
@@ -221,7 +222,7 @@ impl PyExchange {
         Ok(Answer::Ready(answer.extract()?))
     }
 
-    /// Writes the answers that are next, together.
+    /// Sends the responses that are next in order, together.
     pub(crate) fn answer_in_order(exchange: &Bound<'_, Self>) -> PyResult<()> {
         let py = exchange.py();
         let mut written: Option<Bound<'_, PyList>> = None;
@@ -292,7 +293,7 @@ impl PyExchange {
         Ok(())
     }
 
-    /// A request is bad: those before it are still answered, nothing after it is read.
+    /// After an invalid request: still answers earlier requests, then closes; reads nothing more.
     fn close_after_answers(exchange: &Bound<'_, Self>, reason: String) -> PyResult<()> {
         Self::drop_backlog(exchange)?;
         let waits = !exchange.borrow().slots.is_empty();

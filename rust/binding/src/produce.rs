@@ -1,8 +1,8 @@
-//! `Produce`: appends the batches of a request where they belong, in one call for those of the ordinary kind.
+//! `Produce`: appends the batches of a request to their logs; ordinary batches need a single call.
 //!
-//! Where a partition's batches go, Python says, once for each topic, and once for all where that depends on nothing else;
-//! it also decides about batches of transactions. No borrow of an object is held while Python runs, which may come back to the
-//! same object.
+//! Python resolves the log of a partition: once per topic and request, or once for all requests if the result depends on
+//! nothing else. It also decides about transactional batches. No object stays borrowed while Python code runs: Python may call
+//! back into the same object.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,12 +25,12 @@ use crate::produce_work::{PyProduceContents, PyProduceWork};
 use crate::produced::PyProduced;
 use crate::waiting::PyLater;
 
-/// How many expanded bytes of a request's records are checked before it is handed to a thread, or what costs as much.
+/// Check at most this many decompressed bytes (or work that costs as much) of a request before the rest goes to a thread.
 const CHECKED_AT_ONCE: usize = 128 << 10;
-/// A request with more topics and partitions is taken in turns of the event loop.
+/// A request with more topics and partitions is processed in several turns of the event loop.
 const TAKEN_AT_ONCE: usize = 1000;
 
-/// Handles Produce requests of one broker.
+/// Handler of a broker's Produce requests.
 #[pyclass(name = "Produce", module = "sharecore._core")]
 pub(crate) struct PyProduce {
     now_ms: Py<PyAny>,
@@ -39,18 +39,18 @@ pub(crate) struct PyProduce {
     admit: Py<PyAny>,
     may_begin: Py<PyAny>,
     known: HashMap<TopicName, HashMap<i32, Arc<Target>>>,
-    /// How often topics have changed.
+    /// Number of topic changes so far.
     pub(crate) changes: u64,
 }
 
-/// A batch as a request has it.
+/// One batch of a request.
 pub(crate) struct One<'a> {
     pub(crate) name: &'a TopicName,
     pub(crate) index: i32,
     pub(crate) records: &'a [u8],
 }
 
-/// Appends the batches of a request, and notes why others are refused.
+/// Appends the batches of a request and records why others are refused.
 pub(crate) struct Appender {
     admit: Py<PyAny>,
     produced: Py<PyProduced>,
@@ -69,12 +69,12 @@ impl Appender {
         })
     }
 
-    /// The event loop has served others.
+    /// Renews the work limit after the event loop has served others.
     pub(crate) fn begin_turn(&mut self) {
         self.work = CHECKED_AT_ONCE;
     }
 
-    /// Appends the next batch, or keeps it for a thread that checks it, or notes why it is refused.
+    /// Appends the next batch, keeps it for a checking thread, or records why it is refused.
     pub(crate) fn take<'py>(
         &mut self,
         produce: &Bound<'py, PyProduce>,
@@ -101,13 +101,13 @@ impl Appender {
         }
     }
 
-    /// So many batches of a topic were taken, which are all.
+    /// Ends a topic with the number of batches it had.
     pub(crate) fn end_topic(&mut self, py: Python<'_>, name: TopicName, partitions: usize) {
         let mut held = self.produced.borrow_mut(py);
         held.answer.end_topic(name, partitions);
     }
 
-    /// The answer: a `Produced`, a `Later` of one, or None where the client wants none.
+    /// Returns a `Produced`, a `Later` of one, or None if the client wants no response.
     pub(crate) fn answer<'py>(
         self,
         py: Python<'py>,
@@ -135,11 +135,11 @@ impl Appender {
     }
 }
 
-/// Makes the `RequestContext` of a request.
+/// Creates the `RequestContext` of a request.
 pub(crate) type Context<'a, 'py> = &'a dyn Fn() -> PyResult<Bound<'py, PyAny>>;
 
 impl PyProduce {
-    /// The answer: a `Produced`, a `Later` of one, or None where the client wants none.
+    /// Returns a `Produced`, a `Later` of one, or None if the client wants no response.
     pub(crate) fn handle<'py>(
         produce: &Bound<'py, Self>,
         asked: &Asked<'_, 'py>,
@@ -187,7 +187,7 @@ impl PyProduce {
         appender.answer(py, terms.acks, asked.exchange())
     }
 
-    /// Takes a request with many partitions batch by batch; the answer as for `handle`, or None.
+    /// Processes a request with many partitions batch by batch; returns a response like `handle`, or None.
     fn take_in_turns<'py>(
         produce: &Bound<'py, Self>,
         context: &Bound<'py, PyAny>,
@@ -199,13 +199,13 @@ impl PyProduce {
         in_turns.bind(produce.py()).call1((context, work))
     }
 
-    /// The time that batches are appended at.
+    /// The append time of the batches.
     pub(crate) fn now_ms(produce: &Bound<'_, Self>) -> PyResult<i64> {
         let now_ms = produce.borrow().now_ms.clone_ref(produce.py());
         now_ms.call0(produce.py())?.extract(produce.py())
     }
 
-    /// Whether the client may use a transactional id.
+    /// True if the client may use the transactional id.
     pub(crate) fn may_begin(
         produce: &Bound<'_, Self>,
         context: &Bound<'_, PyAny>,
@@ -216,7 +216,7 @@ impl PyProduce {
         may_begin.bind(produce.py()).call1(who)?.is_truthy()
     }
 
-    /// A batch that may be appended, as far as its header and its place say.
+    /// Checks a batch's header and resolves its log.
     fn arrive<'py>(
         produce: &Bound<'py, Self>,
         terms: &Terms<'_>,
@@ -245,13 +245,13 @@ impl PyProduce {
         Ok(Ok(batch))
     }
 
-    /// Whether it is known for everybody where a batch goes.
+    /// True if the log of the batch is cached for all clients.
     fn knows(&self, one: &One<'_>) -> bool {
         let of_topic = self.known.get(one.name);
         of_topic.is_some_and(|of_topic| of_topic.contains_key(&one.index))
     }
 
-    /// The log that a batch goes to, or the `KafkaError` that says why there is none.
+    /// Returns the log for a batch, or the `KafkaError` why there is none.
     fn target(
         produce: &Bound<'_, Self>,
         one: &One<'_>,
@@ -298,7 +298,7 @@ impl PyProduce {
         }
     }
 
-    /// Reads a request with many partitions, for a thread.
+    /// Decodes a request with many partitions, in a thread.
     #[staticmethod]
     fn read_apart(
         frame: &Bound<'_, PyBytes>,
@@ -308,7 +308,7 @@ impl PyProduce {
         PyProduceContents::read(frame, at, api_version)
     }
 
-    /// Handles a request that a thread has read.
+    /// Handles a request that a thread has decoded.
     fn __call__<'py>(
         produce: &Bound<'py, Self>,
         context: &Bound<'py, PyAny>,
@@ -318,7 +318,7 @@ impl PyProduce {
         Self::take_in_turns(produce, context, contents, &frame)
     }
 
-    /// Asks again where batches go.
+    /// Drops the cached logs of topics.
     fn forget(produce: &Bound<'_, Self>) {
         let known = {
             let mut held = produce.borrow_mut();

@@ -17,7 +17,7 @@ use crate::produced::PyProduced;
 use crate::python;
 use crate::tickets::PyStoredLog;
 
-/// A log, and where it lies in the store that has it.
+/// A log and its handle in the store.
 pub(crate) struct Target {
     pub(crate) log: Py<PyAny>,
     pub(crate) stored: Py<PyStoredLog>,
@@ -37,19 +37,19 @@ impl Target {
     }
 }
 
-/// What decides whether a batch may join its producer's transaction.
+/// What the broker needs to decide whether a batch may join its producer's transaction.
 pub(crate) struct Transaction {
     pub(crate) context: Py<PyAny>,
     pub(crate) records: Py<PyBytes>,
     pub(crate) transactional_id: Option<String>,
 }
 
-/// A batch on its way into a log.
+/// A batch that is about to be appended.
 pub(crate) struct ProducedBatch {
     pub(crate) target: Arc<Target>,
     transaction: Option<Transaction>,
     now_ms: i64,
-    /// The records, as far as they have been checked.
+    /// The records, checked so far.
     pub(crate) incoming: Result<Incoming, Refusal>,
 }
 
@@ -70,7 +70,7 @@ impl ProducedBatch {
         }
     }
 
-    /// Checks the records, as long as `work` lasts; returns whether it is known whether they can be appended.
+    /// Checks the records within the limit of `work`; returns True once the check is complete.
     pub(crate) fn check(&mut self, work: &mut usize) -> bool {
         let Ok(incoming) = &mut self.incoming else {
             return true;
@@ -84,7 +84,7 @@ impl ProducedBatch {
         })
     }
 
-    /// Appends the batch, whose records have been checked; its outcome in `produced` says how that ends.
+    /// Appends the batch after its check; its result is recorded in `produced`.
     pub(crate) fn append<'py>(
         self,
         admit: &Bound<'py, PyAny>,
@@ -123,7 +123,7 @@ impl ProducedBatch {
             append_time_ms: appended.append_time_ms,
             log_start_offset: appended.start_offset,
         };
-        // before the write may end
+        // Must precede the end of the write
         produced.borrow_mut().answer.append(place, told);
         let waiter = Completion::Batch(produced.clone().unbind(), place);
         let mut tickets = stored.tickets.borrow_mut(py);

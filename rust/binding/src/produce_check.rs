@@ -1,5 +1,5 @@
-//! Checks the records of a Produce request in a thread of the store, where that takes long: other clients are served meanwhile,
-//! and this one's next request waits, so that batches reach their logs in the order in which they were sent.
+//! Checks the records of a Produce request in a thread of the store if the check is expensive. Other clients are served
+//! meanwhile; the same client's next request waits, so that batches are appended in the order in which they were sent.
 
 use std::mem;
 use std::sync::{Arc, Mutex};
@@ -17,12 +17,13 @@ use crate::produced::PyProduced;
 use crate::python;
 use crate::waiting::PyLater;
 
-/// How many expanded bytes a thread checks before it turns to the next request that waits for one, or what costs as much.
+/// Check at most this many decompressed bytes (or work that costs as much) before the thread turns to the next request.
 const TURN: usize = 4 << 20;
 
 type Results = Arc<Mutex<Vec<Result<Incoming, Refusal>>>>;
 
-/// Has a thread check batches, the places of which in the answer are given; returns the answer that comes later.
+/// Starts checking batches in a thread; each batch comes with its place in the response. Returns the `Later` that completes
+/// with the response.
 pub(crate) fn check_apart<'py>(
     exchange: Option<Bound<'py, PyExchange>>,
     admit: &Bound<'py, PyAny>,
@@ -70,7 +71,7 @@ pub(crate) fn check_apart<'py>(
     Ok(later)
 }
 
-/// Checks for a turn, and returns whether it was the last.
+/// Returns a job that checks for one turn per call and returns True when done.
 fn turns(batches: Vec<Result<Incoming, Refusal>>, results: Results) -> impl FnMut() -> bool {
     let mut checks = Checks::new(batches);
     move || {
@@ -82,7 +83,7 @@ fn turns(batches: Vec<Result<Incoming, Refusal>>, results: Results) -> impl FnMu
     }
 }
 
-/// Appends what a thread has checked.
+/// Appends batches after a thread has checked them.
 #[pyclass(name = "Checked", module = "sharecore._core")]
 pub(crate) struct PyChecked {
     admit: Py<PyAny>,
@@ -122,7 +123,7 @@ impl PyChecked {
 
 #[pymethods]
 impl PyChecked {
-    /// The thread is done.
+    /// Called when the thread is done.
     fn __call__(checked: &Bound<'_, Self>, _found: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = checked.py();
         let (produced, later, exchange, wants_answer) = {

@@ -1,4 +1,4 @@
-//! `Places`: where the batches of one Produce request go, asked of Python once a topic.
+//! `Places`: resolves the logs for the batches of one Produce request, with one Python call per topic.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
@@ -8,14 +8,14 @@ use crate::codes::UNKNOWN_TOPIC_OR_PARTITION;
 use crate::error::{kafka_error, kafka_error_in};
 use crate::uuids;
 
-/// The logs of a topic, and why nothing may be appended to them; or why the client is told of no log.
+/// The logs of a topic, with an error if appends are refused; or an error if the client may not see the topic.
 pub(crate) enum Place {
     Logs(Py<PyAny>, Option<Py<PyAny>>),
     Nowhere(Py<PyAny>),
 }
 
 impl Place {
-    /// A log by its index, or a `KafkaError`.
+    /// Returns a log by partition index, or a `KafkaError`.
     pub(crate) fn at<'py>(
         &self,
         py: Python<'py>,
@@ -40,14 +40,14 @@ impl Place {
     }
 }
 
-/// What is known of the topics of a request.
+/// The topics of a request that were resolved.
 #[derive(Default)]
 pub(crate) struct Places {
-    /// The topic whose batches come next: a request has them together.
+    /// The last resolved topic; a request usually has the batches of a topic together.
     known: Option<(TopicName, Place)>,
-    /// What tells where a topic's batches go, as this client may have it.
+    /// Resolves a topic for this client; raises if the client may not see it.
     place: Option<Py<PyAny>>,
-    /// Whether it holds for all clients until topics change.
+    /// True if the result holds for all clients until topics change.
     pub(crate) stay: bool,
 }
 
@@ -56,13 +56,13 @@ impl Places {
         self.place.is_some()
     }
 
-    /// What Python says about the request as a whole.
+    /// Sets the resolver for the request.
     pub(crate) fn learn(&mut self, (place, stay): (Py<PyAny>, bool)) {
         self.place = Some(place);
         self.stay = stay;
     }
 
-    /// Where batches of a topic go.
+    /// Resolves a topic.
     pub(crate) fn of(&mut self, py: Python<'_>, name: &TopicName) -> PyResult<&Place> {
         if self.known.as_ref().is_none_or(|(known, _)| known != name) {
             let place = self.place.as_ref().expect("places were learned");
@@ -79,7 +79,7 @@ impl Places {
         Ok(place)
     }
 
-    /// Looks for topics again if they have changed; `seen`: how often they had.
+    /// Drops the resolved topic if topics have changed since `seen` changes.
     pub(crate) fn update(&mut self, seen: &mut u64, changes: u64) {
         if *seen != changes {
             *seen = changes;
@@ -88,7 +88,7 @@ impl Places {
     }
 }
 
-/// Topics as Python names them.
+/// Topics as Python objects.
 pub(crate) fn names<'py, 'a>(
     py: Python<'py>,
     names: impl Iterator<Item = &'a TopicName>,
@@ -100,7 +100,7 @@ pub(crate) fn names<'py, 'a>(
     Ok(list)
 }
 
-/// The id or the name of a topic as Python has it.
+/// The id or the name of a topic as a Python object.
 pub(crate) fn named<'py>(py: Python<'py>, name: &TopicName) -> PyResult<Bound<'py, PyAny>> {
     match name {
         TopicName::Id(id) => uuids::object(py, *id),

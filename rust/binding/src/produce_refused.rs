@@ -1,4 +1,4 @@
-//! What a Produce request is told of a batch that was not appended.
+//! Errors for batches that were not appended.
 
 use pyo3::prelude::*;
 use sharecore_produce::{Place, Refused};
@@ -8,13 +8,13 @@ use crate::produced::PyProduced;
 use crate::python;
 use crate::slot::disconnect;
 
-/// Why a batch was refused, as a `KafkaError` says it.
+/// Converts a `KafkaError` to the reason why a batch was refused.
 pub(crate) fn by_the_broker(error: &Bound<'_, PyAny>) -> PyResult<Refused> {
     let (code, message) = code_and_message(error)?;
     Ok(Refused::ByTheBroker { code, message })
 }
 
-/// Puts a refusal into the outcome at `place`; `log` is the one that refused.
+/// Records a refusal as the result at `place`; `log` is the log that refused it, if any.
 pub(crate) fn tell(
     produced: &Bound<'_, PyProduced>,
     place: usize,
@@ -37,7 +37,7 @@ pub(crate) fn tell(
     Ok(())
 }
 
-/// Why a connection whose client wants no answer is closed, as it is with Kafka: a batch was not appended.
+/// Returns the error that closes the connection of a client that wants no response, as in Kafka, if a batch was not appended.
 pub(crate) fn failure(produced: &Bound<'_, PyProduced>) -> PyResult<Option<PyErr>> {
     let py = produced.py();
     let Some(code) = produced.borrow().answer.failure() else {

@@ -1,6 +1,6 @@
-//! `ProduceWork`: a Produce request with many partitions, batch by batch, so that others are served in between.
+//! `ProduceWork`: processes a Produce request with many partitions batch by batch, so that others are served in between.
 //!
-//! No borrow of an object is held while Python runs, which may come back to the same object.
+//! No object stays borrowed while Python code runs: Python may call back into the same object.
 
 use std::mem;
 
@@ -17,7 +17,7 @@ use crate::produce_places::{Places, named};
 use crate::python;
 use crate::stop::Stop;
 
-/// A Produce request with many partitions, which a thread has read.
+/// A Produce request with many partitions that a thread has decoded.
 #[pyclass(name = "ProduceContents", module = "sharecore._core")]
 pub(crate) struct PyProduceContents {
     frame: Py<PyBytes>,
@@ -26,7 +26,7 @@ pub(crate) struct PyProduceContents {
 }
 
 impl PyProduceContents {
-    /// Reads a request; others have the interpreter meanwhile.
+    /// Decodes a request without holding the interpreter.
     pub(crate) fn read(frame: &Bound<'_, PyBytes>, at: usize, version: i16) -> PyResult<Self> {
         let bytes = frame.as_bytes();
         let read = frame.py().detach(|| Contents::read(version, bytes, at));
@@ -37,39 +37,40 @@ impl PyProduceContents {
         })
     }
 
-    /// The frame, and what it says; an error the second time.
+    /// Returns the frame and its contents; fails the second time.
     pub(crate) fn take<'py>(read: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyBytes>, Contents)> {
         let mut held = read.borrow_mut();
         let contents = held.contents.take();
-        let contents = contents.ok_or_else(|| PyRuntimeError::new_err("the request was taken"))?;
+        let contents =
+            contents.ok_or_else(|| PyRuntimeError::new_err("the request was already taken"))?;
         Ok((held.frame.bind(read.py()).clone(), contents))
     }
 }
 
-/// What remains of a request.
+/// The rest of a request.
 struct Remaining {
     contents: Contents,
     may_begin: bool,
     now_ms: i64,
     places: Places,
-    /// How often topics had changed when `places` were asked for.
+    /// The number of topic changes when `places` was filled.
     changes: u64,
     appender: Appender,
 }
 
-/// A Produce request that is taken batch by batch.
+/// A Produce request that is processed batch by batch.
 #[pyclass(name = "ProduceWork", module = "sharecore._core")]
 pub(crate) struct PyProduceWork {
     produce: Py<PyProduce>,
     context: Py<PyAny>,
     exchange: Option<Py<PyExchange>>,
     frame: Py<PyBytes>,
-    /// None while a batch is taken, and at the end.
+    /// None while a batch is processed, and at the end.
     remaining: Option<Box<Remaining>>,
 }
 
 impl PyProduceWork {
-    /// Begins the work; asks whether the client may use the transactional id, where a batch needs one.
+    /// Starts the work; checks the right to the transactional id if a batch needs it.
     pub(crate) fn new<'py>(
         produce: &Bound<'py, PyProduce>,
         context: &Bound<'py, PyAny>,
@@ -99,7 +100,7 @@ impl PyProduceWork {
 }
 
 impl Remaining {
-    /// Takes the next batch; false if there is none.
+    /// Processes the next batch; returns False if there is none.
     fn step<'py>(
         &mut self,
         produce: &Bound<'py, PyProduce>,
@@ -157,22 +158,22 @@ impl PyProduceWork {
         remaining.map_or(0, |remaining| remaining.contents.topic_count())
     }
 
-    /// The id or the name of a topic, by its place in the request.
+    /// The id or the name of a topic, by its index in the request.
     fn topic<'py>(&self, py: Python<'py>, place: usize) -> PyResult<Bound<'py, PyAny>> {
         let remaining = self.remaining.as_ref();
         let topic = remaining.and_then(|remaining| remaining.contents.topic(place));
-        let topic = topic.ok_or_else(|| PyIndexError::new_err("there is no such topic"))?;
+        let topic = topic.ok_or_else(|| PyIndexError::new_err("no topic has this index"))?;
         named(py, topic)
     }
 
-    /// What tells where batches go, and whether that holds for everybody.
+    /// Sets the resolver for topics, and whether its results hold for all clients.
     fn learn(&mut self, place: Py<PyAny>, stays: bool) {
         if let Some(remaining) = &mut self.remaining {
             remaining.places.learn((place, stays));
         }
     }
 
-    /// Takes the next batch; false if there is none.
+    /// Processes the next batch; returns False if there is none.
     fn step(work: &Bound<'_, Self>) -> PyResult<bool> {
         let py = work.py();
         let (produce, context, frame, remaining) = {
@@ -186,14 +187,14 @@ impl PyProduceWork {
                 remaining,
             )
         };
-        let mut remaining =
-            remaining.ok_or_else(|| PyRuntimeError::new_err("a batch is being taken"))?;
+        let mut remaining = remaining
+            .ok_or_else(|| PyRuntimeError::new_err("a batch is already being processed"))?;
         let more = remaining.step(produce.bind(py), context.bind(py), frame.as_bytes(py));
         work.borrow_mut().remaining = Some(remaining);
         more
     }
 
-    /// The answer; see `Produce`.
+    /// Returns the response; see `Produce`.
     fn end<'py>(work: &Bound<'py, Self>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let py = work.py();
         let (remaining, exchange) = {

@@ -1,4 +1,4 @@
-//! `Produced`: the answer to a Produce request, which waits until what was appended is durable.
+//! `Produced`: the response to a Produce request, complete once the appended records are durable.
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -10,12 +10,12 @@ use crate::layout::{Answers, PyLayout};
 use crate::parts::Parts;
 use crate::waiting::PyLater;
 
-/// The answer to a Produce request.
+/// The response to a Produce request.
 #[pyclass(name = "Produced", module = "sharecore._core")]
 #[derive(Default)]
 pub(crate) struct PyProduced {
     pub(crate) answer: Answer,
-    /// Who waits for the answer.
+    /// Completed with the response, if anyone waits.
     pub(crate) later: Option<Py<PyLater>>,
 }
 
@@ -28,7 +28,7 @@ fn write(answer: &Answer, layout: &PyLayout, out: &mut Parts) -> PyResult<()> {
 }
 
 impl PyProduced {
-    /// One append has ended: the last of them is the answer.
+    /// Records the end of one append; the last one completes the response.
     pub(crate) fn end(produced: &Bound<'_, Self>, place: usize, error_code: i16) -> PyResult<()> {
         let later = {
             let mut held = produced.borrow_mut();
@@ -46,7 +46,7 @@ impl PyProduced {
         }
     }
 
-    /// The frame of the answer.
+    /// Encodes the response.
     pub(crate) fn frame<'py>(
         &self,
         py: Python<'py>,
@@ -58,7 +58,7 @@ impl PyProduced {
         out.into_frame(py)
     }
 
-    /// The same in a thread: others have the interpreter meanwhile.
+    /// Encodes the response in a thread, without holding the interpreter.
     pub(crate) fn frame_apart<'py>(
         &self,
         py: Python<'py>,
@@ -74,7 +74,7 @@ impl PyProduced {
 
 #[pymethods]
 impl PyProduced {
-    /// The same answer, which says how long the client has to wait.
+    /// Sets the throttle time and returns the same response.
     fn throttled(produced: &Bound<'_, Self>, throttle_time_ms: i64) -> Py<Self> {
         produced.borrow_mut().answer.throttle_time_ms = throttle_time_ms;
         produced.clone().unbind()

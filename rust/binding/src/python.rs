@@ -1,6 +1,6 @@
-//! Names of Python's that Rust asks for: attributes and methods of what it is handed, and of the interpreter's own modules.
+//! Python names that Rust looks up: attributes and methods of its arguments and of the standard library.
 //!
-//! `OWN_` begins those with an underscore, which only the classes of `sharecore` have that stand on one of this module's.
+//! `OWN_` marks names with a leading underscore, which only exist on sharecore's subclasses of this module's classes.
 
 pub(crate) const ABANDON: &str = "abandon";
 pub(crate) const ABORT: &str = "abort";

@@ -1,4 +1,4 @@
-//! Requests out of bytes: as objects of Python's, or as the structs of those handlers that are Rust's.
+//! Decodes requests: to Python objects, or to structs for handlers written in Rust.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -17,7 +17,7 @@ use crate::produce::PyProduce;
 use crate::share_fetch::PyShareFetch;
 use crate::stop::Stop;
 
-/// What handles the requests of an API in one version.
+/// The handler for one version of an API.
 pub(crate) enum Handle {
     Python(Py<PyAny>),
     Produce(Py<PyProduce>),
@@ -26,7 +26,7 @@ pub(crate) enum Handle {
 }
 
 impl Handle {
-    /// The handler of the requests that a layout reads: one of Rust's takes those of its own struct alone.
+    /// Returns the handler for the requests of a layout; a Rust handler accepts only its own struct.
     pub(crate) fn of(handle: &Bound<'_, PyAny>, request: &PyLayout) -> PyResult<Self> {
         let (handle, fits) = if let Ok(produce) = handle.cast::<PyProduce>() {
             let handle = Handle::Produce(produce.clone().unbind());
@@ -48,7 +48,7 @@ impl Handle {
         }
     }
 
-    /// The handler, where a thread reads requests with many entries.
+    /// The handler, if its large requests are decoded in a thread.
     fn reads_apart<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
         match self {
             Handle::Python(handle) => Some(handle.bind(py).clone()),
@@ -69,10 +69,11 @@ impl Refers for Handle {
     }
 }
 
-/// A request that was read, for the handler of its route.
+/// A decoded request for the handler of its route.
 pub(crate) enum Read<'a, 'h, 'py> {
     Python(&'h Py<PyAny>, Bound<'py, PyAny>),
-    /// One with many entries, which a thread reads: its handler, where it begins, and how many there are.
+    /// A request with many entries, to be decoded in a thread: its handler, its position in the frame, and the number of
+    /// entries.
     Large(Bound<'py, PyAny>, usize, usize),
     Produce(&'h Py<PyProduce>, ProduceRequest<'a>),
     ShareFetch(&'h Py<PyShareFetch>, ShareFetchRequest<'a>),
@@ -80,7 +81,7 @@ pub(crate) enum Read<'a, 'h, 'py> {
 }
 
 impl<'a, 'h, 'py> Read<'a, 'h, 'py> {
-    /// Reads the request behind a header, but for the tagged fields of that.
+    /// Decodes the request after its header; `input` is positioned before the header's tagged fields.
     pub(crate) fn of(
         py: Python<'py>,
         handle: &'h Handle,

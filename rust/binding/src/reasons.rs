@@ -1,4 +1,4 @@
-//! `WaitingReasons`: why records of a share partition do not come.
+//! `WaitingReasons`: why records of a share partition are not delivered.
 
 use pyo3::prelude::*;
 use sharecore_engine::Waiting;

@@ -1,4 +1,4 @@
-//! `sharecore._core.Record`: one record, as Python has it.
+//! `sharecore._core.Record`: one record as a Python object.
 
 use crate::python;
 use pyo3::exceptions::PyValueError;
@@ -8,7 +8,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 pub(crate) type Header = (String, Option<Box<[u8]>>);
 
-/// One record, acquired or made by an application.
+/// One record, acquired or created by an application.
 #[pyclass(name = "Record", module = "sharecore._core", frozen, generic)]
 pub(crate) struct PyRecord {
     #[pyo3(get)]
@@ -33,14 +33,14 @@ pub(crate) struct PyRecord {
     pub(crate) delivery_count: i16,
     #[pyo3(get)]
     pub(crate) leader_epoch: i32,
-    /// What it was acquired with; None where an application made it.
+    /// The acquisition it belongs to; None if an application created it.
     #[pyo3(get)]
     pub(crate) lease: Py<PyAny>,
     #[pyo3(get)]
     pub(crate) position: usize,
 }
 
-/// Bytes of a key or value that nobody has told; -1 for anything but bytes.
+/// Default size of a key or value; -1 for anything but bytes.
 fn size_of(py: Python<'_>, content: Option<&Py<PyAny>>) -> i32 {
     let bytes = content.and_then(|content| content.bind(py).cast::<PyBytes>().ok());
     bytes.map_or(-1, |bytes| {
@@ -143,7 +143,7 @@ impl PyRecord {
         }
     }
 
-    /// What a pickle keeps: everything but the lease, which belongs to a consumer of this process.
+    /// A pickle keeps everything but the lease, which belongs to a consumer of this process.
     fn __getnewargs_ex__<'py>(
         &self,
         py: Python<'py>,

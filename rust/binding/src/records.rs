@@ -1,4 +1,4 @@
-//! `sharecore._core.decode_records`: what a share fetch brought, as Python objects.
+//! `sharecore._core.decode_records`: decodes the result of a share fetch to Python objects.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -7,7 +7,7 @@ use sharecore_records::{AcquiredRecords, Found, Offsets, Span, TimestampType};
 
 use crate::record::PyRecord;
 
-/// Records, gaps, offsets that were cut off, offsets of damaged batches.
+/// Records, gaps, offsets of truncated batches, offsets of damaged batches.
 type Decoded<'py> = (
     Bound<'py, PyList>,
     Vec<Offsets>,
@@ -15,7 +15,7 @@ type Decoded<'py> = (
     Vec<(i64, i64, String)>,
 );
 
-/// The acquired records of one share partition in a `ShareFetch` response.
+/// Decodes the acquired records of one share partition in a `ShareFetch` response.
 #[pyfunction]
 #[pyo3(signature = (records, acquired, topic, partition, lease, *, expanded_bytes_max=1_073_741_824))]
 #[allow(clippy::needless_pass_by_value, clippy::too_many_arguments)]
@@ -42,7 +42,7 @@ pub(crate) fn decode_records<'py>(
     Ok((found, missing.gaps, missing.cut_off, faults.collect()))
 }
 
-/// Bytes of a key or value; -1 if it is null. A batch's lengths are 32 bits wide, so a field's fit.
+/// Size of a key or value in bytes; -1 if it is null. Record lengths have 32 bits, so the size fits.
 fn size(field: Option<&[u8]>) -> i32 {
     field.map_or(-1, |field| i32::try_from(field.len()).unwrap_or(i32::MAX))
 }

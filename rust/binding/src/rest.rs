@@ -1,16 +1,16 @@
-//! `Rest`: long work in a thread that lets the event loop run in between.
+//! `Rest`: lets the event loop run while a thread does long work with the interpreter attached.
 
 use std::thread::sleep;
 use std::time::Duration;
 
 use pyo3::prelude::*;
 
-/// A step takes less than a microsecond: the event loop waits for the interpreter's lock for a fraction of a millisecond.
+/// A step takes less than a microsecond, so the event loop waits a fraction of a millisecond for the interpreter.
 const STEPS: usize = 250;
-/// A thread that only yields would mostly have the lock again before another thread has woken up.
+/// A thread that only yields would usually get the interpreter back before another thread has woken up.
 const REST: Duration = Duration::from_micros(200);
 
-/// Gives up the interpreter's lock for a moment after a number of steps.
+/// Releases the interpreter for a moment after a number of steps.
 #[derive(Default)]
 pub(crate) struct Rest {
     steps: usize,

@@ -1,4 +1,4 @@
-//! `Rules`: what a group has set about when its records come, and come again.
+//! `Rules`: a group's settings for order, back-off, delivery times and expiry.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ impl PyRules {
             "none" | "key" => Order::None,
             "partition" => Order::Partition,
             _ => {
-                let text = format!("there is no ordering {ordering:?}: none, partition or key");
+                let text = format!("unknown ordering {ordering:?}: use none, partition or key");
                 return Err(PyValueError::new_err(text));
             }
         };
@@ -125,7 +125,7 @@ impl PyRules {
         self.0.spec.is_some()
     }
 
-    /// Whether records have to be looked at anew where these rules follow others.
+    /// True if records must be inspected again when these rules replace `before`.
     fn looks_otherwise(&self, before: &Bound<'_, Self>) -> bool {
         self.0.spec != before.get().0.spec
     }

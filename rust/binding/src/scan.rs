@@ -1,11 +1,11 @@
-//! Record batches as Python objects, for who replays a log.
+//! Decodes record batches to Python objects, for replaying a log.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 use sharecore_records::{Batches, EXPANDED_BYTES_MAX};
 
-/// Each batch: the producer whose transaction it is part of or -1, whether it is a control batch, its records.
+/// For each batch: the id of its transactional producer or -1, whether it is a control batch, its records.
 pub(crate) fn decoded<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyList>> {
     let found = PyList::empty(py);
     for batch in Batches::new(bytes) {

@@ -1,6 +1,6 @@
-//! How a batch of staged records is handed to its log.
+//! Appends a batch of staged records to its log.
 //!
-//! No borrow of an object is held while Python runs, which may come back to the same object.
+//! No object stays borrowed while Python code runs: Python may call back into the same object.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -20,10 +20,10 @@ use crate::tickets::PyStoredLog;
 use crate::waiting::PyTicket;
 use crate::written::lingers;
 
-/// Key and value of a record, as Python has them.
+/// Key and value of a record, as Python objects.
 pub(crate) type Pair = (Option<PyBackedBytes>, Option<PyBackedBytes>);
 
-/// As the store has them.
+/// Borrows the records for the store.
 pub(crate) fn pairs(records: &[Pair]) -> Vec<LocalRecord<'_>> {
     let records = records.iter();
     records
@@ -32,7 +32,7 @@ pub(crate) fn pairs(records: &[Pair]) -> Vec<LocalRecord<'_>> {
 }
 
 impl PyStaging {
-    /// Hands a batch to the log.
+    /// Appends a batch to its log.
     pub(crate) fn send(
         staging: &Bound<'_, Self>,
         batch: &Bound<'_, PyStagedBatch>,
@@ -112,7 +112,7 @@ impl PyStaging {
         Ok(())
     }
 
-    /// Where a log of the store lies; None for others, and where a test looks methods up.
+    /// The log's handle in the store; None for other logs, and if a test replaces methods.
     fn stored<'py>(log: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyStoredLog>>> {
         if calls_by_name() || log.cast::<PyLogOffsets>().is_err() {
             return Ok(None);
@@ -120,7 +120,7 @@ impl PyStaging {
         Ok(log.getattr(intern!(log.py(), python::STORED))?.extract()?)
     }
 
-    /// Appends all records of a batch to a log of the store.
+    /// Appends all records of a batch to a log in the store.
     fn append_stored(
         batch: &Bound<'_, PyStagedBatch>,
         stored: &PyStoredLog,
@@ -148,13 +148,13 @@ impl PyStaging {
         let waiter = Completion::Append(batch.clone().unbind());
         let tickets = stored.tickets.bind(py);
         let refused = tickets.borrow_mut().wait(appended.sequence, waiter);
-        // it has ended already
+        // The write has already ended
         refused.map_or(Ok(()), |waiter| waiter.end(py, Ended::Write(None)))
     }
 
-    /// Whether nobody who waits for a batch needs it soon; `log` hurries when somebody does, later.
+    /// True if no waiter of the batch needs it soon; `log` is asked to hurry if that changes later.
     ///
-    /// The completions are taken out meanwhile: asking may run Python, and nothing is added to a batch that is sent.
+    /// The completions are taken out meanwhile, because asking may run Python; nothing is added to a batch that is sent.
     fn lingers(batch: &Bound<'_, PyStagedBatch>, log: &Bound<'_, PyAny>) -> PyResult<bool> {
         let waiting = std::mem::take(&mut batch.borrow_mut().waiting);
         let lingers = lingers(&waiting, log);

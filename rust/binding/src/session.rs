@@ -1,6 +1,6 @@
-//! `ShareSession`: what one member of one group fetches. `sharecore.session` has them.
+//! `ShareSession`: the partitions and fetches of one member of one group. `sharecore.session` creates them.
 //!
-//! No borrow of an object is held while Python runs, which may come back to the same object.
+//! No object stays borrowed while Python code runs: Python may call back into the same object.
 
 use std::collections::HashMap;
 
@@ -15,9 +15,9 @@ use crate::python;
 use crate::uuids::{PartitionId, partition_id, partition_tuple};
 use crate::waits::PyWaitingShareFetch;
 
-/// A share session, those of its partitions that a fetch looks at, and the fetches that wait.
+/// A share session: its partitions, the leaders that may have records, and the waiting fetches.
 ///
-/// The leader of a partition that a fetch finds empty is asked to tell, once, when that may have changed.
+/// When a fetch finds a partition empty, the session subscribes to a single notification by its leader.
 #[pyclass(name = "ShareSession", module = "sharecore._core")]
 pub(crate) struct PyShareSession {
     #[pyo3(get)]
@@ -27,17 +27,17 @@ pub(crate) struct PyShareSession {
     #[pyo3(get)]
     connection: Py<PyAny>,
     pub(crate) inner: Session<PartitionId, Py<PyLeader>>,
-    /// Leaders that know of this session, by their addresses.
+    /// Leaders that this session is subscribed to, by address.
     known: HashMap<usize, Py<PyLeader>>,
     #[pyo3(get)]
     pub(crate) fetches: Py<PyDict>,
-    /// Whether it has ended.
+    /// True once the session has ended.
     is_closed: bool,
-    /// The fetches that wait for what leaders tell.
+    /// Fetches that wait for notifications by leaders.
     offered: Vec<Py<PyWaitingShareFetch>>,
 }
 
-/// Partitions as Python names them.
+/// Reads partition ids from Python tuples.
 fn ids(partitions: &Bound<'_, PyAny>) -> PyResult<Vec<PartitionId>> {
     let partitions = partitions.try_iter()?;
     partitions.map(|each| partition_id(&each?)).collect()
@@ -52,21 +52,21 @@ fn tuples(
 }
 
 impl PyShareSession {
-    /// Whether it is the open session of this member.
+    /// True if this is the open session of this member.
     pub(crate) fn is_of(&self, py: Python<'_>, group_id: &str, member_id: &str) -> PyResult<bool> {
         Ok(!self.is_closed
             && self.member_id.bind(py).to_str()? == member_id
             && self.group_id.bind(py).to_str()? == group_id)
     }
 
-    /// Whether the group has rules; its share partitions all have the same.
+    /// True if the group has rules; all of its share partitions have the same.
     pub(crate) fn has_rules(&self, py: Python<'_>) -> bool {
         let mut leaders = self.known.values();
         let engine = leaders.find_map(|leader| PyLeader::engine(leader.bind(py)));
         engine.is_some_and(|engine| engine.get().has_rules())
     }
 
-    /// Takes partitions out; their leaders need not tell any more.
+    /// Removes partitions and unsubscribes from their leaders.
     pub(crate) fn forget_all(session: &Bound<'_, Self>, partitions: &[PartitionId]) {
         for partition in partitions {
             let leader = session.borrow_mut().inner.forget(partition);
@@ -76,7 +76,7 @@ impl PyShareSession {
         }
     }
 
-    /// A leader is loaded, or may have something.
+    /// Adds a leader that is loaded or may have records.
     pub(crate) fn put(session: &Bound<'_, Self>, leader: &Bound<'_, PyLeader>) {
         let id = leader.borrow().name;
         let is_here = {
@@ -89,7 +89,7 @@ impl PyShareSession {
         }
     }
 
-    /// A fetch has found nothing in a partition.
+    /// Removes a leader in which a fetch found no records, and subscribes to it.
     pub(crate) fn empty(session: &Bound<'_, Self>, leader: &Bound<'_, PyLeader>) {
         let id = leader.borrow().name;
         let before = session.borrow_mut().inner.take_out(&id);
@@ -97,13 +97,13 @@ impl PyShareSession {
         Self::ask(session, leader);
     }
 
-    /// Has a leader tell when it may have something.
+    /// Subscribes to a leader's next notification.
     pub(crate) fn ask(session: &Bound<'_, Self>, leader: &Bound<'_, PyLeader>) {
         Self::know(session, leader);
         PyLeader::tell(leader, session);
     }
 
-    /// The next leader of a walk.
+    /// Returns the next leader of a walk.
     pub(crate) fn step<'py>(
         session: &Bound<'py, Self>,
         walk: &mut Walk,
@@ -129,7 +129,7 @@ impl PyShareSession {
         PyLeader::tell_no_more(leader, session);
     }
 
-    /// The fetches that wait, as they are now.
+    /// A copy of the list of waiting fetches.
     fn offered<'py>(session: &Bound<'py, Self>) -> Vec<Bound<'py, PyWaitingShareFetch>> {
         let held = session.borrow();
         let offered = held.offered.iter();
@@ -138,7 +138,7 @@ impl PyShareSession {
             .collect()
     }
 
-    /// Has a fetch told of what becomes ready.
+    /// Notifies a fetch when leaders become ready.
     pub(crate) fn wait(&mut self, fetch: &Bound<'_, PyWaitingShareFetch>) {
         self.offered.push(fetch.clone().unbind());
     }
@@ -147,7 +147,7 @@ impl PyShareSession {
         self.offered.retain(|each| !each.is(fetch));
     }
 
-    /// A leader has something to lease, maybe.
+    /// Handles a leader's notification that it may have records.
     pub(crate) fn told(session: &Bound<'_, Self>, leader: &Bound<'_, PyLeader>) -> PyResult<()> {
         let id = leader.borrow().name;
         let is_here = || session.borrow().inner.contains(&id);
@@ -297,7 +297,7 @@ impl PyShareSession {
         Ok(())
     }
 
-    /// Fetches that wait must not lease anew what is released when the session ends.
+    /// Ends waiting fetches first, so that they do not acquire records released by the session's end.
     fn close(session: &Bound<'_, Self>) -> PyResult<()> {
         let py = session.py();
         session.borrow_mut().is_closed = true;

@@ -1,6 +1,6 @@
-//! What a share partition's leader does with acknowledgements.
+//! Applies acknowledgements to a share-partition leader.
 //!
-//! No borrow of an object is held while Python runs, which may come back to the same object.
+//! No object stays borrowed while Python code runs: Python may call back into the same object.
 
 use pyo3::prelude::*;
 use sharecore_engine::AckBatch;
@@ -13,7 +13,7 @@ use crate::state_write::PyWrite;
 /// The acknowledge type of an offset without a record.
 const GAP: u8 = 0;
 
-/// How many offsets are acknowledged as gaps.
+/// Number of offsets acknowledged as gaps.
 fn gaps(batches: &[AckBatch<'_>]) -> i64 {
     let is_gap = |kind: &&u8| **kind == GAP;
     let each = batches.iter().map(|batch| match batch.types {
@@ -24,7 +24,7 @@ fn gaps(batches: &[AckBatch<'_>]) -> i64 {
 }
 
 impl PyLeader {
-    /// Settles, gives back or renews what a member holds; returns the change that is to be persisted.
+    /// Accepts, releases, rejects or renews records of a member; returns the state change to persist, if any.
     pub(crate) fn settle(
         leader: &Bound<'_, Self>,
         member: &str,
@@ -39,7 +39,7 @@ impl PyLeader {
         let answer = engine.get().settle(py, now_ms, member, batches);
         let is_armed = leader.borrow().timer.is_some();
         if is_armed {
-            // locks that were renewed run as long as new ones, which may be shorter than those before
+            // Renewed locks run for the current lock timeout, which may be shorter than that of earlier locks
             Self::arm_for_locks(leader, now_ms)?;
         }
         let write = match answer {

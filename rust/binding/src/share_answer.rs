@@ -1,6 +1,6 @@
-//! `ShareAnswer`: what `ShareFetch` and `ShareAcknowledge` are answered with, partitions by topic with their leader.
+//! `ShareAnswer`: the response to `ShareFetch` and `ShareAcknowledge`, with partitions grouped by topic.
 //!
-//! No borrow of an object is held while Python runs, which may come back to the same object.
+//! No object stays borrowed while Python code runs: Python may call back into the same object.
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
@@ -20,10 +20,10 @@ use crate::parts::Parts;
 use crate::python;
 use crate::uuids::{PartitionId, partition_id};
 
-/// Partitions by the tuples that Python has for them.
+/// A response whose partitions are named by Python tuples.
 type Told = Answer<Py<PyTuple>, Py<PyBytes>>;
 
-/// An answer while its partitions come together, in the order in which they are first named.
+/// A response to which partitions are added; they keep the order in which they are first named.
 #[pyclass(name = "ShareAnswer", module = "sharecore._core")]
 pub(crate) struct PyShareAnswer {
     cluster: Py<PyAny>,
@@ -31,7 +31,7 @@ pub(crate) struct PyShareAnswer {
     told: Told,
 }
 
-/// Writes a message into parts; what is far are records.
+/// Encodes a message into parts; records become parts of their own.
 struct Sharing<'a, 'py> {
     py: Python<'py>,
     told: &'a Told,
@@ -57,12 +57,12 @@ fn leader_of(cluster: &Bound<'_, PyAny>, partition: &Bound<'_, PyTuple>) -> PyRe
     leader.call1(partition.clone())?.extract()
 }
 
-/// What raises an error unless a broker leads a partition.
+/// A callable that raises unless this broker leads a partition.
 pub(crate) fn leader_check<'py>(cluster: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     cluster.getattr(intern!(cluster.py(), python::CHECK_LEADER))
 }
 
-/// Why a broker does not lead a partition, as `check_leader` of its cluster has it.
+/// Returns the error if this broker does not lead a partition, as `check_leader` of its cluster says.
 pub(crate) fn check_led<'py>(
     check_leader: &Bound<'py, PyAny>,
     partition: &Bound<'py, PyTuple>,
@@ -74,13 +74,13 @@ pub(crate) fn check_led<'py>(
 }
 
 impl PyShareAnswer {
-    /// The place of a partition, which is named from now on.
+    /// The index of a partition in the response, adding it if necessary.
     fn place(answer: &Bound<'_, Self>, id: PartitionId, partition: &Bound<'_, PyTuple>) -> usize {
         let mut held = answer.borrow_mut();
         held.told.name(id, || partition.clone().unbind())
     }
 
-    /// Why this broker does not lead a partition any more, where acknowledgements could not be written.
+    /// Returns the error for a partition that this broker no longer leads, if acknowledgements could not be written.
     fn lost<'py>(
         answer: &Bound<'py, Self>,
         partition: &Bound<'py, PyTuple>,
@@ -94,7 +94,7 @@ impl PyShareAnswer {
         check_led(&leader_check(cluster.bind(py))?, partition)
     }
 
-    /// The frame of the answer.
+    /// Encodes the response.
     pub(crate) fn frame<'py>(
         &self,
         py: Python<'py>,
@@ -121,7 +121,7 @@ impl PyShareAnswer {
         sink.out.into_frame(py)
     }
 
-    /// Names a partition with what it gave, or with why that is not told.
+    /// Adds a partition with its fetched records, or with `error` instead of them.
     pub(crate) fn put(
         answer: &Bound<'_, Self>,
         fetch: &PyPartitionFetch,
@@ -129,7 +129,7 @@ impl PyShareAnswer {
     ) -> PyResult<()> {
         let py = answer.py();
         let Some(partition) = fetch.partition.borrow(py).id(py) else {
-            return Err(PyTypeError::new_err("a share partition without a name"));
+            return Err(PyTypeError::new_err("the share partition has no id"));
         };
         let (records, acquired) = if error.is_some() {
             (PyBytes::new(py, b"").unbind(), Vec::new())
@@ -145,7 +145,7 @@ impl PyShareAnswer {
         Self::bring(answer, partition.bind(py), records, acquired, error.or(own))
     }
 
-    /// Names a partition with what was acquired of it.
+    /// Adds a partition with its acquired records.
     fn bring(
         answer: &Bound<'_, Self>,
         partition: &Bound<'_, PyTuple>,
@@ -164,7 +164,7 @@ impl PyShareAnswer {
         Ok(())
     }
 
-    /// What is told.
+    /// The response under construction.
     pub(crate) fn told(&self) -> &Told {
         &self.told
     }
@@ -226,7 +226,7 @@ impl PyShareAnswer {
         Ok(())
     }
 
-    /// Names a partition with what was acquired of it; `acquired`: (first offset, last offset, delivery count).
+    /// Adds a partition with its acquired records; `acquired`: (first offset, last offset, delivery count).
     #[pyo3(signature = (partition, records, acquired, error = None))]
     fn fetched(
         answer: &Bound<'_, Self>,
@@ -247,8 +247,7 @@ impl PyShareAnswer {
         Self::bring(answer, partition, records, acquired.collect(), error)
     }
 
-    /// Names the partitions of which records were acknowledged, each with its error where there is one; passes over
-    /// what has no name.
+    /// Adds the acknowledged partitions of `gather`, each with its error if it failed; skips outcomes without a partition.
     #[pyo3(signature = (gather, *, beside = false))]
     pub(crate) fn acknowledged(
         answer: &Bound<'_, Self>,
@@ -273,7 +272,7 @@ impl PyShareAnswer {
         Ok(())
     }
 
-    /// Itself, as it is to be sent: with the nodes that it sends the client to (KIP-951).
+    /// Returns the response with the endpoints of the leaders that it redirects to (KIP-951).
     pub(crate) fn message(answer: &Bound<'_, Self>) -> PyResult<Py<Self>> {
         let py = answer.py();
         let (cluster, listener) = {
@@ -298,7 +297,7 @@ impl PyShareAnswer {
         Ok(answer.clone().unbind())
     }
 
-    /// The same answer, which says how long the client has to wait.
+    /// Sets the throttle time and returns the same response.
     fn throttled(answer: &Bound<'_, Self>, throttle_time_ms: i64) -> Py<Self> {
         answer.borrow_mut().told.throttle_time_ms = throttle_time_ms;
         answer.clone().unbind()

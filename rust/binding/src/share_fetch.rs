@@ -1,7 +1,7 @@
-//! `ShareFetch`: handles requests of that name; `sharecore.broker.handlers.share.records` has one.
+//! `ShareFetch`: handles `ShareFetch` requests; `sharecore.broker.handlers.share.records` creates one.
 //!
-//! Python decides who may do what, and who leads a partition that the session does not know yet. No borrow of an object is
-//! held while Python runs, which may come back to the same object.
+//! Python decides about rights, and finds leaders of partitions that are not in the session yet. No object stays borrowed while
+//! Python code runs: Python may call back into the same object.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ fn invalid(py: Python<'_>, invalid: &Invalid) -> PyErr {
     kafka_error(py, INVALID_REQUEST, &invalid.to_string())
 }
 
-/// A request, and what it wants.
+/// A request and its decoded options.
 struct Request<'m, 'a> {
     message: &'m ShareFetchRequest<'a>,
     wanted: Wanted,
@@ -50,7 +50,7 @@ impl<'m, 'a> Request<'m, 'a> {
         })
     }
 
-    /// Puts partitions into the session and takes others out; none of that where there is no room for them.
+    /// Adds partitions to the session and removes others; changes nothing if the session would become too large.
     fn change(&self, session: &Bound<'_, PyShareSession>, share: &ShareServices) -> PyResult<()> {
         let py = session.py();
         let new: Vec<_> = {
@@ -86,20 +86,20 @@ struct Excluded<'py> {
     hidden: HashSet<PartitionId>,
 }
 
-/// Handles `ShareFetch` requests.
+/// Handler of `ShareFetch` requests.
 #[pyclass(name = "ShareFetch", module = "sharecore._core")]
 pub(crate) struct PyShareFetch {
     check: Py<PyAny>,
     may_read: Py<PyAny>,
     /// Opens a session.
     open: Py<PyAny>,
-    /// Answers a request that is refused as a whole.
+    /// Builds the response for a request that is refused as a whole.
     refuse: Py<PyAny>,
-    /// Says which partitions of a session a fetch does not look at.
+    /// Returns the session partitions to exclude from a fetch.
     sift: Py<PyAny>,
 }
 
-/// A request and whom it concerns.
+/// A request with its handler and services.
 struct Asked<'h, 'f, 'm, 'a, 'py> {
     handler: &'h Bound<'py, PyShareFetch>,
     surroundings: &'h asked::Asked<'f, 'py>,
@@ -108,7 +108,7 @@ struct Asked<'h, 'f, 'm, 'a, 'py> {
 }
 
 impl<'py> Asked<'_, '_, '_, '_, 'py> {
-    /// The session as this request leaves it.
+    /// Returns the session after applying the request's changes.
     fn session(&self) -> PyResult<Bound<'py, PyShareSession>> {
         let py = self.surroundings.py();
         let request = &self.request;
@@ -217,8 +217,8 @@ impl<'py> Asked<'_, '_, '_, '_, 'py> {
         let look = Bound::new(py, look)?;
         let max_wait_ms = self.request.wanted.wait_ms(partitions, refusals);
         PyShareLook::load(&look)?;
-        // pending acknowledgements may free records, and more may become due until the answer can leave; decided
-        // only here, as the calls of Python above may have ended them
+        // Pending acknowledgements may release records, and more records may become due before the response can leave. Decided
+        // only here, because the calls to Python above may have completed them
         let holds = gather.borrow().pending()
             && session.borrow().has_rules(py)
             && !look.borrow().is_late_at_once(max_wait_ms);
@@ -266,7 +266,7 @@ impl<'py> Asked<'_, '_, '_, '_, 'py> {
         })
     }
 
-    /// Bytes of records that the answer may carry.
+    /// Bytes of records that the response may carry.
     fn room(&self) -> PyResult<i64> {
         let py = self.surroundings.py();
         let broker = self.surroundings.broker();
@@ -284,7 +284,7 @@ impl<'py> Asked<'_, '_, '_, '_, 'py> {
 }
 
 impl PyShareFetch {
-    /// The answer, or a `Later` of one.
+    /// Returns the response, or a `Later` that completes with it.
     pub(crate) fn handle<'py>(
         handler: &Bound<'py, Self>,
         asked: &asked::Asked<'_, 'py>,

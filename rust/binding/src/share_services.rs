@@ -1,4 +1,4 @@
-//! What requests of share groups need of their broker, looked up once.
+//! Broker services that requests of share groups need, looked up once.
 
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -45,7 +45,7 @@ impl ShareServices {
             .map(|_| ())
     }
 
-    /// Finds the session that a request continues: mostly the one that its connection used last.
+    /// Returns the session that a request continues; usually the one that its connection used last.
     pub(crate) fn resume<'py>(
         &self,
         connection: &Bound<'py, PyAny>,

@@ -1,4 +1,4 @@
-//! `decode_share_state` and `ShareStateFold`: records of `__share_group_state` as buffers in Arrow's layout.
+//! `decode_share_state` and `ShareStateFold`: decode records of `__share_group_state` into buffers in Arrow's layout.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -57,7 +57,7 @@ fn options(
 ) -> PyResult<Options> {
     if expanded_bytes_max > Options::EXPANDED_MAX {
         return Err(PyValueError::new_err(format!(
-            "expanded_bytes_max is {expanded_bytes_max}, and {} at most",
+            "expanded_bytes_max={expanded_bytes_max} exceeds {}",
             Options::EXPANDED_MAX
         )));
     }
@@ -69,7 +69,7 @@ fn options(
     })
 }
 
-/// Records of the share-state topic as buffers in Arrow's layout.
+/// Decodes records of the share-state topic into buffers in Arrow's layout.
 #[pyfunction]
 #[pyo3(signature = (
     records, first, end, *, position=0, rows_max=16_384, keep_unreadable=true, group=None, expanded_bytes_max=134_217_728
@@ -89,7 +89,7 @@ pub(crate) fn decode_share_state<'py>(
     let options = options(first, end, group, expanded_bytes_max)?;
     let rest = records
         .get(position..)
-        .ok_or_else(|| PyValueError::new_err("the position lies behind the end"))?;
+        .ok_or_else(|| PyValueError::new_err("the position is after the end"))?;
     let read = py.detach(|| history(rest, &options, rows_max, keep_unreadable));
     Ok((
         rows(py, &read.columns)?,
@@ -99,7 +99,7 @@ pub(crate) fn decode_share_state<'py>(
     ))
 }
 
-/// Bytes of the whole batches at the front, and the offset behind the last of them.
+/// Returns the size of the complete batches at the front, and the offset after the last of them.
 #[pyfunction]
 pub(crate) fn whole_batches(records: &[u8]) -> (usize, Option<i64>) {
     let mut batches = Batches::new(records);

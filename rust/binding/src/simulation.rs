@@ -1,4 +1,4 @@
-//! `sharecore._core.MemoryDisk`: a disk for simulations.
+//! `sharecore._core.MemoryDisk`: an in-memory disk for simulations.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ fn named(name: &str) -> PyResult<Operation> {
         "rename" => Ok(Operation::Rename),
         "read" => Ok(Operation::Read),
         other => Err(PyValueError::new_err(format!(
-            "an operation is 'open', 'write', 'sync', 'rename' or 'read', not {other:?}"
+            "unknown operation {other:?}: use 'open', 'write', 'sync', 'rename' or 'read'"
         ))),
     }
 }

@@ -1,4 +1,4 @@
-//! What a read of the store found, as Python's bytes.
+//! Copies slices that the store has found into Python bytes.
 
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,10 +11,10 @@ use sharecore_store::{Intact, Refusal, Slice, Store, Want};
 
 use crate::store::refused;
 
-/// Whole batches, and the first and last offset of each.
+/// Complete batches, with the first and last offset of each.
 pub(crate) type Read<'py> = (Bound<'py, PyBytes>, Vec<(i64, i64)>);
 
-/// A slice as Python has it; other threads run Python while the disk is read.
+/// Copies a slice; releases the interpreter while the disk is read.
 pub(crate) fn copied(py: Python<'_>, slice: Slice) -> PyResult<Read<'_>> {
     let mut intact = None;
     let bytes = PyBytes::new_with(py, slice.size, |out| {
@@ -29,7 +29,7 @@ pub(crate) fn copied(py: Python<'_>, slice: Slice) -> PyResult<Read<'_>> {
     Ok(without_rest(bytes, slice.batches, intact))
 }
 
-/// The batches that count.
+/// Cuts off batches that are not intact.
 fn without_rest(
     bytes: Bound<'_, PyBytes>,
     mut batches: Vec<(i64, i64)>,
@@ -45,10 +45,10 @@ fn without_rest(
     }
 }
 
-/// What is copied out of files at once, however well they are cached: more takes so long that others notice.
+/// Maximum size to copy from files at once, even if they are cached: larger copies delay other clients.
 const AT_ONCE_BYTES_MAX: usize = 256 << 10;
 
-/// A slice as Python has it; `None` when the disk would have to be waited for, or too much to be copied from its files.
+/// Copies a slice without waiting; None if that needs a disk read or a large copy from files.
 pub(crate) fn copied_cached(py: Python<'_>, slice: Slice) -> PyResult<Option<Read<'_>>> {
     if slice.file_bytes() > AT_ONCE_BYTES_MAX {
         return Ok(None);
@@ -63,10 +63,10 @@ pub(crate) fn copied_cached(py: Python<'_>, slice: Slice) -> PyResult<Option<Rea
     Ok(intact.map(|intact| without_rest(bytes, slice.batches, Some(intact))))
 }
 
-/// Bytes of all that threads fill now.
+/// Total size of all buffers that threads are filling.
 static READING: AtomicU64 = AtomicU64::new(0);
 
-/// How much is being read, or has been and was not asked for yet.
+/// Bytes being read, or read and not collected yet.
 pub(crate) fn reading_bytes() -> u64 {
     READING.load(Ordering::Relaxed)
 }
@@ -76,12 +76,12 @@ struct Room {
     bytes: Py<PyBytes>,
     start: *mut u8,
     size: usize,
-    /// How that ended; nobody but the thread looks at the bytes before.
+    /// The result; before it is set, only the thread accesses the bytes.
     outcome: OnceLock<Result<Intact, Refusal>>,
 }
 
-// SAFETY: `start` points into `bytes`, which lives as long as this. It is written through by the one job that `begin` makes,
-// before `outcome` is set, and given out by `Reading::result` alone, once that is.
+// SAFETY: `start` points into `bytes`, which lives as long as this struct. Only the job created by `begin` writes through it,
+// before `outcome` is set; only `Reading::result` hands the bytes out, after it is set.
 unsafe impl Send for Room {}
 // SAFETY: as above.
 unsafe impl Sync for Room {}
@@ -89,13 +89,13 @@ unsafe impl Sync for Room {}
 impl Room {
     fn new(py: Python<'_>, size: usize) -> PyResult<Self> {
         let length = ffi::Py_ssize_t::try_from(size)?;
-        // SAFETY: null asks for a bytes object whose content is left as it is; it is a new reference, or null with an exception.
+        // SAFETY: a null pointer requests uninitialized content; the result is a new reference, or null with an exception set.
         let bytes = unsafe {
             let made = ffi::PyBytes_FromStringAndSize(std::ptr::null(), length);
             Bound::from_owned_ptr_or_err(py, made)?
         };
         let bytes = bytes.cast_into::<PyBytes>()?;
-        // SAFETY: it is a bytes object.
+        // SAFETY: `bytes` is a bytes object.
         let start = unsafe { ffi::PyBytes_AsString(bytes.as_ptr()) };
         READING.fetch_add(size as u64, Ordering::Relaxed);
         Ok(Self {
@@ -107,12 +107,12 @@ impl Room {
     }
 
     fn fill(&self, slice: &Slice) -> Result<Intact, Refusal> {
-        // SAFETY: so many bytes are there, and nobody else looks at them now.
+        // SAFETY: the buffer has `size` bytes, and no other code accesses them now.
         let out = unsafe {
             std::slice::from_raw_parts_mut(self.start.cast::<MaybeUninit<u8>>(), self.size)
         };
         slice.fill(out)?;
-        // SAFETY: all of them have been written.
+        // SAFETY: `fill` has initialized all bytes.
         let filled = unsafe { std::slice::from_raw_parts(self.start, self.size) };
         slice.check(filled)
     }
@@ -124,14 +124,15 @@ impl Drop for Room {
     }
 }
 
-/// What a thread reads, without the interpreter.
+/// A read by a thread that does not need the interpreter.
 #[pyclass(name = "Reading", module = "sharecore._core", frozen)]
 pub(crate) struct PyReading {
     room: Arc<Room>,
     batches: Vec<(i64, i64)>,
 }
 
-/// Has a thread of the store read; where the disk has to tell first where the batches lie, it only learns that.
+/// Starts a read in a thread of the store. If the batches' positions must first be read from disk, the thread only does that
+/// and there is no `Reading`.
 pub(crate) fn begin(
     py: Python<'_>,
     store: &Store,
@@ -157,13 +158,13 @@ pub(crate) fn begin(
 
 #[pymethods]
 impl PyReading {
-    /// Bytes that are read.
+    /// Bytes to read.
     #[getter]
     fn size(&self) -> usize {
         self.room.size
     }
 
-    /// What was read.
+    /// Returns the batches once the read has ended.
     fn result<'py>(&self, py: Python<'py>) -> PyResult<Read<'py>> {
         match self.room.outcome.get() {
             Some(Ok(intact)) => {
@@ -172,7 +173,7 @@ impl PyReading {
             }
             Some(Err(refusal)) => Err(refused(py, refusal)),
             None => {
-                let unread = Refusal::Storage("a read has not ended well".into());
+                let unread = Refusal::Storage("a read did not complete".into());
                 Err(refused(py, &unread))
             }
         }
@@ -193,7 +194,7 @@ pub(crate) fn wanted(
     }
 }
 
-/// The batches that count, and the last offset of them.
+/// Returns the intact batches of a slice and their last offset.
 pub(crate) fn bytes_of(slice: &Slice) -> Result<(Vec<u8>, Option<i64>), Refusal> {
     let mut bytes = vec![0; slice.size];
     let intact = slice.copy_to(&mut bytes)?;

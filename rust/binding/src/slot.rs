@@ -1,4 +1,4 @@
-//! The places of requests in the order of their answers, for `exchange`.
+//! Slots of requests in the order of their responses, for `exchange`.
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -24,12 +24,12 @@ fn disconnect_class(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     Ok(class.bind(py))
 }
 
-/// A `Disconnect` to raise.
+/// Creates a `Disconnect` exception.
 pub(crate) fn disconnect(py: Python<'_>, reason: &str) -> PyResult<PyErr> {
     Ok(PyErr::from_value(disconnect_class(py)?.call1((reason,))?))
 }
 
-/// The reason, where an exception is a `Disconnect`; another one is raised on.
+/// Returns the reason of a `Disconnect`; any other exception is raised again.
 pub(crate) fn told_to_disconnect(py: Python<'_>, error: PyErr) -> PyResult<String> {
     if error.matches(py, disconnect_class(py)?)? {
         Ok(error.value(py).str()?.to_string())
@@ -38,9 +38,9 @@ pub(crate) fn told_to_disconnect(py: Python<'_>, error: PyErr) -> PyResult<Strin
     }
 }
 
-/// What turns an answer that was waited for into buffers.
+/// Converts a completed future to response buffers.
 pub(crate) enum Finish {
-    /// A callable of Python's, called with the future.
+    /// A Python callable, called with the future.
     Call(Py<PyAny>),
     Frame(Box<Finishing>),
 }
@@ -63,12 +63,12 @@ impl Refers for Finish {
     }
 }
 
-/// An answer that is not known yet: a future, and what turns it into buffers.
+/// A response that is not complete yet: a future, and how to encode its result.
 #[pyclass(name = "Pending", module = "sharecore._core")]
 pub(crate) struct PyPending {
     #[pyo3(get)]
     pub(crate) future: Py<PyAny>,
-    /// None once the answer waits in its place.
+    /// None once the response has a slot.
     finish: Option<Finish>,
 }
 
@@ -80,10 +80,11 @@ impl PyPending {
         }
     }
 
-    /// The future, and what turns it into buffers; that can be had once.
+    /// Takes the future and its `Finish`; works once.
     pub(crate) fn take(&mut self, py: Python<'_>) -> PyResult<(Py<PyAny>, Finish)> {
         let finish = self.finish.take();
-        let finish = finish.ok_or_else(|| PyRuntimeError::new_err("the answer waits already"))?;
+        let finish =
+            finish.ok_or_else(|| PyRuntimeError::new_err("the response already has a slot"))?;
         Ok((self.future.clone_ref(py), finish))
     }
 }
@@ -108,15 +109,15 @@ impl PyPending {
 
 collected!(PyPending { future, finish } cut { finish });
 
-/// What a request is answered with.
+/// The response of a request.
 pub(crate) enum Answer {
-    /// The future, and what turns it into buffers.
+    /// The future, and how to encode its result.
     Pending(Py<PyAny>, Finish),
-    /// The future is done, and is being turned into buffers.
+    /// The future is done, and its result is being encoded.
     Finishing,
-    /// Buffers to send, or nothing.
+    /// Buffers to send, or None for no response.
     Ready(Option<Py<PyList>>),
-    /// The connection closes here.
+    /// The connection is closed at this point.
     Close(String),
 }
 
@@ -139,28 +140,28 @@ impl Refers for Answer {
 }
 
 impl Answer {
-    /// Whether it is known.
+    /// True if the response is complete.
     pub(crate) fn is_known(&self) -> bool {
         matches!(self, Answer::Ready(_) | Answer::Close(_))
     }
 }
 
-/// A request that has been handed on.
+/// A request that was dispatched.
 #[pyclass(name = "Slot", module = "sharecore._core")]
 pub(crate) struct PySlot {
     pub(crate) exchange: Py<PyExchange>,
     pub(crate) frame_bytes: usize,
-    /// Whether those are set aside.
+    /// True if `frame_bytes` is parked in the budget.
     pub(crate) is_parked: bool,
-    /// Whether no other of its kind is handed on before it is answered.
+    /// True if no similar request is dispatched before this one is answered.
     pub(crate) is_alone: bool,
     pub(crate) answer: Answer,
-    /// What is counted of an answer that waits behind others.
+    /// Bytes counted for a complete response that waits behind others.
     pub(crate) answer_bytes: u64,
 }
 
 impl PySlot {
-    /// What it waited for is there.
+    /// Called when the future is done.
     pub(crate) fn ended(slot: &Bound<'_, Self>, future: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = slot.py();
         let (exchange, finish) = {
@@ -186,7 +187,7 @@ impl PySlot {
                 Ok(parts) => slot.borrow_mut().answer = Answer::Ready(parts),
                 Err(error) => {
                     let told = told_to_disconnect(py, error);
-                    // what is behind it could never be answered
+                    // Responses after this one could never be sent
                     PyExchange::close(exchange, told.as_deref().unwrap_or_default())?;
                     return told.map(|_| ());
                 }
@@ -207,7 +208,7 @@ impl PySlot {
 
 #[pymethods]
 impl PySlot {
-    /// A future of Python's is done.
+    /// Called when a Python future is done.
     fn __call__(slot: &Bound<'_, Self>, future: &Bound<'_, PyAny>) -> PyResult<()> {
         corked(slot.py(), || Self::ended(slot, future))
     }

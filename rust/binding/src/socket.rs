@@ -1,6 +1,6 @@
 //! `Socket`: the transport of a plaintext connection.
 //!
-//! No borrow of an object is held while Python runs, which may come back to the same object.
+//! No object stays borrowed while Python code runs: Python may call back into the same object.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -19,15 +19,15 @@ use crate::exchange::PyExchange;
 use crate::python;
 use crate::sockets::PySockets;
 
-/// A connection with more than its buffer holds is read so many times before others are served.
+/// Read at most this many times from one connection before others are served.
 const READS_AT_ONCE: usize = 4;
-/// So much of corked answers waits for the end of a turn.
+/// Above this size, corked responses are sent at once instead of at the end of the turn.
 const CORKED_BYTES_MAX: usize = 64 << 10;
 
-/// A buffer that is to be sent.
+/// A buffer to send.
 enum Chunk {
     Bytes(Py<PyBytes>),
-    /// A part of bytes.
+    /// Part of a bytes object.
     View(PyBuffer<u8>),
 }
 
@@ -39,7 +39,7 @@ impl Chunk {
         }
         let view = PyBuffer::<u8>::get(part)?;
         if !view.is_c_contiguous() {
-            return Err(PyValueError::new_err("a buffer with gaps cannot be sent"));
+            return Err(PyValueError::new_err("only contiguous buffers can be sent"));
         }
         let size = view.len_bytes();
         Ok((Chunk::View(view), size))
@@ -48,7 +48,7 @@ impl Chunk {
     fn bytes<'a>(&'a self, py: Python<'_>) -> &'a [u8] {
         match self {
             Chunk::Bytes(bytes) => bytes.as_bytes(py),
-            // SAFETY: the view keeps the buffer, which is contiguous; nothing writes to bytes that are to be sent
+            // SAFETY: the view keeps its contiguous buffer alive; bytes to be sent are not modified
             Chunk::View(view) => unsafe {
                 std::slice::from_raw_parts(view.buf_ptr().cast(), view.len_bytes())
             },
@@ -56,20 +56,20 @@ impl Chunk {
     }
 }
 
-/// A transport: one connection, as asyncio's protocols know it.
+/// The transport of one connection, with the interface of asyncio transports.
 #[pyclass(name = "Socket", module = "sharecore._core")]
 pub(crate) struct PySocket {
-    /// None once the connection is over.
+    /// None once the connection is closed.
     stream: Option<Socket>,
     output: Output<Chunk>,
     protocol: Option<Py<PyExchange>>,
     sockets: Py<PySockets>,
     key: usize,
-    /// The address and the port of the client, if it has any.
+    /// The address and port of the client, if it has any.
     peer: Option<(String, u16)>,
     is_closing: bool,
     is_paused: bool,
-    /// Whether it waits for the end of a turn to send.
+    /// True if it is queued for sending at the end of the turn.
     is_dirty: bool,
 }
 
@@ -93,7 +93,7 @@ impl PySocket {
         }
     }
 
-    /// Notes what the poller reported; returns whether something can be sent now.
+    /// Records what the poller reported; returns true if there are bytes to send now.
     pub(crate) fn note(&mut self, ready: &Ready) -> bool {
         if let Some(stream) = &mut self.stream {
             stream.note(ready.readable, ready.writable, ready.ended);
@@ -101,7 +101,7 @@ impl PySocket {
         ready.writable && self.output.bytes() > 0
     }
 
-    /// Receives and handles what the client sent; returns whether there is more of it.
+    /// Receives and handles bytes from the client; returns true if there are more.
     pub(crate) fn read(socket: &Bound<'_, Self>) -> PyResult<bool> {
         let py = socket.py();
         for _ in 0..READS_AT_ONCE {
@@ -119,8 +119,8 @@ impl PySocket {
                 let Some(stream) = &mut held.stream else {
                     return Ok(false);
                 };
-                // SAFETY: the exchange has so many bytes there for what is received, and nobody else looks at them before
-                // it is told how many are filled
+                // SAFETY: the exchange provides `size` writable bytes, and no other code reads them before `have_read` reports
+                // how many are filled
                 let room = unsafe {
                     std::slice::from_raw_parts_mut(start.cast::<MaybeUninit<u8>>(), size)
                 };
@@ -147,7 +147,7 @@ impl PySocket {
         Ok(true)
     }
 
-    /// Sends buffers one after the other: now, or at the end of the turn.
+    /// Sends buffers in order: now, or at the end of the turn.
     pub(crate) fn write_all(socket: &Bound<'_, Self>, parts: &Bound<'_, PyList>) -> PyResult<()> {
         let waits = {
             let mut held = socket.borrow_mut();
@@ -167,7 +167,7 @@ impl PySocket {
         if waits { Ok(()) } else { Self::flush(socket) }
     }
 
-    /// Sends what the client takes.
+    /// Sends as much as the client accepts.
     pub(crate) fn flush(socket: &Bound<'_, Self>) -> PyResult<()> {
         let py = socket.py();
         let sent = {
@@ -199,22 +199,22 @@ impl PySocket {
         }
     }
 
-    /// Does work for the connection. If that raises or panics, the connection ends, and nobody else is affected: None. Others
-    /// than `Exception` are raised on.
+    /// Runs work for the connection. If it raises or panics, only this connection is closed and the result is None; anything
+    /// but an `Exception` is raised again.
     pub(crate) fn guarded<T>(
         socket: &Bound<'_, Self>,
         work: impl FnOnce() -> PyResult<T>,
     ) -> PyResult<Option<T>> {
-        // what a panic leaves half done belongs to the connection, which ends
+        // State that a panic leaves inconsistent belongs to the connection, which is closed
         let error = match catch_unwind(AssertUnwindSafe(work)) {
             Ok(Ok(done)) => return Ok(Some(done)),
             Ok(Err(error)) => error,
-            Err(_) => PyRuntimeError::new_err("the broker panicked while it served a connection"),
+            Err(_) => PyRuntimeError::new_err("the broker panicked while serving a connection"),
         };
         Self::fail(socket, error).map(|()| None)
     }
 
-    /// Ends the connection at once; its protocol is told in another turn of the loop.
+    /// Closes the connection at once; its protocol is notified in another turn of the loop.
     pub(crate) fn lose(socket: &Bound<'_, Self>, error: Option<io::Error>) -> PyResult<()> {
         let py = socket.py();
         let (protocol, sockets) = {
@@ -239,7 +239,7 @@ impl PySocket {
         Ok(())
     }
 
-    /// Its protocol has raised: logs that and ends the connection. Others than `Exception` are raised on.
+    /// Logs what the protocol raised and closes the connection; anything but an `Exception` is raised again.
     pub(crate) fn fail(socket: &Bound<'_, Self>, error: PyErr) -> PyResult<()> {
         let py = socket.py();
         Self::lose(socket, None)?;
@@ -252,14 +252,14 @@ impl PySocket {
             sockets.event_loop(py)
         };
         let report = PyDict::new(py);
-        report.set_item("message", "a connection failed while it was read")?;
+        report.set_item("message", "a connection failed while reading")?;
         report.set_item("exception", error.into_value(py))?;
         report.set_item("transport", socket)?;
         event_loop.call_method1(py, python::CALL_EXCEPTION_HANDLER, (report,))?;
         Ok(())
     }
 
-    /// Bytes that are not sent, after an attempt.
+    /// Tries to send, and returns the number of bytes that remain.
     pub(crate) fn unsent_bytes(socket: &Bound<'_, Self>) -> PyResult<usize> {
         let py = socket.py();
         let sent = {
@@ -309,7 +309,7 @@ impl PySocket {
             let mut held = socket.borrow_mut();
             held.is_paused = false;
             match &held.stream {
-                // it was reported while nobody wanted to know
+                // The poller reported it while reading was paused
                 Some(stream) if stream.is_readable() => held.sockets.clone_ref(socket.py()),
                 _ => return Ok(()),
             }
@@ -317,7 +317,7 @@ impl PySocket {
         PySockets::read_again(sockets.bind(socket.py()), socket)
     }
 
-    /// Ends the connection once everything is sent; reads nothing more.
+    /// Closes the connection once everything is sent; reads nothing more.
     fn close(socket: &Bound<'_, Self>) -> PyResult<()> {
         {
             let mut held = socket.borrow_mut();
@@ -328,12 +328,12 @@ impl PySocket {
         Self::flush(socket)
     }
 
-    /// Ends the connection at once.
+    /// Closes the connection at once.
     fn abort(socket: &Bound<'_, Self>) -> PyResult<()> {
         Self::lose(socket, None)
     }
 
-    /// The descriptor; -1 once the connection is over.
+    /// The descriptor; -1 once the connection is closed.
     fn fileno(&self) -> RawFd {
         self.stream.as_ref().map_or(-1, AsRawFd::as_raw_fd)
     }

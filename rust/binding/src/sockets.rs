@@ -1,7 +1,7 @@
-//! `Sockets`: the plaintext connections of an event loop's thread. Reading, framing, handling and writing happen in one callback of
-//! the loop for all connections that are ready, without a call of Python's for each.
+//! `Sockets`: the plaintext connections of an event loop's thread. One callback of the loop reads, frames, handles and writes
+//! for all ready connections, without a Python call for each.
 //!
-//! No borrow of an object is held while Python runs, which may come back to the same object.
+//! No object stays borrowed while Python code runs: Python may call back into the same object.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
@@ -15,24 +15,24 @@ use crate::exchange::PyExchange;
 use crate::python;
 use crate::socket::PySocket;
 
-/// So many connections are served before the event loop does something else.
+/// Serve at most this many connections before the event loop does something else.
 const READY_AT_ONCE: usize = 1024;
 
-/// The connections of a thread, and the poller that watches them.
+/// The connections of a thread and their poller.
 #[pyclass(name = "Sockets", module = "sharecore._core")]
 pub(crate) struct PySockets {
     poller: Poller,
     event_loop: Py<PyAny>,
     open: Vec<Option<Py<PySocket>>>,
     free: Vec<usize>,
-    /// Those that have more to read than fits into a turn.
+    /// Connections with more to read than one turn allows.
     again: Vec<Py<PySocket>>,
     is_scheduled: bool,
     ready: Vec<Ready>,
 }
 
 impl PySockets {
-    /// Reads a socket in the next turn.
+    /// Schedules another read of a socket for the next turn.
     pub(crate) fn read_again(
         sockets: &Bound<'_, Self>,
         socket: &Bound<'_, PySocket>,
@@ -58,9 +58,9 @@ impl PySockets {
         }
     }
 
-    /// Forgets a connection that is over.
+    /// Removes a closed connection.
     pub(crate) fn remove(&mut self, key: usize, stream: &Socket) {
-        // one that the system has forgotten already needs no removing
+        // Fails if the operating system has already dropped it, which is harmless
         let _ = self.poller.remove(stream);
         self.open[key] = None;
         self.free.push(key);
@@ -102,7 +102,7 @@ impl PySockets {
         self.open.iter().flatten().count()
     }
 
-    /// Takes over a connected socket, and gives it to its protocol.
+    /// Takes over a connected socket and connects it to its protocol.
     fn open(
         sockets: &Bound<'_, Self>,
         descriptor: RawFd,
@@ -129,7 +129,7 @@ impl PySockets {
             held.insert(key, made.clone_ref(py));
             made
         };
-        // one that is not ready for its client may not serve it
+        // A connection whose start failed must not be served
         if let Err(error) = protocol.call_method1(python::CONNECTION_MADE, (socket.clone_ref(py),))
         {
             PySocket::lose(socket.bind(py), None)?;
@@ -138,13 +138,13 @@ impl PySockets {
         Ok(socket)
     }
 
-    /// The turn that those asked for who had more to read.
+    /// Serves the connections that had more to read.
     fn _turn_again(sockets: &Bound<'_, Self>) -> PyResult<()> {
         sockets.borrow_mut().is_scheduled = false;
         Self::turn(sockets)
     }
 
-    /// Serves every connection that is ready; called by the event loop when `fileno()` is readable.
+    /// Serves every ready connection; called by the event loop when `fileno()` is readable.
     fn turn(sockets: &Bound<'_, Self>) -> PyResult<()> {
         let py = sockets.py();
         let (ready, again) = {
@@ -155,7 +155,7 @@ impl PySockets {
             (ready, std::mem::take(&mut held.again))
         };
         let served = corked(py, || {
-            // an exception of one does not keep others waiting: what was reported is not reported again
+            // An error of one connection must not stop the others: readiness is reported only once
             let mut failed = Ok(());
             for socket in again {
                 failed = failed.and(Self::serve(sockets, socket.bind(py)));

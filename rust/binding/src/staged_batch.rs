@@ -1,4 +1,4 @@
-//! `StagedBatch`: records that go into a coordinator's topic together.
+//! `StagedBatch`: records that are appended to a coordinator's topic together.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -10,20 +10,20 @@ use crate::completion::Completion;
 use crate::python;
 use crate::staging::PyStaging;
 
-/// Records that go out together, and who waits for them.
+/// Records that are appended together, and their waiters.
 #[pyclass(name = "StagedBatch", module = "sharecore._core")]
 pub(crate) struct PyStagedBatch {
     pub(crate) staging: Py<PyStaging>,
-    /// As its staging knows it.
+    /// Its number in the staging.
     pub(crate) number: Number,
     #[pyo3(get)]
     pub(crate) producer: Option<Py<PyAny>>,
     #[pyo3(get)]
     pub(crate) records: Py<PyList>,
     pub(crate) waiting: Vec<Completion>,
-    /// Called with how the write has really ended, before `waiting`; a time-out does not end it.
+    /// Called with the real result of the write, before `waiting`; a timeout does not complete these.
     pub(crate) ended: Vec<Completion>,
-    /// Records by their number, and who is told of the offset of each.
+    /// Callbacks for the offsets of records, by the record's index.
     pub(crate) placed: Vec<(usize, Py<PyAny>)>,
     pub(crate) now_ms: i64,
     pub(crate) began_ms: i64,
@@ -54,12 +54,12 @@ impl PyStagedBatch {
 
 #[pymethods]
 impl PyStagedBatch {
-    /// Has somebody told how it ends.
+    /// Adds a callback for the end of the write.
     fn wait(&mut self, done: &Bound<'_, PyAny>) {
         self.waiting.push(Completion::of(done));
     }
 
-    /// An append of it has ended, whose ticket is not one of the store's.
+    /// Called when an append of the batch has ended whose ticket is not the store's.
     fn __call__(batch: &Bound<'_, Self>, ticket: &Bound<'_, PyAny>) -> PyResult<()> {
         let error = ticket
             .getattr(intern!(batch.py(), python::ERROR))?

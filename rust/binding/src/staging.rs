@@ -1,7 +1,8 @@
-//! `Staging`: records on their way into a partition of a coordinator's topic. `sharecore.coordinator_log.StagedLog` is one.
+//! `Staging`: records that wait to be appended to a partition of a coordinator's topic. `sharecore.coordinator_log.StagedLog`
+//! extends it.
 //!
-//! Python decides what becomes of a batch that was not written. No borrow of an object is held while Python runs, which may
-//! come back to the same object.
+//! Python decides what happens to a batch that was not written. No object stays borrowed while Python code runs: Python may
+//! call back into the same object.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -21,11 +22,11 @@ pub(crate) struct PyStaging {
     pub(crate) log: Py<PyAny>,
     timers: Py<PyAny>,
     clock: Clock,
-    /// Called when what was staged has been handed to the log.
+    /// Called when the staged records were passed to the log.
     tell_sent: Py<PyAny>,
     writes: Py<PyAny>,
     pub(crate) inner: Staging<Py<PyStagedBatch>>,
-    /// Why a batch was lost.
+    /// The error of a lost batch.
     error: Option<Py<PyAny>>,
 }
 
@@ -47,7 +48,7 @@ impl PyStaging {
         staging.borrow().timers.bind(staging.py()).clone()
     }
 
-    /// The batch that records of a producer join; None where they begin another one.
+    /// Returns the open batch that records of a producer join; None if they need a new one.
     fn last<'py>(
         staging: &Bound<'py, Self>,
         producer: Option<&Bound<'py, PyAny>>,
@@ -91,7 +92,7 @@ impl PyStaging {
         Ok(batch)
     }
 
-    /// The batch that records of a producer join.
+    /// Returns the batch that records of a producer join, creating it if necessary.
     fn open<'py>(
         staging: &Bound<'py, Self>,
         producer: Option<&Bound<'py, PyAny>>,
@@ -125,7 +126,7 @@ impl PyStaging {
         all.append(record)
     }
 
-    /// Has a batch answered in time.
+    /// Starts a batch's write timeout.
     fn limit(staging: &Bound<'_, Self>, number: Number) -> PyResult<()> {
         let now_ms = Self::monotonic_ms(staging)?;
         let is_to_ring = staging.borrow_mut().inner.limit(number, now_ms);
@@ -155,7 +156,7 @@ impl PyStaging {
         Self::mend(staging)
     }
 
-    /// Once nothing is under way, has what was lost tried again, or given up.
+    /// Once no append is pending, retries or abandons lost batches.
     fn mend(staging: &Bound<'_, Self>) -> PyResult<()> {
         let py = staging.py();
         let (mend, error) = {
@@ -196,7 +197,7 @@ impl PyStaging {
         })
     }
 
-    /// Whether memory is ahead of the log.
+    /// True if the state in memory is ahead of the log.
     #[getter]
     fn stale(&self) -> bool {
         self.inner.is_stale()
@@ -207,7 +208,7 @@ impl PyStaging {
         self.inner.set_stale(stale);
     }
 
-    /// Notes that something in memory is gone, or lies elsewhere: leaders look for their state again.
+    /// Notes that states in memory were removed or moved, so that leaders look up theirs again.
     fn note_move(&mut self) {
         self.inner.note_move();
     }
@@ -227,13 +228,13 @@ impl PyStaging {
         refs(py, self.inner.lost())
     }
 
-    /// The first of those that are not answered.
+    /// The oldest unanswered batch.
     #[getter]
     fn _oldest(&self, py: Python<'_>) -> Option<Py<PyStagedBatch>> {
         self.inner.oldest().map(|batch| batch.clone_ref(py))
     }
 
-    /// The same, where its time is over.
+    /// The oldest unanswered batch, if it has timed out.
     fn _overdue(&self, py: Python<'_>, now_ms: i64) -> Option<Py<PyStagedBatch>> {
         let batch = self.inner.overdue(now_ms);
         batch.map(|batch| batch.clone_ref(py))
@@ -293,7 +294,7 @@ impl PyStaging {
         tell_sent.call0(py).map(|_| ())
     }
 
-    /// Sends what was lost once more, in its order.
+    /// Sends the lost batches again, in order.
     fn _try_again(staging: &Bound<'_, Self>) -> PyResult<()> {
         let py = staging.py();
         let lost = staging.borrow_mut().inner.begin_again();
@@ -311,19 +312,19 @@ impl PyStaging {
         Self::flush(staging)
     }
 
-    /// Takes out what is lost, and what was staged on top of it: none of it is written any more.
+    /// Removes the lost batches and those staged after them; none of them will be written.
     fn _abandon(&mut self, py: Python<'_>) -> Vec<Py<PyStagedBatch>> {
         let gone = self.inner.abandon();
         refs(py, gone.iter().filter_map(|number| self.inner.get(*number)))
     }
 
-    /// Takes out batches of transactions that are lost, or wait behind what is lost.
+    /// Removes lost batches of transactions, and those that wait behind lost ones.
     fn _abandon_transactions(&mut self, py: Python<'_>) -> Vec<Py<PyStagedBatch>> {
         let gone = self.inner.abandon_transactions();
         refs(py, gone.iter().filter_map(|number| self.inner.get(*number)))
     }
 
-    /// A batch was written, or never will be: calls those who follow its end, then those who wait for an answer.
+    /// Completes a batch that was written or never will be: calls `ended` first, then `waiting`.
     #[pyo3(signature = (batch, error))]
     fn _end(
         staging: &Bound<'_, Self>,
@@ -335,7 +336,7 @@ impl PyStaging {
         Self::_settle(staging, batch, error)
     }
 
-    /// Has `_time_is_over` called when the oldest is to be answered at the latest.
+    /// Schedules `_time_is_over` for the timeout of the oldest batch.
     fn _arm(staging: &Bound<'_, Self>, now_ms: i64) -> PyResult<()> {
         let py = staging.py();
         let delay_ms = staging.borrow_mut().inner.arm(now_ms);
@@ -352,7 +353,7 @@ impl PyStaging {
             .map(|_| ())
     }
 
-    /// Tells those who wait for a batch how it has ended.
+    /// Completes the waiters of a batch.
     #[pyo3(signature = (batch, error))]
     fn _settle(
         staging: &Bound<'_, Self>,

@@ -1,4 +1,4 @@
-//! State batches for the share coordinator: packed bytes in, packed bytes out.
+//! Combines packed state batches for the share coordinator.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -6,10 +6,10 @@ use pyo3::types::PyBytes;
 use sharecore_engine::state_batch::{self, Malformed};
 use sharecore_engine::{Combiner, StateBatch};
 
-/// From this many batches on, other threads may run Python while they are combined.
+/// From this many batches on, the interpreter is released while they are combined.
 const LONG_LIST: usize = 4096;
 
-/// One packed list out of many: what holds at each offset from `start_offset` on.
+/// Combines packed lists into one; later lists win, and offsets before `start_offset` are dropped.
 #[pyfunction]
 #[allow(
     clippy::needless_pass_by_value,
@@ -20,7 +20,7 @@ pub(crate) fn combine_state_batches<'py>(
     parts: Vec<Bound<'py, PyBytes>>,
     start_offset: i64,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    // the first part is most of it, and in order: it was combined before
+    // The first part is the largest and already combined, so it is in order
     let (mut existing, mut new) = (Vec::new(), Vec::new());
     for (index, part) in parts.iter().enumerate() {
         let batches = if index == 0 { &mut existing } else { &mut new };
@@ -48,7 +48,9 @@ pub(crate) fn packed<'py>(
 
 pub(crate) fn malformed(error: Malformed) -> PyErr {
     PyValueError::new_err(match error {
-        Malformed::Length(length) => format!("{length} bytes are no whole number of state batches"),
-        Malformed::Batch(index) => format!("state batch {index} is impossible"),
+        Malformed::Length(length) => {
+            format!("{length} bytes are not a whole number of state batches")
+        }
+        Malformed::Batch(index) => format!("state batch {index} is invalid"),
     })
 }

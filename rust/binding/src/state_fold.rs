@@ -1,4 +1,4 @@
-//! `StateContent` and `StateFold`: what the records of `__share_group_state` say, for the share coordinator.
+//! `StateContent` and `StateFold`: replay the records of `__share_group_state` for the share coordinator.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -11,11 +11,11 @@ use crate::state_write::PyWrite;
 
 const UNINITIALIZED: i32 = -1;
 
-/// Whether it is a snapshot, and the value of the record.
+/// True for a snapshot; the value of the record.
 type Record<'py> = (bool, Bound<'py, PyBytes>);
 type State<'py> = (Bound<'py, PyBytes>, i64, PyStateContent);
 
-/// What the records of one share partition say.
+/// The state of one share partition, from its records.
 #[pyclass(name = "StateContent", module = "sharecore._core")]
 #[derive(Default)]
 pub(crate) struct PyStateContent(Content);
@@ -76,7 +76,7 @@ impl PyStateContent {
         Ok(self.written(py, &change, now_ms, updates_per_snapshot))
     }
 
-    /// The start offset passes the acknowledged batches that touch it; these need no state any more.
+    /// Advances the start offset past acknowledged batches that begin there; they need no state any more.
     pub(crate) fn write_begun<'py>(
         &mut self,
         py: Python<'py>,
@@ -173,7 +173,7 @@ impl PyStateContent {
     }
 }
 
-/// The states in one partition of the topic, built record by record.
+/// The states in one partition of the topic, replayed record by record.
 #[pyclass(name = "StateFold", module = "sharecore._core")]
 pub(crate) struct PyStateFold(Fold);
 
@@ -196,7 +196,7 @@ impl PyStateFold {
         match taken {
             Ok(()) => Ok(None),
             Err(fault) if fault.is_damage() => Err(damaged(&fault)),
-            Err(fault) => Ok(Some(format!("passed over: {fault}"))),
+            Err(fault) => Ok(Some(format!("skipped: {fault}"))),
         }
     }
 

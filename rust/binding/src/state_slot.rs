@@ -1,6 +1,7 @@
-//! `StateSlot`: where a share-partition leader's state lies in the share coordinator of its process, so that a write looks up nothing.
+//! `StateSlot`: where the share coordinator of this process keeps a share partition's state, so that its leader's writes need
+//! no lookup.
 //!
-//! No borrow of an object is held while Python runs, which may come back to the same object.
+//! No object stays borrowed while Python code runs: Python may call back into the same object.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
@@ -14,25 +15,25 @@ use crate::staging::PyStaging;
 use crate::state_fold::PyStateContent;
 use crate::state_write::PyWrite;
 
-/// The state of a share partition, as long as its coordinator keeps it where it is.
+/// The state of a share partition; valid until its coordinator moves it.
 pub(crate) struct StateSlot {
     pub(crate) shard: Py<PyAny>,
     pub(crate) state: Py<PyAny>,
     pub(crate) content: Py<PyStateContent>,
     pub(crate) update_key: Py<PyBytes>,
     pub(crate) staging: Py<PyStaging>,
-    /// How often states of the shard had moved when this was made.
+    /// The number of moves of the shard's states when this slot was created.
     pub(crate) moves: u64,
-    /// The shard's number, and what refuses it where it is another broker's; None where it cannot be.
+    /// A check that raises if another broker owns the shard, with the shard's number; None if no other broker can.
     pub(crate) owner_check: Option<(Py<PyAny>, i32)>,
     pub(crate) clock: Clock,
     pub(crate) updates_per_snapshot: u32,
 }
 
 impl StateSlot {
-    /// Whether a leader may write here: its state has not moved, and nobody has superseded the leader.
+    /// True if a leader may write here: the state has not moved, and no newer leader has superseded it.
     ///
-    /// Raises a `KafkaError` where the state is another broker's.
+    /// Returns a `KafkaError` if another broker owns the state.
     pub(crate) fn admits(
         &self,
         py: Python<'_>,
@@ -51,7 +52,7 @@ impl StateSlot {
                 .is_superseded(state_epoch, leader_epoch))
     }
 
-    /// Writes a change: to the content at once, and to the log with what else comes in this turn.
+    /// Writes a change: to the state in memory at once, and to the log with the other records of this turn.
     pub(crate) fn write(&self, py: Python<'_>, write: &PyWrite, done: Completion) -> PyResult<()> {
         let now_ms = self.clock.ms(py)?;
         let (is_snapshot, value) = {
@@ -63,7 +64,7 @@ impl StateSlot {
             let record = PyTuple::new(py, [key, value])?;
             return PyStaging::stage(self.staging.bind(py), record, now_ms, done);
         }
-        // which notes in the state where it lies
+        // The shard records the snapshot's offset in the state
         let how = PyDict::new(py);
         let key = self
             .state

@@ -1,4 +1,4 @@
-//! `Write`: state that has begun to change.
+//! `Write`: a state change that waits for the persister.
 
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use crate::convert::tuple;
 
-/// State that has begun to change and waits for the persister.
+/// A state change that waits for the persister.
 #[pyclass(name = "Write", module = "sharecore._core", frozen)]
 pub(crate) struct PyWrite {
     #[pyo3(get)]
@@ -17,10 +17,9 @@ pub(crate) struct PyWrite {
     pub(crate) start_offset: i64,
     #[pyo3(get)]
     pub(crate) delivery_complete_count: i64,
-    /// Mostly one, which then needs no memory of its own.
+    /// Usually one, which is stored inline.
     pub(crate) batches: SmallVec<[StateBatch; 2]>,
-    /// How many of its archived records no member has failed at: gaps, records that have expired, and those whose dead
-    /// letter is written.
+    /// Archived records for which no member is to blame: gaps, expired records, and those whose dead-letter record is written.
     pub(crate) blameless: i64,
 }
 
@@ -35,7 +34,7 @@ impl PyWrite {
         }
     }
 
-    /// What comes to its end with it, and how many records come back to be delivered again.
+    /// Returns the records that this change ends, and the number of records that become available again.
     pub(crate) fn outcome(&self) -> (Ended, i64) {
         let (mut ended, mut returned) = (Ended::default(), 0);
         for batch in &self.batches {

@@ -1,6 +1,6 @@
-//! `States`: writes of share-partition leaders, as the share coordinator of their process takes them.
+//! `States`: accepts writes of share-partition leaders for the share coordinator of their process.
 //!
-//! No borrow of an object is held while Python runs, which may come back to the same object.
+//! No object stays borrowed while Python code runs: Python may call back into the same object.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ use crate::state_fold::PyStateContent;
 use crate::state_slot::StateSlot;
 use crate::state_write::PyWrite;
 
-/// States of share partitions. `sharecore.sharestate.coordinator.ShareCoordinator` has them.
+/// States of share partitions. `sharecore.sharestate.coordinator.ShareCoordinator` extends it.
 #[pyclass(name = "States", module = "sharecore._core", subclass)]
 pub(crate) struct PyStates {
-    /// Shards by the share partitions whose state they hold.
+    /// Shards by the share partitions that they hold.
     #[pyo3(get, set, name = "_routes")]
     routes: Py<PyDict>,
 }
@@ -130,7 +130,7 @@ impl PyStates {
         let done = Completion::of(done);
         let slot = Arc::new(slot);
         if let Completion::Change(change) = &done {
-            // its next writes look up nothing
+            // Its later writes then need no lookup
             let mut leader = change.leader.borrow_mut(py);
             leader.slot = Some(Arc::clone(&slot));
         }

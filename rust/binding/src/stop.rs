@@ -1,18 +1,18 @@
-//! Why bytes could not be turned into a message: because of the bytes, or of Python.
+//! Why a message could not be decoded: malformed bytes, or a Python exception.
 
 use crate::dispatch::malformed;
 use pyo3::exceptions::PyValueError;
 use pyo3::{PyErr, Python};
 use sharecore_wire::{FrameTooLarge, Malformed};
 
-/// Malformed bytes, or an exception of Python's.
+/// Malformed bytes, or a Python exception.
 pub(crate) enum Stop {
     Bytes(String),
     Python(PyErr),
 }
 
 impl Stop {
-    /// The exception to raise: a `ValueError` for malformed bytes.
+    /// Converts to the exception to raise: a `ValueError` for malformed bytes.
     pub(crate) fn into_error(self) -> PyErr {
         match self {
             Stop::Bytes(reason) => PyValueError::new_err(reason),
@@ -20,7 +20,7 @@ impl Stop {
         }
     }
 
-    /// The exception to raise where malformed bytes end the connection.
+    /// Converts to the exception to raise if malformed bytes must close the connection.
     pub(crate) fn into_end(self, py: Python<'_>) -> PyErr {
         match self {
             Stop::Bytes(reason) => malformed(py, &reason),

@@ -1,4 +1,4 @@
-//! `sharecore._core.Store`: logs and catalogue for `sharecore.storage`.
+//! `sharecore._core.Store`: logs and catalog for `sharecore.storage`.
 
 use std::path::PathBuf;
 
@@ -39,7 +39,7 @@ fn options(
         "fsync" => Durability::Fsync,
         "os" => Durability::Os,
         "bucket" => Durability::Bucket,
-        _ => return Err(PyValueError::new_err("an unknown durability")),
+        _ => return Err(PyValueError::new_err("unknown durability")),
     };
     Ok(Options {
         durability,
@@ -83,7 +83,7 @@ impl PyStore {
         Ok(Self(store))
     }
 
-    /// How the copy in a bucket stands; None without one.
+    /// Status of the copy in a bucket; None without one.
     fn bucket_status(&self) -> Option<PyBucketStatus> {
         self.0.bucket_status().map(Into::into)
     }
@@ -481,7 +481,7 @@ impl PyStore {
             "sync" => FaultPoint::Sync,
             other => {
                 return Err(PyValueError::new_err(format!(
-                    "a fault is planned for 'write' or 'sync', not {other:?}"
+                    "unknown fault point {other:?}: use 'write' or 'sync'"
                 )));
             }
         };

@@ -1,4 +1,4 @@
-//! `sharecore._core.survey_store`: which parts of a damaged store are whole, and a new store made of them.
+//! `sharecore._core.survey_store`: finds the intact parts of a damaged store, and copies them to a new one.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ type Findings<'py> = (
     Option<(String, u64, u64)>,
 );
 
-/// Surveys `path`; with `to` salvages it.
+/// Surveys `path`; with `to`, salvages it.
 #[pyfunction]
 #[pyo3(signature = (path, progress, to = None))]
 #[allow(clippy::needless_pass_by_value)]

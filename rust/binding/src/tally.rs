@@ -1,4 +1,4 @@
-//! Counts of share partitions together.
+//! Totals over share partitions.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -6,10 +6,10 @@ use sharecore_share::{DELIVERIES, Sum, TYPES};
 
 use crate::partition::PyPartition;
 
-/// Lag, in flight, age of the oldest lease, locks that ran out, records by acknowledge type, records by delivery count.
+/// Lag, in-flight records, age of the oldest lock, expired locks, records by acknowledge type, records by delivery count.
 type Summed = (i64, i64, i64, u64, [u64; TYPES], [u64; DELIVERIES]);
 
-/// `Partition.observe` of many, summed; an engine that has failed counts for nothing.
+/// Sums `Partition.observe` over many partitions; failed engines are skipped.
 #[pyfunction]
 #[allow(
     clippy::needless_pass_by_value,
@@ -21,7 +21,7 @@ pub(crate) fn observe_partitions(
     now_ms: i64,
 ) -> PyResult<Summed> {
     if partitions.len() != ends.len() {
-        return Err(PyValueError::new_err("one end a partition"));
+        return Err(PyValueError::new_err("pass one end offset per partition"));
     }
     let mut sum = Sum::default();
     for (partition, end) in partitions.iter().zip(ends) {

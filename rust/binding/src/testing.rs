@@ -1,4 +1,4 @@
-//! What tests need of this module: the feature `testing` brings it, and released wheels are built without.
+//! Hooks for tests, behind the feature `testing`; released wheels are built without it.
 
 #[cfg(feature = "testing")]
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,13 +9,13 @@ use pyo3::exceptions::PyValueError;
 #[cfg(feature = "testing")]
 static BY_NAME: AtomicBool = AtomicBool::new(false);
 
-/// Whether methods of Python's classes are looked up where Rust would call its own, so that a test may plant others there.
+/// True if methods are looked up on Python classes instead of being called directly, so that a test can replace them.
 #[cfg(feature = "testing")]
 pub(crate) fn calls_by_name() -> bool {
     BY_NAME.load(Ordering::Relaxed)
 }
 
-/// Whether methods of Python's classes are looked up where Rust would call its own: never.
+/// Always false without the feature `testing`.
 #[cfg(not(feature = "testing"))]
 pub(crate) const fn calls_by_name() -> bool {
     false
@@ -38,13 +38,13 @@ pub(crate) fn plant_bug(name: Option<&str>) -> pyo3::PyResult<()> {
     sharecore_share::plant(share);
     match name {
         Some(name) if engine.is_none() && produce.is_none() && share.is_none() => {
-            Err(PyValueError::new_err(format!("no such bug: {name}")))
+            Err(PyValueError::new_err(format!("unknown bug: {name}")))
         }
         _ => Ok(()),
     }
 }
 
-/// Has methods of Python's classes looked up, or not any more.
+/// Turns the lookup of methods on Python classes on or off.
 #[cfg(feature = "testing")]
 #[pyo3::pyfunction]
 pub(crate) fn call_by_name(on: bool) {

@@ -1,4 +1,4 @@
-//! `Tickets` and `StoredLog`: who waits for which write of a store, and a log there as those know it who append to it.
+//! `Tickets` and `StoredLog`: the waiters of a store's writes, and a log's handle for appending.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use crate::cork::corked;
 use crate::store::PyStore;
 use crate::waiting::PyTicket;
 
-/// What waits for the writes of one store, in their order.
+/// The waiters of one store's writes, in order.
 #[pyclass(name = "Tickets", module = "sharecore._core")]
 pub(crate) struct PyTickets {
     settled: Py<PyTicket>,
@@ -18,12 +18,12 @@ pub(crate) struct PyTickets {
 }
 
 impl PyTickets {
-    /// Notifies when a write ends; gives the completion back where that has ended.
+    /// Adds a waiter for the end of a write; returns it if the write has already ended.
     pub(crate) fn wait(&mut self, sequence: u64, waiter: Completion) -> Option<Completion> {
         if sequence <= self.ended {
             return Some(waiter);
         }
-        // the store stages operations of its own, so the newest number may be one that nobody waits for
+        // The store also numbers its own operations, so this number may be lower than one that is already awaited
         let newest = self.waiting.back().map_or(0, |(newest, _)| *newest);
         self.waiting.push_back((newest.max(sequence), waiter));
         None
@@ -66,13 +66,13 @@ impl PyTickets {
         Ok(ticket.unbind())
     }
 
-    /// The newest write that somebody waits for.
+    /// The newest awaited write.
     #[getter]
     fn newest(&self) -> Option<u64> {
         self.waiting.back().map(|(newest, _)| *newest)
     }
 
-    /// The writes up to `sequence` have ended, with a `KafkaError` where they have failed.
+    /// Completes the writes up to `sequence`, with a `KafkaError` if they failed.
     fn end(
         tickets: &Bound<'_, Self>,
         sequence: u64,
@@ -95,7 +95,7 @@ impl PyTickets {
                 };
                 match next {
                     None => return Ok(()),
-                    // one that raises keeps the others waiting no longer
+                    // A failing waiter must not keep the others waiting
                     Some((_, waiter)) => waiter.settle(py, Ended::Write(error))?,
                 }
             }
@@ -109,7 +109,7 @@ pub(crate) struct PyStoredLog {
     pub(crate) store: Py<PyStore>,
     pub(crate) id: u64,
     pub(crate) tickets: Py<PyTickets>,
-    /// `DiskReads`, which hears when a thread of the store has done its work.
+    /// `DiskReads`, which is notified when a thread of the store has finished.
     pub(crate) threads: Py<PyAny>,
 }
 

@@ -1,10 +1,10 @@
-//! Buffers of Python's that an exchange sends.
+//! Python buffers that an exchange sends.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyMemoryView, PySlice};
 use sharecore_wire::{Outgoing, Unsent};
 
-/// Add an answer.
+/// Adds a response.
 pub(crate) fn push(unsent: &mut Unsent<Py<PyBytes>>, parts: &Bound<'_, PyList>) -> PyResult<()> {
     for part in parts.iter() {
         let part = part.cast_into::<PyBytes>()?;
@@ -14,7 +14,7 @@ pub(crate) fn push(unsent: &mut Unsent<Py<PyBytes>>, parts: &Bound<'_, PyList>) 
     Ok(())
 }
 
-/// Return what is sent next; nothing if nothing is left.
+/// Returns the next buffers to send; empty if none are left.
 pub(crate) fn next<'py>(
     py: Python<'py>,
     unsent: &mut Unsent<Py<PyBytes>>,
@@ -33,7 +33,7 @@ pub(crate) fn next<'py>(
     Ok(parts)
 }
 
-/// The bytes of an answer.
+/// Returns the size of a response.
 pub(crate) fn size_of(parts: &Bound<'_, PyList>) -> PyResult<usize> {
     let mut size = 0;
     for part in parts.iter() {

@@ -1,4 +1,4 @@
-//! UUIDs: the same few come again with every request, and `uuid.UUID` is slow both ways.
+//! Caches UUIDs: the same few recur in every request, and converting `uuid.UUID` is slow in both directions.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,13 +11,13 @@ use pyo3::types::{PyDict, PyTuple};
 type Bytes = [u8; 16];
 pub(crate) use sharecore_share::PartitionId;
 
-/// How many are remembered, in each direction; one more, and both start over.
+/// Maximum number of entries per direction; a full cache is cleared.
 const REMEMBERED_MAX: usize = 4096;
 
 #[derive(Default)]
 struct Known {
     objects: HashMap<Bytes, Py<PyAny>>,
-    /// By the address of an object that is kept, and so keeps its address.
+    /// By the address of an object; the cache keeps the object, so the address stays valid.
     bytes: HashMap<usize, (Py<PyAny>, Bytes)>,
 }
 
@@ -25,13 +25,13 @@ static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
 static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 static ZERO: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
-/// Never held while Python runs, which may let another thread in.
+/// Gives access to the cache. The lock is never held while Python runs, because another thread could then wait for it.
 fn known<T>(look: impl FnOnce(&mut Known) -> T) -> T {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     look(known.get_or_insert_default())
 }
 
-/// `uuid.UUID`; `None` for all zeros.
+/// Returns the `uuid.UUID`; None for all zeros.
 pub(crate) fn object(py: Python<'_>, bytes: Bytes) -> PyResult<Bound<'_, PyAny>> {
     if bytes == [0; 16] {
         return Ok(py.None().into_bound(py));
@@ -55,7 +55,7 @@ pub(crate) fn object(py: Python<'_>, bytes: Bytes) -> PyResult<Bound<'_, PyAny>>
     Ok(made)
 }
 
-/// `uuid.UUID` of all zeros.
+/// Returns the `uuid.UUID` of all zeros.
 pub(crate) fn zero(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     let zero = ZERO.get_or_try_init(py, || {
         let zero = PyDict::new(py);
@@ -66,7 +66,7 @@ pub(crate) fn zero(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     Ok(zero.bind(py).clone())
 }
 
-/// The bytes of a `uuid.UUID` or `None`.
+/// Returns the bytes of a `uuid.UUID` or None.
 pub(crate) fn bytes(value: &Bound<'_, PyAny>) -> PyResult<Bytes> {
     if value.is_none() {
         return Ok([0; 16]);
@@ -86,14 +86,14 @@ pub(crate) fn bytes(value: &Bound<'_, PyAny>) -> PyResult<Bytes> {
     Ok(bytes)
 }
 
-/// The id that Python has as a tuple of `uuid.UUID` and number.
+/// Reads a partition id from a tuple of `uuid.UUID` and partition.
 pub(crate) fn partition_id(tuple: &Bound<'_, PyAny>) -> PyResult<PartitionId> {
     let tuple = tuple.cast::<PyTuple>()?;
     let topic_id = tuple.get_borrowed_item(0)?;
     Ok((bytes(&topic_id)?, tuple.get_borrowed_item(1)?.extract()?))
 }
 
-/// The tuple that Python has for an id.
+/// Creates the tuple of `uuid.UUID` and partition.
 pub(crate) fn partition_tuple(py: Python<'_>, id: PartitionId) -> PyResult<Bound<'_, PyTuple>> {
     let (topic_id, index) = id;
     let mut topic_id = object(py, topic_id)?;

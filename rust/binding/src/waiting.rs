@@ -1,6 +1,6 @@
-//! `Later`, `Ticket` and `settle`: callbacks in place of tasks and futures, for `sharecore.waiting`.
+//! `Later`, `Ticket` and `settle`: callbacks instead of tasks and futures, for `sharecore.waiting`.
 //!
-//! No borrow of an object is held while Python runs, which may come back to the same object.
+//! No object stays borrowed while Python code runs: Python may call back into the same object.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -10,7 +10,7 @@ use crate::collected::collected;
 use crate::completion::{Completion, Ended, call_logged, settle_all};
 use crate::python;
 
-/// Calls each callback; one that raises is logged, and the others are called all the same.
+/// Calls each callback; one that raises is logged and does not stop the others.
 #[pyfunction]
 #[pyo3(signature = (callbacks, *outcome))]
 pub(crate) fn settle<'py>(
@@ -27,7 +27,7 @@ pub(crate) fn settle<'py>(
 
 static AWAIT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
-/// The iterator of an `await`, by `sharecore.waiting.later`.
+/// Creates the iterator of an `await` with `sharecore.waiting.later`.
 fn awaited<'py>(pending: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = pending.py();
     let steps = AWAIT.get_or_try_init(py, || {
@@ -37,7 +37,7 @@ fn awaited<'py>(pending: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     steps.bind(py).call1((pending,))
 }
 
-/// An answer that is not known yet; done once.
+/// A result that completes later, once.
 #[pyclass(name = "Later", module = "sharecore._core", generic)]
 #[derive(Default)]
 pub(crate) struct PyLater {
@@ -49,13 +49,13 @@ pub(crate) struct PyLater {
 }
 
 impl PyLater {
-    /// The error and the value.
+    /// Returns the error and the value.
     pub(crate) fn outcome(&self, py: Python<'_>) -> (Option<Py<PyAny>>, Option<Py<PyAny>>) {
         let value = self.value.as_ref().map(|value| value.clone_ref(py));
         (self.exception(py), value)
     }
 
-    /// Notifies when it is done, at once when it is.
+    /// Notifies when it is done; at once if it already is.
     pub(crate) fn when_done(later: &Bound<'_, Self>, completion: Completion) -> PyResult<()> {
         {
             let mut held = later.borrow_mut();
@@ -142,7 +142,7 @@ impl PyLater {
 
 collected!(PyLater { callbacks, error, value } cut { callbacks, error, value });
 
-/// A write on its way to the disk.
+/// A write that is not durable yet.
 #[pyclass(name = "Ticket", module = "sharecore._core")]
 pub(crate) struct PyTicket {
     #[pyo3(get)]
@@ -162,7 +162,7 @@ impl PyTicket {
         }
     }
 
-    /// Notifies when the write has ended, at once when it has.
+    /// Notifies when the write has ended; at once if it already has.
     pub(crate) fn when_done(ticket: &Bound<'_, Self>, completion: Completion) -> PyResult<()> {
         {
             let mut held = ticket.borrow_mut();

@@ -1,6 +1,6 @@
-//! `WaitingShareFetch` and `Timeouts`: share fetches that have found nothing yet, and when their time is over.
+//! `WaitingShareFetch` and `Timeouts`: share fetches that wait for records, and their deadlines.
 //!
-//! No borrow of an object is held while Python runs, which may come back to the same object.
+//! No object stays borrowed while Python code runs: Python may call back into the same object.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -13,7 +13,7 @@ use crate::leader::PyLeader;
 use crate::look::{Fetched, PyShareLook};
 use crate::python;
 
-/// Sets a timer in place of the one before.
+/// Replaces a timer.
 pub(crate) fn ring<'py>(
     before: Option<Py<PyAny>>,
     call_later: &Bound<'py, PyAny>,
@@ -29,7 +29,7 @@ pub(crate) fn ring<'py>(
     Ok(call_later.call1(asked)?.unbind())
 }
 
-/// When the time of which fetch is over.
+/// Deadlines of waiting fetches.
 #[pyclass(name = "Timeouts", module = "sharecore._core")]
 pub(crate) struct PyTimeouts {
     now_ms: Py<PyAny>,
@@ -61,7 +61,7 @@ impl PyTimeouts {
         Ok(due)
     }
 
-    /// Has `_over` called when the first is due, or earlier.
+    /// Schedules `_over` no later than the first deadline.
     fn arm(timeouts: &Bound<'_, Self>, now_ms: i64) -> PyResult<()> {
         let (delay_ms, before) = {
             let mut held = timeouts.borrow_mut();
@@ -93,7 +93,7 @@ impl PyTimeouts {
         }
     }
 
-    /// The time of some may be over.
+    /// Ends the fetches whose deadline has passed.
     fn _over(timeouts: &Bound<'_, Self>) -> PyResult<()> {
         let py = timeouts.py();
         let now_ms = Self::now_ms(timeouts)?;
@@ -118,7 +118,7 @@ impl PyTimeouts {
 
 collected!(PyTimeouts { now_ms, call_later, timer, fetches } cut { fetches, timer });
 
-/// Gathers records for one member once there are enough.
+/// Retries a fetch until it has enough records or its deadline has passed.
 #[pyclass(name = "WaitingShareFetch", module = "sharecore._core")]
 #[allow(
     clippy::struct_excessive_bools,
@@ -127,15 +127,15 @@ collected!(PyTimeouts { now_ms, call_later, timer, fetches } cut { fetches, time
 pub(crate) struct PyWaitingShareFetch {
     look: Py<PyShareLook>,
     timeouts: Py<PyTimeouts>,
-    /// A `ShareFetching`, or what is called with the answer.
+    /// A `ShareFetching`, or a callable that receives the result.
     ended: Py<PyAny>,
     due: Option<Due>,
     is_late: bool,
     #[pyo3(get)]
     waiting: bool,
-    /// Whether it is to look at what has loaded.
+    /// True if a retry is scheduled for leaders that have loaded.
     has_loaded: bool,
-    /// Whether it does not look before its acknowledgements have ended.
+    /// True if it must not acquire before its acknowledgements have ended.
     holds: bool,
 }
 
@@ -153,7 +153,7 @@ impl PyWaitingShareFetch {
         Self::again(fetch).map(|_| ())
     }
 
-    /// Looks again when what is being read from the disk is in memory.
+    /// Retries once the records being read from disk are in memory.
     fn read_on(fetch: &Bound<'_, Self>) -> PyResult<()> {
         let py = fetch.py();
         for partition in PyShareLook::reading(&Self::look_of(fetch))? {
@@ -163,12 +163,12 @@ impl PyWaitingShareFetch {
         Ok(())
     }
 
-    /// It looks once its acknowledgements have ended, or its time is over.
+    /// Holds the fetch until its acknowledgements have ended or its deadline has passed.
     pub(crate) fn hold(&mut self) {
         self.holds = true;
     }
 
-    /// Its acknowledgements have ended.
+    /// Releases a held fetch after its acknowledgements have ended.
     pub(crate) fn go_on(fetch: &Bound<'_, Self>) -> PyResult<()> {
         fetch.borrow_mut().holds = false;
         match Self::again(fetch) {
@@ -179,7 +179,7 @@ impl PyWaitingShareFetch {
         }
     }
 
-    /// A partition may have something now.
+    /// Retries after a partition may have received records.
     pub(crate) fn offer(fetch: &Bound<'_, Self>, leader: &Bound<'_, PyLeader>) -> PyResult<()> {
         if Self::look_of(fetch).borrow().sees(leader) {
             Self::again(fetch)?;
@@ -187,7 +187,7 @@ impl PyWaitingShareFetch {
         Ok(())
     }
 
-    /// A partition of the session is gone.
+    /// Handles the loss of a partition of the session.
     pub(crate) fn lose(fetch: &Bound<'_, Self>, leader: &Bound<'_, PyLeader>) -> PyResult<()> {
         let waits = fetch.borrow().waiting;
         if waits && let Some(found) = PyShareLook::fail(&Self::look_of(fetch), leader)? {
@@ -259,7 +259,7 @@ impl PyWaitingShareFetch {
         Ok(false)
     }
 
-    /// There is room for its answer.
+    /// Retries after room for the response became available.
     fn _readers_have_read(fetch: &Bound<'_, Self>) -> PyResult<()> {
         Self::look_of(fetch).borrow_mut().readers_have_read();
         Self::again(fetch).map(|_| ())
@@ -293,7 +293,7 @@ impl PyWaitingShareFetch {
         PyShareLook::unwatch(&Self::look_of(fetch), fetch);
     }
 
-    /// A leader has loaded; where it was one of a thousand, so have others, and one look is for all.
+    /// Schedules one retry for all leaders that finish loading in this turn, which may be thousands.
     fn _loaded(fetch: &Bound<'_, Self>) -> PyResult<()> {
         let py = fetch.py();
         let timeouts = {

@@ -1,10 +1,10 @@
-//! Headers of requests.
+//! Request headers.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use sharecore_wire::{Input, read_header};
 
-/// API key, version, correlation id, client id, offset behind them.
+/// API key, version, correlation id, client id, offset after the header.
 #[pyfunction]
 #[pyo3(signature = (frame, offset=0))]
 pub(crate) fn read_request_header(
@@ -23,7 +23,7 @@ pub(crate) fn read_request_header(
     ))
 }
 
-/// The offset behind a section of tagged fields.
+/// Returns the offset after a section of tagged fields.
 #[pyfunction]
 pub(crate) fn skip_tagged_fields(data: &[u8], offset: usize) -> PyResult<usize> {
     let mut input = Input::new(data, offset);

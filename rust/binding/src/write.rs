@@ -1,6 +1,5 @@
-//! Bytes out of dicts: what a dict does not hold gets the schema's default, names that the schema does not have are
-//! passed over. A struct may be a tuple instead: its fields in the order of the schema, all of them, as they were read, or
-//! all but the tagged ones.
+//! Encodes dicts by their schema: missing fields get the schema's default, unknown names are ignored. A struct may also be a
+//! tuple of its fields in schema order, with all of them or with all but the tagged ones.
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
@@ -14,7 +13,7 @@ use crate::uuids;
 const NULL_STRUCT: u8 = 0xff;
 const STRUCT: u8 = 1;
 
-/// Writes one struct.
+/// Encodes one struct.
 pub(crate) fn write_record(
     layout: &Layout,
     classes: &[Class],
@@ -62,11 +61,11 @@ fn write_tuple(
     out: &mut Parts,
 ) -> PyResult<()> {
     let plain = layout.fields.iter().filter(|field| field.tag.is_none());
-    // what was read has a value for each field, and a handler's tuple leaves out those that are tagged
+    // A decoded tuple has a value for each field; a handler's tuple omits tagged fields
     let whole = values.len() == layout.fields.len();
     if !whole && plain.clone().count() != values.len() {
         return Err(PyTypeError::new_err(format!(
-            "a tuple of {} for a struct of {} fields",
+            "got a tuple of {} values for a struct of {} fields",
             values.len(),
             plain.count()
         )));
@@ -106,14 +105,14 @@ fn write_default(
     default: &Bound<'_, PyAny>,
     out: &mut Parts,
 ) -> PyResult<()> {
-    // a struct of which nothing is known consists of defaults, unless it may be left out
+    // A missing struct consists of defaults, unless it is nullable
     if field.kind == Kind::Struct && !field.array && !field.nullable {
         return write_field(field, flexible, classes, &PyDict::new(default.py()), out);
     }
     write_field(field, flexible, classes, default, out)
 }
 
-/// Tagged fields that are not what they would be anyway; `value_of` tells a field's value by its place.
+/// Encodes tagged fields that differ from their defaults; `value_of` returns a field's value by index.
 fn write_tagged<'py>(
     layout: &Layout,
     classes: &[Class],
@@ -210,7 +209,7 @@ fn write_item(
 ) -> PyResult<()> {
     match &field.layout {
         Some(layout) => write_record(layout, classes, item, out),
-        // what handlers have is bytes, or what makes bytes
+        // Handlers provide bytes, or the elements of bytes
         None if field.kind == Kind::Int8 => write_fixed(Kind::Uint8, item, out.buffer()),
         None if field.kind.size().is_some() => write_fixed(field.kind, item, out.buffer()),
         None => write_bytes(field, flexible, item, out),

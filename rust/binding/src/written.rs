@@ -1,6 +1,6 @@
-//! `Change` and `Written`: how a change that a share partition's leader has begun ends.
+//! `Change` and `Written`: completes a state change of a share-partition leader.
 //!
-//! No borrow of an object is held while Python runs, which may come back to the same object.
+//! No object stays borrowed while Python code runs: Python may call back into the same object.
 
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit, intern};
@@ -15,7 +15,7 @@ use crate::partition::PyPartition;
 use crate::python;
 use crate::state_write::PyWrite;
 
-/// A change that becomes durable, or is lost.
+/// A state change that becomes durable or is lost.
 pub(crate) struct Change {
     pub(crate) leader: Py<PyLeader>,
     pub(crate) engine: Py<PyPartition>,
@@ -24,7 +24,7 @@ pub(crate) struct Change {
 }
 
 impl Change {
-    /// Its part of what a request waits for.
+    /// The part of a request that waits for this change.
     fn part(&self) -> Option<&Part> {
         match &self.done {
             Some(Completion::Part(part)) => Some(part),
@@ -32,8 +32,8 @@ impl Change {
         }
     }
 
-    /// Whether nobody waits for this change to be durable: it settles records for good, a fetch that has found nothing
-    /// brought it along and goes on waiting, and there is nothing that the change could make room for.
+    /// True if no one needs this change to be durable soon: it only ends records, its request is a fetch that found nothing and
+    /// still waits, and it makes no room that others wait for.
     fn lingers(&self, py: Python<'_>) -> PyResult<bool> {
         if !self.part().is_some_and(|part| part.is_outlasted(py)) {
             return Ok(false);
@@ -67,13 +67,13 @@ impl Change {
                 leader.borrow_mut().writes.fail(last);
                 let ended = engine.rollback(py, write.id, now_ms);
                 PyLeader::told(leader, ended)?;
-                // as the client is told of it
+                // The error as the client sees it
                 Some(leader.call_method1(intern!(py, python::OWN_NOT_WRITTEN), (error,))?)
             }
         };
         let is_current = || PyLeader::engine(leader).is_some_and(|now| now.is(&self.engine));
-        // a fetch that was held for this write looks when it settles: those that have waited longer come first, or
-        // one member would acquire all records of a key
+        // Wake sessions before `done`: a fetch held for this write retries when `done` is settled, and would otherwise overtake
+        // longer-waiting fetches, so that one member could acquire all records of a key
         let woken = if engine.has_rules() && is_current() {
             PyLeader::wake_interested(leader)
         } else {
@@ -101,7 +101,7 @@ impl Refers for Change {
     }
 }
 
-/// What a persister of Python's calls when a change is durable, or lost; later calls are passed over.
+/// The callback for a Python persister when a change is durable or lost; only the first call counts.
 #[pyclass(name = "Written", module = "sharecore._core")]
 pub(crate) struct PyWritten(Option<Box<Change>>);
 
@@ -110,7 +110,7 @@ impl PyWritten {
         Self(Some(change))
     }
 
-    /// The change, unless it has ended or somebody else ends it.
+    /// The change, unless it was already completed or taken over.
     pub(crate) fn take(&mut self) -> Option<Box<Change>> {
         self.0.take()
     }
@@ -133,7 +133,7 @@ impl PyWritten {
 
 collected!(PyWritten { 0 } cut { 0 });
 
-/// Whether none of those that are notified when a write has ended needs it soon; `log` hurries when one does, later.
+/// True if no callback needs this write soon; `log` is asked to hurry if that changes later.
 pub(crate) fn lingers(waiting: &[Completion], log: &Bound<'_, PyAny>) -> PyResult<bool> {
     let mut parts = Vec::new();
     for each in waiting {

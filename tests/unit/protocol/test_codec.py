@@ -263,7 +263,7 @@ def test_a_struct_may_be_a_tuple_of_its_fields() -> None:
     read = messages.read_response(b"".join(written)[4:])[1]
     assert messages.write_response(1, {"responses": read.responses}) == written
     for wrong in [(5, 8), (5, 8, 2, 0), ()]:
-        with pytest.raises(TypeError, match=f"a tuple of {len(wrong)} for a struct of 3 fields"):
+        with pytest.raises(TypeError, match=f"a tuple of {len(wrong)} values for a struct of 3 fields"):
             messages.write_response(
                 1, {"responses": [{"partitions": [{"acquired_records": [wrong], "records": b""}]}]}
             )
