@@ -311,7 +311,7 @@ def listening_on(host: str | None, port: int) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        # asyncio's text names the address as well, at length; a name that cannot be resolved has no errno
+        # asyncio's text also contains the address, and is long; a failed name lookup has no errno
         number = error.errno or 0
         why = _LISTEN_ADVICE.get(number) or (os.strerror(number) if number > 0 else error.strerror or error)
         raise OSError(f"cannot listen on {host or ''}:{port}: {why}") from None

@@ -148,7 +148,7 @@ class LogGuard(logging.Filter):
 
     def after_fork(self) -> None:
         self._lock = threading.Lock()
-        self._counting.clear()  # a child has none of the threads that count
+        self._counting.clear()  # a forked child does not have the counting threads
 
     def filter(self, record: logging.LogRecord) -> bool:
         if getattr(record, "counts_others", False):
@@ -221,7 +221,7 @@ class LogThread(logging.Handler):
             self.handleError(record)
             return
         if self._is_forked:
-            self._target.handle(line)  # a fork has no threads but its own
+            self._target.handle(line)  # a forked child has no other threads
             return
         with self._changed:
             if self._thread is None:
@@ -319,5 +319,5 @@ def _cut(record: logging.LogRecord) -> None:
     if record.exc_info:
         trace = record.exc_text or logging.Formatter().formatException(record.exc_info)
         half = _TRACE_MAX // 2
-        # how it began and what came of it
+        # keep the start and the end
         record.exc_text = trace if len(trace) <= _TRACE_MAX else f"{trace[:half]}\n...\n{trace[-half:]}"

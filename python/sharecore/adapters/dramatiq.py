@@ -136,7 +136,7 @@ class ShareBroker(Broker):
     def _sender(self) -> BlockingProducer:
         with self._lock:
             if self._producer is None or self._process != os.getpid():
-                # a process that was forked has none of the threads of its parent's
+                # a forked process does not have its parent's threads
                 self._producer, self._process = BlockingProducer(self._config), os.getpid()
             return self._producer
 
@@ -146,7 +146,7 @@ class _Consumer(Consumer):
 
     def __init__(self, inbox: ThreadedInbox, prefetch: int, timeout: int) -> None:
         self._inbox, self._prefetch, self._timeout = inbox, prefetch, timeout
-        # messages are acknowledged by the threads that work on them
+        # worker threads acknowledge messages
         self._lock = threading.Lock()
         self._held = 0
 

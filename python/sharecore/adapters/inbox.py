@@ -112,7 +112,7 @@ class Inbox:
         taken = []
         for record in batch:
             parts = list(parts_of(record))
-            # from here on the next poll does not wait for a decision about it
+            # from here on, the next poll does not wait for this decision
             work_on(parts)
             held = Held(self, record, self._consumer.keep(parts))
             self._held.add(held)

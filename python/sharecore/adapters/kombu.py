@@ -79,7 +79,7 @@ class QoS(virtual.QoS):
         return []
 
     def _decide(self, tag: str, verdict: str) -> None:
-        # acknowledgements come from the threads of Celery's pools, too
+        # threads of Celery's pools acknowledge too
         inbox, held = self._held.pop(tag, (None, None))
         if inbox is not None:
             inbox.run(getattr(held, verdict))
@@ -235,7 +235,7 @@ class Channel(virtual.Channel):
             tag = message["properties"]["delivery_tag"]
             queue = topics.get(held.record.topic)
             if queue is None:
-                # nobody consumes that queue any more
+                # the queue has no consumer any more
                 self.qos.reject(tag, requeue=True)
                 continue
             delivered += 1
@@ -253,7 +253,7 @@ class Channel(virtual.Channel):
             info = {"redelivered": record.delivery_count > 1, DELIVERY_COUNT: record.delivery_count}
             properties["delivery_info"] |= info
             if "task" in message["headers"]:
-                # Celery makes headers attributes of a task's request, and nothing else
+                # Celery turns headers into attributes of a task's request, and nothing else
                 message["headers"][DELIVERY_COUNT] = record.delivery_count
         except Exception as error:
             where = f"{record.topic}-{record.partition}@{record.offset}"
@@ -289,7 +289,7 @@ class Channel(virtual.Channel):
 
     def _sender(self) -> BlockingProducer:
         if self._producer is None or self._process != os.getpid():
-            # a process that was forked has none of the threads of its parent's
+            # a forked process does not have its parent's threads
             self._producer, self._process = BlockingProducer(self._client_config()), os.getpid()
         return self._producer
 

@@ -86,7 +86,7 @@ class ShareBroker(AsyncBroker):
         if self.is_worker_process:
             self._inbox = await open_inbox(self._group, [self._topic], self._needs)
         else:
-            # a task that is sent before the first worker runs is not passed over by a new group
+            # so that a new group does not skip tasks sent before the first worker runs
             await provide(self._group, [self._topic], self._needs)
         await super().startup()
 
@@ -178,8 +178,8 @@ class _Failures(TaskiqMiddleware):
         elif isinstance(exception, NoResultError):
             return
         elif not isinstance(exception, Exception) or self._share_broker.retries(message):
-            # a worker that stops cancels what runs
+            # a stopping worker cancels running tasks
             _failure.set(exception)
-            # the result that is saved is that of the last delivery
+            # only the result of the last delivery is saved
             if not self._share_broker.is_last(message):
                 result.error = NoResultError()

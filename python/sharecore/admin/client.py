@@ -139,7 +139,7 @@ class Admin(Administration):
             KafkaError: GROUP_ID_NOT_FOUND, UNKNOWN_TOPIC_OR_PARTITION, or a broker refused.
         """
         try:
-            # of a group that is missing a broker says that it has no offsets
+            # for a missing group, a broker answers that it has no offsets
             await self.describe(group_id)
         except KafkaError as error:
             if error.code is ErrorCode.GROUP_ID_NOT_FOUND:

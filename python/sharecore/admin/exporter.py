@@ -152,7 +152,7 @@ class Exporter:
             await self._tail.look()
         except KafkaError as error:
             if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                return {}  # there never was any share state
+                return {}  # no share state was ever written
             if error.code != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
                 raise
             self._tell(f"poison candidates are not counted: {error}")

@@ -185,7 +185,7 @@ class _Handover:
             found, done.not_begun = await self._read_all(self._source)
             if found == states:
                 break
-            # somebody has joined and left meanwhile
+            # a member has joined and left in the meantime
             states = found
         else:
             raise KafkaError(

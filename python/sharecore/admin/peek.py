@@ -139,7 +139,7 @@ async def _all(transport: Transport, partition: TopicPartition, spans: Spans, ma
 
 
 async def _starts(transport: Transport, group_id: str, topic: str) -> dict[int, int]:
-    # of a group that is not there the other answer is empty
+    # for a missing group, the other answer is empty
     described = {"group_ids": [group_id], "include_authorized_operations": False}
     await transport.coordinator(
         group_id, ApiKey.SHARE_GROUP_DESCRIBE, described, lambda answer: answer.groups[0]
@@ -172,7 +172,7 @@ async def _acquired(
     try:
         told = await describe_configs(transport, ResourceKind.GROUP, group_id, names)
     except KafkaError:
-        return {}  # no right, or a cluster without settings of groups
+        return {}  # no right, or a cluster without group settings
     return {
         names[name]: [(first, last, count) for first, last, count in json.loads(entry.value or "[]")]
         for name, entry in told.items()
@@ -245,7 +245,7 @@ async def look_at_records(
         try:
             answer = await transport.fetch(partition, offset, _CHUNK_BYTES)
         except KafkaError as error:
-            # the log has lost what was wanted, or has not come to it
+            # the records were deleted, or do not exist yet
             if error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
                 raise
             start = (await transport.offsets_for([partition], EARLIEST_TIMESTAMP))[partition]

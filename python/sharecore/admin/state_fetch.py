@@ -35,7 +35,7 @@ async def read_state_topic(
             for partition, start in sorted(starts.items()):
                 await _read(transport, partition, start, sink)
         except KafkaError as error:
-            # snapshots have made redundant what was being read, and it was let go of
+            # snapshots made the records being read redundant, and they were deleted
             if error.code != ErrorCode.OFFSET_OUT_OF_RANGE or attempt == _ATTEMPTS - 1:
                 raise
         else:

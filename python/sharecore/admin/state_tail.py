@@ -42,7 +42,7 @@ class StateTail:
             for partition, end in ends.items():
                 await self._read(partition, end)
         except KafkaError as error:
-            # snapshots have made redundant what was not read yet: from the beginning, the next time
+            # snapshots made the unread records redundant: start from the beginning next time
             self._positions = {}
             if error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
                 raise

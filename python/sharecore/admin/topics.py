@@ -134,7 +134,7 @@ class TopicAdmin(Administration):
 
     async def delete(self, name: str) -> None:
         """Delete a topic with its records; raises KafkaError (UNKNOWN_TOPIC_OR_PARTITION)."""
-        # by name or id since version 6
+        # by name or id, since version 6
         message = {
             "topics": [{"name": name, "topic_id": UUID(int=0)}],
             "topic_names": [name],

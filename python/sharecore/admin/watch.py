@@ -163,7 +163,7 @@ def _rates(
         position = now.groups[group_id].positions[topic][partition]
         if then is None or then.lag < 0 or position.lag < 0:
             continue
-        # what is not settled any more, whether the start offset has passed it or not
+        # finished records, whether the start offset has passed them or not
         new_here = (position.start_offset + position.lag) - (then.start_offset + then.lag)
         moved = position.start_offset - then.start_offset
         new += max(0, new_here)

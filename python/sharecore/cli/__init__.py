@@ -16,10 +16,10 @@ def main() -> None:
             raise
         from sharecore.errors import missing
 
-        # a command of an extra, or sharecore installed without its dependencies
+        # a command of an extra, or an installation without its dependencies
         sys.exit(f"sharecore: {missing(error)}")
     except KeyboardInterrupt:
-        # as typer ends a command that runs, or loads
+        # the exit status that typer uses for Ctrl-C
         sys.exit(130)
 
 

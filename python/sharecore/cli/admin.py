@@ -46,7 +46,7 @@ Settings = Annotated[
     _settings_option("--set", "-s", "-X"),
 ]
 SettingsFile = Annotated[Optional[Path], _file_option("--config", "-c", "--command-config")]  # noqa: UP045
-# beside options of a command that are named so
+# for commands that have their own options of these names
 SettingsBesideSet = Annotated[Optional[list[str]], _settings_option("-s", "-X")]  # noqa: UP045
 SettingsBesideOwn = Annotated[Optional[list[str]], _settings_option("-X")]  # noqa: UP045
 FileBesideConfig = Annotated[Optional[Path], _file_option("-c", "--command-config")]  # noqa: UP045
@@ -101,7 +101,7 @@ def with_timeout(settings: Mapping[str, str], timeout: float | None) -> dict[str
     if timeout is None:
         return dict(settings)
     given_ms = max(_SINGLE_MS_MIN, round(timeout * 1000))
-    # a single try takes no longer than all of them
+    # a single attempt takes no longer than all of them together
     single = {name: str(min(usual_ms, given_ms)) for name, usual_ms in _SINGLE_TRIES.items()}
     return single | dict(settings) | {"default.api.timeout.ms": str(given_ms)}
 

@@ -56,7 +56,7 @@ class _Program(TyperGroup):
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        # where there is none of this name, all are wanted: one of them may have been meant
+        # if no command has this name, load all: the closest one is suggested
         for name in {cmd_name} & _COMMANDS.keys() or _COMMANDS:
             if name not in self.commands:
                 self.commands[name] = _load(name)
@@ -83,7 +83,7 @@ def _load(name: str) -> click.Command:
     return typer.main.get_group(holder).commands[name]
 
 
-# rich would take longer to import than the broker takes to start
+# importing rich would take longer than starting the broker
 app = typer.Typer(
     cls=_Program,
     name="sharecore",
@@ -139,6 +139,6 @@ def _written(status: int | str | None) -> int | str | None:
             sys.stdout.flush()
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        # who reads no further knows why
+        # a reader that closes the pipe early needs no message
         return status or (1 if error.errno == errno.EPIPE else f"sharecore: {error}")
     return status

@@ -290,7 +290,7 @@ def _leader(found: Contents, now_ms: int) -> str:
     if found.has_ended:
         return f"none: node {found.leader} has ended"
     silent_s = max(now_ms - found.newest_ms, 0) / 1000
-    # a leader of a home writes every two seconds, a copy only what is new
+    # the leader of a home writes every two seconds, a copy only when there is something new
     silent = f", silent for {silent_s:.0f} s" if found.is_home else ""
     return f"node {found.leader}{silent}"
 

@@ -24,7 +24,7 @@ def completion_options() -> list[click.Option]:
 
     completion_init()
     if "_SHARECORE_COMPLETE" in os.environ:
-        # typer wraps the descriptions at this width, and fish takes each line for a word to offer
+        # typer wraps descriptions at this width, and fish offers each line as a word
         os.environ["TERMINAL_WIDTH"] = str(_WIDTH)
     return [
         _option(

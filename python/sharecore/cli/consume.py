@@ -87,7 +87,7 @@ def consume(
         except (ConfigError, OSError) as error:
             raise CommandFailed(str(error)) from None
 
-        # what goes wrong ends the command with a line; the consumer's own warnings would say it twice
+        # an error ends the command with one line; the consumer's warnings would repeat it
         logging.getLogger("sharecore").addHandler(logging.NullHandler())
 
         def check_topic() -> None:
@@ -107,7 +107,7 @@ def consume(
 
 _MEMBER: dict[str, Any] = {
     "share.acknowledgement.mode": "explicit",
-    # what is fetched ahead would have used up a delivery when it is given back
+    # prefetched records would lose a delivery when they are released
     "prefetch.records": 0,
     "share.acquire.mode": "record_limit",
 }
@@ -155,7 +155,7 @@ class _Consuming:
             self._interrupts.check()
             batch = self._consumer.poll(wanted, timeout=_POLL_SECONDS)
             if batch:
-                # a reader that ends early leaves no more records behind than it took
+                # an early end leaves at most as many unread records as were read
                 step = min(2 * step, _POLL_RECORDS_MAX)
                 taken += len(batch)
                 if not self._write(batch):

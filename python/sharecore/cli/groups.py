@@ -65,7 +65,7 @@ Topics = Annotated[
 class _DescribesByDefault(TyperGroup):
     """`sharecore groups NAME` stands for `sharecore groups describe NAME`."""
 
-    # some versions of typer bring a click of their own
+    # some versions of typer bundle their own click
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and args[0] not in self.commands and not args[0].startswith("-"):
             args = ["describe", *args]

@@ -70,7 +70,7 @@ class Lines:
                 return False
         if not self._room:
             return True
-        # with room for one page a pipe takes more only when it is empty
+        # a pipe with room for one page accepts more only when it is empty
         try:
             with self._interrupts.waiting():
                 events = self._poll.poll(_TAKEN_WITHIN_MS)
@@ -93,6 +93,6 @@ class Lines:
         try:
             before = fcntl.fcntl(self._descriptor, fcntl.F_GETPIPE_SZ)
             fcntl.fcntl(self._descriptor, fcntl.F_SETPIPE_SZ, size)
-        except OSError:  # it holds more
+        except OSError:  # it holds more than a page
             return 0
         return before

@@ -36,7 +36,7 @@ def set_up_logging(
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
-    # what these are worth is decided once, here: a call a message less
+    # disabled once, here, to save a call per message
     logging.logThreads = False
     logging.logProcesses = False
     logging.logMultiprocessing = False

@@ -21,7 +21,7 @@ def shortened(data: bytes | None, width: int) -> str:
     """Return content as a cell of a table, at most so many characters; a dash where there is none."""
     if data is None:
         return "-"
-    # a character has four bytes at most
+    # a character has at most four bytes
     text = printable_bytes(data[: 4 * width])
     return text if len(text) <= width and len(data) <= 4 * width else f"{text[: width - 1]}…"
 

@@ -132,14 +132,14 @@ def produce(
             raise UsageFailed("give values as arguments, or lines with --file or --json")
         chosen = confluent_settings(cluster)
         chosen.setdefault(SIZE, _LINE_BYTES_MAX)
-        # a key goes where Java's producer sends it
+        # Java's default partitioner
         chosen.setdefault("partitioner", "murmur2_random")
         if timeout is not None:
             chosen.pop("message.timeout.ms", None)
             chosen["delivery.timeout.ms"] = round(timeout * 1000)
         if compression is not None:
             chosen["compression.type"] = compression.value
-        # a name may come more than once
+        # a header name may be repeated
         pairs = [pair for text in header or [] for pair in key_values([text], "--header").items()]
         times = _times({name for name, _ in pairs}, delay, deliver_at, ttl)
         usual = Input(
@@ -185,7 +185,7 @@ def _times(
     added = [
         (name, str(content).encode()) for name, content in dict(timed or taken).items() if name not in names
     ]
-    # a delay counts from when its record is sent
+    # a delay starts when its record is sent
     return [each for each in added if delay is None or each[0] != DELIVER_AT_HEADER]
 
 

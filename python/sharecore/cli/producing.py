@@ -49,7 +49,7 @@ class Records:
         self._seconds = next(float(chosen[name]) / 1000 for name in _TIMEOUTS if name in chosen)
         logger = None
         if "debug" not in chosen and chosen.get("log_level") == "0":
-            # of what it tries again librdkafka tells nothing else
+            # librdkafka reports retries only in its debug log
             chosen |= {"debug": "msg", "log_level": "7"}
             logger = logging.Logger("librdkafka")
             logger.addHandler(_Errors(self._tried_again))
@@ -111,7 +111,7 @@ class Records:
                 )
 
         def answered(error: Any, message: Any) -> None:
-            # it is not there where Ctrl-C came in between
+            # it is missing if Ctrl-C came in between
             self._sent_at.pop(number, None)
             if error is not None:
                 late = error.code() == self._timed_out

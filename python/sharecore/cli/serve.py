@@ -172,7 +172,7 @@ def serve(
     except (ConfigError, KafkaError, OSError) as error:
         line = os_error_line(error) if isinstance(error, OSError) else str(error)
         if log_format == "json":
-            # whoever collects the log reads JSON alone
+            # log collectors parse JSON only
             logging.getLogger("sharecore").error("%s", line)
         else:
             typer.echo(f"sharecore: {line}", err=True)
@@ -302,7 +302,7 @@ def read_config(properties: dict[str, str]) -> BrokerConfig:
 
     log = logging.getLogger("sharecore.config")
     check_spelling(properties)
-    # logged before the values are read: one of them may end the start
+    # logged before the values are read: a bad value may end the start
     for name in unknown_names(properties):
         log.warning("%s is not a setting of this broker or of Kafka's; it is ignored", name)
     config = BrokerConfig.from_properties(properties)

@@ -385,7 +385,7 @@ def _run(
         async with Operator.connect(node) as operator:
             return await work(operator)
 
-    # what is tried again is told of in the end, or not at all
+    # errors that are retried are reported at the end, or not at all
     logging.getLogger("sharecore").addHandler(logging.NullHandler())
     with failures_in_one_line():
         try:

@@ -192,7 +192,7 @@ class Deliveries:
             lease.working.update(record.position for record in run)
             self._runtime.buffer.put_back(Fetched(lease, run))
 
-    # what keys and values are
+    # types of keys and values
 
     @property
     def deserializes(self) -> bool:

@@ -141,7 +141,7 @@ class Runtime:
         """Return how long the application has neither polled nor held a lease."""
         return 0 if self.keeper.busy or self.buffer.waiting_for else self.now_ms() - self.polled_ms
 
-    # what links ask and tell
+    # calls by links
 
     def demand(self, *, requested: int, drained: bool) -> Demand | None:
         """Return the fetch that is due.
@@ -188,7 +188,7 @@ class Runtime:
         """Refresh the metadata."""
         self._stale.set()
 
-    # what the keeper and the application ask
+    # calls by the keeper and the application
 
     def acknowledge_parts(self, parts: Iterable[Part], kind: AcknowledgeType) -> None:
         for lease, low, high in parts:

@@ -130,7 +130,7 @@ class Outbox:
             self._writing = False
             return
         if not self._leads():
-            # another broker may lead by now: it finds due letters in the state that it loads
+            # another broker may lead by now: it finds the due records in the state that it loads
             self._wait()
             return
         try:

@@ -81,5 +81,5 @@ class Source:
         if error is not None:
             logger.warning("%s-%d is not read now: %s", self._log.topic, self._log.index, error)
             self._tries = 0
-        # never at once: who reads has to be told first that it waits
+        # never at once: the reader must first learn that it waits
         self._call_later(0.0 if self._tries == 1 else _RETRY_SECONDS, self._ready)

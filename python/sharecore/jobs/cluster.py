@@ -113,7 +113,7 @@ async def _sizes(transport: Transport, partitions: Collection[TopicPartition]) -
     try:
         answers = await transport.all(ApiKey.DESCRIBE_LOG_DIRS, message)
     except KafkaError as error:
-        # it needs DESCRIBE on the cluster, which whoever may read the group need not have
+        # it needs DESCRIBE on the cluster, which readers of the group may lack
         if error.code not in (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.UNSUPPORTED_VERSION):
             raise
         return {}
@@ -122,7 +122,7 @@ async def _sizes(transport: Transport, partitions: Collection[TopicPartition]) -
         for directory in answer.results:
             for topic in directory.topics:
                 for part in topic.partitions:
-                    # replicas are of one size, more or less
+                    # replicas have about the same size
                     key = TopicPartition(topic.name, part.partition_index)
                     found[key] = max(found.get(key, 0), part.partition_size)
     return found

@@ -36,7 +36,7 @@ def producer_settings(connection: Mapping[str, str]) -> dict[str, object]:
         "enable.idempotence": True,
         "acks": "all",
         "linger.ms": 5,
-        # whatever the topic has taken once; what the target takes is the broker's to say
+        # no limit here: the target topic decides what it accepts
         "message.max.bytes": 1_000_000_000,
         "log_level": 0,
     }
@@ -110,7 +110,7 @@ def headers_of(record: Mapping[str, Any]) -> list[Header]:
 def _producer(connection: Mapping[str, str]) -> Producer:
     from confluent_kafka import Producer
 
-    # workers are used again by Spark: what is kept here saves connecting for every task
+    # Spark reuses its workers: the cached connection saves connecting for every task
     known = tuple(sorted(connection.items()))
     if known not in _producers:
         _producers[known] = Producer(producer_settings(connection))

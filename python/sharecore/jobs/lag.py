@@ -53,7 +53,7 @@ def lag(
             rows = [_row(row, known, settings, now_ms) for row in part.to_pylist()]
             yield pa.RecordBatch.from_pylist(rows, schema=_ARROW)
 
-    # each asks a leader for a record: not one after the other
+    # each row requests a record from a leader, so run them in parallel
     spread = live.repartition(max(1, min(len(known), 4 * spark.sparkContext.defaultParallelism)))
     return spread.mapInArrow(reckon, SCHEMA)
 

@@ -53,7 +53,7 @@ def first_record(
     connection: dict[str, str], topic: str, topic_id: UUID, partition: int, first: int, end: int
 ) -> tuple[int, datetime] | None:
     """Offset and timestamp of the first record from an offset on, None where there is none before `end`."""
-    # so small a size has the fetch ask for its least, a few records
+    # this small a size makes the fetch request its minimum, a few records
     part = LeasedRanges(topic, topic_id, partition, ((first, end - 1, 0),), 0.0)
     for batch in read_ranges(part, connection, headers=False, fail_on_data_loss=False):
         if batch.num_rows:

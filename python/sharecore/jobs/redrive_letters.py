@@ -188,7 +188,7 @@ def _with_records(
     ):
         about = list(some)
         if copy:
-            # a letter's timestamp is its own, the record's is not known
+            # a dead-letter record has its own timestamp; the original's is unknown
             yield from ((letter, {**letter, "timestamp": None}, headers_of(letter)) for letter in about)
         elif (topic, partition) in sources.logs:
             topic_id, ends = sources.logs[topic, partition]

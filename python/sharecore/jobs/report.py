@@ -105,7 +105,7 @@ def readable(data: bytes) -> str:
     """Bytes as text where they are UTF-8, otherwise in hexadecimal digits."""
     head = data[: 4 * CELL_CHARACTERS_MAX]
     try:
-        # a character may be cut
+        # the last character may be truncated
         text = head.decode(errors="strict") if len(head) == len(data) else head[:-4].decode(errors="ignore")
     except UnicodeDecodeError:
         return "0x" + head.hex()

@@ -30,7 +30,7 @@ def session(name: str, master: str | None = None) -> Iterator[SparkSession]:
         _register(before)
         yield before
         return
-    # a worker has to run the Python that has sharecore; on a cluster the variable says which that is
+    # a worker must run the Python that has sharecore; on a cluster this variable names it
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
     if "PYSPARK_GATEWAY_PORT" not in os.environ:  # spark-submit sets it
@@ -53,7 +53,7 @@ def _register(spark: SparkSession) -> None:
     from sharecore.spark import ShareStateSource, register
 
     if spark.sparkContext.pythonExec == sys.executable and spark.sparkContext.master.startswith("local"):
-        # this Python has all that is needed, and starting it once more to see takes a second
+        # this Python has everything required, and starting it again to check takes a second
         spark.dataSource.register(ShareStateSource)
     else:
         register(spark)

@@ -106,7 +106,7 @@ def replay_traces(spark: SparkSession, path: str, limits: Sequence[Mapping[str, 
 
 
 def _spread(frame: DataFrame, groups: int, *keys: str) -> DataFrame:
-    # told here, so that neither the session's default nor coalescing puts many simulations into one task
+    # set explicitly, so that neither the session's default nor coalescing puts many simulations into one task
     return frame.repartition(min(groups, TASKS_MAX), *keys)
 
 

@@ -42,7 +42,7 @@ class _Simulation:
             max_delivery_count=load.delivery_limit, max_inflight=load.max_record_locks, lock_ms=load.lock_ms
         )
         self._out = Outcome()
-        # one generator for each question: more failures, say, leave the arrivals as they were
+        # one generator per question, so that for example more failures do not change the arrivals
         self._arrivals, self._handling, self._failures = (
             random.Random(f"{load.seed} {what}") for what in ("arrivals", "handling", "failures")
         )
@@ -186,7 +186,7 @@ class _Simulation:
             ranges.append((first, last, types))
         out.deliveries += records
         self._leased += records
-        # what lies behind the end of the arrivals is not counted, as the members' time there is not
+        # work after the last arrival is not counted, since the members' time after it is not counted either
         self._busy_ms += max(0.0, min(self._now + took, self._end_ms) - self._now)
         work = _Work(member, ranges, records, self._now + took)
         self._schedule(self._first_event(work), work)
@@ -204,7 +204,7 @@ class _Simulation:
                 [(first, last, bytes([RENEW])) for first, last, _ in work.ranges],
             )
         except KafkaError:
-            # the lock has run out all the same: a lock of a millisecond has no half
+            # the lock has expired even so: half a millisecond rounds down to nothing
             self._schedule(work.until, work)
             return
         self._schedule(self._first_event(work), work)

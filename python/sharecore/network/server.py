@@ -145,7 +145,7 @@ class Server:
         """Serve a connected plaintext client; raise OSError if it has disconnected already."""
         loop = asyncio.get_running_loop()
         start: Callable[[socket, Connection], object] | None = getattr(loop, "start_connection", None)
-        if start is not None:  # the loop of a simulation, which has no sockets of the system
+        if start is not None:  # a simulated loop has no real sockets
             start(peer, connection)
             return
         if self._sockets is None:

@@ -67,7 +67,7 @@ class ClusterAccess:
             for name in ("sasl.mechanism", "sasl.mechanisms"):
                 self._settings.pop(name, None)
             self.mechanisms = (named,) if named else PASSWORD_MECHANISMS
-            # what else cannot stand is told now
+            # report other invalid settings now
             read_connection_settings(self._with(Credentials("user", "password", self.mechanisms[0])))
         else:
             read_connection_settings(self._settings)

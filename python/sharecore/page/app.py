@@ -171,7 +171,7 @@ class Page:
         answer.delete_cookie(_cookie(request), path="/")
         return answer
 
-    # what is shown
+    # reading
 
     async def _groups(self, request: Request) -> Response:
         session, wanted = self._require(request), _text(request, "filter")
@@ -235,7 +235,7 @@ class Page:
         )
         return JSONResponse(found)
 
-    # what is done
+    # changes
 
     def _action(self, act: _Action) -> Callable[[Request], Awaitable[Response]]:
         async def handle(request: Request) -> Response:
@@ -320,7 +320,7 @@ def _error(status: int, text: str, code: str = "") -> Response:
 
 
 def _cookie(request: Request) -> str:
-    # cookies know no ports: two pages of one machine would log each other out
+    # cookies ignore ports: two pages on one machine would log each other out
     return f"sharecore_{request.url.port or request.url.scheme}"
 
 

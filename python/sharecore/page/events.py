@@ -59,7 +59,7 @@ async def looks(
     """Yield what `view` makes of each new look, until the stream or the session ends."""
     looker, seen = session.looker, looker_seen(session)
     until = time.monotonic() + stream_s
-    # a browser that finds the server gone tries again after this time
+    # a browser that loses the server retries after this time
     yield "retry: 2000\n\n"
     while not session.ended and not stopping.is_set() and time.monotonic() < until:
         if not await looker.newer(seen, _COMMENT_S):

@@ -61,7 +61,7 @@ class _Protocol(H11Protocol):
             hook()
 
     def _look(self) -> None:
-        # between two requests uvicorn counts the time itself
+        # between two requests, uvicorn's own timer runs
         if self.is_idle and self.timeout_keep_alive_task is None:
             self.transport.close()
             return

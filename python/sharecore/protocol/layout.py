@@ -73,8 +73,8 @@ def _spec(
 
 def _record_class(struct: Struct, newest: Struct | None) -> type[tuple[Any, ...]] | None:
     if is_acknowledgement_batch(struct):
-        return None  # a plain tuple, as the engine takes it: a request may have thousands
-    # a class for each message's schema: mypy wants its fields in the source
+        return None  # a plain tuple, as the engine expects: a request may have thousands
+    # a class per message schema, which mypy cannot see in the source
     base = namedtuple(struct.name, [field.name for field in struct.fields])  # type: ignore[misc]
     names: dict[str, Any] = {"__slots__": ()}
     for field in newest.fields if newest is not None else ():

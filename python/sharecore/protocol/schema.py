@@ -176,7 +176,7 @@ def unknown_names(message: Mapping[str, Any] | tuple[Any, ...], struct: Struct) 
     version.
     """
     if isinstance(message, tuple):
-        if hasattr(message, "_asdict"):  # as it was read, with tagged fields
+        if hasattr(message, "_asdict"):  # as decoded, with tagged fields
             message = dict(message._asdict())
         else:
             fields = [field.name for field in struct.fields if field.tag is None]
@@ -236,7 +236,7 @@ def _without_none(annotation: Any) -> tuple[Any, bool]:
 
 
 def _default(field: Any, kind: str, *, array: bool) -> Any:
-    # as it is read: an array of int8 is bytes
+    # as decoded: an array of int8 is bytes
     empty = b"" if kind == "int8" else ()
     if field.default is not MISSING:
         if field.default is None and kind in FIXED_FORMAT and kind != "uuid":

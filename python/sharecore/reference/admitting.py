@@ -96,7 +96,7 @@ class AdmittingPartition(ManagedPartition):
         more = self.next_admission is not None
         if self._rules.ordering == "partition":
             ready = ready and self._is_first_in_line(self._window.next_fetch_offset)
-            # while records of the order are held, reading on brings nothing
+            # while records of the order are acquired, reading on finds nothing deliverable
             more = more and not self._leased and self._last_in_line + 1 >= self._scanned
         return self._leased < self._max_inflight and (ready or more)
 

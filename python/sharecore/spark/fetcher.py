@@ -162,7 +162,7 @@ _fetchers: dict[tuple[tuple[str, str], ...], Fetcher] = {}
 
 def fetcher_for(connection: Mapping[str, str]) -> Fetcher:
     """Return the fetcher of this process with these settings."""
-    # workers are forked and used again by Spark: what is kept here saves connecting for every task
+    # Spark forks and reuses its workers: the cached connection saves connecting for every task
     known = tuple(sorted(connection.items()))
     if known not in _fetchers:
         _fetchers[known] = Fetcher(read_connection_settings(connection))

@@ -249,14 +249,14 @@ class Member:
         with contextlib.suppress(KafkaError):
             found = await self._admin.offsets(self.options.client.group_id)
             starts = {TopicPartition(*each.partition): each.start_offset for each in found}
-            # Apache's start offset stays where it was until something behind it is acknowledged
+            # Apache's start offset stays until a later record is acknowledged
             settled = {TopicPartition(*each.partition) for each in found if each.lag == 0}
             if all(key in settled or (starts.get(key) or 0) >= end for key, end in targets.items()):
                 return True
             begun = all(starts.get(key) is not None for key, end in targets.items() if end)
             for each, ranges in self.owed.items():
                 ranges.cut(0, (starts.get(TopicPartition(each.topic, each.partition)) or 0) - 1)
-        # a broker's first share group waits until the topic of its state is made
+        # a broker's first share group waits until its state topic is created
         patience = _IDLE_SECONDS if consumer.joined and begun else _BEGIN_SECONDS
         if self._loop.time() - idle_since <= patience:
             return False
@@ -315,7 +315,7 @@ class Member:
         except KafkaError as error:
             logger.info("%s-%d at %d: %s", leased.lease.topic, leased.lease.partition, first, error)
 
-    # what is owed
+    # pending acknowledgements
 
     def _answered(self, lease: Lease, spans: Sequence[Span], error: KafkaError | None) -> None:
         key = SharePartition(lease.topic, lease.key.topic_id, lease.partition)

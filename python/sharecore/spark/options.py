@@ -90,7 +90,8 @@ def read_options(given: Mapping[str, str]) -> Options:
     at_once = str(min(records_max, 1_000_000))
     member = {
         "max.poll.records": at_once,
-        # without renewal, what waits for a long batch to end runs out and counts as a delivery each time
+        # without renewal, the locks of waiting records expire during a long batch, each time using up a
+        # delivery
         "prefetch.records": at_once if renews else "0",
         **kafka,
         "group.id": group,

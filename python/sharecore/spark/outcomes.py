@@ -53,7 +53,7 @@ def settle(batch_df: DataFrame, outcomes: Column | DataFrame, checkpoint: str) -
     if found:
         files, path = _open(checkpoint)
         files.create_dir(path, recursive=True)
-        # read in this order: what was said last counts
+        # read in this order: the last one wins
         name = f"{path}/{time.time_ns():020d}-{uuid.uuid4().hex}"
         with files.open_output_stream(name + ".part") as stream:
             stream.write(json.dumps(found).encode())
@@ -116,7 +116,7 @@ def committed(checkpoint: str) -> list[dict[str, object]]:
         return []
     with files.open_input_stream(f"{path}/offsets/{max(done)}") as stream:
         lines = stream.read().decode().splitlines()
-    # a version, the batch's metadata, and then a line a source
+    # a version, the batch's metadata, then one line per source
     return [json.loads(line) for line in lines[2:] if line.startswith("{")]
 
 

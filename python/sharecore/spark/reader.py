@@ -194,7 +194,8 @@ class ShareGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         await member.start()
         outcomes, names = self._read_outcomes()
         if await member.finish(start, outcomes):
-            # those of the batch before are in what is owed, which the checkpoint has by now
+            # the previous batch's outcomes are among the pending acknowledgements, which the checkpoint
+            # contains by now
             if self._options.checkpoint is not None and self._settled:
                 Outcomes(self._options.checkpoint).remove(self._settled)
             self._settled = names

@@ -104,7 +104,7 @@ def state_rows(rows: int, buffers: Sequence[Buffer], partition: int) -> pa.Recor
     offset = take.numbers(pa.int64())
     timestamp = take.numbers(_TIME, take.validity())
     kind, group, topic_id = take.text(), take.text(), take.text()
-    # a row has a partition where it has a group
+    # a row has a partition if it has a group
     topic_partition = take.numbers(pa.int32())
     if group.null_count:
         topic_partition = pc.if_else(group.is_valid(), topic_partition, None)

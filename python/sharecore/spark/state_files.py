@@ -111,7 +111,7 @@ class SegmentLog:
                         offset, wanted = following, CHUNK_BYTES
                         yield chunk[:size]
                     elif len(chunk) < wanted or wanted >= _BATCH_BYTES_MAX:
-                        # a broker that preallocates leaves zeros behind the last batch
+                        # a broker that preallocates files leaves zeros after the last batch
                         if any(chunk):
                             raise NoBatch(
                                 offset, f"{file}: {len(chunk)} bytes at {position} are no whole record batch"
@@ -148,7 +148,7 @@ class DataDirLog:
         self._storage: Storage | None = None
 
     def bounds(self) -> tuple[int, int]:
-        self.close()  # what is open shows the directory as it was
+        self.close()  # open files show the old state of the directory
         log = self._log()
         return log.start_offset, log.high_watermark
 
@@ -160,7 +160,7 @@ class DataDirLog:
             try:
                 records = log.read(first, CHUNK_BYTES).records
             except KafkaError as error:
-                # a running broker may remove a file between two reads of it
+                # a running broker may remove a file between two reads
                 if error.code in (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.OFFSET_OUT_OF_RANGE):
                     raise Moved from error
                 raise

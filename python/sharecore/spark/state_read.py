@@ -64,7 +64,7 @@ def _history(part: StatePartition, log: StateLog, options: StateOptions) -> Iter
                 yield unreadable_row(part.partition, error.offset, str(error))
             return
         except Moved:
-            # what is gone was redundant: the history begins later now
+            # deleted records were redundant: the history begins later now
             if attempt == _ATTEMPTS - 1:
                 raise _restless(part) from None
             first = max(first, log.bounds()[0])

@@ -50,7 +50,7 @@ class ShareStateReader(DataSourceReader):
         return cast("list[InputPartition]", found)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        # Spark makes a partition of its own where there is none
+        # without partitions, Spark creates one of its own
         if not isinstance(partition, StatePartition):
             return
         try:

@@ -86,9 +86,9 @@ class EphemeralBroker:
         command += ["--ephemeral", "--print-address", "--stop-with-stdin", *self._arguments]
         for name, value in self._settings.items():
             command += ["--set", f"{name}={value}"]
-        # appended to, so that reading it here does not move the place where the broker writes
+        # append mode, so that reading here does not move the broker's write position
         self._log = tempfile.TemporaryFile(mode="a+b", prefix="sharecore-log-")  # noqa: SIM115 - until stop
-        # its standard input is a pipe that this process holds: it closes however this process ends
+        # its standard input is a pipe held by this process, which closes however this process ends
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, start_new_session=True
         )
@@ -161,7 +161,7 @@ class EphemeralBroker:
             raise ValueError(f"time cannot move back by {-seconds} s")
         request = Request(f"{self.control_url}/advance?seconds={seconds}", method="POST")
         try:
-            # no proxy of the environment stands between this process and its own broker
+            # no proxy from the environment between this process and its own broker
             with build_opener().open(request, timeout=_CALL_SECONDS_MAX):
                 pass
         except HTTPError as error:

@@ -1,4 +1,4 @@
-//! What is told of a bucket that a broker writes.
+//! Inspection of a bucket that a broker writes to.
 
 use sharecore_bucket::inspect::{Amount, inspect};
 use sharecore_bucket::{

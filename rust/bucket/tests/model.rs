@@ -1,7 +1,7 @@
-//! All interleavings of two writers and a sweeper on one journal, with requests that are lost, late or carried out twice.
+//! All interleavings of two writers and a sweeper on one journal, with requests that are lost, late or executed twice.
 //!
-//! The search looks for an answer that is not in the journal, a journal that breaks the rules of the walk, and a walk that
-//! does not extend the one before. Each planted mistake must be found.
+//! The search looks for an acknowledged object that is not in the journal, a journal that breaks the rules of the walk, and a
+//! walk that does not extend the previous one. Each planted mistake must be found.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -18,20 +18,20 @@ use sharecore_bucket::{
 const WINDOW: u32 = 2;
 const WRITERS: usize = 2;
 
-/// How far the search goes.
+/// Limits of the search.
 #[derive(Clone, Copy)]
 struct Bounds {
-    /// Objects that each writer cuts, in all its lives.
+    /// Objects that each writer creates, over all its lives.
     cuts: [u8; WRITERS],
-    /// Requests whose answer is lost; they may be carried out at any time from then on, or never.
+    /// Requests whose answer is lost; they may be executed at any later time, or never.
     lost: u8,
-    /// Requests that are carried out a second time, at any time.
+    /// Requests that are executed a second time, at any time.
     doubled: u8,
-    /// Times that each writer starts anew: it walks and claims.
+    /// Times that each writer restarts: it walks and claims.
     starts: [u8; WRITERS],
-    /// Whether what a checkpoint covers is deleted.
+    /// True if objects that a checkpoint covers are deleted.
     sweeps: bool,
-    /// A writer claims behind what it believes to be the end, without reading it.
+    /// True if a writer claims after the assumed end without reading it.
     unread: bool,
 }
 
@@ -46,7 +46,7 @@ enum Doing {
 #[derive(Clone, Hash)]
 struct Process {
     doing: Doing,
-    /// The call that its walk or its claim waits for.
+    /// The pending call of its walk or its claim.
     call: Option<u64>,
     /// The number of its next frame.
     frame: u64,
@@ -58,18 +58,18 @@ struct Process {
 struct World {
     bucket: BTreeMap<String, Body>,
     processes: [Process; WRITERS],
-    /// Requests that somebody waits for.
+    /// Requests whose answer is awaited.
     requests: Vec<(usize, Call)>,
-    /// Requests that nobody waits for any more.
+    /// Requests whose answer is no longer awaited.
     late: Vec<What>,
     id: u64,
     lost: u8,
     doubled: u8,
-    /// What walks have found, and the state before each place of it.
+    /// Objects found by walks, and the state before each place.
     journal: BTreeMap<u64, u32>,
     walks: BTreeMap<u64, Walk>,
     end: Walk,
-    /// The state that a checkpoint has.
+    /// The state stored in a checkpoint.
     checkpoint: Option<Walk>,
 }
 
@@ -123,7 +123,7 @@ impl World {
         }
     }
 
-    /// Hand an answer to who waits for it.
+    /// Pass an answer to the writer that waits for it.
     fn answer(
         &mut self,
         who: usize,
@@ -191,7 +191,7 @@ impl World {
         Ok(())
     }
 
-    /// Walk on from the end that the last walk found, and from the newest checkpoint to that end.
+    /// Walk on from the end of the last walk, and from the newest checkpoint to that end.
     fn look(&mut self) -> Result<(), String> {
         loop {
             let place = self.end.place;
@@ -218,9 +218,9 @@ impl World {
         Ok(())
     }
 
-    /// Have all processes make the calls that are due.
+    /// Make all calls that are due in all processes.
     fn settle(&mut self) {
-        // low numbers, so that more states are equal
+        // Low numbers, so that more states are equal
         self.id = self
             .requests
             .iter()
@@ -252,7 +252,7 @@ impl World {
         }
     }
 
-    /// All states that may follow.
+    /// All possible next states.
     fn next(&self, bounds: Bounds) -> Vec<Result<World, String>> {
         let mut next = Vec::new();
         let mut push = |act: &mut dyn FnMut(&mut World) -> Result<(), String>| {
@@ -387,7 +387,7 @@ fn claimant(who: usize, process: &Process) -> Claimant {
     }
 }
 
-/// Visit every state; return how many there are, or the first fault.
+/// Visit every state; return their number, or the first fault.
 fn search(bounds: Bounds) -> Result<usize, String> {
     let mut seen = HashSet::new();
     let mut open = vec![World::new()];
@@ -475,7 +475,7 @@ fn each_planted_mistake_is_found() {
     }
 }
 
-/// A claim behind a place that its writer has not read.
+/// A claim after a place that its writer has not read.
 #[test]
 fn a_claim_that_is_made_without_reading_to_the_end_is_found() {
     let found = search(Bounds {

@@ -1,4 +1,4 @@
-//! What is written is read back, and nothing else is taken for it.
+//! Written objects are read back, and anything else is refused.
 
 use proptest::prelude::*;
 use sharecore_bucket::{

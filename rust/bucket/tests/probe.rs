@@ -1,9 +1,9 @@
-//! The probe on buckets that are right, and on some that are wrong in one way.
+//! The probe on correct buckets, and on buckets with one fault.
 
 use sharecore_bucket::probe::{CREATES, Outcome, Probe, Verdict};
 use sharecore_bucket::{Answer, Bucket, MemoryBucket, What};
 
-/// Probe a bucket that gets the calls of a stage in the order they are returned.
+/// Probe a bucket that receives the calls of a stage in order.
 fn probe(mut ask: impl FnMut(What) -> Answer) -> Probe {
     let mut probe = Probe::new(7);
     while !probe.is_ended() {
@@ -35,7 +35,7 @@ fn a_bucket_that_is_right_is_fit_and_nothing_stays_in_it() {
     assert_eq!(bucket.objects().count(), 0);
 }
 
-/// `s3s-fs` does: right one by one, wrong at once.
+/// `s3s-fs` behaves like this: correct for single requests, wrong for concurrent ones.
 #[test]
 fn a_bucket_that_lets_two_creates_at_once_succeed_is_refused() {
     let mut bucket = MemoryBucket::default();
@@ -43,7 +43,7 @@ fn a_bucket_that_lets_two_creates_at_once_succeed_is_refused() {
     let probe = probe(|what| match what {
         What::Create { name, body } if !name.ends_with("-00") => {
             creates += 1;
-            // only in the fifth round, and only the last of the eight
+            // Only in the fifth round, and only for the last of eight
             if creates == 5 * CREATES {
                 return bucket.ask(What::Put { name, body });
             }

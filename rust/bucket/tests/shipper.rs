@@ -1,4 +1,4 @@
-//! A leader's objects: the order of answers, the window, and what a lost answer leads to.
+//! A leader's objects: the order of answers, the window, and the consequences of a lost answer.
 
 use sharecore_bucket::{
     Answer, Bucket, Call, Claimant, Claimed, Claiming, Fenced, Frames, HEADER, Kind, MemoryBucket,

@@ -1,4 +1,4 @@
-//! The C functions as C calls them: what they give, and what they refuse.
+//! The C functions as C calls them: results and refusals.
 #![allow(
     clippy::borrow_as_ptr,
     clippy::cast_ptr_alignment,

@@ -1,4 +1,4 @@
-//! The header that is checked in is the one that cbindgen makes of the sources.
+//! The checked-in header matches the one that cbindgen generates from the sources.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Partitions with rules through the C functions: order by key, back-off, delivery times, and what is refused.
+//! Partitions with rules through the C functions: order by key, back-off, delivery times and refusals.
 
 use std::ptr::null;
 
@@ -65,7 +65,7 @@ fn wanted(partition: SharecorePartition, (now_ms, wall_ms): (i64, i64)) -> Share
     wanted
 }
 
-/// Takes in a batch of so many records.
+/// Admits a batch of `last + 1` records.
 fn admit(partition: SharecorePartition, entries: &[SharecoreEntry], last: i64) -> bool {
     let batch = SharecoreRange { first: 0, last };
     let mut admitted = false;
@@ -115,7 +115,7 @@ fn acquire(partition: SharecorePartition, member: &str, last: i64) -> Vec<i64> {
         .collect()
 }
 
-/// Acknowledges one record and has that committed at `now_ms`.
+/// Acknowledges one record and commits the result at `now_ms`.
 fn settle(partition: SharecorePartition, member: &str, offset: i64, kind: u8, now_ms: i64) {
     let batch = SharecoreAcknowledgement {
         first: offset,

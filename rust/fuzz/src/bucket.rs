@@ -1,14 +1,14 @@
-//! Objects of a bucket on untrusted bytes.
+//! Decodes bucket objects from untrusted bytes.
 
 use sharecore_bucket::{Checkpoint, Claim, Manifest, Walk, names, read, read_home};
 
-/// Any bytes as each kind of object: what is read is written as it was.
+/// Decodes any bytes as each kind of object, and encodes the result to the same bytes.
 pub fn bucket(data: &[u8]) {
     if let Ok(object) = read(data) {
         let (bytes, crc) = object.header.object(object.body);
         assert_eq!((&bytes[..], crc), (data, object.crc));
     }
-    // a header whose checksum is right, so that what is behind it is reached
+    // A header with a correct checksum, so that the body is decoded
     if let Some(body) = data.get(sharecore_bucket::HEADER - 4..) {
         let mut sealed = data[..sharecore_bucket::HEADER - 4].to_vec();
         sealed[..8].copy_from_slice(b"SCobj-1\n");

@@ -1,13 +1,13 @@
-//! The state-batch combiner against a model that knows each offset.
+//! Compares the state-batch combiner with a model that knows each offset.
 
 use arbitrary::{Result, Unstructured};
 use sharecore_engine::{Combiner, RecordState, StateBatch};
 
 use crate::combined::model;
 
-/// Any state batches, overlapping and in any order.
+/// Combines any state batches, overlapping and in any order.
 pub fn combiner(data: &[u8]) {
-    // the lists end when the bytes run out
+    // The lists end when the bytes run out
     let _ = run(&mut Unstructured::new(data));
 }
 

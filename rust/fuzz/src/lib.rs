@@ -1,7 +1,7 @@
-//! What is fuzzed: each target takes any bytes at all and panics where something is wrong.
+//! Fuzz targets: each accepts any bytes and panics on a fault.
 //!
-//! `make fuzz` builds them with libFuzzer and lets them look for new ways through the code; `cargo test` runs each on a
-//! fixed set of random bytes, so that a target never rots.
+//! `make fuzz` builds them with libFuzzer; `cargo test` runs each on a fixed set of random bytes, so that no target stops
+//! working unnoticed.
 #![forbid(unsafe_code)]
 
 #[path = "../../wire/tests/models/agree.rs"]

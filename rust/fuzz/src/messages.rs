@@ -1,4 +1,4 @@
-//! Frames, headers and messages of any schema on untrusted bytes.
+//! Decodes frames, headers and messages of any schema from untrusted bytes.
 
 use arbitrary::{Result, Unstructured};
 use sharecore_wire::{
@@ -9,12 +9,12 @@ const FRAME_BYTES_MAX: usize = 300;
 const DEPTH_MAX: u32 = 3;
 const FIELDS_MAX: usize = 5;
 
-/// A schema and a message out of the same bytes, and all of them as a stream that comes in pieces.
+/// Takes a schema and a message from the same bytes, and cuts all of them into a stream of pieces.
 pub fn messages(data: &[u8]) {
     cut(data);
     let _ = read_header(&mut Input::new(data, 0));
     let mut u = Unstructured::new(data);
-    // the schema ends when the bytes run out
+    // The schema ends when the bytes run out
     let Ok(layout) = layout(&mut u, DEPTH_MAX) else {
         return;
     };
@@ -27,7 +27,7 @@ pub fn messages(data: &[u8]) {
     let outcome = read(&layout, &mut input, &mut count);
     assert!(input.at() <= message.len());
     assert!(count.content <= message.len(), "content out of nothing");
-    // an element takes a byte at least, and brings no more values than its struct has fields
+    // An element takes at least one byte, and has no more values than its struct has fields
     let each = (FIELDS_MAX + 2).pow(DEPTH_MAX + 1);
     assert!(
         count.values <= (message.len() + 1) * each,
@@ -38,7 +38,7 @@ pub fn messages(data: &[u8]) {
     }
 }
 
-/// The same frames come out of a stream however it is cut.
+/// A stream yields the same frames however it is cut.
 fn cut(data: &[u8]) {
     let frames = |pieces: &mut dyn Iterator<Item = &[u8]>| {
         let (mut cutter, mut cut) = (Cutter::default(), Vec::new());
@@ -114,7 +114,7 @@ fn field(u: &mut Unstructured<'_>, depth: u32, flexible: bool, number: u32) -> R
     })
 }
 
-/// Counts what it is given.
+/// Counts the values that it builds.
 struct Count {
     values: usize,
     content: usize,

@@ -1,4 +1,4 @@
-//! Operations with any numbers that their types hold: nothing may overflow, and the invariants stay.
+//! Operations with any numbers of their types: nothing may overflow, and the invariants hold.
 
 use arbitrary::{Result, Unstructured};
 use sharecore_engine::{
@@ -8,20 +8,20 @@ use sharecore_engine::{
 use crate::operations::list;
 
 const STEPS_MAX: usize = 60;
-/// The highest offset of a record batch: no log gets there, and leases are counted on from it.
+/// The highest offset of a record batch; no log gets there, and the engine counts on from it.
 const OFFSET_MAX: i64 = i64::MAX / 2;
-/// How far the window reaches: beyond what 32 bits count.
+/// Maximum width of the window, more than 32 bits.
 const WINDOW_MAX: i64 = 1 << 40;
 const MEMBERS: [&str; 3] = ["", "m", "another"];
 
-/// Any operations with any numbers. What the callers of the engine check before is checked here too: limits are positive,
-/// record batches ascend.
+/// Runs any operations with any numbers. Checks first what the engine's callers check: limits are positive, record batches
+/// ascend.
 pub fn numbers(data: &[u8]) {
-    // the trace ends when the bytes run out
+    // The trace ends when the bytes run out
     let _ = run(&mut Unstructured::new(data));
 }
 
-/// Small, or next to the ends of the range, or anything.
+/// A number that is small, or near the ends of the range, or any.
 fn number(u: &mut Unstructured<'_>) -> Result<i64> {
     let small = i64::from(u.arbitrary::<i8>()?);
     Ok(match u.int_in_range(0..=5_u8)? {
@@ -101,7 +101,7 @@ fn run(u: &mut Unstructured<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A partition from state that may be impossible; an empty one if it is.
+/// Loads a partition from state that may be invalid; an empty one if it is.
 fn load(u: &mut Unstructured<'_>) -> Result<Partition> {
     let config = config(u)?;
     let start_offset = number(u)?;
@@ -137,7 +137,7 @@ fn acquire(
     let mut batches = Vec::new();
     for _ in 0..u.int_in_range(0..=4)? {
         let first = after.saturating_add(number(u)?.max(0));
-        // a batch counts its offsets in 32 bits
+        // A batch counts its offsets in 32 bits
         let last = first.saturating_add(number(u)?.clamp(0, i64::from(i32::MAX)));
         if last > OFFSET_MAX || last > partition.start_offset().saturating_add(WINDOW_MAX) {
             break;

@@ -1,4 +1,4 @@
-//! Operations with small numbers, so that they meet each other; every answer is checked against what came before.
+//! Operations with small numbers, so that they overlap; every result is checked against the history.
 
 use arbitrary::{Result, Unstructured};
 use sharecore_engine::Config;
@@ -7,9 +7,9 @@ use crate::world::{Step, World};
 
 const STEPS_MAX: usize = 300;
 
-/// Any operations on one partition, commits and rollbacks interleaved, every invariant checked after each.
+/// Runs any operations on one partition, with commits and rollbacks interleaved, and checks every invariant after each.
 pub fn operations(data: &[u8]) {
-    // the trace ends when the bytes run out
+    // The trace ends when the bytes run out
     let _ = run(&mut Unstructured::new(data));
 }
 
@@ -82,7 +82,7 @@ fn step(u: &mut Unstructured<'_>) -> Result<Step> {
     })
 }
 
-/// One to `most` of what `one` reads.
+/// Reads one to `most` items with `one`.
 pub(crate) fn list<'a, T>(
     u: &mut Unstructured<'a>,
     most: usize,

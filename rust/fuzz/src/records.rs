@@ -1,21 +1,21 @@
-//! The decoder of record batches on untrusted bytes.
+//! Decodes record batches from untrusted bytes.
 
 use std::io::Write;
 
 use arbitrary::{Result, Unstructured};
 use sharecore_records::{Batches, Compression, decompress};
 
-/// What a batch may grow to.
+/// Maximum decompressed size of a batch.
 const EXPANDED_MAX: usize = 1 << 20;
 const CHECKED_FROM: usize = 21;
 const CRC: std::ops::Range<usize> = 17..21;
 
-/// Any bytes, read as they are and once more with correct checksums, without which nothing after the checksum is
-/// reached. Then the same bytes as the content of a batch: really compressed, changed a little, and expanded again.
+/// Decodes any bytes, as they are and with corrected checksums, without which nothing after the checksum is reached. Then uses
+/// the same bytes as the content of a batch that is compressed, slightly changed, and decompressed.
 pub fn records(data: &[u8]) {
     read(data);
     read(&sealed(data.to_vec()));
-    // the batch ends when the bytes run out
+    // The batch ends when the bytes run out
     if let Ok(batch) = compressed(&mut Unstructured::new(data)) {
         read(&sealed(batch));
     }
@@ -32,7 +32,7 @@ fn sealed(mut data: Vec<u8>) -> Vec<u8> {
     data
 }
 
-/// A batch around compressed bytes, some of which may be changed.
+/// A batch of compressed bytes, some of which may be changed.
 fn compressed(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
     let codec: u8 = u.int_in_range(0..=4)?;
     let changes: Vec<(u16, u8)> = u.arbitrary()?;

@@ -1,4 +1,4 @@
-//! A store that opens on a forged journal.
+//! Opens a store on a forged journal.
 
 use std::fs;
 use std::path::Path;
@@ -10,10 +10,10 @@ use crate::operations::list;
 
 const FRAMES_MAX: usize = 12;
 
-/// Frames of any operations, whole or cut or with bytes changed: the store opens or says what is damaged, and one that
+/// Writes frames of any operations, complete, truncated or changed: the store opens or names the damage, and a store that
 /// opened opens again with the same content.
 pub fn recovery(data: &[u8]) {
-    // the journal ends when the bytes run out
+    // The journal ends when the bytes run out
     let _ = run(&mut Unstructured::new(data));
 }
 
@@ -55,7 +55,7 @@ fn run(u: &mut Unstructured<'_>) -> Result<()> {
 
 type Content = (Vec<(Vec<u8>, Vec<u8>)>, Vec<(u64, i64, i64)>);
 
-/// What a store holds once it is open; `None` when it says that it is damaged.
+/// The content of an open store; `None` if it reports damage.
 fn opened(dir: &Path) -> Option<Content> {
     let options = Options {
         durability: Durability::Os,
@@ -72,7 +72,7 @@ fn opened(dir: &Path) -> Option<Content> {
             at_least_one: true,
         };
         if let Ok(slice) = store.read(log, offsets.start, want) {
-            // a frame's checksum is right, so its bytes are there; what they mean is for their readers to judge
+            // The frame's checksum is correct, so its bytes are returned; their readers judge the meaning
             let mut bytes = vec![0; slice.size];
             slice.copy_to(&mut bytes).expect("bytes that were found");
         }
@@ -107,7 +107,7 @@ fn frame(body: &[u8], count: u32, number: u64, synced: bool) -> Vec<u8> {
     frame
 }
 
-/// An operation as a frame holds it, mostly with a meaning.
+/// An operation as encoded in a frame, usually a valid one.
 fn operation(u: &mut Unstructured<'_>, out: &mut Vec<u8>) -> Result<()> {
     let tag = u.int_in_range(1..=9_u8)?;
     out.push(tag);
@@ -166,7 +166,7 @@ fn sized(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend(bytes);
 }
 
-/// A record batch whose header makes sense now and then.
+/// A record batch whose header is valid now and then.
 fn batch(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
     if u.ratio(1, 8)? {
         return bytes(u);

@@ -1,9 +1,9 @@
-//! The decoder of share state on untrusted records.
+//! Decodes share state from untrusted records.
 
 use arbitrary::{Result, Unstructured};
 use sharecore_state::{Columns, Live, Options, history};
 
-/// A record: right in most parts, so that more is seen than its first bytes.
+/// A record that is mostly valid, so that more than its first bytes are decoded.
 struct Given {
     update: bool,
     group: u8,
@@ -12,7 +12,7 @@ struct Given {
     batches: Vec<(i16, u8, u8, u8)>,
     count: Option<i32>,
     tombstone: bool,
-    /// Where bytes of key or value are changed, and to what.
+    /// Changes to bytes of the key or the value.
     changes: Vec<(bool, u16, u8)>,
     cut: Option<u8>,
 }
@@ -79,8 +79,8 @@ impl Given {
     }
 }
 
-/// Any records in a batch: each becomes one row, the fold ends with at most one row per share partition, and nothing
-/// panics. Then any bytes as they are.
+/// Decodes any records in a batch: each becomes one row, the fold ends with at most one row per share partition, and nothing
+/// panics. Then decodes the bytes as they are.
 pub fn share_state(data: &[u8]) {
     let options = Options {
         first: i64::MIN,
@@ -88,7 +88,7 @@ pub fn share_state(data: &[u8]) {
         expanded_max: 1 << 20,
         group: None,
     };
-    // the records end when the bytes run out
+    // The records end when the bytes run out
     if let Ok(records) = records(&mut Unstructured::new(data)) {
         let batch = batch(&records);
         let read = history(&batch, &options, usize::MAX, true);

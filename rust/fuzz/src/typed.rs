@@ -1,8 +1,8 @@
-//! Messages that have structs of their own, held against the reader and the writer of any schema.
+//! Compares typed messages with the schema-driven reader and writer.
 
 use crate::agree::KNOWN;
 
-/// The first two bytes choose a message and a version, the others are it.
+/// The first two bytes choose a message and a version; the rest is the message.
 pub fn typed(data: &[u8]) {
     let [message, version, bytes @ ..] = data else {
         return;

@@ -1,10 +1,10 @@
-//! Each target on random bytes, the same ones every time, so that what a change broke shows before `make fuzz`.
+//! Runs each target on the same random bytes every time, so that a broken one is noticed before `make fuzz`.
 
 use sharecore_fuzz::{
     bucket, combiner, messages, numbers, operations, records, recovery, share_state, typed,
 };
 
-/// xorshift64*: bytes that are the same everywhere.
+/// xorshift64*: the same bytes on every machine.
 struct Random(u64);
 
 impl Random {
@@ -38,7 +38,7 @@ fn any_numbers() {
     run(numbers, 1000, 1000);
 }
 
-/// Found by libFuzzer: a window that ends where offsets do.
+/// Found by libFuzzer: a window that ends at the highest offset.
 #[test]
 fn the_last_offset_there_is() {
     numbers(
@@ -47,7 +47,7 @@ fn the_last_offset_there_is() {
     );
 }
 
-/// Found by libFuzzer: a log that answers with what lies before the start offset.
+/// Found by libFuzzer: a log that returns records before the start offset.
 #[test]
 fn a_log_that_goes_back() {
     numbers(

@@ -1,4 +1,4 @@
-//! Sockets, their poller and their output, over pairs of sockets of this process.
+//! Sockets, their poller and their output, on socket pairs in this process.
 
 use std::io::{Read, Write};
 use std::mem::MaybeUninit;
@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use proptest::prelude::*;
 use sharecore_net::{Mark, Output, Poller, Ready, Received, Socket};
 
-/// A socket of ours that a poller watches with key 7, and the peer's end.
+/// Our socket, watched by a poller with key 7, and the peer's end.
 fn pair() -> (Poller, Socket, UnixStream) {
     let (ours, theirs) = UnixStream::pair().expect("a pair");
     let poller = Poller::new(16).expect("a poller");
@@ -34,7 +34,7 @@ fn receive(socket: &mut Socket, most: usize) -> (Received, Vec<u8>) {
         Received::Bytes { count, .. } => count,
         Received::Nothing | Received::End => 0,
     };
-    // SAFETY: the socket has written so many
+    // SAFETY: the socket has written `count` bytes
     let bytes = room[..count]
         .iter()
         .map(|byte| unsafe { byte.assume_init() });

@@ -358,7 +358,7 @@ mod tests {
         answer.check_first(1);
         assert!(!answer.end(places[0], 0));
         assert!(!answer.end(places[1], KAFKA_STORAGE_ERROR));
-        // the check was the last of its batch, whose append is pending
+        // The check was the last of its batch, whose append is pending
         answer.append(places[2], APPENDED);
         assert!(!answer.end(places[2], 0));
         assert!(!answer.is_known());

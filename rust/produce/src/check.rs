@@ -66,7 +66,7 @@ impl<C: Check> Checks<C> {
 mod tests {
     use super::*;
 
-    /// So much work is left; some batches turn out to be corrupt at their end.
+    /// The work that is left; some batches turn out to be corrupt at their end.
     struct Fake {
         name: u8,
         left: usize,

@@ -133,7 +133,7 @@ mod tests {
     /// A topic with its batches.
     type Named<'a> = (&'static str, &'a [(i32, &'static [u8])]);
 
-    /// A request of version 12 in a frame, behind four bytes.
+    /// A request of version 12 in a frame, after four bytes.
     fn frame(topics: &[Named<'_>]) -> Vec<u8> {
         let topics = topics.iter().map(|(name, batches)| TopicProduceData {
             name,

@@ -262,7 +262,7 @@ mod tests {
     use crate::layout::{ATTRIBUTES_AT, HEADER, PREFIX, seal};
     use crate::{Compression, LocalHeaders, compress, headed_batch};
 
-    /// A batch of as many records, each with its offset as its value.
+    /// A batch of `count` records, each with its offset as its value.
     fn batch(first: i64, count: i64) -> Vec<u8> {
         let values: Vec<_> = (first..first + count).map(i64::to_be_bytes).collect();
         let none: LocalHeaders<'_> = &[];
@@ -322,7 +322,7 @@ mod tests {
         assert_eq!(missing.gaps, [(12, 14)]);
     }
 
-    /// The same, compressed.
+    /// The same batch, compressed.
     fn zipped(first: i64, count: i64) -> Vec<u8> {
         let plain = batch(first, count);
         let records = compress(Compression::Gzip, &plain[HEADER..]).expect("gzip is there");
@@ -384,7 +384,7 @@ mod tests {
     }
 
     proptest! {
-        /// Each acquired offset is found or missing, once, whatever the batches and ranges.
+        /// Each acquired offset is either found or missing, once, for any batches and ranges.
         #[test]
         fn every_acquired_offset_is_accounted_for(
             batches in vec((0_i64..4, 1_i64..5), 0..6),

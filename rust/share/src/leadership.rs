@@ -23,7 +23,7 @@ pub fn lost_partitions<K: Copy, R, E>(
 mod tests {
     use super::*;
 
-    /// What is lost of partitions 1 to 3, and how many of them were checked.
+    /// The lost ones of partitions 1 to 3, and how many were checked.
     fn lost(led: &[u8]) -> (Vec<(u8, &'static str)>, usize) {
         let mut checked = 0;
         let lost = lost_partitions([1, 2, 3], |id| {

@@ -169,7 +169,7 @@ pub fn last_look<S: Sight>(sight: &mut S) -> Result<S::Found, S::Error> {
 mod tests {
     use super::*;
 
-    /// A look with fixed answers; it counts acquisitions.
+    /// A fetch with fixed results; it counts acquisitions.
     struct Fixed {
         look: Look,
         room: Option<u64>,
@@ -219,7 +219,7 @@ mod tests {
         }
     }
 
-    /// Whether the fetch is answered, and whether it has acquired.
+    /// True if the fetch is answered; true if it has acquired.
     fn looked(change: impl FnOnce(&mut Fixed), is_late: bool) -> (bool, bool) {
         let mut fixed = fixed();
         change(&mut fixed);
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(looked(|it| it.bytes = 99, false), (false, false));
         assert_eq!(looked(|it| it.seen = NOTHING, false), (false, true));
         assert_eq!(looked(|it| it.seen = AN_ERROR, false), (false, true));
-        // without memory for the response nothing is acquired, even late
+        // Without memory for the response nothing is acquired, even after the deadline
         for is_late in [false, true] {
             assert_eq!(looked(|it| it.room = Some(0), is_late), (false, false));
         }

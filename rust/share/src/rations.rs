@@ -120,7 +120,7 @@ mod tests {
         let mut rations = Rations::among(&limits(100, 500), 1);
         rations.read_later(60);
         assert_eq!(rations.ration().expect("room").max_bytes, 40);
-        // nothing was taken yet
+        // Nothing was taken yet
         assert!(rations.ration().expect("room").at_least_one);
         rations.read_later(40);
         assert_eq!(rations.ration(), None);

@@ -158,7 +158,7 @@ mod tests {
         let tally = Tally::default();
         let batch = |first, last, types| AckBatch { first, last, types };
         tally.acknowledged(&[batch(0, 9, &[1]), batch(10, 12, &[2, 0, 3])]);
-        // unknown to this version
+        // A type that this version does not know
         tally.acknowledged(&[batch(20, 20, &[9])]);
         assert_eq!(tally.by_type(), [1, 10, 1, 1, 0]);
     }

@@ -134,7 +134,7 @@ mod tests {
         assert!(writes.has_failed());
         assert!(!writes.may_pass_over(7, 10));
         assert!(writes.may_pass_over(8, 10));
-        // what the start offset has not passed is the engine's to refuse
+        // Offsets that the start offset has not passed are the engine's to refuse
         assert!(writes.may_pass_over(5, 5));
         writes.begin();
         writes.succeed(7);

@@ -1,4 +1,4 @@
-//! Values of any content, written the long way round and read back; and any bytes at all.
+//! Encodes values of any content byte by byte and decodes them; decodes any bytes.
 
 use proptest::prelude::*;
 use sharecore_state::{Batch, Head, Key, Kind, RecordFault, read_value};
@@ -6,7 +6,7 @@ use sharecore_state::{Batch, Head, Key, Kind, RecordFault, read_value};
 type Tags = Vec<(u8, Vec<u8>)>;
 
 fn tags() -> impl Strategy<Value = Tags> {
-    // the count has tag 0, what comes later has others
+    // The count has tag 0; later fields have other tags
     prop::collection::vec(
         (1_u8..200, prop::collection::vec(any::<u8>(), 0..200)),
         0..3,

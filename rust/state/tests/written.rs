@@ -1,4 +1,4 @@
-//! Values that are written: the bytes that Kafka writes, and what a restart reads back.
+//! Encoded values: the bytes that Kafka writes, and the state after a restart.
 
 use std::fmt::Write as _;
 
@@ -57,7 +57,7 @@ fn values_are_the_bytes_that_kafka_writes() {
     assert!(value.ends_with("01000400000000"));
 }
 
-/// What a restart would find, and what memory has.
+/// Compares the state after a restart with the state in memory.
 fn assert_same(read: &Content, memory: &Content) {
     let (mut read, mut memory) = (read.clone(), memory.clone());
     assert_eq!(read.batches(), memory.batches());

@@ -65,7 +65,7 @@ mod tests {
             DirectoryLock::create(dir.path()),
             Err(StoreError::Locked(_))
         ));
-        // what a fork leaves in the child
+        // What a fork leaves in the child
         let inherited = lock.0.try_clone().expect("a descriptor");
         drop(lock);
         DirectoryLock::existing(dir.path())

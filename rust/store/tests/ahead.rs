@@ -1,4 +1,4 @@
-//! What a journal writes ahead of its frames, so that syncing them does not change the size of its file.
+//! Space that a journal writes ahead of its frames, so that syncing them does not change the size of its file.
 
 mod common;
 
@@ -28,7 +28,7 @@ fn filled(dir: &Path, options: &Options, client: Client) -> (Store, u64) {
     (store, log)
 }
 
-/// What a killed process would have left.
+/// Copies the directory as a killed process would leave it.
 fn copy(dir: &Path) -> tempfile::TempDir {
     let left = tempfile::tempdir().expect("a directory");
     for file in fs::read_dir(dir).expect("a directory") {

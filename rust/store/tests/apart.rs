@@ -18,7 +18,7 @@ use sharecore_store::{MemoryDisk, Options, Store};
 
 const SECONDS_MAX: Duration = Duration::from_secs(30);
 
-/// The reads that end until there are so many.
+/// Waits until `count` reads have ended.
 fn ended(store: &Store, count: usize) -> BTreeSet<u64> {
     let began = Instant::now();
     let mut ended = BTreeSet::new();
@@ -36,7 +36,7 @@ fn what_is_filled_is_what_is_copied() {
     let store = open(dir.path(), &tiny());
     let log = create_log(&store);
     for number in 0..60 {
-        // some stand alone, some share a read, some are still in the store's memory
+        // Some are read alone, some share a read, some are still in the store's memory
         let value_bytes = if number % 7 == 0 { 20_000 } else { 30 };
         put(
             &store,
@@ -55,7 +55,7 @@ fn what_is_filled_is_what_is_copied() {
     slice.copy_to(&mut copied).expect("readable");
     let mut filled = vec![MaybeUninit::new(0xff); slice.size];
     slice.fill(&mut filled).expect("readable");
-    // SAFETY: all of them were written to begin with
+    // SAFETY: all of them were initialized at the start
     let filled: Vec<u8> = filled
         .iter()
         .map(|byte| unsafe { byte.assume_init() })

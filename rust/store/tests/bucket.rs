@@ -1,5 +1,5 @@
-//! A store that is copied to a bucket, over a network that loses, delays and repeats, through kills: whatever the bucket
-//! is known to have is restored, at any place of the journal, as it was committed.
+//! A store that is copied to a bucket, over a network that loses, delays and repeats requests, through kills: everything that
+//! the bucket has confirmed can be restored, at any place of the journal, as it was committed.
 
 mod common;
 
@@ -14,7 +14,7 @@ use sharecore_store::{
 
 const HISTORY_MS: i64 = 3000;
 const LOGS: u64 = 3;
-/// The log that is compacted.
+/// The compacted log.
 const KEYED: u64 = 3;
 
 struct Chance(u64);
@@ -45,7 +45,7 @@ fn options(writer: u8, cluster: &str) -> Options {
     }
 }
 
-/// What a store holds: entries, and for each log its start and what readers get.
+/// The content of a store: entries, and for each log its start and what readers get.
 #[derive(Clone, PartialEq, Eq)]
 struct Content {
     entries: Vec<(Vec<u8>, Vec<u8>)>,
@@ -92,9 +92,9 @@ fn restored(bucket: &mut MemoryBucket, moment: Moment) -> Result<(u64, u64, Cont
 /// A bucket behind a network.
 struct Network {
     bucket: MemoryBucket,
-    /// Requests that may be carried out at any time, with whether somebody waits for the answer.
+    /// Requests that may be executed at any time, and whether the answer is awaited.
     requests: Vec<(Call, bool)>,
-    /// So many of a hundred requests go wrong.
+    /// Percentage of requests that go wrong.
     faults: u64,
 }
 
@@ -107,7 +107,7 @@ impl Network {
         }
     }
 
-    /// Carry out some request, and hand over its answer.
+    /// Execute some request and deliver its answer.
     fn deliver(&mut self, store: &Store, chance: &mut Chance) -> bool {
         let line = store.bucket_line().expect("it is copied");
         while let Some(call) = line.next(Duration::ZERO) {
@@ -121,14 +121,14 @@ impl Network {
         let unknown = || Answer::Unknown("503".into());
         if is_awaited && chance.below(100) < self.faults {
             match chance.below(3) {
-                // refused
+                // Refused
                 0 => line.answer(call.id, unknown()),
-                // carried out later, or never
+                // Executed later, or never
                 1 => {
                     line.answer(call.id, unknown());
                     self.requests.push((call, false));
                 }
-                // carried out now and later
+                // Executed now and later
                 _ => {
                     let answer = self.bucket.ask(call.what.clone());
                     line.answer(call.id, answer);
@@ -137,7 +137,7 @@ impl Network {
             }
             return true;
         }
-        // one that nobody waits for may never be
+        // A request that is not awaited may be lost
         if !is_awaited && chance.below(3) == 0 {
             return true;
         }
@@ -148,13 +148,13 @@ impl Network {
         true
     }
 
-    /// The process is killed: nobody waits any more.
+    /// Kill the process: no answer is awaited any more.
     fn killed(&mut self, store: &Store) {
         let line = store.bucket_line().expect("it is copied");
         while let Some(call) = line.next(Duration::ZERO) {
             self.requests.push((call, true));
         }
-        // reads have no effect
+        // Reads have no effect
         self.requests
             .retain(|(call, _)| matches!(call.what, What::Create { .. } | What::Delete { .. }));
         for (_, is_awaited) in &mut self.requests {
@@ -294,7 +294,7 @@ impl World {
         self.store.step_bucket(self.now_ms, self.now_ms as i64)
     }
 
-    /// Give the network time.
+    /// Let the network run.
     fn run(&mut self, steps: u64) {
         for _ in 0..steps {
             self.step();
@@ -303,7 +303,7 @@ impl World {
         }
     }
 
-    /// Give the network as much time as it needs.
+    /// Let the network run until it is done.
     fn settle(&mut self) -> BackupStatus {
         for _ in 0..20_000 {
             self.store.maintain();
@@ -321,7 +321,7 @@ impl World {
         panic!("it does not settle: {:?}", self.status());
     }
 
-    /// Whether a place is so recent that it can be restored.
+    /// True if a place is recent enough to be restored.
     fn is_recent(&self, place: u64) -> bool {
         let object = self.network.bucket.get(&names::journal(place));
         let made = object.map(|object| read(object).expect("an object").header.ms);

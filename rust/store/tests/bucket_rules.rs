@@ -1,4 +1,4 @@
-//! Whose copy a bucket holds, what a copy begins with, and what a restore refuses.
+//! Which store a bucket's copy belongs to, where a copy begins, and what a restore refuses.
 
 mod common;
 
@@ -36,7 +36,7 @@ fn open(dir: &Path, options: &Options) -> Store {
     Store::open_stepped(dir, options).expect("it opens")
 }
 
-/// Let time go by until nothing is left to do.
+/// Let time pass until nothing is left to do.
 fn settle(store: &Store, bucket: &mut MemoryBucket) -> BackupStatus {
     let line = store.bucket_line().expect("it is copied");
     for second in 0..1000 {
@@ -168,7 +168,7 @@ fn of_two_that_go_on_with_one_copy_the_first_is_fenced_and_serves_on() {
     fill(&store, log, 20);
     while store.maintain() {}
     drop(store);
-    // not even after a restart
+    // Not even after a restart
     let store = open(dir.path(), &options(3));
     assert_refused(
         &settle(&store, &mut bucket),
@@ -208,7 +208,7 @@ fn a_directory_that_lost_what_was_shipped_is_refused() {
     let store = open(old.path(), &options(3));
     assert_refused(&settle(&store, &mut bucket), "has lost some");
     drop(store);
-    // as many frames, but others
+    // As many frames, but different ones
     let store = open(old.path(), &tiny());
     let other = Client {
         value_bytes: 400,
@@ -236,7 +236,7 @@ fn files_wait_for_the_bucket_up_to_a_bound_and_then_the_copy_begins_anew() {
     settle(&store, &mut bucket);
     let mut most = 0;
     for _ in 0..60 {
-        // the bucket does not answer
+        // The bucket does not answer
         fill(&store, log, 5);
         let end = store.offsets(log).expect("a log").high_watermark;
         let moved = store.delete_records(log, end).expect("room");
@@ -285,7 +285,7 @@ fn a_restore_names_the_damaged_object_and_leaves_nothing_behind() {
             harmed.set(name, (!is_lost).then_some(body));
             let target = tempfile::tempdir().expect("a directory");
             match restored(&mut harmed, target.path(), Moment::Latest) {
-                // what is not needed for the newest moment
+                // Damage in objects that the newest moment does not need
                 Ok(_) => {
                     let found = open(target.path(), &tiny());
                     let (start, bytes) = content(&found, log);
@@ -312,7 +312,7 @@ fn a_restore_names_the_damaged_object_and_leaves_nothing_behind() {
     assert!(error.contains("is not empty"), "{error}");
 }
 
-/// A bucket in which one object is written only after it was asked for.
+/// A bucket in which one object appears only after it was requested.
 struct Late<'a> {
     bucket: &'a mut MemoryBucket,
     name: &'a str,
@@ -356,7 +356,7 @@ fn an_object_that_is_written_while_it_is_looked_for_is_not_lost() {
         looked_again += usize::from(late.is_there);
         let found = content(&open(target.path(), &tiny()), log);
         let own = content(&store, log);
-        // the newest object may be one that is written after the restore has ended
+        // The newest object may be one that is written after the restore has ended
         assert!(own.1.starts_with(&found.1), "{name}");
         assert!(
             found == own || Some(name) == names.iter().rfind(|it| it.starts_with("journal/")),
@@ -388,7 +388,7 @@ fn a_store_with_threads_ships_what_is_left_when_it_is_closed() {
                     line.answer(call.id, answer);
                 }
             }
-            // an answer that comes too late
+            // An answer that arrives too late
             line.answer(1, Answer::Done);
         }
     });

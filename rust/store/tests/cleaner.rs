@@ -1,4 +1,4 @@
-//! Random keyed records, transactions and passes of the cleaner, against a list of what was written.
+//! Random keyed records, transactions and cleaner passes, compared with a list of the written records.
 
 mod common;
 
@@ -20,7 +20,7 @@ enum Step {
     Append {
         pairs: Vec<(Option<u8>, Option<u8>)>,
         compression: i16,
-        /// 0: none; otherwise one of the idempotent ones, which are in a transaction when `transactional`.
+        /// 0: none; otherwise an idempotent producer, in a transaction if `transactional`.
         producer: usize,
         transactional: bool,
     },
@@ -28,7 +28,7 @@ enum Step {
         producer: usize,
         commit: bool,
     },
-    /// Records of another log, so that segments are shared.
+    /// Records of another log, so that the logs share segments.
     Elsewhere,
     Roll,
     Clean {
@@ -84,7 +84,7 @@ struct World {
     written: Vec<Written>,
     sequences: [i32; PRODUCERS + 1],
     transactions: [bool; PRODUCERS + 1],
-    /// First offset that no pass has seen, and the largest time that a pass was told.
+    /// First offset that no pass has seen, and the largest time passed to a pass.
     cleaned: i64,
     now_ms: i64,
 }
@@ -116,7 +116,7 @@ impl World {
     }
 
     fn append(&mut self, pairs: &[Pair], compression: i16, producer: usize, transactional: bool) {
-        // a producer that is in a transaction writes nothing outside of it
+        // A producer in a transaction writes nothing outside of it
         let transactional = producer > 0 && (transactional || self.transactions[producer]);
         let attributes = compression | if transactional { TRANSACTIONAL } else { 0 };
         let identity = if producer == 0 {
@@ -209,8 +209,8 @@ impl World {
         Ok(())
     }
 
-    /// Takes note of failed writes, which the store refuses to build on. The write that failed may be one of its own
-    /// threads', which `clean` does not report: a write that succeeds behind it shows that its outcome is known.
+    /// Handles failed writes, on which the store refuses to build. The failed write may be one of the store's own threads,
+    /// which `clean` does not report; a later write that succeeds shows that its outcome is known.
     fn take_failures(&self) {
         let batch = keyed_batch(&[(None, None)], 0, 0, (-1, -1, -1));
         loop {
@@ -303,7 +303,7 @@ impl World {
     }
 }
 
-/// Waits until nothing of the log lies in a segment that is being written, or is not sealed yet.
+/// Waits until all segments of the log are written and sealed.
 fn settle(store: &Store, log: LogId) {
     while store.dirt(log, i64::MAX).expect("a log").active_bytes > 0 {
         std::thread::yield_now();
@@ -342,7 +342,7 @@ fn rolled(world: &mut World) {
     settle(&world.store, world.log);
 }
 
-/// Cleans what the log has until now, which must be something.
+/// Cleans the log up to its end; panics if there is nothing to clean.
 fn rolled_and_cleaned(world: &mut World, now_ms: i64) -> Cleaned {
     rolled(world);
     let cleaned = world.store.clean(world.log, &pass(now_ms));

@@ -1,5 +1,5 @@
-//! A process that writes and compacts is killed at any moment: the newest record of each key that was reported durable
-//! is there afterwards, once.
+//! A process that writes and compacts is killed at any moment: afterwards the newest durable record of each key exists exactly
+//! once.
 
 mod common;
 
@@ -83,7 +83,7 @@ fn compact(store: &Store) {
     }
 }
 
-/// Not a test but the process that is killed.
+/// Not a test, but the process to kill.
 #[test]
 fn writer() {
     let Ok(directory) = env::var(DIRECTORY) else {
@@ -97,8 +97,7 @@ fn writer() {
     });
 }
 
-/// Starts the writer and kills it a while after it has compacted something. Returns the last offset that it reported
-/// durable.
+/// Starts the writer and kills it a while after it has compacted something. Returns the last offset that it reported durable.
 fn killed(dir: &Path, name: &str, after: Duration) -> i64 {
     let mut child = Command::new(env::current_exe().expect("this test"))
         .args(["--exact", "writer", "--nocapture"])

@@ -1,4 +1,4 @@
-//! A process that writes is killed at any moment; what was reported durable is there afterwards.
+//! A process that writes is killed at any moment; whatever it reported durable exists afterwards.
 
 mod common;
 
@@ -24,7 +24,7 @@ fn options(durability: Durability) -> Options {
     }
 }
 
-/// Not a test but the process that is killed: appends, deletes, and says what is durable.
+/// Not a test, but the process to kill: appends, deletes, and prints what is durable.
 #[test]
 fn writer() {
     let Ok(directory) = env::var(DIRECTORY) else {

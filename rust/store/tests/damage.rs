@@ -1,4 +1,4 @@
-//! Files that are torn, broken, missing or taken.
+//! Files that are torn, corrupt, missing or locked.
 
 mod common;
 
@@ -76,7 +76,7 @@ fn a_frame_torn_at_any_byte_is_forgotten_and_the_rest_is_there() {
         }
         .bytes()
         .len();
-    // a write that was cut short was not confirmed
+    // A truncated write was not confirmed
     fs::remove_file(dir.path().join("synced")).expect("the mark");
     for cut in 1..=last_frame {
         fs::write(&path, &whole[..whole.len() - cut]).expect("written");
@@ -239,7 +239,7 @@ fn a_failed_write_or_sync_takes_everything_staged_back_and_later_writes_go_on() 
     }
 }
 
-/// The byte at which the journal's last frames begin, counted from the newest.
+/// The position at which the journal's last frames begin, counted from the newest.
 fn frames_from(bytes: &[u8], newest: usize) -> usize {
     let mut starts = bytes.windows(4).enumerate();
     let starts: Vec<usize> = starts

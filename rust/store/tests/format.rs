@@ -1,4 +1,4 @@
-//! The version of a directory: written down, checked, and what is done about older and newer ones.
+//! The format version of a directory: written, checked, and upgraded or refused.
 
 mod common;
 
@@ -92,7 +92,7 @@ fn no_flipped_bit_makes_another_format_of_it() {
         fs::write(dir.path().join("format"), flipped).expect("written");
         let opened = Store::open(dir.path(), &Options::default());
         let refusal = opened.map(drop).err();
-        // the number in the checksum's line may be spelled in capitals
+        // The checksum in its line may use capitals
         let is_told = matches!(refusal, None | Some(StoreError::Damaged { .. }));
         assert!(is_told, "bit {bit}: {refusal:?}");
         if bit / 8 < written.len() - "checksum=00000000\n".len() {
@@ -101,11 +101,11 @@ fn no_flipped_bit_makes_another_format_of_it() {
     }
 }
 
-/// As a store wrote it before logs were compacted: no progress of compaction among a log's fields.
+/// A checkpoint from before compaction: a log's fields do not include the progress of compaction.
 fn checkpoint_1(bytes: &[u8]) -> Vec<u8> {
     let mut old = bytes[..bytes.len() - 4].to_vec();
     old[..8].copy_from_slice(b"SCchk-1\n");
-    // the one log's progress stands before its counts of producers and aborted transactions
+    // The log's progress precedes its counts of producers and aborted transactions
     let progress = old.len() - 8 - 24;
     old.drain(progress..progress + 24);
     let crc = crc32c::crc32c(&old);

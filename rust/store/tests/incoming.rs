@@ -1,4 +1,4 @@
-//! Records of clients' batches are checked before they reach a log.
+//! Records of clients' batches are checked before they are appended.
 
 mod common;
 
@@ -175,7 +175,7 @@ fn work_is_cut_into_turns_and_gives_what_is_found_at_once() {
     });
 }
 
-/// The batches of a log as they are kept.
+/// The batches of a log as stored.
 fn kept(store: &Store, log: u64) -> Vec<u8> {
     let want = Want {
         max_bytes: usize::MAX,

@@ -1,4 +1,4 @@
-//! Appends that nobody waits for: they go with the next commit, or some milliseconds later by themselves.
+//! Appends that no one waits for are committed with the next commit, or on their own after some milliseconds.
 
 mod common;
 
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use common::{PLAIN, batches, create_log, open, put};
 use sharecore_store::{Appended, LogId, Options, Store};
 
-/// What is looked at sooner after a commit is looked at in time.
+/// An append checked sooner than this after a commit is still in time.
 const LINGER: Duration = Duration::from_millis(5);
 const ROUNDS: usize = 1000;
 
@@ -80,7 +80,7 @@ fn what_lingers_is_durable_soon_where_nothing_follows() {
     let store = open(dir.path(), &Options::default());
     let log = create_log(&store);
     for pause in [Duration::ZERO, LINGER * 4] {
-        // beside a commit that has just ended, and beside none
+        // Right after a commit, and long after one
         std::thread::sleep(pause);
         let lingering = linger(&store, log);
         store.wait(lingering.sequence);

@@ -1,4 +1,4 @@
-//! One log: what it accepts and refuses, and what it returns.
+//! One log: which batches it accepts and refuses, and what it returns.
 
 mod common;
 
@@ -223,7 +223,7 @@ fn timestamps_far_from_now_are_refused_and_the_brokers_time_replaces_them_when_w
     });
 }
 
-/// What Kafka's broker answers to the same batches of an idempotent producer, in their order.
+/// Kafka's broker answers the same batches of an idempotent producer like this, in order.
 #[test]
 fn sequences_of_idempotent_producers() {
     #[derive(Debug, PartialEq)]

@@ -1,4 +1,4 @@
-//! Reading a directory without touching it, also while its owner writes.
+//! Reads a directory without changing it, also while its owner writes.
 
 mod common;
 
@@ -42,7 +42,7 @@ fn nothing_is_changed_and_everything_is_seen() {
     }
     let written = offsets_read(&store, log);
     store.close();
-    // what a crash leaves behind: a torn frame
+    // A crash leaves a torn frame behind
     let newest = files(dir.path())
         .into_keys()
         .filter(|name| name.ends_with("journal"))

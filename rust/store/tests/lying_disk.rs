@@ -1,4 +1,5 @@
-//! A disk that says it has done what it has not: what it lost is missing or named as damage, and is never another record.
+//! A disk that reports operations as done that it did not do: what it lost is missing or reported as damage, and never replaced
+//! by another record.
 
 mod common;
 
@@ -21,7 +22,7 @@ fn options() -> Options {
     }
 }
 
-/// The batches of the log that a reader gets, each with the right checksum; none when it cannot be read.
+/// The batches that a reader gets from the log, with correct checksums; none if it cannot be read.
 fn whole(store: &Store) -> Vec<Vec<u8>> {
     let Ok(slice) = store.read(1, 0, ALL) else {
         return Vec::new();
@@ -42,7 +43,7 @@ fn whole(store: &Store) -> Vec<Vec<u8>> {
     found
 }
 
-/// Writes to a disk of which a part lies, crashes it, and looks; returns what opening said where it refused.
+/// Writes to a disk that lies about a part of it, crashes it, and reads; returns the error if opening was refused.
 fn life(seed: u64, dir: &std::path::Path, disk: &MemoryDisk) -> Option<String> {
     let store = Store::open_stepped(dir, &options()).expect("an empty disk");
     let created = store.change(vec![Change::CreateLog(1)]).expect("staged");
@@ -63,7 +64,7 @@ fn life(seed: u64, dir: &std::path::Path, disk: &MemoryDisk) -> Option<String> {
         let appended = store.append(1, &bytes, 0).expect("staged");
         assert_eq!(appended.base_offset, i);
         written.push(bytes);
-        // what is not synced when the power fails may rot
+        // Unsynced data may rot when the power fails
         if i < 35 || seed % LIES != 2 {
             store.step();
             while seed.is_multiple_of(2) && store.maintain() {}

@@ -1,4 +1,4 @@
-//! Random operations on a store and on a list of batches, segments so small that all of the maintenance happens.
+//! Random operations on a store and on a list of batches, with segments so small that all kinds of maintenance happen.
 
 mod common;
 
@@ -87,7 +87,7 @@ impl Model {
     }
 }
 
-/// A store, what it should hold, and what it should hold when the steps since the last settling fail.
+/// A store, its expected content, and the expected content if all steps since the last settling fail.
 struct World {
     dir: tempfile::TempDir,
     store: Store,
@@ -120,7 +120,7 @@ impl World {
 
     fn settle(&mut self) -> Result<(), TestCaseError> {
         self.store.wait(self.last);
-        // the store's own operations may have been what failed
+        // The failed operation may be the store's own
         let outcomes = self.store.drain().outcomes;
         let mine = outcomes
             .iter()
@@ -202,7 +202,7 @@ impl World {
                 };
                 self.store.fault().plan(point, 5, 0, 1);
                 self.failing = true;
-                // one operation alone: of several, some might have been committed before the failure
+                // A single operation: of several, some might have been committed before the failure
                 self.put(9, 9);
                 self.settle()?;
             }

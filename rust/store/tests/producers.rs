@@ -1,4 +1,4 @@
-//! How long the producers of a log are remembered, and how many.
+//! How long a log remembers its producers, and how many.
 
 mod common;
 

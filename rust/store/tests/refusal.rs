@@ -1,4 +1,4 @@
-//! What a start refuses, a survey names; and a directory that is refused stays as it is.
+//! Everything that a start refuses is named by a survey, and a refused directory stays unchanged.
 
 mod common;
 
@@ -26,7 +26,7 @@ fn write(dir: &Path, files: &Files) {
     }
 }
 
-/// A directory of several segments and a checkpoint, as a process leaves it that is killed.
+/// A directory with several segments and a checkpoint, as left by a killed process.
 fn filled() -> Files {
     let dir = tempfile::tempdir().expect("a directory");
     let store = open(dir.path(), &tiny());
@@ -52,7 +52,7 @@ fn problems(dir: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Whether a start refuses these files as damaged; holds what else must be.
+/// True if a start refuses these files as damaged; checks the other properties.
 fn is_refused(case: &str, damaged: &Files) -> bool {
     let dir = tempfile::tempdir().expect("a directory");
     write(dir.path(), damaged);

@@ -1,4 +1,4 @@
-//! What salvage makes of a damaged directory: all that was whole, nothing else, and a list of what is gone.
+//! What salvage recovers from a damaged directory: everything intact, nothing else, and a list of what is lost.
 
 mod common;
 
@@ -19,12 +19,12 @@ use tempfile::TempDir;
 type Logs = BTreeMap<LogId, BTreeMap<i64, Vec<u8>>>;
 type Catalogue = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// A directory, what it was filled with, and where that lies.
+/// A directory, its original content, and the positions of that content.
 struct Filled {
     dir: TempDir,
     logs: Logs,
     starts: BTreeMap<LogId, i64>,
-    /// Names of files, and where in them each batch lies.
+    /// File name and position of each batch.
     places: BTreeMap<(LogId, i64), Vec<(String, usize)>>,
     catalogue: Catalogue,
 }
@@ -55,7 +55,7 @@ fn contents(store: &Store) -> Logs {
     store.logs().into_iter().map(read).collect()
 }
 
-/// A batch like no other, so that it can be found in the files.
+/// A unique batch, so that it can be found in the files.
 fn unique(number: u32) -> Vec<u8> {
     let mut batch = Client {
         value_bytes: 200,
@@ -78,7 +78,7 @@ fn note(store: &Store, key: &[u8], value: &[u8]) {
     store.wait(sequence.expect("room"));
 }
 
-/// Three logs over many segments, one of which was deleted from the front and one dropped, and a catalogue.
+/// Three logs over many segments, one of them with its front deleted and one dropped, and a catalog.
 fn filled() -> &'static Filled {
     static FILLED: OnceLock<Filled> = OnceLock::new();
     FILLED.get_or_init(|| {
@@ -95,7 +95,7 @@ fn filled() -> &'static Filled {
         let dropped = store.change(vec![Change::DropLog(logs[3])]).expect("room");
         store.wait(dropped);
         store.wait(store.delete_records(logs[0], 25).expect("in range"));
-        // most of what the older segments hold goes; the rest is joined
+        // Most content of the older segments is deleted; the rest is merged
         let deadline = Instant::now() + Duration::from_secs(20);
         while files(dir.path())
             .iter()
@@ -157,7 +157,7 @@ enum Damage {
 }
 
 impl Damage {
-    /// Damages a file. Returns where its bytes have changed.
+    /// Damages a file; returns the changed range.
     fn on(&self, path: &Path) -> std::ops::Range<usize> {
         let mut bytes = fs::read(path).expect("a file");
         let len = bytes.len().max(1);
@@ -194,7 +194,7 @@ fn damage() -> impl Strategy<Value = Damage> {
     ]
 }
 
-/// Where a batch lies in the files.
+/// The positions of a batch in the files.
 fn places(dir: &Path, batch: &[u8]) -> Vec<(String, usize)> {
     let mut found = Vec::new();
     for path in files(dir) {
@@ -257,7 +257,7 @@ proptest! {
             .iter()
             .flat_map(|lost| (lost.first..=lost.last).map(|offset| (lost.log, offset)))
             .collect();
-        // its last frame may be taken for a write that was cut short
+        // Its last frame may be taken for a truncated write
         let newest = all.iter().filter(|path| path.extension().is_some_and(|e| e == "journal")).max();
         let newest_hit = hit.iter().any(|(path, _)| Some(path) == newest);
         for (log, batches) in &original.logs {
@@ -281,7 +281,7 @@ proptest! {
                 });
                 prop_assert!(is_kept || !is_safe, "offset {base} of log {log} was whole: {:?}", findings);
                 if !findings.problems.is_empty() && !is_kept {
-                    // nothing may tell of the newest records of a log, nor of a log that is gone as a whole
+                    // The newest records of a log, or a whole log, may be lost without any trace
                     let known = findings.kept.iter().find(|kept| kept.log == *log);
                     let told = known.is_some_and(|kept| *base < kept.end && *base >= kept.start);
                     let told = told || !(findings.history_lost || newest_hit);
@@ -298,7 +298,7 @@ proptest! {
             prop_assert_eq!(store.entries(b""), original.catalogue.clone());
         }
         if findings.problems.is_empty() {
-            // the end of the newest segment counts as a write that was cut short
+            // The end of the newest segment counts as a truncated write
             let newest = newest.map(|path| name(path)).unwrap_or_default();
             for (log, batches) in &original.logs {
                 for base in batches.keys().filter(|base| !kept[log].contains_key(base)) {
@@ -385,7 +385,7 @@ fn a_store_whose_newest_segment_is_gone_does_not_open_as_if_nothing_were_missing
             break;
         }
     }
-    // it is missed as soon as the one before it has its index: the checkpoint that is written with that names it
+    // It is noticed as missing once the previous segment has its index, since the checkpoint written then names it
     let deadline = Instant::now() + Duration::from_secs(20);
     loop {
         store.close();

@@ -1,4 +1,4 @@
-//! Damage in batches that have been written long ago: what is whole in front of it is served, and it is named once.
+//! Damage in sealed segments: intact batches before it are served, and it is reported once.
 
 mod common;
 
@@ -9,7 +9,7 @@ use sharecore_store::{Damage, LogId, Refusal, Store, survey};
 
 const BATCHES: i64 = 30;
 
-/// A directory of several sealed segments, all but the last of whose batches are in no memory.
+/// A directory of several sealed segments; only the last one's batches are in memory.
 fn filled(dir: &Path) -> LogId {
     let store = open(dir, &tiny());
     let log = create_log(&store);
@@ -21,7 +21,7 @@ fn filled(dir: &Path) -> LogId {
         };
         put(&store, log, client).expect("appended");
     }
-    // a segment without a checkpoint behind it is replayed, and damage there is refused
+    // A segment without a later checkpoint is replayed, and damage in it is refused
     while !has_newest_checkpoint(dir) {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
@@ -29,7 +29,7 @@ fn filled(dir: &Path) -> LogId {
     log
 }
 
-/// Whether the checkpoint at the beginning of the newest segment is there.
+/// True if the checkpoint at the beginning of the newest segment exists.
 fn has_newest_checkpoint(dir: &Path) -> bool {
     let newest = |suffix: &str| {
         let entries = fs::read_dir(dir).expect("a directory");
@@ -42,7 +42,7 @@ fn has_newest_checkpoint(dir: &Path) -> bool {
     newest("checkpoint") == newest("journal")
 }
 
-/// Changes a byte of the batch at an offset, `at` bytes behind its beginning.
+/// Changes a byte of the batch at an offset, `at` bytes after its beginning.
 fn damage(dir: &Path, offset: i64, at: usize) {
     let mut wanted = offset.to_be_bytes().to_vec();
     wanted.extend_from_slice(&[0, 0, 1]);
@@ -62,7 +62,7 @@ fn damage(dir: &Path, offset: i64, at: usize) {
     panic!("no batch at {offset}");
 }
 
-/// First offsets of what a read gives, or why it gives nothing.
+/// First offsets of the batches that a read returns, or its error.
 fn read(store: &Store, log: LogId, offset: i64) -> Result<Vec<i64>, Refusal> {
     let slice = store.read(log, offset, ALL)?;
     let mut bytes = vec![0; slice.size];
@@ -77,7 +77,7 @@ fn damaged(store: &Store) -> Vec<Damage> {
 
 #[test]
 fn batches_before_and_behind_a_damaged_one_are_served() {
-    // in the offset, the leader's epoch, the checksum, the header, a record
+    // In the offset, the leader epoch, the checksum, the header, a record
     for at in [7, 15, 18, 30, 70, 300] {
         let dir = tempfile::tempdir().expect("a directory");
         let log = filled(dir.path());

@@ -1,5 +1,5 @@
-//! A store without threads on a disk in memory: the power fails at any step of the disk, and what was reported durable
-//! is there afterwards, with the same outcome each time.
+//! A store without threads on an in-memory disk: the power fails at any step of the disk, everything reported durable exists
+//! afterwards, and the outcome is the same each time.
 
 mod common;
 
@@ -40,7 +40,7 @@ fn content(store: &Store, log: u64) -> Vec<u8> {
     bytes
 }
 
-/// One life after the other on one disk; returns what the logs hold in the end.
+/// Runs one life after the other on one disk; returns the final content of the logs.
 fn lives(seed: u64) -> Vec<Vec<u8>> {
     let dir = tempfile::tempdir().expect("a directory");
     let disk = MemoryDisk::mount(dir.path(), seed);
@@ -126,7 +126,7 @@ fn without_syncs_the_power_takes_what_was_answered() {
                 store.abandon();
                 after != before
             }
-            // it is known how far the disk said that it was synced
+            // It is known how far the disk reported that it was synced
             Err(error) => error.to_string().contains("were confirmed"),
         };
         disk.unmount();

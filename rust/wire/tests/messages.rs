@@ -1,11 +1,11 @@
-//! Frames, headers and messages, from bytes that are right and from bytes that are not.
+//! Frames, headers and messages, from correct and from incorrect bytes.
 
 use sharecore_wire::{
     Build, Cutter, Field, FrameTooLarge, Held, Input, Kind, Layout, Malformed, Output, Piece,
     Value, count_entries, read, read_header, write,
 };
 
-/// Writes down what it is given.
+/// Prints the values that it builds.
 struct Text;
 
 impl Build<'_> for Text {
@@ -102,10 +102,10 @@ fn tagged_fields_come_in_any_order_or_not_at_all() {
         shown(&layout, &[1, 0]),
         Ok("(no first true no second)".into())
     );
-    // tag 9 is not known, and stepped over
+    // Tag 9 is unknown and skipped
     let all = [0, 3, 1, 2, 2, b'x', 9, 1, 0xff, 0, 1, 5];
     assert_eq!(shown(&layout, &all), Ok(r#"(5 false "x")"#.into()));
-    // a field that is known is read whatever size it is said to have, as Apache Kafka reads it
+    // A known field is read whatever size is declared for it, as in Apache Kafka
     for size in [0, 1, 9, 127] {
         let lies = [0, 2, 1, size, 2, b'x', 0, size, 5];
         assert_eq!(shown(&layout, &lies), Ok(r#"(5 false "x")"#.into()));
@@ -383,7 +383,7 @@ fn entries_are_counted_in_every_array_and_bounded() {
         ..field("topics", Kind::Struct)
     };
     let layout = Layout::new(0, false, vec![topics]);
-    // two topics with one name and three
+    // Two topics with one name and three
     let bytes = b"\0\0\0\x02\0\0\0\x01\0\x01a\0\0\0\x03\0\x01a\0\x01b\0\x01c";
     let count = |most| count_entries(&layout, &mut Input::new(bytes, 0), most);
     assert_eq!(count(6), Ok(6));

@@ -1,4 +1,4 @@
-//! Who is let in, who waits, and in which order.
+//! Which requests are admitted, which wait, and in which order.
 
 use std::sync::Arc;
 

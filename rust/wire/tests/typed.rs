@@ -1,4 +1,4 @@
-//! Messages that have structs of their own, held against the reader and the writer of any schema.
+//! Compares typed messages with the schema-driven reader and writer.
 
 #[path = "models/agree.rs"]
 mod agree;
@@ -14,7 +14,7 @@ use sharecore_wire::typed::share_fetch::{
 use sharecore_wire::typed::{Message, Records};
 use sharecore_wire::{Field, Input, Kind, Layout, Sink, Value, write};
 
-/// Bytes to choose by; zeros when they have run out.
+/// Bytes that drive choices; zeros once they have run out.
 struct Choices<'a>(&'a [u8]);
 
 impl<'a> Choices<'a> {
@@ -100,7 +100,7 @@ impl<'a> Choices<'a> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// A message of the schema, then one that is damaged, then one that is cut short, then any bytes at all.
+    /// A valid message, a damaged one, a truncated one, then any bytes.
     #[test]
     fn both_readers_and_both_writers_agree(
         choices in vec(any::<u8>(), 0..400),
@@ -146,7 +146,7 @@ fn a_schema_is_like_one_with_the_same_fields() {
     };
     let own = layout(|_| {});
     assert!(own.is_like(&layout(|_| {})));
-    // records may be null whatever their schema says
+    // Records may be null whatever their schema declares
     assert!(own.is_like(&layout(|records| records.nullable = !records.nullable)));
     assert!(!own.is_like(&layout(|records| records.kind = Kind::Bytes)));
     assert!(!own.is_like(&layout(|records| records.name.push('s'))));
@@ -202,7 +202,7 @@ fn a_share_fetch_is_read_field_by_field() {
     assert!(request.forgotten_topics_data.is_empty());
 }
 
-/// Has the records of answers.
+/// Holds the records of responses.
 #[derive(Default)]
 struct Shelf(Vec<u8>);
 

@@ -1,4 +1,4 @@
-//! What answers may take until they are read.
+//! Bounds on the memory of unread responses.
 
 use std::sync::Arc;
 

@@ -92,7 +92,7 @@ class BucketWatch:
 
     def report(self, sheet: Sheet) -> None:
         """Put the figures of the copy among the metrics."""
-        # loaded where metrics are asked for
+        # loaded only if metrics are requested
         from sharecore.metrics import bucket_families as f
 
         status = self._status()

@@ -82,7 +82,7 @@ class HomeNodes:
 
     async def _round(self) -> None:
         if self._former is not None:
-            # clients would go on trying it
+            # clients would keep trying it
             former, self._former = self._former, None
             await self.withdraw(former)
         try:
@@ -106,7 +106,8 @@ class HomeNodes:
         with contextlib.suppress(OSError, asyncio.TimeoutError):
             async with asyncio.timeout(_WITHDRAW_S):
                 if self._announcing is not None:
-                    # cancelling the round does not stop the thread, whose request must not come after
+                    # cancelling the round does not stop its thread, whose request must not arrive after this
+                    # one
                     await asyncio.wait({self._announcing})
                 gone = self._node_id if node_id is None else node_id
                 await asyncio.to_thread(self._objects.withdraw, gone)
@@ -127,7 +128,7 @@ class HomeNodes:
             return
         found = [each for node_body in bodies if (each := decode_described(*node_body)) is not None]
         if all(each.node_id != self._node_id for each in found):
-            # the broker that took over from this one has removed it: the next look writes it again
+            # the broker that took over has removed it: the next look writes it again
             self._announced_ms = None
         self._others = [each for each in found if each.node_id != self._node_id]
 
@@ -139,7 +140,7 @@ class HomeNodes:
 
     def report(self, sheet: Sheet) -> None:
         """Put the number of the other brokers among the metrics."""
-        # loaded where metrics are asked for
+        # loaded only if metrics are requested
         from sharecore.metrics.bucket_families import BUCKET_STANDBYS
 
         sheet.add(BUCKET_STANDBYS, len(self._current()))

@@ -129,7 +129,7 @@ class HomeWatch(BucketWatch):
                     await last_leases.end()
                 newest = storage.tickets.newest
                 if newest is not None:
-                    # closing the store ends a wait that takes longer
+                    # closing the store ends longer waits
                     await asyncio.to_thread(storage.store.wait, newest)
         storage.drain()
 

@@ -76,7 +76,7 @@ def session(name: str, master: str | None) -> Iterator[SparkSession]:
         with sessions.session(f"sharecore spark {name}", master) as spark:
             yield spark
     except Exception as error:
-        # what the JVM throws has no class of its own: py4j's, or pyspark's without a hierarchy
+        # JVM exceptions have no common class: they are py4j's, or pyspark's without a hierarchy
         if type(error).__module__.startswith("py4j"):
             raise CommandFailed(cause(str(error))) from None
         raise

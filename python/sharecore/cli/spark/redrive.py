@@ -165,7 +165,7 @@ def _remembered(spark: SparkSession, produced: DataFrame, path: str) -> list[dic
 
     run = str(uuid.uuid4())
     with progress(spark.sparkContext, "redriving"):
-        # written where they are produced: evaluated once, and remembered when all of it is done
+        # written where they are produced: evaluated once, and recorded only when everything is done
         produced.withColumn("run", F.lit(run)).write.mode("append").parquet(path)
         grouped = (
             spark.read.parquet(path)

@@ -178,7 +178,7 @@ class Top(App[None]):
         """Asks what names must contain."""
         entry = self.query_one(Input)
         entry.display = True
-        # at once: what is typed next belongs there
+        # at once, so that the next keys go there
         self.screen.set_focus(entry)
 
     def on_input_changed(self, event: Input.Changed) -> None:

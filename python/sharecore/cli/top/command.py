@@ -57,7 +57,7 @@ def top(
             transport = Transport(read_connection_settings(chosen))
             watch = Watch(transport, partial(scrape_held, metrics) if metrics else None)
             try:
-                # what is wrong with address, rights or URL is told before the screen is taken
+                # report a wrong address, URL or missing rights before taking over the screen
                 await watch.look()
                 await Top(watch, bootstrap, interval).run_async()
             finally:

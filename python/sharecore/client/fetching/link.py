@@ -76,7 +76,7 @@ class BrokerLink:
         self._backoff = Backoff(self._settings.reconnect_backoff_ms, self._settings.reconnect_backoff_max_ms)
         self._pause: asyncio.TimerHandle | None = None
 
-    # what the consumer says
+    # calls by the consumer
 
     def want(self, partitions: frozenset[TopicIdPartition]) -> None:
         """Set the share partitions to fetch."""
@@ -144,7 +144,7 @@ class BrokerLink:
         )
         self._finished()
 
-    # what is due
+    # due work
 
     def advance(self) -> None:
         """Send what is due."""
@@ -367,7 +367,7 @@ class BrokerLink:
         for key in list(parcel.entries):
             self._settle(parcel, key, ErrorCode.UNKNOWN_SERVER_ERROR, "the response lacks the partition")
 
-    # what goes wrong
+    # failures
 
     def _partition_failed(self, key: TopicIdPartition, answer: Any, endpoints: Iterable[Any]) -> None:
         host = self.host
@@ -451,7 +451,7 @@ class BrokerLink:
         self._pause = None
         self.advance()
 
-    # those who wait
+    # waiting callers
 
     def _flush_nothing(self) -> None:
         """Complete waiting flushes: there is nothing left to send."""

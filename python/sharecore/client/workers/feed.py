@@ -168,7 +168,7 @@ class Feed:
             self._given += len(jobs)
             self._to_run.post(self._run.arrived, jobs, consumer.acquisition_lock_timeout_ms or 0)
 
-    # what shows how the consumer is; safe to call from any thread
+    # state of the consumer; safe to call from any thread
 
     def trouble(self) -> str:
         """Return why no records can arrive or be acknowledged now, or an empty string."""
@@ -188,7 +188,7 @@ class Feed:
     def _cannot_begin(self, why: str) -> None:
         self._trouble = why
 
-    # what the run asks
+    # calls by the run
 
     def want(self, total: int) -> None:
         """Fetch until the run has had `total` records; a smaller total than before cancels some."""
@@ -230,7 +230,7 @@ class Feed:
         self.stop()
         self._closing.set()
 
-    # what the consumer tells
+    # calls by the consumer
 
     def _commit(self) -> None:
         self._committing = False

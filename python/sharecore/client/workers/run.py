@@ -162,7 +162,7 @@ class Run:
                     self._release(job)
         self._calls.close()
 
-    # what the feed tells
+    # calls by the feed
 
     def started(self, member_id: str, limits: Limits) -> None:
         self._delivery_limit = limits.delivery_limit
@@ -429,7 +429,7 @@ class Run:
         if job.state is State.READY and job in self._ready:
             self._ready.remove(job)
 
-    # what holds up others
+    # jobs that hold up others
 
     def _check_later(self) -> None:
         if self._checking is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from builtins import BaseExceptionGroup  # of Python 3.11, which the client needs
+from builtins import BaseExceptionGroup  # requires Python 3.11, as the client does
 
 from sharecore.client.fetching.lease import AcknowledgeType
 

@@ -127,7 +127,7 @@ class ShareOffsets:
             try:
                 self._persister.summary(key, partial(read, partition))
             except KafkaError as error:
-                read(partition, error.with_traceback(None))  # 1 it would hold `found` in a cycle
+                read(partition, error.with_traceback(None))  # it would hold `found` in a cycle
         if not waited_for:
             done(found)
 

@@ -434,7 +434,7 @@ class TransactionCoordinator:
         except KafkaError as error:
             # a later producer has written here: this one has no open transaction
             if error.code is not ErrorCode.INVALID_PRODUCER_EPOCH:
-                failed.append(error.with_traceback(None))  # 1 it would hold `failed` in a cycle
+                failed.append(error.with_traceback(None))  # it would hold `failed` in a cycle
             return
         marker.ticket.add_done_callback(durable)
 

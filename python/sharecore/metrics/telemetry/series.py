@@ -135,7 +135,7 @@ class PushedSeries:
     def _key(self, point: Point, of_client: _Labels) -> _Key | None:
         """Return the key of a value; None if it cannot be shown."""
         if len(point.name) > _SERIES_CHARACTERS_MAX:
-            return None  # and nothing is stored for it
+            return None  # nothing is stored for it
         about = point.name, point.meaning
         if about not in self._names:
             self._names[about] = self._sample_name(*about)

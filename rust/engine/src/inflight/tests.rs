@@ -1,4 +1,4 @@
-//! The map against a plain map by offset.
+//! Compares the map with a plain map by offset.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -40,7 +40,7 @@ fn state(id: u8) -> RecordState {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    // now and then an offset far away: leaves count from a base with 32 bits
+    // Now and then a distant offset, because leaves count from a base with 32 bits
     let at = prop_oneof![9 => 0..2000_i64, 1 => (0..3_i64).prop_map(|far| far << 33)];
     let step = prop_oneof![
         4 => (at.clone(), 1..12_i64, 0..3_u8).prop_map(|(at, length, state)| Step::Insert { at, length, state }),
@@ -52,7 +52,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..1500)
 }
 
-/// State of each offset, and whether a batch opens there.
+/// The state of each offset, and whether a batch starts there.
 type Model = BTreeMap<Offset, (RecordState, bool)>;
 
 fn opening(first: Offset, last: Offset, cell: Cell) -> Run {
@@ -136,7 +136,7 @@ proptest! {
                     rewrite(&mut map, &mut model, OffsetRange::new(at, at + length - 1), state(id), only, at_most);
                 }
                 Step::Remove { at } => {
-                    // as the engine does: a batch is removed once all of it may go
+                    // As in the engine: a batch is removed once all of it may go
                     let found = map.seek(at);
                     if map.get(found).is_none() {
                         continue;

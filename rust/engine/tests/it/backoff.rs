@@ -1,4 +1,4 @@
-//! Records that are given back wait before they come again.
+//! Released records wait before they are redelivered.
 
 use sharecore_engine::{
     AckBatch, AcquireOptions, Acquired, Backoff, Config, Engine, OffsetRange, Order, RecordState,
@@ -29,7 +29,7 @@ fn engine_with(rules: Rules) -> Engine {
     engine.expect("an empty state")
 }
 
-/// Offsets that a fetch acquires at `now_ms` of a log that ends at `end`.
+/// Offsets that a fetch acquires at `now_ms` from a log that ends at `end`.
 fn take(
     engine: &mut Engine,
     now_ms: i64,
@@ -91,7 +91,7 @@ fn a_released_record_waits_longer_each_time_and_comes_at_its_time() {
         now_ms += wait_ms;
         assert!(engine.advance(now_ms, 0).is_none());
     }
-    // at its limit it does not wait but is given up
+    // At its limit it does not wait but is archived
     assert_eq!(take(&mut engine, now_ms, "m", 10, 1), [(0, 0, 5)]);
     settle(&mut engine, now_ms, "m", 0, 0, RELEASE);
     assert_eq!((engine.start_offset(), engine.next_time_ms()), (1, None));

@@ -1,4 +1,4 @@
-//! The combiner against a model that knows each offset.
+//! Compares the combiner with a model that knows each offset.
 
 use crate::models::combined::model;
 use proptest::prelude::*;
@@ -52,7 +52,7 @@ proptest! {
         new in batches(12, 12, 60),
         start in prop::option::of(0..70_i64),
     ) {
-        // what has been combined is in order
+        // Combined batches are in order
         let (existing, new) = (model(&existing, &[], None), model(&new, &[], None));
         agrees(&existing, &new, start)?;
     }
@@ -123,7 +123,7 @@ fn passes_over_batches_that_end_before_they_begin() {
 
 #[test]
 fn orders_batches_however_far_apart() {
-    // a few batches are sorted by counting, unless they are too far apart: both sides of that limit, and both signs
+    // Short lists are sorted by counting unless their offsets are too far apart: test both sides of that limit, and both signs
     for far in (20..62).flat_map(|bit| [(1_i64 << bit) - 1, 1 << bit, (1 << bit) + 1]) {
         for list in [
             [5, 5 + far, 6],
@@ -140,7 +140,7 @@ fn orders_batches_however_far_apart() {
     }
 }
 
-/// What batches of single offsets become: neighbours are joined.
+/// The expected result for batches of single offsets: neighbors are joined.
 fn model_of_single(sorted: &[StateBatch]) -> Vec<StateBatch> {
     let mut joined: Vec<StateBatch> = vec![];
     for single in sorted {

@@ -1,4 +1,4 @@
-//! Expiry times are kept for records that are not settled, however long the time to live is.
+//! Expiry times are kept for unfinished records, however long the time to live is.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ fn engine(spec: &Arc<Spec>) -> Engine {
     Engine::new(config, 0, &[], Some(rules), 0).expect("an empty state")
 }
 
-/// Admits records that expire one after the other, and acquires all of them but the first of the log.
+/// Admits records that expire one after the other, and acquires all except the log's first.
 fn admit(engine: &mut Engine, spec: &Spec, first: i64) {
     let batch = OffsetRange::new(first, first + RECORDS - 1);
     let entries: Vec<_> = (batch.first..=batch.last)
@@ -79,7 +79,7 @@ fn times_of_settled_records_are_dropped() {
     for round in 0..ROUNDS {
         let first = round * RECORDS;
         admit(&mut engine, &spec, first);
-        // the first record of the log waits, so that the start offset stays
+        // The first record of the log waits, which holds the start offset
         accept(&mut engine, first.max(1), first + RECORDS - 1);
     }
     assert_eq!(engine.start_offset(), 0);
@@ -92,7 +92,7 @@ fn records_that_came_back_expire_all_the_same() {
     let spec = Arc::new(Spec::default());
     let mut engine = engine(&spec);
     admit(&mut engine, &spec, 0);
-    // they are being given back while times of others are dropped
+    // They are being released while times of other records are dropped
     let write = engine.release("member").expect("it holds some");
     let id = write.id;
     for round in 1..4 {

@@ -1,4 +1,4 @@
-//! Locks that are started anew while their member is connected.
+//! Locks that are extended while their member is connected.
 
 use sharecore_engine::{
     AckBatch, AcquireOptions, Acquired, Config, OffsetRange, Partition, RecordState,
@@ -40,7 +40,7 @@ fn acknowledge(partition: &mut Partition, now_ms: i64, first: i64, last: i64, ki
     }
 }
 
-/// What `advance` frees, after the locks of members who are connected were kept.
+/// Records that `advance` releases after the locks of connected members were extended.
 fn advance(partition: &mut Partition, now_ms: i64, connected: &[&str], max_ms: i64) -> Vec<i64> {
     partition.keep_locks(now_ms, connected, max_ms);
     let write = partition.advance(now_ms);
@@ -83,7 +83,7 @@ fn a_lock_is_kept_no_longer_than_allowed() {
     let max_ms = 25_000;
     assert_eq!(advance(&mut partition, 11_000, &["a"], max_ms), []);
     assert_eq!(partition.next_deadline_ms(), Some(21_000));
-    // noticed late: it lasts no longer for that
+    // Noticed late, but the lock does not last longer because of that
     assert_eq!(advance(&mut partition, 23_000, &["a"], max_ms), []);
     assert_eq!(partition.next_deadline_ms(), Some(26_000));
     assert_eq!(advance(&mut partition, 25_999, &["a"], max_ms), []);

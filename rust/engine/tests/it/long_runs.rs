@@ -1,4 +1,4 @@
-//! Windows far wider than a record batch can be: no count of offsets overflows.
+//! Windows far wider than any record batch: no count of offsets overflows.
 
 use sharecore_engine::{
     AckBatch, AcquireOptions, Acquired, Config, OffsetRange, Partition, RecordState, StateBatch,
@@ -42,7 +42,7 @@ fn lease_release_and_lease_again(mut partition: Partition, delivery_count: u16) 
         delivery_count,
     };
     assert_eq!(acquire(&mut partition, 0), [whole(delivery_count)]);
-    // a part of the lease has a lock of its own, then both parts are one run again
+    // Part of the run gets a lock of its own, then both parts are one run again
     acknowledge(&mut partition, 1, LAST, RENEW);
     acknowledge(&mut partition, 0, 1 << 33, RELEASE);
     acknowledge(&mut partition, (1 << 33) + 1, LAST, RELEASE);

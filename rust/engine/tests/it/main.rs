@@ -1,4 +1,4 @@
-//! The tests of the engine in one program: each of its own would be compiled and linked with the whole crate.
+//! All integration tests of the engine in one program, since each program would be compiled and linked with the whole crate.
 
 mod backoff;
 mod combiner;

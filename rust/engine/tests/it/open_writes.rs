@@ -1,4 +1,4 @@
-//! Writes that end in any order: the others keep what they ask for.
+//! Writes that end in any order: the others keep their batches.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use sharecore_engine::{AckBatch, AcquireOptions, Config, OffsetRange, Partition,
 
 const RECORDS: i64 = 600;
 
-/// A partition of which a member holds this many records, under one lease.
+/// A partition with this many records acquired by one member, under one lock.
 fn leased(records: i64) -> Partition {
     let config = Config {
         max_inflight: records,
@@ -24,7 +24,7 @@ fn leased(records: i64) -> Partition {
     partition
 }
 
-/// A window of records, each of which has been accepted by a write of its own or, every fifth, with its neighbour's rejection.
+/// A window of records, each accepted by its own write or, every fifth, rejected together with its neighbor.
 fn begun() -> (Partition, BTreeMap<u64, Vec<StateBatch>>) {
     let mut partition = leased(RECORDS);
     let mut open = BTreeMap::new();
@@ -39,7 +39,7 @@ fn begun() -> (Partition, BTreeMap<u64, Vec<StateBatch>>) {
     (partition, open)
 }
 
-/// Ends all writes in the order of `key`, every third by a rollback; looks at all others now and then.
+/// Ends all writes in the order of `key`, every third by a rollback; checks the others now and then.
 fn end_by<K: Ord>(key: impl Fn(u64) -> K) {
     let (mut partition, mut open) = begun();
     let mut order: Vec<u64> = open.keys().copied().collect();

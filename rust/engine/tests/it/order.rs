@@ -1,4 +1,4 @@
-//! What members see of an order, held against a ledger that knows the log and what is durable, and nothing of the engine.
+//! Compares the order that members see with a ledger that knows the log and the durable state, but nothing of the engine.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,16 +14,16 @@ const MEMBERS: [&str; 3] = ["a", "b", "c"];
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// A member fetches so many records.
+    /// A member fetches up to this many records.
     Fetch(usize, i64),
-    /// The owner of one of the records that are held settles it, or gives it back.
+    /// The owner of an acquired record acknowledges it.
     Answer(usize, u8),
     /// A member's session ends.
     Leave(usize),
-    /// One of the open writes becomes durable, or fails.
+    /// An open write becomes durable, or fails.
     End(usize, bool),
     Wait(i64),
-    /// The process is killed; what was durable is loaded.
+    /// The process is killed; the durable state is loaded.
     Kill,
     /// The log loses its first records.
     Lose(i64),
@@ -42,37 +42,37 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..120)
 }
 
-/// Who holds a record, what its lock says, and what is asked for it.
+/// The owner of a record, its lock's deadline, and the pending acknowledgement.
 #[derive(Clone, Debug)]
 struct Held {
     member: &'static str,
     until_ms: i64,
-    /// The write that will settle it or give it back.
+    /// The write that will end or release it.
     write: Option<u64>,
 }
 
-/// What a record says.
+/// The content of a record that matters for order.
 #[derive(Clone, Copy, Debug)]
 struct Said {
-    /// Of its key; 0 is none.
+    /// Of its key; 0 for none.
     digest: u64,
-    /// When it may be delivered, and when it expires.
+    /// Delivery time and expiry.
     times: (i64, i64),
 }
 
 struct Ledger {
-    /// The log's records; none is an offset without one.
+    /// The log's records; None is an offset without a record.
     log: Vec<Option<Said>>,
     rules: Rules,
     engine: Engine,
     now_ms: i64,
     log_start: i64,
     held: BTreeMap<i64, Held>,
-    /// What was asked to be written, by write.
+    /// Batches and start offset of each open write.
     asked: BTreeMap<u64, (Vec<StateBatch>, i64)>,
     durable: BTreeMap<i64, (RecordState, u16)>,
     start_offset: i64,
-    /// When a record may come again.
+    /// When a record may be redelivered.
     not_before: BTreeMap<i64, i64>,
 }
 
@@ -111,7 +111,7 @@ impl Ledger {
             || state.is_some_and(|(state, _)| state.is_terminal())
     }
 
-    /// Looks at records as far as that is wanted, then acquires, as a fetch does.
+    /// Admits records as far as required, then acquires, like a fetch.
     fn fetch(&mut self, member: &'static str, most: i64) -> Vec<(i64, u16)> {
         let batch_of = |offset: i64| OffsetRange::new(offset - offset % 4, offset - offset % 4 + 3);
         let mut out = Vec::new();
@@ -254,7 +254,7 @@ impl Ledger {
         self.asked.insert(id, (batches, start));
     }
 
-    /// As the coordinator does: the most deliveries count, then the later state.
+    /// As in the coordinator: the higher delivery count wins, then the later state.
     fn write(&mut self, offset: i64, batch: &StateBatch) {
         let new = (batch.state, batch.delivery_count);
         let held = self.durable.entry(offset).or_insert(new);
@@ -309,7 +309,7 @@ impl Ledger {
                         self.not_before.insert(offset, self.now_ms + wait_ms);
                     }
                 }
-                // settled as far as anybody can see, whether it is written or not
+                // Visible as finished, even if it is not written
                 if batch.state.is_terminal() {
                     for offset in batch.first..=batch.last {
                         self.write(offset, batch);
@@ -338,7 +338,7 @@ impl Ledger {
         self.engine.move_log_start(self.log_start);
         self.held.clear();
         self.asked.clear();
-        // a wait begins anew, where it is durable that there was a delivery
+        // A back-off starts again if the delivery is durable
         let due_ms = self.now_ms + self.rules.backoff.first_ms;
         let open = state
             .iter()
@@ -349,7 +349,7 @@ impl Ledger {
     fn lose(&mut self, count: i64) {
         self.log_start = (self.log_start + count).min(self.end());
         self.engine.move_log_start(self.log_start);
-        // what its member has given back is gone at once, whether that is written yet or not
+        // Records that their member released are gone at once, even if the release is not written yet
         let (asked, lost) = (&self.asked, self.log_start);
         self.held.retain(|offset, held| {
             let write = held.write.and_then(|id| asked.get(&id));
@@ -381,7 +381,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// All is worked off in the end.
+    /// Everything is processed in the end.
     fn finish(&mut self) -> Result<(), TestCaseError> {
         for _ in 0..2000 {
             while !self.asked.is_empty() {
@@ -451,7 +451,7 @@ fn rules(order: Order, key: Option<Key>) -> impl Strategy<Value = Rules> {
 const AT_ONCE: Just<i64> = Just(Entry::AT_ONCE);
 const NEVER: Just<i64> = Just(Entry::NEVER);
 
-/// A log of records that say when they come, and where there is no record.
+/// A log of records with delivery times, and of gaps.
 fn log(times: impl Strategy<Value = (i64, i64)>) -> impl Strategy<Value = Vec<Option<Said>>> {
     let digest = prop_oneof![2 => Just(0), 8 => 1..4_u64];
     let said = (digest, times).prop_map(|(digest, times)| Said { digest, times });

@@ -1,4 +1,4 @@
-//! Random operations: after each, every invariant is checked, and so is its answer.
+//! Random operations: checks every invariant and the result after each one.
 
 use crate::models::world::{Step, World};
 use proptest::prelude::*;

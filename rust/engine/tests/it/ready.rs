@@ -1,4 +1,4 @@
-//! How far a fetch with order by key looks for records.
+//! How far a fetch with order by key searches for records.
 
 use sharecore_engine::{AcquireOptions, Config, Engine, OffsetRange, RecordState, StateBatch};
 

@@ -1,4 +1,4 @@
-//! The timers against a heap.
+//! Compares the timers with a heap.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,9 +9,9 @@ use sharecore_engine::timer::Timers;
 #[derive(Clone, Debug)]
 enum Step {
     Start(u64),
-    /// Starts one of the timers anew, whether it runs or has run out.
+    /// Restarts a timer, whether it runs or has expired.
     Restart(usize, u64),
-    /// Removes one of the timers, whether it runs or has run out.
+    /// Removes a timer, whether it runs or has expired.
     Remove(usize),
     Advance(u64),
 }
@@ -40,7 +40,7 @@ proptest! {
     fn ends_what_a_heap_ends(start in 0..1_u64 << 41, steps in steps()) {
         let mut now = start;
         let mut timers = Timers::default();
-        // a timer that is removed or started anew leaves its old deadline in the heap
+        // A timer that is removed or restarted leaves its old deadline in the heap
         let mut heap = BinaryHeap::new();
         let mut count = 0;
         let mut known: Vec<(u32, u64, bool)> = Vec::new();

@@ -193,7 +193,7 @@ fn what_was_acknowledged_survives_a_restart_and_what_was_leased_does_not() {
         state,
         delivery_count,
     };
-    // the durable state of the example before: start offset, the count of 3, the end of 5 and 6
+    // The durable state of the previous example: start offset, delivery count of 3, end of 5 and 6
     let durable = [
         state(3, 3, Available, 2),
         state(5, 5, Acknowledged, 1),

@@ -1,4 +1,4 @@
-//! `make fuzz`: [`sharecore_fuzz::messages`] on whatever libFuzzer finds.
+//! `make fuzz`: runs [`sharecore_fuzz::messages`] with libFuzzer.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| sharecore_fuzz::messages(data));

@@ -1,4 +1,4 @@
-//! `make fuzz`: [`sharecore_fuzz::operations`] on whatever libFuzzer finds.
+//! `make fuzz`: runs [`sharecore_fuzz::operations`] with libFuzzer.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| sharecore_fuzz::operations(data));

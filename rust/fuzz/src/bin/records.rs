@@ -1,4 +1,4 @@
-//! `make fuzz`: [`sharecore_fuzz::records`] on whatever libFuzzer finds.
+//! `make fuzz`: runs [`sharecore_fuzz::records`] with libFuzzer.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| sharecore_fuzz::records(data));

@@ -1,4 +1,4 @@
-//! `make fuzz`: [`sharecore_fuzz::share_state`] on whatever libFuzzer finds.
+//! `make fuzz`: runs [`sharecore_fuzz::share_state`] with libFuzzer.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| sharecore_fuzz::share_state(data));

@@ -1,4 +1,4 @@
-//! Bytes of answers against what was acquired.
+//! Bytes of responses compared with the acquired records.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ use sharecore_records::{
 use super::*;
 use crate::ExpandedCache;
 
-/// As `thinned`, with a cache of its own.
+/// Like `thinned`, with a cache of its own.
 fn thinned_of(
     bytes: &[u8],
     batches: &[OffsetRange],
@@ -29,10 +29,10 @@ fn thinned_of(
     again
 }
 
-/// Value of each offset; none where compaction has left a gap.
+/// The value of each offset; None where compaction has left a gap.
 type Made = Vec<Option<Vec<u8>>>;
 
-/// A batch from an offset on.
+/// A batch that begins at an offset.
 fn batch(base_offset: i64, records: &Made, compression: i16, append_time: bool) -> Vec<u8> {
     let keys: Vec<_> = (0..records.len()).map(|at| format!("key {at}")).collect();
     let all: Vec<LocalRecord<'_>> = records
@@ -71,7 +71,7 @@ fn batch(base_offset: i64, records: &Made, compression: i16, append_time: bool) 
     bytes
 }
 
-/// Neighbors that are acquired, together.
+/// Merges acquired neighbors into ranges.
 fn acquired(offsets: impl IntoIterator<Item = i64>) -> Vec<Acquired> {
     let mut ranges: Vec<Acquired> = Vec::new();
     for offset in offsets {
@@ -90,7 +90,7 @@ fn acquired(offsets: impl IntoIterator<Item = i64>) -> Vec<Acquired> {
 /// Offset, timestamp, bytes.
 type Row = (i64, i64, Vec<u8>);
 
-/// Header and records of each batch, all of which can be read.
+/// Header and records of each batch; panics if one is unreadable.
 fn read(bytes: &[u8]) -> Vec<(Header, Vec<Row>)> {
     let mut batches = Batches::new(bytes);
     let read = batches.by_ref().map(|batch| {
@@ -110,7 +110,7 @@ fn read(bytes: &[u8]) -> Vec<(Header, Vec<Row>)> {
     read
 }
 
-/// What a header says of all its batch, whichever records are left.
+/// The header fields that hold for the whole batch, whichever records are left.
 fn lasting(header: &Header) -> impl PartialEq + std::fmt::Debug + use<> {
     (
         (header.base_offset, header.last_offset_delta),
@@ -178,7 +178,7 @@ proptest! {
     }
 }
 
-/// The part of a batch from which on it is sent as it is.
+/// The share of a batch above which it is sent unchanged.
 fn most(compression: i16) -> (usize, usize) {
     if compression == 0 { (5, 6) } else { (1, 2) }
 }
@@ -209,7 +209,7 @@ fn of_a_batch_of_which_little_is_acquired_the_rest_is_left_out() {
         assert_eq!(read(&anew)[0].0.compression().unwrap() as i16, compression);
         let (part, of) = most(compression);
         let least = (1000 * part).div_ceil(of) as i64;
-        // the first records are a little shorter
+        // The first records are a little shorter
         let (less, enough) = (acquired(70..50 + least), acquired(70..90 + least));
         let thins = |wanted, mut room| thinned_of(&bytes, &batches, wanted, &mut room).is_some();
         assert!(thins(&less, usize::MAX), "it is no copy of most");

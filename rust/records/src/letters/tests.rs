@@ -53,7 +53,7 @@ fn source(base: i64, attributes: i16, values: &[&[u8]], own: &[&str]) -> Vec<u8>
     assembled(header, &compress(compression, &records).unwrap())
 }
 
-/// For each letter: the origin's offset, key, value and the names of the headers after the first six.
+/// For each dead-letter record: the origin's offset, key, value and the names of the headers after the first six.
 fn read(batch: &[u8]) -> Vec<Read> {
     let batch = Batches::new(batch).next().unwrap();
     assert_eq!(
@@ -165,7 +165,7 @@ fn what_finds_no_room_comes_whole_in_the_next_batch() {
         letters.add(&[range], &records, 13);
         letters.finish().len()
     };
-    // room for two and for a third without its content
+    // Room for two, and for a third without its content
     let limit = whole(Range { last: 11, ..RANGE }) + 240;
     assert!(limit < whole(RANGE));
     let mut letters = letters(true, limit);
@@ -194,7 +194,7 @@ fn what_is_too_large_loses_its_headers_and_then_its_content() {
     assert_eq!(letter(&[1; 50], &[&name], 400), copied(10, &[1; 50], &[]));
     assert_eq!(letter(&[1; 250], &[], 400), bare(10));
     assert_eq!(letter(&[1; 500], &[], 400), bare(10));
-    // not even the bare letter fits: whoever appends the batch is told so
+    // Not even a record without content fits; appending the batch reports that
     assert_eq!(letter(&[1; 500], &[], 100), bare(10));
 }
 

@@ -138,8 +138,8 @@ proptest! {
     }
 }
 
-/// Topics by their first byte: 1 has two partitions, the first of which is led; 2 has two, none of them led; 3 may not be
-/// read; others are none.
+/// Topics by their first byte: 1 has two partitions, the first of which is led here; 2 has two, none led here; 3 may not be
+/// read; others do not exist.
 #[derive(Default)]
 struct Known {
     counted: Vec<u8>,

@@ -3,14 +3,14 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Partitions with so many records each, of 10 bytes.
+/// Partitions with their number of records, of 10 bytes each.
 struct Shelf {
     partitions: VecDeque<(usize, Readiness, i64)>,
     looked_at: Vec<usize>,
     emptied: Vec<usize>,
     failed: Vec<usize>,
     acquired: Vec<(usize, i64)>,
-    /// Fails where it is asked for this one.
+    /// The partition whose acquisition fails.
     breaks_at: Option<usize>,
     reading_bytes: i64,
 }

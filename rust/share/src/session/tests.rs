@@ -23,7 +23,7 @@ fn looked_at(session: &Named, first: Place) -> String {
     std::iter::from_fn(|| session.step(&mut walk).copied()).collect()
 }
 
-/// Partitions 0 to 9, all of them ready; each has its number for its leader.
+/// Partitions 0 to 9, all ready; each has its number as its leader.
 fn ready() -> Named {
     let mut session = session(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
     for each in 0..10 {

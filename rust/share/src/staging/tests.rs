@@ -13,7 +13,7 @@ fn stage(staging: &mut Staging<Number>, is_plain: bool) -> Number {
     number
 }
 
-/// Sends all that may go out, each as one append.
+/// Sends all batches that may be sent, each as one append.
 fn flush(staging: &mut Staging<Number>, now_ms: i64) -> Vec<Number> {
     let mut sent = Vec::new();
     for _ in 0..staging.to_flush() {
@@ -166,8 +166,8 @@ fn memory_that_was_read_anew_is_another() {
 }
 
 proptest! {
-    /// A log that ends appends in their order and loses some: what it has is in the order in which it was staged, and
-    /// everybody is told once.
+    /// A log that ends appends in order and loses some: it holds the records in the order in which they were staged, and every
+    /// waiter is notified once.
     #[test]
     fn the_order_stays_whatever_is_lost(steps in vec((0_u8..6, any::<bool>()), 0..120)) {
         let mut staging = staging();

@@ -41,7 +41,7 @@ impl Budget {
 mod tests {
     use super::*;
 
-    /// Make as many requests as are due within a time; return how many.
+    /// Make as many requests as are due within a time; return their number.
     fn spend(budget: &mut Budget, from_ms: u64, to_ms: u64) -> u64 {
         (from_ms..to_ms).fold(0, |made, now_ms| {
             if budget.due_ms() > now_ms {
@@ -58,7 +58,7 @@ mod tests {
         let is_about = |made: u64, expected: u64| assert!(made.abs_diff(expected) <= 1, "{made}");
         is_about(spend(&mut budget, 0, 10_000), 600 + 100);
         is_about(spend(&mut budget, 10_000, 20_000), 100);
-        // a minute is saved, not an hour
+        // A minute is saved up, not an hour
         is_about(spend(&mut budget, 3_600_000, 3_610_000), 600 + 100);
     }
 
@@ -68,7 +68,7 @@ mod tests {
         for _ in 0..130 {
             budget.take(0);
         }
-        // ten too many, and one more
+        // Ten too many, and one more
         assert_eq!(budget.due_ms(), 5500);
         for _ in 0..10_000 {
             budget.take(0);

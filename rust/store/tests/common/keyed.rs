@@ -1,4 +1,4 @@
-//! Batches of records with keys, and a reader of what a log shows to consumers.
+//! Batches of records with keys, and a reader that sees a log like a consumer.
 
 use std::collections::HashSet;
 
@@ -65,7 +65,7 @@ pub(crate) struct Seen {
     pub(crate) pair: Pair,
 }
 
-/// What a consumer of committed records gets from a log; panics at batches that are not in order or damaged.
+/// The records that a consumer of committed records gets from a log; panics if batches are damaged or out of order.
 pub(crate) fn committed(store: &Store, log: LogId) -> Vec<Seen> {
     let offsets = store.offsets(log).expect("a log");
     let slice = store.read(log, offsets.start, ALL).expect("readable");

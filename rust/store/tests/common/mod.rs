@@ -1,4 +1,4 @@
-//! Batches as clients send them, and stores small enough to fill many segments.
+//! Batches as clients send them, and options that make a store fill many segments.
 #![allow(dead_code, reason = "every test binary uses a part")]
 
 pub(crate) mod keyed;
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use sharecore_store::{Appended, Change, LogId, Options, Refusal, Store, Want};
 
-/// A batch of a client: what a test wants to vary.
+/// A client's batch with the properties that tests vary.
 #[derive(Clone, Copy)]
 pub(crate) struct Client {
     pub(crate) records: i32,
@@ -76,7 +76,7 @@ fn varint(out: &mut Vec<u8>, value: i64) {
     out.push(rest as u8);
 }
 
-/// Segments of 4 KB, almost no cache: everything goes through the disk.
+/// Segments of 4 KB and almost no cache: everything goes through the disk.
 pub(crate) fn tiny() -> Options {
     Options {
         segment_bytes: 4 << 10,
@@ -110,7 +110,7 @@ pub(crate) const ALL: Want = Want {
     at_least_one: true,
 };
 
-/// First and last offset of all batches from `offset` on, read to the end.
+/// First and last offset of all batches from `offset` to the end.
 pub(crate) fn batches(store: &Store, log: LogId, offset: i64) -> Vec<(i64, i64)> {
     let slice = store.read(log, offset, ALL).expect("an offset of the log");
     let mut bytes = vec![0; slice.size];

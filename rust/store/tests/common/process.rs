@@ -1,4 +1,4 @@
-//! What this process has used so far, after proc(5).
+//! Resources that this process has used so far, from proc(5).
 
 use std::fs;
 

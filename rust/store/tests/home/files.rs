@@ -1,4 +1,4 @@
-//! What lies in directories and buckets, to be looked at and damaged.
+//! Files of directories and buckets, to inspect and to damage.
 
 use std::{fs, path::Path};
 
@@ -7,7 +7,7 @@ use sharecore_store::Store;
 
 use crate::common::ALL;
 
-/// A directory that need not wait for a disk, where there is one.
+/// A directory in memory, if possible.
 pub(crate) fn directory() -> tempfile::TempDir {
     let memory = tempfile::tempdir_in("/dev/shm");
     memory
@@ -15,7 +15,7 @@ pub(crate) fn directory() -> tempfile::TempDir {
         .expect("a directory")
 }
 
-/// The objects of a journal, to be looked at.
+/// The objects of a journal, to inspect.
 pub(crate) fn journal(bucket: &MemoryBucket) -> String {
     let objects = bucket.objects().filter_map(|(name, body)| {
         let header = read(body).ok()?.header;

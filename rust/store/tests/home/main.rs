@@ -1,5 +1,5 @@
-//! A store whose answers wait for its bucket, over a network that loses, delays and repeats, through kills, lost disks and
-//! takeovers: whatever was answered is there ever after, and what was not breaks no start.
+//! A store whose confirmations wait for its bucket, over a network that loses, delays and repeats requests, through kills, lost
+//! disks and takeovers: everything confirmed exists from then on, and nothing unconfirmed breaks a start.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -34,7 +34,7 @@ fn run(seed: u64, actions: u64) {
     world.settle();
     world.check();
     for (log, (next, _)) in &world.sequences {
-        // a batch has one record, so each has the offset of its sequence if none was lost or came twice
+        // Each batch has one record, so its offset equals its sequence unless a batch was lost or duplicated
         let offsets = world.leader.store.offsets(*log).expect("a log");
         assert_eq!(offsets.high_watermark, i64::from(*next), "log {log}");
     }
@@ -63,7 +63,7 @@ fn what_was_answered_outlives_kills_lost_disks_and_takeovers() {
     }
 }
 
-/// Let a store go on until nothing is left to do, or all that is left waits for a journal object from this place on.
+/// Run a store until nothing is left to do, or everything left waits for a journal object from this place on.
 fn settle_up_to(store: &Store, bucket: &mut MemoryBucket, place: u64) {
     let line = store.bucket_line().expect("it has a bucket");
     for second in 0..100 {
@@ -77,7 +77,8 @@ fn settle_up_to(store: &Store, bucket: &mut MemoryBucket, place: u64) {
     }
 }
 
-/// Whether a producer's batch is taken by a store that begins with a checkpoint which was made while it was under way.
+/// True if a producer's next batch is accepted by a store that starts from a checkpoint created while an earlier batch was
+/// pending.
 fn is_taken_after_a_checkpoint() -> bool {
     let (dir, target) = (directory(), directory());
     let mut bucket = MemoryBucket::default();
@@ -97,7 +98,7 @@ fn is_taken_after_a_checkpoint() -> bool {
     while store.step() {}
     append(&store, 1).expect("room");
     while store.step() {}
-    // behind the claim comes the object of the first segment, and then that of the second
+    // The objects after the claim belong to the first segment and then to the second
     settle_up_to(&store, &mut bucket, 3);
     let outcomes = store.drain().outcomes;
     assert_eq!(
@@ -107,7 +108,7 @@ fn is_taken_after_a_checkpoint() -> bool {
     );
     assert!(store.maintain(), "the first segment is sealed");
     store.abandon();
-    // as a start finds it for which the second never came
+    // A start for which the second object was never written
     for name in [
         "0000000000000001.journal",
         "0000000000000002.checkpoint",
@@ -209,7 +210,7 @@ fn a_home_that_is_closed_releases_its_journal() {
     assert_eq!(kinds.last(), Some(&Kind::Release), "{kinds:?}");
 }
 
-/// Return the first of some seeds with which the world finds a mistake.
+/// Return the first seed with which the world finds a mistake.
 fn found(mistake: Mistake) -> Option<u64> {
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));

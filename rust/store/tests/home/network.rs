@@ -1,4 +1,4 @@
-//! A bucket behind a network that loses, delays and repeats, and the time.
+//! Time, and a bucket behind a network that loses, delays and repeats requests.
 
 use std::time::Duration;
 
@@ -16,20 +16,20 @@ impl Chance {
     }
 }
 
-/// A bucket behind a network, the time, and chance.
+/// A bucket behind a network, with time and randomness.
 pub(crate) struct Network {
     pub(crate) bucket: MemoryBucket,
-    /// Requests that may be carried out at any time, with the store that waits for the answer, by its writer.
+    /// Requests that may be executed at any time, and the writer whose store waits for the answer.
     pub(crate) requests: Vec<(Call, Option<u8>)>,
     pub(crate) chance: Chance,
     pub(crate) now_ms: u64,
     pub(crate) faults: u64,
-    /// In how many steps the process is killed.
+    /// The number of steps until the process is killed.
     pub(crate) kill_in: Option<u64>,
 }
 
 impl Network {
-    /// Let a store look at its bucket, and carry out some request of its.
+    /// Let a store poll its bucket, and execute some of its requests.
     pub(crate) fn tick(&mut self, store: &Store, writer: u8) {
         store.step_bucket(self.now_ms, self.now_ms as i64);
         self.now_ms += self.chance.below(20);
@@ -53,7 +53,7 @@ impl Network {
         let at = own[self.chance.below(own.len() as u64) as usize];
         let (call, waits) = self.requests.swap_remove(at);
         if waits.is_none() {
-            // one that nobody waits for may never be
+            // A request that is not awaited may be lost
             if self.chance.below(3) > 0 {
                 self.bucket.ask(call.what);
             }
@@ -65,14 +65,14 @@ impl Network {
             return;
         }
         match self.chance.below(3) {
-            // refused
+            // Refused
             0 => line.answer(call.id, Answer::Unknown("503".into())),
-            // carried out later, or never
+            // Executed later, or never
             1 => {
                 line.answer(call.id, Answer::Unknown("reset".into()));
                 self.requests.push((call, None));
             }
-            // carried out now and later
+            // Executed now and later
             _ => {
                 let answer = self.bucket.ask(call.what.clone());
                 line.answer(call.id, answer);
@@ -81,7 +81,7 @@ impl Network {
         }
     }
 
-    /// Nobody waits any more for what a store has asked.
+    /// Stop awaiting a store's requests.
     pub(crate) fn killed(&mut self, store: &Store, writer: u8) {
         let line = store.bucket_line().expect("it has a bucket");
         while let Some(call) = line.next(Duration::ZERO) {
@@ -90,7 +90,7 @@ impl Network {
         for (_, waits) in &mut self.requests {
             *waits = waits.filter(|it| *it != writer);
         }
-        // reads have no effect
+        // Reads have no effect
         self.requests.retain(|(call, waits)| {
             waits.is_some() || matches!(call.what, What::Create { .. } | What::Delete { .. })
         });

@@ -26,7 +26,7 @@ struct Leader {
 }
 
 impl Leader {
-    /// Let a leader live for a second.
+    /// Run a leader for a second.
     fn tick(&mut self, now_ms: u64) {
         let line = self.store.bucket_line().expect("it has a bucket");
         for _ in 0..20 {
@@ -62,7 +62,7 @@ fn with_window(window: u32) -> Leader {
     leader
 }
 
-/// After how long a standby may claim that looks so often at a leader that is silent.
+/// Time after which a standby claims from a silent leader, given how often it looks.
 fn claims_after(every_ms: u64) -> Option<u64> {
     let mut leader = leader();
     let mut standby = Standby::new(7, SILENCE_MS);
@@ -116,7 +116,7 @@ fn a_leader_is_left_alone_while_it_gives_signs_of_life() {
 fn a_silent_leader_is_followed_after_the_silence_that_was_seen() {
     assert_eq!(claims_after(1000), Some(7000));
     assert_eq!(claims_after(100), Some(6500));
-    // what happened between two looks is not known
+    // Events between two looks are unknown
     assert_eq!(claims_after(3500), None);
 }
 
@@ -147,7 +147,7 @@ fn a_copy_is_not_claimed_however_long_it_is_silent() {
     leader.store.abandon();
 }
 
-/// Counts the lists: a walk from the newest checkpoint begins with one.
+/// Counts list requests: a walk from the newest checkpoint begins with one.
 struct Counting<'a> {
     bucket: &'a mut MemoryBucket,
     lists: u64,
@@ -189,7 +189,7 @@ fn the_silence_begins_when_the_place_was_seen_free() {
     let mut leader = leader();
     let mut standby = Standby::new(7, SILENCE_MS);
     let clock = std::cell::Cell::new(0);
-    // a look that takes two seconds
+    // A look that takes two seconds
     let slow = || clock.replace(2000);
     assert_eq!(standby.look(&mut leader.bucket, slow), Ok(Led::By(0, 1)));
     assert_eq!(standby.silence(3000).1, 1000);

@@ -19,10 +19,10 @@ use crate::{
     network::{Chance, Network},
 };
 
-/// Logs that a producer numbers its batches in, and one that is compacted.
+/// A log with a producer that numbers its batches, and a compacted log.
 pub(crate) const NUMBERED: u64 = 2;
 pub(crate) const KEYED: u64 = 3;
-/// Batches of one producer that wait for an answer: as many as a log remembers.
+/// Unanswered batches of one producer: as many as a log remembers.
 pub(crate) const UNANSWERED: usize = 5;
 
 pub(crate) fn options(writer: u8) -> Options {
@@ -46,15 +46,15 @@ pub(crate) fn options(writer: u8) -> Options {
     }
 }
 
-/// What waits for its answer.
+/// An unanswered operation.
 pub(crate) enum Asked {
-    /// An entry of the catalogue.
+    /// An entry of the catalog.
     Put(u64),
     /// A batch of a log's producer, with its sequence.
     Batch(u64, i32),
 }
 
-/// A process that serves.
+/// A process that serves the home.
 pub(crate) struct Process {
     pub(crate) store: Arc<Store>,
     pub(crate) writer: u8,
@@ -86,13 +86,13 @@ pub(crate) struct World {
     pub(crate) _root: tempfile::TempDir,
     pub(crate) network: Arc<Mutex<Network>>,
     pub(crate) leader: Process,
-    /// One that does not know that another leads.
+    /// A process that does not know that another leads.
     pub(crate) stopped: Option<Process>,
     pub(crate) writers: u8,
     pub(crate) puts: u64,
-    /// Entries that were answered.
+    /// Entries that were confirmed.
     pub(crate) answered: Vec<u64>,
-    /// For each log the sequence of the next batch, and of the first that has no answer.
+    /// For each log, the sequences of the next batch and of the first unconfirmed one.
     pub(crate) sequences: BTreeMap<u64, (i32, i32)>,
     pub(crate) restarts: u64,
 }
@@ -132,7 +132,7 @@ impl World {
         self.network.lock().expect("one thread").chance.below(bound)
     }
 
-    /// Whether the leader takes writes.
+    /// True if the leader accepts writes.
     pub(crate) fn leads(&self) -> bool {
         let status = self.leader.store.bucket_status().expect("it has a bucket");
         !matches!(status.state, BackupState::Fenced | BackupState::Refused)
@@ -173,7 +173,7 @@ impl World {
             ..PLAIN
         };
         match self.leader.store.append(log, &client.bytes(), 1000) {
-            // it was there before, and nothing else waits
+            // A duplicate, with nothing else pending
             Ok(appended) if appended.sequence <= self.leader.settled => {
                 self.answer(log, sequence);
                 true
@@ -201,7 +201,7 @@ impl World {
                 let key = vec![self.below(4) as u8];
                 let pairs = [(Some(key), Some(vec![0; self.below(300) as usize]))];
                 let batch = keyed_batch(&pairs, 1000, 0, (-1, -1, -1));
-                // nobody waits for it
+                // Its confirmation is not checked
                 let _ = self.leader.store.append(KEYED, &batch, 1000);
             }
             11 => {
@@ -242,7 +242,7 @@ impl World {
         self.run(steps);
     }
 
-    /// Give the network time.
+    /// Let the network run.
     pub(crate) fn run(&mut self, steps: u64) {
         for _ in 0..steps {
             self.tick();
@@ -269,7 +269,7 @@ impl World {
         let Some(stopped) = &self.stopped else {
             return;
         };
-        // it is not the one that is killed
+        // The kill applies only to the leader
         let kill_in = network.kill_in.take();
         stopped.store.step();
         network.tick(&stopped.store, stopped.writer);
@@ -295,7 +295,7 @@ impl World {
     }
 
     fn answer(&mut self, log: u64, sequence: i32) {
-        // one that is sent again has two answers
+        // A batch that is sent again is answered twice
         let (_, unanswered) = self.sequences.get_mut(&log).expect("a log");
         *unanswered = (*unanswered).max(sequence + 1);
     }
@@ -327,9 +327,9 @@ impl World {
         }
     }
 
-    /// Serve the home on a machine, whose disk may have been lost or may hold what was once there.
+    /// Serve the home on a machine whose disk may be lost or may hold an old state.
     pub(crate) fn restart(&mut self) {
-        // what was answered before the process ended
+        // Collect what was confirmed before the process ended
         self.take_answers(false);
         {
             let mut network = self.network.lock().expect("one thread");
@@ -340,7 +340,7 @@ impl World {
         self.begin();
     }
 
-    /// Another machine leads, while the one that led does not know.
+    /// Let another machine lead while the previous leader does not know.
     pub(crate) fn take_over(&mut self) {
         let other = self.machines.len() - 1;
         self.machines.swap(0, other);
@@ -368,12 +368,12 @@ impl World {
         self.restarts += 1;
         assert!(self.restarts < 1000, "it does not come to lead");
         match self.below(4) {
-            // the disk is lost
+            // The disk is lost
             0 => {
                 let _ = fs::remove_dir_all(&self.machines[0]);
             }
             1 if self.stopped.is_none() => self.machines.swap(0, 1),
-            // the power failed: what was not synced is lost
+            // The power failed: unsynced data is lost
             2 => cut_journal(&self.machines[0], self.below(200)),
             _ => {}
         }
@@ -388,7 +388,7 @@ impl World {
         self.writers += 1;
         self.leader = Process::new(&dir, self.writers, &self.network);
         self.check();
-        // producers send again what has no answer
+        // Producers send unconfirmed batches again
         for (log, (next, unanswered)) in self.sequences.clone() {
             for sequence in unanswered..next {
                 self.send(log, sequence);
@@ -396,7 +396,7 @@ impl World {
         }
     }
 
-    /// What was answered is there.
+    /// Check that everything confirmed exists.
     pub(crate) fn check(&self) {
         let entries = self.leader.store.entries(b"");
         for put in &self.answered {
@@ -416,7 +416,7 @@ impl World {
         }
     }
 
-    /// Let everything come to its end.
+    /// Run until everything has ended.
     pub(crate) fn settle(&mut self) {
         self.end_stopped();
         for _ in 0..30_000 {
@@ -424,7 +424,7 @@ impl World {
             while self.leader.store.step() {}
             self.leader.store.maintain();
             let all: Vec<_> = self.sequences.clone().into_iter().collect();
-            // one that does not lead yet may have to begin anew
+            // A store that does not lead yet may have to start again
             let status = self.leader.store.bucket_status().expect("a bucket");
             if status.state != BackupState::Leading {
                 continue;
@@ -433,7 +433,7 @@ impl World {
             if is_done && self.leader.asked.is_empty() && self.leader.store.staged_bytes() == 0 {
                 return;
             }
-            // what was refused for want of room, or of a leader
+            // Batches that were refused for lack of room or of a leader
             if self.leader.asked.is_empty() {
                 for (log, (next, unanswered)) in all {
                     for sequence in unanswered..next {

@@ -1,4 +1,4 @@
-//! What the messages with structs of their own have in common with the reader and the writer of any schema.
+//! Compares typed messages with the schema-driven reader and writer.
 
 use sharecore_wire::typed::Message;
 use sharecore_wire::typed::produce::{ProduceRequest, ProduceResponse};
@@ -6,7 +6,7 @@ use sharecore_wire::typed::share_acknowledge::{ShareAcknowledgeRequest, ShareAck
 use sharecore_wire::typed::share_fetch::{ShareFetchRequest, ShareFetchResponse};
 use sharecore_wire::{Held, Input, Layout, Value, read};
 
-/// The same message with tagged fields left out that say what they would say if they were not there.
+/// The same message without tagged fields that equal their defaults.
 fn plain<'a>(layout: &Layout, value: Value<'a>) -> Value<'a> {
     let Value::Record(values) = value else {
         return value;
@@ -35,7 +35,7 @@ fn plain<'a>(layout: &Layout, value: Value<'a>) -> Value<'a> {
     Value::Record(fields.collect())
 }
 
-/// Both read the same out of bytes, or refuse them for the same reason; and what was read is written as the same message.
+/// Both read the same message from bytes, or refuse them for the same reason; both encode the result to the same bytes.
 pub(crate) fn agree<'a, M: Message<'a>>(version: i16, bytes: &'a [u8]) -> bool {
     let layout = M::layout(version).expect("a version that there is");
     let (mut own, mut any) = (Input::new(bytes, 0), Input::new(bytes, 0));
@@ -69,12 +69,10 @@ pub(crate) fn agree<'a, M: Message<'a>>(version: i16, bytes: &'a [u8]) -> bool {
     true
 }
 
-/// A message, as the tests know it.
+/// A typed message for the tests.
 #[allow(dead_code, reason = "not all who share this file need the schema")]
 pub(crate) struct Known {
-    /// The versions that it has.
     pub(crate) versions: std::ops::RangeInclusive<i16>,
-    /// The schema of a version.
     pub(crate) layout: fn(i16) -> Option<Layout>,
     /// [`agree`] on bytes in a version.
     pub(crate) agree: fn(i16, &[u8]) -> bool,
@@ -82,7 +80,7 @@ pub(crate) struct Known {
 
 macro_rules! known {
     ($($name:ident)*) => {
-        /// All messages that have structs of their own.
+        /// All typed messages.
         pub(crate) const KNOWN: &[Known] = &[$(
             Known {
                 versions: $name::VERSIONS,

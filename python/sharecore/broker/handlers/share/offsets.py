@@ -78,7 +78,7 @@ def _describe(
                 asks.setdefault(ask, asked).partitions.update(asked.partitions)
                 yield
         except KafkaError as error:
-            refused[number] = error.with_traceback(None)  # 1 it would hold these variables in a cycle
+            refused[number] = error.with_traceback(None)  # it would hold these variables in a cycle
     gather: Gather[_Ask] = Gather(asks)
     for ask, asked in asks.items():
         if asked.topic is None:

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use sharecore_engine::StateBatch;
 
-/// What [`combine`](sharecore_engine::combine) should give.
+/// The expected result of [`combine`](sharecore_engine::combine).
 pub(crate) fn model(
     existing: &[StateBatch],
     new: &[StateBatch],

@@ -1,4 +1,4 @@
-//! A partition with its persister: every operation's answer and every invariant is checked.
+//! A partition with its persister: checks every result and every invariant.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,7 +7,7 @@ use sharecore_engine::{
     StateBatch, Write,
 };
 
-/// An operation; offsets count from the start offset or from where the next fetch reads.
+/// An operation; offsets are relative to the start offset or to the next fetch offset.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     Acquire {
@@ -27,7 +27,7 @@ pub(crate) enum Step {
     Advance {
         ms: u16,
     },
-    /// As `Advance`, while a member is connected, whose locks go on for so long.
+    /// Like `Advance`, while a member is connected whose locks are extended for this long.
     Keep {
         member: u8,
         ms: u16,
@@ -40,7 +40,7 @@ pub(crate) enum Step {
         at: u8,
         length: u8,
     },
-    /// One of the open writes ends.
+    /// Ends one of the open writes.
     End {
         which: u8,
         well: bool,
@@ -49,7 +49,7 @@ pub(crate) enum Step {
         max_delivery_count: u16,
         max_inflight: u8,
     },
-    /// Some of the dead letters that are due are written.
+    /// Writes some of the dead-letter records that are due.
     Letters {
         most: u8,
     },
@@ -61,9 +61,9 @@ pub(crate) struct World {
     config: Config,
     now_ms: i64,
     durable: (i64, Vec<StateBatch>),
-    /// Id and start offset of the writes that are open.
+    /// Id and start offset of the open writes.
     open: Vec<(u64, i64)>,
-    /// The letters that are due, taken from the partition.
+    /// Dead letters taken from the partition.
     letters: Vec<DeadLetter>,
 }
 
@@ -88,7 +88,7 @@ impl World {
         each.collect()
     }
 
-    /// Carries an operation out; panics where an answer or an invariant is wrong.
+    /// Runs an operation; panics if a result or an invariant is wrong.
     pub(crate) fn step(&mut self, step: &Step) {
         let before = (self.partition.start_offset(), self.states());
         let write = match step {
@@ -157,9 +157,9 @@ impl World {
         self.keeps(&before, undone);
     }
 
-    /// The start offset only grows, settled records stay settled and delivery counts don't fall.
+    /// The start offset only grows, finished records stay finished and delivery counts don't fall.
     fn keeps(&self, (start, states): &(i64, BTreeMap<i64, (RecordState, u16)>), undone: bool) {
-        // a fetch may return a record batch that begins before the start offset of an empty window
+        // A fetch may return a record batch that begins before the start offset of an empty window
         assert!(*start <= self.partition.start_offset());
         let now = self.states();
         for (offset, &(state, count)) in states.range(self.partition.start_offset()..) {
@@ -287,7 +287,7 @@ impl World {
         assert!(self.partition.commit(id).is_err(), "a write ends once");
     }
 
-    /// Each letter is due once, for a record that waits for it.
+    /// Each dead letter is due once, for a record that waits for it.
     fn take_letters(&mut self) {
         let states = self.states();
         for letter in self.partition.take_dead_letters() {
@@ -315,7 +315,7 @@ impl World {
         }
     }
 
-    /// What was durably acknowledged stays so after a restart.
+    /// Durable acknowledgements survive a restart.
     fn reload(&mut self) {
         let start = self.partition.start_offset();
         let settled: HashMap<_, _> = self
@@ -336,7 +336,7 @@ impl World {
     }
 }
 
-/// What is kept of a write until it ends; its batches are asked for then, whatever was begun and ended meanwhile.
+/// Kept for each write until it ends; its batches are read only then, whatever other writes did meanwhile.
 fn told(write: Write<'_>) -> (u64, i64) {
     assert!(!write.batches.is_empty());
     assert!(write.batches.is_sorted_by(|a, b| a.last < b.first));
