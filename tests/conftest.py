@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 from tests.harness import blocking
 
-if find_spec("hypothesis"):  # the environment of the Spark tests does without
+if find_spec("hypothesis"):  # not installed for the Spark tests
     from hypothesis import settings
 
-    # every change is judged by the same examples, and none is too slow: HYPOTHESIS_PROFILE=fresh draws others
+    # every change is tested with the same examples, without a deadline; HYPOTHESIS_PROFILE=fresh draws others
     settings.register_profile("same", deadline=None, derandomize=True)
     settings.register_profile("fresh", deadline=None)
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
-# each broker of Apache Kafka that these rooms share is named by a parameter of their tests
+# tests that share brokers of Apache Kafka name each broker by a parameter
 _SHARING = ("tests/interop/client/", "tests/interop/upstream/")
 _SHARED = re.compile(r"(?<=[\[-])(sharecore|apache|3\.9\.1|4\.3\.1)(?=[\]-])")
 
@@ -32,7 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
     directory = blocking.watch_processes()
 
 
-# what is collected lives to the end: no collection of garbage need look at it, now or in the tests
+# collected items live to the end, so the garbage collector need not visit them
 gc.disable()
 
 

@@ -123,7 +123,7 @@ def main() -> None:
         failed = _attack(chosen, arguments.wait, arguments.program, arguments.logs, upstream)
     print(f"{len(chosen)} cases, {failed} failed")
     sys.stdout.flush()
-    os._exit(1 if failed else 0)  # threads of attacks that hang do not keep the process
+    os._exit(1 if failed else 0)  # hanging attack threads must not keep the process alive
 
 
 if __name__ == "__main__":

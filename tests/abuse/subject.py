@@ -108,7 +108,7 @@ class Subject:
             ]
             with self.connect() as peer:
                 peer.ask("create_acls", 3, creations=allowed)
-        with self.connect() as peer:  # what the first request of a client loads is no growth
+        with self.connect() as peer:  # what a client's first request loads is not growth
             peer.ask("metadata", 12, topics=None)
             offered = peer.ask("api_versions", 3, client_software_name="abuse", client_software_version="1")
         self._offered = {each.api_key: each.max_version for each in offered.api_keys}
@@ -141,7 +141,7 @@ class Subject:
         topic = {"name": name, "num_partitions": partitions, "replication_factor": 1, "configs": settings}
         with self.connect() as peer:
             created = peer.ask("create_topics", 5, topics=[topic], timeout_ms=30_000).topics[0]
-        # a cluster upstream keeps the topics of earlier cases
+        # the upstream cluster keeps the topics of earlier cases
         assert created.error_code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS), created
 
     def is_running(self) -> bool:

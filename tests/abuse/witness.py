@@ -93,7 +93,7 @@ def _watch(port: int) -> None:
     threads = []
     for kind in _PAUSE_S:
         peer = Peer(port, ANSWER_S_MAX)
-        ask(kind, peer)  # what is loaded for the first one is no wait of a broker under attack
+        ask(kind, peer)  # what the first one loads is not a delay caused by an attack
         threads.append(threading.Thread(target=watch, args=(kind, peer), daemon=True))
     for thread in threads:
         thread.start()

@@ -45,7 +45,7 @@ MakeWork = Callable[[str, list[str]], Work]
 
 def test_no_message_is_lost_when_workers_are_killed(make_work: MakeWork) -> None:
     work = make_work(APPLICATION, COMMAND)
-    # each tenth by way of the topic for delays
+    # every tenth through the topic for delays
     work.run(
         "import jobs\n"
         f"for n in range({JOBS}): jobs.work.send_with_options(args=(n,), delay=None if n % 10 else 3_000)\n"

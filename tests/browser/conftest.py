@@ -23,7 +23,7 @@ OPEN = {
     "sharecore.page.listener": "127.0.0.1:0",
     "sharecore.page.actions": "everyone",
     "errors.deadletterqueue.auto.create.topics.enable": "true",
-    # what is held stays so for as long as the tests look at it
+    # locks last as long as the tests look at them
     "group.share.record.lock.duration.ms": "600000",
     "group.share.max.record.lock.duration.ms": "600000",
     "group.share.session.timeout.ms": "600000",
@@ -40,7 +40,7 @@ LETTERS = {
 def chromium() -> Iterator[Browser]:
     assert CHROMIUM, "no Chromium: install it, or name it with CHROMIUM="
     with sync_playwright() as playwright:
-        # root, as containers have it, cannot have Chromium's sandbox
+        # Chromium's sandbox does not work as root, the user in containers
         arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
         yield browser
@@ -63,7 +63,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]
     first = Member(broker, "workers", "jobs", "first")
     take(first, 40)
     first.acknowledge({0: [(0, 1, ACCEPT), (4, 9, RELEASE), (12, 15, ACCEPT), (18, 19, REJECT)]})
-    # three times back is near the limit of five
+    # three releases are near the limit of five
     for _ in range(2):
         got = take(first, 6)
         first.acknowledge({0: [(got[0][0], got[-1][1], RELEASE)]})

@@ -180,6 +180,6 @@ def test_a_user_logs_in_and_out(chromium: Browser, secured: RunningBroker, shots
     expect(page.get_by_role("heading", level=1)).to_have_text("Share groups")
     page.get_by_role("button", name="Log out").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Log in")
-    # the browser itself tells of the answer with status 401
+    # the browser itself reports the 401 response
     assert [each for each in window.faults if "401" not in each] == []
     window.context.close()

@@ -64,7 +64,7 @@ class Ledger:
         return answered, {number for number, at in self.settled.copy().items() if at < until}
 
     def _produce(self) -> None:
-        # what is not answered is not sent again: nobody waits for it
+        # unconfirmed records are not sent again: no one waits for them
         producer = Producer(
             {"bootstrap.servers": self._bootstrap, "linger.ms": 2, "message.timeout.ms": 2000, "log_level": 0}
         )

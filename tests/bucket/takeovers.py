@@ -57,7 +57,7 @@ class Clients:
             thread.join()
 
     def _produce(self) -> None:
-        # what was not answered is sent again, in its place
+        # unconfirmed records are sent again, in order
         settings = {"bootstrap.servers": self._bootstrap, "enable.idempotence": True, "linger.ms": 0}
         producer = Producer(settings | QUIET)
         number = 0
@@ -156,7 +156,7 @@ def run(home: Path, url: str, kills: int, stops: int, seed: int) -> dict[str, ob
                 leader.kill()
             else:
                 leader.terminate()
-            # what was answered by the former leader may still be on its way to this process
+            # confirmations of the former leader may still be in transit
             after = time.monotonic() + 0.2
             until(lambda: first_after(clients.answered.values(), after), "a record is answered")  # noqa: B023
             until(lambda: first_after(clients.settled.values(), after), "it is acknowledged")  # noqa: B023

@@ -30,7 +30,7 @@ def credentials() -> dict[str, str]:
 def versitygw(directory: Path) -> Iterator[str]:
     """Run a server with an empty `BUCKET` and return its endpoint."""
     port = free_port()
-    # its buckets are directories
+    # versitygw's buckets are directories
     objects, about = directory / "objects", directory / "about"
     (objects / BUCKET).mkdir(parents=True)
     about.mkdir()

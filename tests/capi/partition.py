@@ -13,7 +13,7 @@ from sharecore.trace.engines import Engine, StateBatch
 
 ffi, lib = load()
 _AT_ONCE, _NEVER = -(2**63), 2**63 - 1
-_FIRST_CAPACITY = 4  # small: the traces go through "too small, ask again" as well
+_FIRST_CAPACITY = 4  # small, so that the traces also cover "too small, ask again"
 
 
 class CError(Exception):
@@ -165,7 +165,7 @@ class CPartition:
         entries: Sequence[tuple[int, int | None, int | None, int]],
         batch_size: int,
     ) -> bool:
-        # times that have come count from there on
+        # due delivery times take effect from here
         self.wanted(now_ms, wall_ms)
         ranges = ffi.new("SharecoreRange[]", list(batches))
         each = [

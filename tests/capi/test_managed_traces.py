@@ -53,7 +53,7 @@ class CEngines(KeyedEngines):
     def _answer(driver: Driver, operation: Operation) -> dict[str, Any]:
         if operation["op"] != "admit":
             answer = json.dumps(Engines._answer(driver, operation))
-            # the library knows rejected records from others that are given up, and no third kind
+            # the library distinguishes rejected records from other archived ones, with no third kind
             known: dict[str, Any] = json.loads(answer.replace('"expired"', '"limit"'))
             return known
         assert isinstance(driver, TimedDriver)

@@ -93,7 +93,7 @@ def _node(client: Client) -> list[str]:
         _run(["npm", "install", "--silent", "--no-package-lock", "--no-audit"], home)
 
     _once(home, package, install)
-    # a module finds its packages beside itself
+    # a module finds packages next to it
     program = home / client.program
     shutil.copy(HERE / "node" / client.program, program)
     return ["node", str(program)]

@@ -72,7 +72,7 @@ def _copy(client: Client, broker: Broker, command: list[str], home: Path) -> Non
         _wait_for(broker, client, COUNT // 2, program, home)
         _fill(broker, client.topic, range(COUNT // 2, COUNT))
         _wait_for(broker, client, COUNT, program, home)
-    # what was done twice would come now
+    # a duplicate would arrive now
     with _started([*command, *client.arguments], home) as program:
         _fill(broker, client.topic, [COUNT])
         _wait_for(broker, client, COUNT + 1, program, home)

@@ -36,7 +36,7 @@ def run(version: str, nodes: int, scratch: Path, arguments: list[str]) -> int:
     """One run of the suite, with a cluster of its own; returns the status of the suite."""
     shutil.rmtree(scratch, ignore_errors=True)
     home = scratch / "cluster"
-    # as many brokers as nodes: tests for three of them make topics with three replicas
+    # as many brokers as nodes, because tests for three nodes create topics with three replicas
     cluster: Cluster | Broker
     if nodes > 1:
         cluster = Cluster(home, version, _CLUSTER | {"min.insync.replicas": "1"})

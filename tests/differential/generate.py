@@ -15,7 +15,7 @@ from sharecore.reference import Partition
 
 _FAILURES = [-1, 3, 7, 14, 15, 16, 69, 74, 124]
 _ACCEPT = 1
-# without renewal the oracle needs a group configuration, which has narrower limits
+# without renewal, the oracle needs a group configuration, which has narrower limits
 _GROUP_CONFIG = {"max_inflight": 200, "lock_ms": 15000}
 
 

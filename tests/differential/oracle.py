@@ -82,7 +82,7 @@ class Oracle(java.LineServer):
         return [json.loads(answer) for answer in answers]
 
     def _feed(self, text: str) -> None:
-        # where the process has ended the missing answers tell
+        # if the process has ended, the missing answers show it
         with suppress(BrokenPipeError):
             self.send(text)
 

@@ -250,7 +250,7 @@ def differences(seed: int, count: int, directory: Path) -> tuple[dict[str, int],
                 break
         else:
             continue
-        # what follows a difference in an episode only follows from it
+        # differences after the first in an episode only follow from it
         for _ in range(len(some) - 1 - some.index(operation)):
             next(theirs)
     return counted, found

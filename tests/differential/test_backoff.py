@@ -64,7 +64,7 @@ class ManagedEngines(Engines):
         ours: Any = self.rust.partition
         theirs: Any = self.reference.partition
         if theirs.next_time_ms is not None:
-            # earlier where the log has lost what waited: its time is passed over when it comes
+            # earlier if waiting records were deleted: their time is skipped when it comes
             assert ours.next_time_ms is not None
             assert ours.next_time_ms <= theirs.next_time_ms
 

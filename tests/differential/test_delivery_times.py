@@ -91,7 +91,7 @@ class TimedEngines(ManagedEngines):
         fresh = [r for r in seen if not r.has_expired and r.not_before_ms is None]
         waits = [r.waits_until_ms for r in fresh if r.waits_until_ms is not None]
         if waits:
-            # or earlier, where the log has lost what waited
+            # or earlier if waiting records were deleted
             assert ours.next_time_ms <= min(waits)
         times = [r.not_before_ms for r in seen if r.not_before_ms is not None]
         times += [r.expires_ms for r in seen if r.expires_ms is not None]

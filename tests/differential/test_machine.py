@@ -236,7 +236,7 @@ def _told(trace: list[Operation]) -> str:
     )
 
 
-@pytest.mark.timeout(900)  # looking for a shorter trace takes hypothesis up to five minutes
+@pytest.mark.timeout(900)  # hypothesis takes up to five minutes to shrink a trace
 def test_engines_never_part() -> None:
     profile = settings(
         max_examples=EXAMPLES,

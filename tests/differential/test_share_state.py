@@ -15,7 +15,7 @@ OPERATIONS = 3000
 
 @pytest.mark.timeout(600)  # the first use fetches Kafka's jars
 def test_answers_and_records_are_apaches(tmp_path: Path) -> None:
-    seed = 20  # `make differential-state` takes fresh ones
+    seed = 20  # `make differential-state` uses random ones
     counted, found = differences(seed, OPERATIONS, tmp_path)
     assert found == [], f"python -m tests.differential.share_state --seed {seed} --operations {OPERATIONS}"
     assert counted["records"] > OPERATIONS / 2

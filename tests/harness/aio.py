@@ -24,7 +24,7 @@ async def _checked(work: Awaitable[None]) -> None:
     unheard: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: unheard.append(context))
     await work
-    # a task that is cancelled needs a round to notice
+    # a cancelled task needs a round of the loop to notice
     await asyncio.sleep(0)
     left = asyncio.all_tasks() - {asyncio.current_task()}
     assert left == set()

@@ -74,25 +74,25 @@ _WRAPPED = (
 _KERNEL_MEMORY = ("/dev/", "/proc/", "/sys/")
 """What lies there is read without a disk."""
 _ALLOWED = (
-    # before it lets clients in, and when it has let them go
+    # before clients are accepted, and after they are gone
     ("sharecore/broker/broker.py", "Broker.start"),
     ("sharecore/broker/broker.py", "Broker.stop"),
     ("sharecore/broker/process/run.py", "_serve"),
     # right before the process ends
     ("sharecore/broker/store/home_watch.py", "HomeWatch._enter"),
     ("asyncio/runners.py", "Runner.close"),
-    # a module or a schema that is needed for the first time is read once in the life of a process
+    # a module or a schema is loaded once in the life of a process
     ("<frozen importlib._bootstrap>", "_find_and_load"),
     ("<frozen importlib._bootstrap>", "_handle_fromlist"),
     ("sharecore/protocol/entities.py", "_code"),
-    # a line that says that the process cannot go on
+    # the line that reports a fatal error
     ("sharecore/logs.py", "LogThread.flush"),
-    # our own source for the lines of a traceback, once a file
+    # our own source for the lines of a traceback, once per file
     ("linecache.py", "updatecache"),
     ("linecache.py", "checkcache"),
-    # until a thread that it starts runs
+    # until the new thread runs
     ("threading.py", "Thread.start"),
-    # a test that looks at the broker from within
+    # a test that inspects the broker from inside
     ("tests/harness/running.py", "RunningBroker.look.<locals>.on_loop"),
 )
 """Functions, by the end of their file's path, that may block, as may what they call."""
@@ -108,7 +108,7 @@ _reporting = False
 
 def watch_processes() -> str:
     """Have processes watched that this one starts; return the directory of reports."""
-    from tempfile import mkdtemp  # a broker that is watched does not load it
+    from tempfile import mkdtemp  # a watched broker does not import it
 
     directory = os.environ[DIRECTORY] = mkdtemp(prefix="blocking-")
     rest = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each and each != _WATCHED]
@@ -119,7 +119,7 @@ def watch_processes() -> str:
 def watch_this_process() -> None:
     """Watch the loop of the main thread, where this process is a broker that a watched one has started."""
     if "serve" in sys.orig_argv:
-        # tests collect lines of their own process with such handlers
+        # tests capture log lines of their own process with such handlers
         _wrap(logging.StreamHandler, "emit")
         _watch(get_ident())
 

@@ -20,7 +20,7 @@ KAFKA_LIBS = Path(os.environ.get("KAFKA_LIBS", ROOT / "build/jars/kafka-4.3.1"))
 START_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 60.0
 
-# share groups that notice everything at once, and whose locks may be short
+# share groups that notice every change at once and allow short locks
 QUICK_GROUPS = {
     "group.share.min.record.lock.duration.ms": "1000",
     "group.share.assignment.interval.ms": "0",
@@ -36,7 +36,7 @@ ONE_NODE = {
 }
 
 
-# below the ports that the kernel gives to clients; each of up to 16 parallel test processes keeps to its own
+# below the kernel's ports for clients; each of up to 16 parallel test processes uses its own part
 _PORTS = range(12_000, 32_000)
 _PORT_SHARES = 16
 _WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % _PORT_SHARES

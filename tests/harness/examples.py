@@ -80,13 +80,13 @@ class Examples:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
-            # tests that run in the background of a shell ignore it, and so would the program
+            # tests in the background of a shell ignore SIGINT, and the program would inherit that
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         try:
             assert program.stdout is not None
             first = [program.stdout.readline().rstrip("\n") for _ in range(lines)]
-            # what it acknowledged last is on its way
+            # its last acknowledgements are in transit
             time.sleep(0.5)
             program.send_signal(signal.SIGINT)
             program.wait(SECONDS_MAX)

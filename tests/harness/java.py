@@ -68,7 +68,7 @@ def command(
     """
     if not (libs / ".done").exists():
         raise RuntimeError(f"no jars in {libs}: run `make jars`")
-    # a JVM passes over an archive that is missing, or of other jars
+    # a JVM ignores an archive that is missing or belongs to other jars
     archive = libs / (".apache.jsa" if main == "kafka.Kafka" else ".tools.jsa")
     log = f"-Dlog4j2.configurationFile={ROOT / 'tests/harness/log4j2.properties'}"
     class_path = f"{libs}/*" if classes is None else f"{libs}/*:{classes}"

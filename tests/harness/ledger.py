@@ -133,7 +133,7 @@ class Ledger:
         }
         for offset, kind in settled.items():
             found = durable.get(offset, (None, 0))[0]
-            if found == _ARCHIVING:  # its letter is on its way
+            if found == _ARCHIVING:  # its dead letter is pending
                 found = _ARCHIVED
             if offset >= state.start_offset and found != kind:
                 self.broken.append(f"offset {offset} is {found} on the disk, but {kind} was answered")

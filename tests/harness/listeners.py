@@ -93,7 +93,7 @@ class Listeners:
         else:
             settings |= self._apache()
             allowed = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={keys.as_uri()}"
-            # the shared options begin with the program's
+            # the shared options begin with the program's own
             command = java.command("kafka.Kafka", str(config))
             command.insert(1, allowed)
         config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))

@@ -166,7 +166,7 @@ class RunningBroker:
         try:
             self.broker = broker = Broker(self.config, clock=self._clock, check_names=True)
             await broker.start()
-        except BaseException as failure:  # handed to the thread that starts, which raises it
+        except BaseException as failure:  # raised by the starting thread
             self._failure = failure
             self._started.set()
             return

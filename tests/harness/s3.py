@@ -69,7 +69,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def _refuse(self, status: int, code: str, message: str) -> None:
-        # what a client must not repeat: servers put the access key into some of these
+        # a client must not repeat this: some servers include the access key
         secret = "<AWSAccessKeyId>AKIDEXAMPLE</AWSAccessKeyId>"
         text = f"<Error><Code>{code}</Code><Message>{message}</Message>{secret}</Error>"
         self._answer(status, text.encode())

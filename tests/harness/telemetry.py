@@ -47,7 +47,7 @@ class Watched:
         except urllib.error.HTTPError as error:
             if error.code != 503:
                 raise
-            return []  # busy: it is asked again
+            return []  # busy: the test asks again
         return [sample for family in text_string_to_metric_families(text) for sample in family.samples]
 
     def pushed(self) -> dict[str, dict[str, Mapping[str, str]]]:

@@ -204,8 +204,8 @@ class Ledger:
                     self._settled_counts[place] = count
 
     def _produce(self) -> None:
-        # what stands still is to be the tier's: else a broker that was replaced, and does not know, is asked
-        # until it hears of that
+        # standstill must be the tier's: otherwise clients keep asking a replaced broker until it learns of
+        # that
         knowing = {"request.timeout.ms": 5000, "topic.metadata.refresh.interval.ms": 1000}
         settings = {"bootstrap.servers": self._records, "enable.idempotence": True, "linger.ms": 2}
         producer = Producer({**settings, **knowing, **FAST_RECONNECT})

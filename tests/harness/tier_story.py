@@ -143,7 +143,7 @@ class Story:
         """
         ledger = self._ledger
         before, began, last = ledger.redelivered, time.monotonic(), -1
-        # a member that was told that it failed lets go of records, and a node cannot know that
+        # a member that got an error releases its records, and a node cannot know that
         locked = ledger.doubtful > doubtful
         while last != (last := ledger.redelivered) or (locked and time.monotonic() < began + LOCK_S):
             time.sleep(3)

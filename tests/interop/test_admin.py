@@ -18,7 +18,7 @@ from tests.interop.conftest import KIND
 from sharecore.admin import Admin, BlockingAdmin, ConfigSource, GroupListing, Target, TopicPartition
 from sharecore.errors import ErrorCode, KafkaError
 
-# Kafka writes a new start offset with the next change only
+# Kafka writes a new start offset only with the next change
 DONE = (6,) if KIND == "sharecore" else (0, 6)
 
 

@@ -222,7 +222,7 @@ def test_ctrl_c_ends_a_command_that_writes_all_it_can(home: Listeners) -> None:
 TOLD_AT_THE_END = """
 import atexit, os, sys, time
 def tell():
-    # the system has a thread that was joined for a moment more
+    # the operating system keeps a joined thread for a moment
     until = time.monotonic() + 2
     while (threads := len(os.listdir("/proc/self/task"))) > 1 and time.monotonic() < until:
         time.sleep(0.01)

@@ -298,8 +298,8 @@ def test_consumers_see_the_same(brokers: dict[str, Broker], seed: int, delete_re
             side.compact(end)
         if delete_retention_ms:
             _compare(sides, end)
-    # Brokers divide a log into segments each in its own way: what goes a pass later than other things has
-    # gone everywhere after some more passes.
+    # The brokers divide a log into segments differently: what one removes a pass later than the other is gone
+    # on both after a few more passes.
     for _ in range(3):
         last = _sentinel(sides)
         for side in sides:
@@ -373,7 +373,7 @@ def test_records_without_a_key_are_refused_as_kafka_refuses_them(brokers: dict[s
         for policy in ("compact", "compact,delete"):
             side.configure(cleanup_policy=policy)
             _until(lambda side=side: side.produce(batches[0]).error_code != 0, "the policy to hold")
-        # where a batch that is taken begins depends on how soon the policy came to hold
+        # where an accepted batch starts depends on how soon the policy took effect
         taken = [side.produce(batch) for batch in batches]
         answers.append([(a.error_code, a.error_message, a.record_errors, a.log_start_offset) for a in taken])
         side.close()
@@ -425,7 +425,7 @@ def test_compacted_logs_outlive_a_kill(tmp_path: Path) -> None:
             side.produce(keyed_batch([(b"%d" % (n % 7), b"%d" % n)], timestamps=[old_ms]))
         side.compact(299)
         expected = side.read("read_committed")
-        assert [seen[0] for seen in expected] == [*range(292, 300)]  # the last is not looked at
+        assert [seen[0] for seen in expected] == [*range(292, 300)]  # the last one is not checked
         side.close()
         broker.kill()
         broker.start()

@@ -85,7 +85,7 @@ def compressions(records: bytes) -> Iterator[int]:
     while records:
         size = 12 + struct.unpack_from(">i", records, 8)[0]
         (attributes,) = struct.unpack_from(">h", records, ATTRIBUTES_AT)
-        if not attributes & 0x20:  # markers are no producer's
+        if not attributes & 0x20:  # control batches do not come from a producer
             yield attributes & COMPRESSION_MASK
         records = records[size:]
 

@@ -130,7 +130,7 @@ def test_a_group_goes_on_where_it_was_after_a_restart(
         broker.kill()
         broker.start()
         produce(broker.bootstrap, "t", [b"later"], 1)
-        # the member need not join again: the broker still knows it
+        # the member need not rejoin: the broker still knows it
         assert drain(consumer, count=1) == [[b"later"]]
         consumer.commit(asynchronous=False)
     broker.kill()
@@ -145,7 +145,7 @@ def test_a_consumer_that_is_killed_is_missed(fast: Broker, protocol: dict[str, o
     create_topic(fast.bootstrap, topic, 2)
     with member(fast, group, [topic], **protocol) as first:
         settled(first, partitions=2)
-        # it joins, and then never says anything again
+        # it joins, and then stays silent
         script = (
             "import os, sys, time, confluent_kafka as k\n"
             f"c = k.Consumer({dict(protocol) | {'bootstrap.servers': fast.bootstrap, 'group.id': group}!r})\n"
@@ -181,7 +181,7 @@ def test_static_members_come_back_without_a_rebalance(fast: Broker) -> None:
         first.subscribe([topic], on_revoke=lambda _, partitions: lost.extend(partitions))
         settled(first, second, partitions=2)
         lost.clear()
-        # a static member says nothing when it closes
+        # a static member does not leave when it closes
         second.close()
         with member(fast, group, [topic], **CLASSIC, **{"group.instance.id": "b"}) as again:
             settled(first, again, partitions=2)

@@ -98,7 +98,7 @@ def test_what_was_answered_outlives_writes_that_fail(new_broker: BrokerMaker) ->
     moments = random.Random(SEED)
     for number in range(FAULTS):
         time.sleep(moments.uniform(0.5, 2.0))
-        # as on a full disk: no file grows beyond what there is, or a little more, so that frames are cut off
+        # like a full disk: no file grows much beyond the current size, so frames are truncated
         size = max(path.stat().st_size for path in (broker.home / "data").glob("*.journal"))
         limit = (size, size + moments.randrange(4096), 0)[number % 3]
         resource.prlimit(broker.pid, resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))

@@ -52,7 +52,7 @@ def test_a_group_with_what_came_back_and_what_is_new(broker: Broker, topic: str,
         produce(broker.bootstrap, topic, [b"next"])
         detail = wait_for(browser, group, members=0)
         (window,) = detail["windows"]
-        # who holds what is told by no API: what is shown comes from the records of share state
+        # no API reports lease owners: these come from the share-state records
         assert (window["source"], window["log_end"]) == ("state", 4)
         assert all(len(run) == 6 and run[4:] == [None, None] for run in window["runs"])
         assert [run[0] for run in window["runs"] if run[2] == 0] == [1]
@@ -93,7 +93,7 @@ def test_each_user_logs_in_where_no_user_is_named(tmp_path: Path) -> None:
             assert browser.get("/api/session").body["may_act"] is True
             assert browser.login("carol", "of-carol").status == 200
             assert browser.look("/api/groups")["groups"] == []
-        # with a user among its settings everybody is that user, and the page only shows
+        # with a user in its settings, the page acts as that user for everybody, read-only
         given = ("-X", "security.protocol=SASL_PLAINTEXT", "-X", "sasl.mechanism=PLAIN")
         user = ("-X", "sasl.username=alice", "-X", "sasl.password=of-alice")
         with dashboard(bootstrap, *given, *user) as browser:

@@ -112,7 +112,7 @@ def test_what_a_client_rejects_is_in_the_topic_and_comes_back(
     assert [line.split()[2:4] for line in lines] == [
         [f"{topic}-0@{offset}", "rejected"] for offset in range(5)
     ]
-    # letters without their records: those are read from their topic
+    # dead-letter records without copies: the originals are read from their topic
     out = sharecore(broker, tmp_path, "dlq", "redrive", queue, "--cause", "rejected", "--group", group)
     assert out.startswith(f"5 records produced to {topic}\n")
     with share_consumer(broker.bootstrap, group, [topic]) as consumer:
@@ -186,7 +186,8 @@ def test_a_bare_letter_gives_no_record_of_a_topic_that_was_created_again(
         await_letters(broker, tmp_path, queue, number + 1)
         if number == 0:
             delete_topic(broker, topic)
-    # two letters name the offset 0 of a topic of this name; only the second is about the one that is there
+    # two dead-letter records name offset 0 of a topic with this name; only the second belongs to the existing
+    # topic
     shown = sharecore(broker, tmp_path, "dlq", "redrive", queue, "--to", to, "--progress", "p.json")
     assert shown == f"1 record produced to {to}\n1 is in its topic no more, 0 were passed over\n"
     configure_group(broker.bootstrap, "again-reader", share_auto_offset_reset="earliest")

@@ -29,7 +29,7 @@ def test_no_record_is_delivered_twice_while_leased(
     broker: Broker, topic: str, group: str, members: int
 ) -> None:
     for _ in range(RECORDS // BATCH):
-        # a record batch each: a fetch takes whole ones, and must leave some
+        # one batch per record: a fetch takes whole batches, and must leave some
         produce(broker.bootstrap, topic, [b"x" * 50] * BATCH)
     taken: list[list[tuple[int, int]]] = [[] for _ in range(members)]
     failures: list[BaseException] = []
@@ -51,10 +51,10 @@ def test_no_record_is_delivered_twice_while_leased(
                     if sum(1 for theirs in taken if theirs) > 1:
                         shared.set()
                     elif mine:
-                        # on a busy machine one could be through before the next has begun
+                        # on a busy machine one could finish before the next has started
                         assert shared.wait(30), "one member got everything"
                     commit(consumer)
-        except BaseException as failure:  # handed to the test, which raises it
+        except BaseException as failure:  # raised by the test
             failures.append(failure)
 
     threads = [threading.Thread(target=member, args=(number,)) for number in range(members)]
@@ -81,7 +81,7 @@ def test_a_killed_consumer_loses_its_records_to_the_next(broker: Broker, topic: 
     assert held
     child.kill()
     child.communicate()
-    # its connection is gone and its session with it: nobody waits for the lock of 30 s
+    # its connection is closed, which ends its session: the lock of 30 s is not waited for
     with share_consumer(broker.bootstrap, group, [topic]) as successor:
         seen = settle(successor, 20, timeout=15)
     assert {message.offset() for message in seen} == set(range(20))

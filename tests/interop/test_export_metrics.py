@@ -42,7 +42,7 @@ def test_what_waits_for_a_group_and_how_long(broker: Broker, topic: str, group: 
         settle(consumer, 6)
     began = time.time()
     produce(broker.bootstrap, topic, [b"y"] * 4)
-    # a group without members is not looked at again by Apache Kafka before it has written its state
+    # Apache Kafka does not refresh a group without members before it has written its state
     with share_consumer(broker.bootstrap, group, [topic]) as consumer:
         assert take(consumer)
         held = read(once(broker.bootstrap).stdout)

@@ -194,7 +194,7 @@ def test_letters_stay_until_there_is_room(broker: Broker, tmp_path: Path) -> Non
     redrive = ("dlq", "redrive", "dlq.jobs", "--to", "again")
     with full_disk(broker):
         told_at_once(sharecore(broker, *redrive, "-X", "message.timeout.ms=1500"), 5)
-    # its own disk: what is done is written down there
+    # progress is written to another disk
     progress = tmp_path / "progress"
     failed(
         sharecore(broker, *redrive, "--progress", str(progress), no_room_here=True),

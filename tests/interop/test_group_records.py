@@ -36,7 +36,7 @@ def test_every_kind_of_share_group_record(broker: Broker, topic: str, group: str
     records = formatted(broker.bootstrap, group)
     assert {kind for kind, _ in records} == {MEMBER, GROUP, ASSIGNMENT, TARGET, CURRENT, STATE}
     last = dict(records)
-    # the member has left, and with it what was known of it
+    # the member has left, and its records with it
     assert {kind for kind, fields in last.items() if fields is None} == {MEMBER, TARGET, CURRENT}
     joined = [fields for kind, fields in records if kind == MEMBER and fields is not None]
     assert [fields["subscribedTopicNames"] for fields in joined] == [[topic]]

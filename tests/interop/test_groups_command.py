@@ -54,7 +54,7 @@ def test_a_time_means_what_it_means_to_kafkas_tool(
         assert status == 0
         assert shown.splitlines()[0].endswith("Z")
         assert shown.splitlines()[2].split()[2] == tool.split()[-1], text
-    # what the tool does not read at all
+    # input that the tool does not accept
     for text, offset in (
         ("2026-03-29T05:00:00", "5"),
         ("2026-03-29", "0"),
@@ -165,7 +165,7 @@ def test_a_group_with_members_says_who_they_are_and_is_deleted_by_force(
 ) -> None:
     name = f"{kind}-of-{group}"
     produce(broker.bootstrap, topic, [b"x"])
-    # killed, so that nobody joins again
+    # killed, so that no member rejoins
     words = [sys.executable, "-c", MEMBER, broker.bootstrap, name, topic, kind]
     member = subprocess.Popen(words, stdout=PIPE)
     assert member.stdout is not None

@@ -105,7 +105,7 @@ def sharecore_shares(bootstrap: str, seen: Seen) -> Callable[[threading.Event], 
         with ShareConsumer({"bootstrap.servers": bootstrap, "group.id": "sharecore"}) as consumer:
             consumer.subscribe([TOPIC])
             while not is_over.is_set():
-                # a broker that is away is no error of the program
+                # an absent broker is not an error of the program
                 with suppress(KafkaError):
                     seen.update(record.value for record in consumer.poll(timeout=0.2))
 
@@ -117,7 +117,7 @@ def java_producer(bootstrap: str) -> Iterator[Callable[[str], None]]:
     command = java.command(
         f"{TOOLS}.ConsoleProducer", "--bootstrap-server", bootstrap, "--topic", TOPIC,
         "--producer-property", "acks=all",
-        # a batch is given up only when a takeover has had its time
+        # a batch times out only after a takeover had enough time
         "--request-timeout-ms", "10000", "--producer-property", "delivery.timeout.ms=60000",
     )  # fmt: skip
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)

@@ -31,7 +31,7 @@ def bystander(broker: Broker) -> Iterator[Peer]:
 
 def expect_log_line(broker: Broker, peer: Peer) -> None:
     if broker.kind != "sharecore":
-        return  # Apache says it at debug level
+        return  # Apache logs it at debug level
     until = time.monotonic() + 5
     while f":{peer.local_port}" not in broker.read_log():
         assert time.monotonic() < until, "no line in the log names the peer"

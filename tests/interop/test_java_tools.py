@@ -114,7 +114,7 @@ def test_groups_and_share_groups(broker: Broker, topic: str, group: str) -> None
     try:
         command = f"{TOOLS}.consumer.group.ShareGroupCommand"
         until = time.monotonic() + 60
-        # a group with a member is stable, also where the member has not been given its partitions yet
+        # a group with a member is stable, even before the member has its partitions
         describe = ("--describe", "--group", group, "--members", "--verbose")
         while topic not in (members := java.run(command, *at(broker), *describe)):
             assert time.monotonic() < until, members

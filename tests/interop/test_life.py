@@ -22,7 +22,7 @@ def serve(home: Path, *arguments: str, timeout: float = 20) -> subprocess.Comple
 
 @ours
 def test_the_first_answer_comes_at_once(new_broker: BrokerMaker) -> None:
-    # the figure is in the bench; this is for a start that waits for something
+    # the bench measures the time; this detects a start that waits for something
     assert new_broker().start() < 10.0
 
 

@@ -63,7 +63,7 @@ def test_stock_consumers_get_records_in_their_order_over_releases_and_a_killed_b
             until(partial(has_come, f"java {life}"), "a record for Java's consumer")
             with uneven_member(broker.bootstrap, ledger, f"c {life}", int(life)):
                 produce(20)
-                # what one takes at once the other does not get
+                # a record acquired by one member is not given to the other
                 while not has_come(f"c {life}"):
                     produce(20)
                     time.sleep(0.1)

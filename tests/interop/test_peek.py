@@ -44,7 +44,7 @@ def test_what_comes_next_with_its_records_and_nothing_is_taken(
     produce(broker.bootstrap, topic, [b"good", b"bad", b"poisoned", b"good"])
     handle(broker, topic, group)
     produce(broker.bootstrap, topic, [b"next", b'{"a": "\xc3\xa9"}'])
-    # twice the same: looking changes nothing
+    # the same twice: peeking changes nothing
     for _ in range(2):
         status, shown, told = peek(broker, group, topic, "--format", "json")
         assert (status, told) == (0, "")
@@ -54,7 +54,7 @@ def test_what_comes_next_with_its_records_and_nothing_is_taken(
         assert lines[0]["deliveries"] >= 1
     status, shown, _ = peek(broker, group, topic, "--settled", "--max", "4")
     assert status == 0
-    # Apache Kafka writes a new start offset with the next change only
+    # Apache Kafka writes a new start offset only with the next change
     rows = [line.split()[:2] for line in shown.splitlines()[1:]]
     start = [[f"{topic}-0@0", "acknowledged"]]
     assert [each for each in rows if each not in start][:3] == [
@@ -105,7 +105,7 @@ def test_what_is_leased_is_told_from_what_is_new_where_the_broker_knows(
         assert (status, told) == (0, "")
         found = [(each["offset"], each["state"], each["deliveries"]) for each in json.loads(shown)]
         if KIND == "apache":
-            # it has no state of a share partition before something of it is settled
+            # it has no state of a share partition before the first acknowledgement
             assert found == []
         else:
             assert found == [(0, "acquired", 1), (1, "acquired", 1), (2, "new", 0)]

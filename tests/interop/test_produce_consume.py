@@ -153,7 +153,7 @@ def test_a_terminal_gets_nothing_that_it_would_act_on(broker: Broker, topic: str
     while True:
         try:
             piece = os.read(leader, 10_000)
-        except OSError:  # the last one that wrote has ended
+        except OSError:  # the last writer has ended
             break
         if not piece:
             break

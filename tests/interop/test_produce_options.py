@@ -37,7 +37,7 @@ def test_key_headers_and_partition(broker: Broker, group: str) -> None:
     assert run(broker, "produce", topic, "one", *options).returncode == 0
     assert run(broker, "produce", topic, "--partition", "3", stdin=b"two\nthree\n").returncode == 0
     (first, *rest) = sorted(read(broker, topic, 3, 7), key=lambda each: each[1] is None)
-    # where Java's producer sends this key
+    # Java's producer chooses the same partition for this key
     assert first == (5, "k\u00e4".encode(), b"one", [("a", b"1"), ("a", b"x=y")])
     assert rest == [(3, None, b"two", None), (3, None, b"three", None)]
 

@@ -78,7 +78,7 @@ def test_no_record_comes_before_its_delivery_time_over_kill_9(new_broker: Broker
             due[value] = now_ms + (number * 7919 % 6000)
             producer.submit("jobs", value, deliver_at=due[value])
         for _ in range(3):
-            # over before the next record that anybody fetches
+            # expired before the next record is fetched
             producer.send("jobs", b"expired", ttl=0)
     early: list[tuple[bytes, int]] = []
     accepted: dict[bytes, int] = {}

@@ -109,7 +109,7 @@ def test_a_listener_of_another_protocol(listeners: Listeners, command: str) -> N
     address = listeners.address("SASL_SSL")
     said = one_line(command, {"bootstrap.servers": address})
     assert address in said
-    # Apache Kafka answers with an alert of TLS, which says more
+    # Apache Kafka answers with a TLS alert, which is more specific
     assert "security.protocol" in said
     assert "may be wrong for this listener" in said
 
@@ -162,7 +162,7 @@ def test_each_right_that_peek_lacks_is_named(listeners: Listeners) -> None:
             for answer in admin.create_acls(bindings[-1:]).values():
                 answer.result(30)
             until = time.monotonic() + 30
-            # Apache Kafka's brokers hear of a right after it was given
+            # Apache Kafka's brokers learn of a new right with a delay
             while (ended := run("peek", nobody(listeners)))[2].count(lacking or "the right") != bool(lacking):
                 assert time.monotonic() < until, ended
             found, shown, told = ended

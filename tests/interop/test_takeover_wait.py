@@ -47,7 +47,7 @@ def test_what_a_member_may_be_at_work_on_since_before_a_restart_goes_to_nobody_f
     with share_consumer(broker.bootstrap, GROUP, [TOPIC]) as worker:
         (message,) = take(worker)
         assert message.offset() == 0
-        # it is at work on the record all the time
+        # it works on the record all the time
         if end == "kill":
             broker.kill()
         else:

@@ -143,7 +143,7 @@ def test_a_producer_that_dies_does_not_hold_readers_up_for_ever(ledger: Broker) 
     write(dying, topic, [b"never"])
     write(Producer({"bootstrap.servers": ledger.bootstrap, **QUIET}), topic, [b"behind"])
     assert read(ledger, topic, "read_committed") == []
-    # Kafka looks for such transactions every ten seconds
+    # Kafka checks for such transactions every ten seconds
     assert read(ledger, topic, "read_committed", until=1, seconds=20) == [b"behind"]
 
 

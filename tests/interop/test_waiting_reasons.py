@@ -69,7 +69,7 @@ def test_back_off_and_delivery_time_say_until_when(broker: Broker, topic: str, g
     assert f"{topic}-0: 1 record in back-off, the first until 20" in shown
     assert f"{topic}-0: 1 record before its delivery time, the first until 20" in shown
     (told,) = json.loads(sharecore(broker, "describe", group, "--output", "json")[1])
-    # two clocks are read for a back-off's time, so that it differs by a millisecond from look to look
+    # the back-off's time comes from two clocks, so it varies by a millisecond
     assert [each["reason"] for each in told["partitions"][0]["waits"]] == ["backoff", "delivery"]
     assert "1 record in back-off" in sharecore(broker, "peek", group, topic)[1]
 
@@ -100,7 +100,7 @@ def test_records_behind_one_in_flight_say_so(
     producer.flush(PATIENCE_S)
     with share_consumer(broker.bootstrap, group, [topic]) as consumer:
         polled(consumer, 1)
-        # a fetch reads on
+        # a fetch reads further
         until = time.monotonic() + PATIENCE_S
         while (found := waits(broker, group)) != [told] and time.monotonic() < until:
             consumer.poll(0.1)
@@ -131,7 +131,7 @@ def test_a_fetch_that_the_rate_holds_back_says_so(broker: Broker, topic: str, gr
     consuming = threading.Thread(target=consume)
     consuming.start()
     try:
-        # the first fetch overdraws the rate by its record batch
+        # the first fetch overdraws the rate by a batch
         assert held_back(broker, group) == [("rate", "share.records.per.second")]
     finally:
         done.set()

@@ -72,7 +72,7 @@ class Demo:
         self._environment["SHARECORE_ADVERTISED_LISTENERS"] = self._environment[
             "SHARECORE_ADVERTISED_LISTENERS"
         ].replace("broker:", "localhost:")
-        # what compose sets for the tools; the broker passes it over
+        # compose sets this for the tools; the broker ignores it
         self._environment["SHARECORE_BOOTSTRAP_SERVER"] = self.bootstrap
         shutil.copy(ROOT / "packaging/compose/jobs.py", home)
         self._home = home
@@ -167,7 +167,7 @@ def test_the_command_that_testcontainers_give_the_image(language: str, tmp_path:
     page = (ROOT / "docs/testing.md").read_text()
     (code,) = re.findall(rf"<!-- container: {language} -->\n```\w+\n(.*?)```", page, re.DOTALL)
     port = str(free_port())
-    # the same in three syntaxes: what stands for the port, and what separates the words
+    # the same in three syntaxes, with different placeholders for the port and separators
     settings = re.findall(r"(?:advertised\.)?listeners=PLAINTEXT://[\w.]+:", code)
     assert [each.partition("=")[0] for each in settings] == ["listeners", "advertised.listeners"]
     assert re.search(r"serve\W+--ephemeral\W", code)

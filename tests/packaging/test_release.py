@@ -55,7 +55,7 @@ def test_the_licences_are_those_of_the_crates_that_are_linked_in() -> None:
     listed = set(re.findall(r"^\| ([\w-]+) \| (\d\S+) \|", THIRD_PARTY, re.MULTILINE))
     assert len(listed) > 20
     assert listed <= LOCKED, "make licences"
-    # of a build without S3; tests/bucket has the rest, which would be downloaded here for this alone
+    # of a build without S3; tests/bucket checks the rest, which would have to be downloaded here
     assert linked() <= listed, "make licences"
 
 

@@ -116,12 +116,12 @@ def test_apache_delivers_all_that_is_not_settled_and_nothing_else(
     assert ours.terminate() == 0
 
     configure_group(apache.bootstrap, GROUP, share_auto_offset_reset="earliest")
-    # the group has to be there before its state is
+    # the group must exist before its state
     with share_consumer(apache.bootstrap, GROUP, [TOPIC]) as consumer:
         end = time.monotonic() + 60
         while not consumer.poll(0.5):
             assert time.monotonic() < end
-    # what it writes about that comes before what we write
+    # its own records must precede ours
     apache.terminate()
     apache.start()
     producer = Producer({"bootstrap.servers": apache.bootstrap, "client.id": "__admin_client", **QUIET})

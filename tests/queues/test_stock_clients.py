@@ -160,7 +160,7 @@ def _produce(bootstrap: str, ledger: Ledger, seed: int, count: int = AT_ONCE * 2
         headers: list[tuple[str, str | bytes | None]] = []
         if due_ms:
             headers.append(("deliver-at", b"%d" % due_ms))
-        # a key goes to one partition
+        # a key is always sent to the same partition
         partition = chance.randrange(PARTITIONS) if key is None else sum(key) % PARTITIONS
         done = sent(key, due_ms)
         producer.produce(TOPIC, b"x", key=key, partition=partition, headers=headers, on_delivery=done)

@@ -124,7 +124,7 @@ class Auditor:
             ApiKey.INCREMENTAL_ALTER_CONFIGS: self._configured,
         }
 
-    # what happens to the machine
+    # events of the machine
 
     def restarted(self) -> None:
         """The broker is gone with its memory."""
@@ -154,7 +154,8 @@ class Auditor:
 
     def repaired(self, *, salvaged: bool) -> None:
         """The broker has a whole disk again, without what was lost: the newest, or if `salvaged` anything."""
-        # a transaction may have lost its end and kept its records: it hangs, or another's end ends it
+        # a transaction may have lost its end and kept its records: it hangs, or the end of another one ends
+        # it
         self.ledger.lose_ends()
         if salvaged:
             self.salvaged = True
@@ -190,7 +191,7 @@ class Auditor:
             if asked is not None and asked.api is ApiKey.SHARE_FETCH:
                 self._untold(asked.request.group_id)
             elif asked is not None and asked.api in _RESETS:
-                # nobody knows whether it has taken effect
+                # its effect is unknown
                 for share in self._reset_by(asked.request):
                     share.suspended = max(0, share.suspended - 1)
                     share.forget(perhaps=True)
@@ -291,7 +292,7 @@ class Auditor:
             if epoch >= 0 and not asked.stale:
                 self._epochs[session] = epoch + 1
             else:
-                # a refused one leaves it as it is, the last one ends it
+                # a refused request leaves the session unchanged, the final one ends it
                 self._epochs = {
                     key: value for key, value in self._epochs.items() if epoch > 0 or key != session
                 }
@@ -373,7 +374,7 @@ class Auditor:
                 self._report(share.deliver(now, since, request.member_id, ranges))
                 self.queues.holds(delivery)
                 if not surely:
-                    # it may have been leased by the leader before
+                    # the previous leader may have acquired it
                     share.loosen(restarted=False)
 
     def _acknowledged(self, asked: _Asked, answer: Any, field: str = "error_code") -> None:
@@ -431,7 +432,7 @@ class Auditor:
             altered = {part.partition_index: part.error_code for part in getattr(topic, "partitions", ())}
             for (name, topic_id, index), share in self.shares.items():
                 if name == group and topic_id == topic.topic_id and (not altered or index in altered):
-                    # what could not be written may be there all the same, or never
+                    # a write that failed may exist even so, or never
                     code = altered[index] if altered else topic.error_code
                     share.forget(perhaps=bool(code))
                     if altered and not code and not share.unsure:

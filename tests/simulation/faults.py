@@ -148,7 +148,7 @@ async def _well(world: World) -> None:
     """The disk is whole again, and soon nothing tells that it was not."""
     world.story.tell("fault", "the disk is whole")
     await _up(world)
-    # what was being tried again has ended
+    # pending retries have ended
     world.auditor.sick = True
     await asyncio.sleep(6.0)
     world.auditor.sick = False

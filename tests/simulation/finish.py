@@ -32,7 +32,7 @@ _DRAINED = ("first", "second")
 
 async def run(world: World) -> None:
     """Reads every log, drains every group, and sees that waiting fetches are woken."""
-    # sessions of those who left without a word end, transactions run out, wide jumps are over
+    # silent members' sessions expire, transactions time out, clock jumps are over
     await asyncio.sleep(_SETTLING_S)
     wire = await Wire.open("finish")
     try:
@@ -74,7 +74,7 @@ def _all_given_back(world: World) -> None:
     """Nobody uses the broker any more: it holds nothing for anybody."""
     broker = world.machine.broker
     assert broker is not None
-    # some actors leave theirs open
+    # some actors leave their connections open
     clients = sum(1 for number in world.network.ends if number % 2 == 0)
     held = {
         "bytes of requests": broker.server.budget.used_bytes,
@@ -196,7 +196,7 @@ async def _drain(world: World, wire: Wire, group: str) -> None:
     """One member accepts all there is, until nothing lags."""
     member = Member(world, f"drain-{group}", group, list(world.topics))
     until, got_at = world.loop.now + _WITHIN_S, world.loop.now
-    # a lag may be of offsets that hold no records, or of records that wait
+    # a lag may count offsets without records, or waiting records
     idle_s = _BACKOFF_S if group in world.queue_settings else 0.0
     lags: dict[str, int] = {}
     while world.loop.now < until and not world.story.violations:
@@ -214,7 +214,7 @@ async def _drain(world: World, wire: Wire, group: str) -> None:
         if world.loop.now < got_at + idle_s:
             continue
         answer = await describe(wire, [group])
-        # state that a leader has found to be lost is not told of until it is made anew
+        # state that a leader has found lost is not reported until it is recreated
         lags = {f"{topic}-{index}": -1 for topic in _DRAINED for index in range(world.topics.get(topic, 0))}
         for topic in answer.groups[0].topics:
             for part in topic.partitions if topic.topic_name in _DRAINED else ():

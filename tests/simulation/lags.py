@@ -51,7 +51,7 @@ class Lags:
         for key, share in self._shares.items():
             if key[0] in groups:
                 log = self._ledger.log(*key[1:])
-                # what is answered begins no earlier
+                # the reported range does not start earlier
                 ahead = range(max(0, share.start_offset), log.end)
                 there = {o for o in ahead if o in log.answered and transaction_of(log.values[o]) is None}
                 late = REJECTED if key[0] in self.lettered else ""
@@ -79,7 +79,7 @@ class Lags:
         there, settled, _ = known[key]
         floor = max(start, ledger.log(*key[1:]).gone_below)
         low = sum(1 for offset in there if offset >= floor and not share.may_be_over(offset))
-        # of records that are gone nothing is written any more, though they may be settled
+        # nothing is written for deleted records any more, though they may be finished
         begin, end = extent
         high = max(0, end - start - sum(1 for offset in settled if offset >= max(start, begin)))
         if ledger.retained(ledger.names.get(key[1], "")):

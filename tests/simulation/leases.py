@@ -151,7 +151,8 @@ class SharePartition:
                 entry.free_from = since + self.lock_s
                 entry.leased_from, entry.causes = since, {"timeout"}
                 entry.counts, entry.hidden = (count + 1, count + 1), self.hidden
-                # what was not answered was undone, or never heard of: after a restart it may show
+                # an unanswered acknowledgement was undone or never arrived: after a restart it may take
+                # effect
                 entry.doubtful |= entry.unanswered
                 entry.settled, entry.perhaps, entry.unanswered = "", False, False
         return wrong
@@ -211,7 +212,7 @@ class SharePartition:
                 if kind == RELEASE:
                     entry.free_from = min(entry.free_from, now)
                 elif kind == RENEW:
-                    # the lock begins anew, and may have become shorter
+                    # the lock starts again, and may be shorter than before
                     entry.free_from = min(entry.free_from, now + self.lock_s)
                 else:
                     entry.perhaps = entry.unanswered = True
@@ -228,7 +229,7 @@ class SharePartition:
                 continue
             if claim.lease == 0:
                 foreign = entry.held and entry.member != member and claim.offset >= self.floor
-                # what its member settles at this moment the start offset may have passed
+                # the start offset may have passed what its member acknowledges at this moment
                 foreign = foreign and not entry.perhaps
                 if foreign and entry.free_from - self.lock_s < asked and now < entry.free_from:
                     wrong.append(
@@ -240,7 +241,7 @@ class SharePartition:
                 continue
             if entry.lease != claim.lease:
                 if claim.kind not in (RELEASE, RENEW) and entry.member == member:
-                    # its fetch in front has leased it anew, and what it says counts for that
+                    # its earlier fetch has acquired it again, and the acknowledgement applies to that
                     entry.perhaps = True
                 elif claim.kind not in (RELEASE, RENEW):
                     wrong.append(
@@ -257,7 +258,7 @@ class SharePartition:
             elif claim.kind == RELEASE:
                 entry.held = False
                 entry.durable = entry.counts[0] - 1
-                # whatever was written before, this was written later, though it brings no start offset back
+                # this was written after all earlier writes, though it does not move the start offset back
                 entry.doubtful &= self._start_may_be_behind(claim.offset)
                 entry.free_from = now
             elif claim.late:
@@ -278,7 +279,7 @@ class SharePartition:
 
     def refused(self, asked: float, claims: Iterable[Claim], *, certain: bool) -> None:
         """Acknowledgements were answered with an error; `certain`ly nothing has changed then."""
-        # what is said to have failed, who has begun to lead meanwhile may have found written
+        # a new leader may have found the write that was reported as failed
         found = not certain and self.loaded_at >= asked
         for claim in claims:
             entry = self.entries.get(claim.offset)
@@ -308,7 +309,7 @@ class SharePartition:
 
     def forget(self, *, perhaps: bool = False) -> None:
         """The share partition was begun anew, or `perhaps` it was."""
-        # where it goes on after all, what was settled does not lag and does not come again
+        # if the leader continues after all, finished records do not lag and are not redelivered
         over = {o for o, each in self.entries.items() if each.doubtful or self.may_be_over(o)}
         self.over = self.over | over if perhaps else set()
         self.entries.clear()

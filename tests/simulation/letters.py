@@ -20,7 +20,7 @@ BROKER_SETTINGS = {"errors.deadletterqueue.auto.create.topics.enable": "true"}
 GROUP_SETTINGS = {
     "errors.deadletterqueue.topic.name": TOPIC,
     "errors.deadletterqueue.copy.record.enable": "true",
-    # trouble may last longer than letters are tried for
+    # a failure may last longer than dead letters are retried
     "errors.deadletterqueue.required": "true",
 }
 _WITHIN_S = 60.0
@@ -82,7 +82,7 @@ def wrong(auditor: Auditor, topics: Collection[str], there: Mapping[Source, byte
             name = auditor.ledger.names.get(topic_id, "")
             accepted |= {(name, partition, offset) for offset in share.accepted()}
     if auditor.losses:
-        # what was settled may have come again, and offsets may have been given to others
+        # finished records may have been redelivered, and offsets may have been reused
         return []
     found = ["{}-{} offset {} was accepted".format(*source) for source in there if source in accepted]
     for (name, partition, offset), value in there.items():
@@ -105,7 +105,7 @@ def _due(auditor: Auditor, topics: Collection[str]) -> dict[Source, str]:
             continue
         log = auditor.ledger.log(topic_id, partition)
         for offset, why in share.given_up():
-            # markers of transactions have no letters, and what is deleted meanwhile needs none
+            # transaction markers have no dead letters, and deleted records need none
             if offset in log.answered and offset >= log.gone_below:
                 due[name, partition, offset] = why
     return due

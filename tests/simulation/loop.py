@@ -137,7 +137,7 @@ class SimulatedLoop(VirtualLoop):
             elif process.held is not None:
                 process.held.append(handle)
             else:
-                # kept: what ends with it must not run its `finally` in the living
+                # kept, so that their `finally` blocks do not run in later processes
                 self.graveyard.append(handle)
 
     def _due(self) -> list[_Call]:
@@ -264,7 +264,7 @@ class SimulatedLoop(VirtualLoop):
         for task in asyncio.all_tasks(self):
             coroutine: Any = task.get_coro()
             if inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
-                # made in the last turn: it never begins, and would say so when it is collected
+                # created in the last turn: it never starts, and would log that when it is collected
                 task._log_destroy_pending = False  # type: ignore[attr-defined]
                 coroutine.close()
         self.graveyard.clear()

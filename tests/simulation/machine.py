@@ -86,7 +86,7 @@ class Machine:
         self._network = network
         self._config = BrokerConfig.from_properties({**_SETTINGS, "log.dirs": str(directory), **settings})
         self._slow_disk_s = slow_disk_s
-        # what is written ahead is room that a full disk gives back: some broker has none
+        # space written ahead is freed on a full disk: some brokers have none
         self._ahead_bytes = loop.random.choice([0, 0, 1 << 10])
         self._died = died
         self._lied = lied
@@ -263,7 +263,7 @@ class Machine:
         """What a thread of the log cleaner does while it waits for a segment to be sealed."""
         store = self._store
         while store is not None and (store.step() or (not store.maintenance_error and store.maintain())):
-            # whoever waits for what was staged beside it hears of it
+            # wakes those who wait for other staged operations
             self.loop.readable(store.fileno())
 
 

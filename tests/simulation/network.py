@@ -116,7 +116,7 @@ class End(asyncio.Transport):
     def abort(self) -> None:
         self.cut(silent=False)
 
-    # what happens to it
+    # faults
 
     def cut(self, *, silent: bool) -> None:
         """Ends the connection now; the other side hears of it later, or `silent`ly not for long."""
@@ -154,7 +154,7 @@ class End(asyncio.Transport):
         piece, other = self._under_way.popleft(), self.other
         if other.lost or other.closed:
             if piece is not None and not self.lost:
-                # who sends to nobody is told
+                # a sender learns that its peer is gone
                 self._loop.call_later(
                     self._network.delay(), self._lose, ConnectionResetError("reset"), context=self.context
                 )

@@ -66,7 +66,7 @@ class Probe:
             if engine is None:
                 continue
             if not world.plan.canary:
-                # what is planted is to be found from outside
+                # planted bugs must be found from outside
                 engine.check()
             where = leader.key.coordinator_key()
             before, start = self._starts.get(where, (engine, 0))

@@ -54,7 +54,7 @@ async def recovered(world: World) -> None:
     machine.harmed = False
     await machine.until_up()
     if problems and not machine.failures:
-        # the catalogue may be gone
+        # the catalog may be lost
         await world.set_up()
     if not machine.failures:
         await world.grow()

@@ -77,7 +77,7 @@ class Plan:
             ValueError: there is no such fault or actor.
         """
         chance = random.Random(seed)
-        # what came later is drawn behind the rest, so that seeds of before keep their actors and faults
+        # newer features are drawn last, so that older seeds keep their actors and faults
         known = (*cls.actors, *cls.faults, *cls.queues)
         drawn = {each for each in known if chance.random() < 0.55}
         if faults == "all":

@@ -30,19 +30,19 @@ QUICK = [
         (2, 3_000, "all"),
         (5, 3_000, ""),
         (9, 3_000, ""),
-        # what a salvage loses: a group's record of its state, the state itself, that a topic had grown,
-        # and the oldest records of one
+        # salvage may lose a group's record of its state, the state itself, added partitions, and the oldest
+        # records of a topic
         (2, 3_000, SALVAGES),
         (6, 3_000, "members,misdirected writes,kills"),
         (2006986397, 10_000, ""),
         (485953748, 10_000, ""),
-        # the time of a transaction is over while the disk fails, and its producer has gone
+        # the transaction times out while the disk fails, and its producer is gone
         (2718815735, 10_000, ""),
     ],
 )
 def test_promises_are_kept(seed: int, events: int, faults: str, capsys: pytest.CaptureFixture[str]) -> None:
     plan = Plan.drawn(seed, events, faults)
-    # these seeds are of before groups had queue settings
+    # these seeds are older than queue settings
     plan = plan if faults == "all" else plan.without(queues.FEATURES)
     assert one(plan, print), capsys.readouterr().out
 
@@ -60,7 +60,7 @@ def test_a_seed_is_one_life_byte_for_byte() -> None:
     here = simulate(Plan.drawn(5, 1_500))
     assert told.splitlines()[:-1] == "\n".join(here.lines).splitlines()
     assert len(here.lines) > 200
-    # the digest is of all lines, the printed ones are the last
+    # the digest covers all lines, the printed ones are the last
     assert told.split()[-1] == here.digest
 
 
@@ -83,7 +83,7 @@ def test_a_failure_tells_its_story() -> None:
     plan = Plan.drawn(1, 2_000, "members,transactions,pieces", "aborted records")
     outcome = shrunk(simulate(plan))
     story = story_of(outcome)
-    # what it does not take is left out
+    # features that are not needed are removed
     assert outcome.plan.features <= {"members", "transactions"}
     assert "uncommitted record" in story
     assert "aborts transaction-" in story

@@ -63,7 +63,7 @@ def test_records_of_a_group_and_the_state_that_they_leave(
     view = {"group.id": group, "view": "live"}
     (state,) = spark.read.format("sharestate").options(**settings, **view).load().collect()
     settled = [tuple(batch)[:3] for batch in state.stateBatches]
-    # Apache Kafka leaves the start offset where it is until it writes for another reason
+    # Apache Kafka leaves the start offset until it writes for another reason
     assert (state.group, state.topic) == (group, TOPIC)
     assert (state.startOffset, settled) in [(2, []), (0, [(0, 1, 2)])]
 

@@ -115,7 +115,7 @@ def test_two_workers(standalone: Standalone, topic: Topic, tmp_path: Path, kille
     try:
         wait_for_rows(job, {worker.pid for worker in standalone.workers})
         if killed:
-            # the worker, its executor and the executor's Python, with a batch half done
+            # the worker, its executor and the executor's Python, in the middle of a batch
             kill(standalone.workers[0])
         job.succeed()
     finally:

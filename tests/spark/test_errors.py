@@ -91,7 +91,7 @@ def test_workers_that_cannot(
     python = python_without(name, tmp_path)
     if name == "python":
         python.unlink()
-    # where Spark keeps what PYSPARK_PYTHON was when it started
+    # Spark stores PYSPARK_PYTHON here when it starts
     monkeypatch.setattr(spark.sparkContext, "pythonExec", str(python))
     with pytest.raises(
         RuntimeError, match=rf"{python}, which cannot import sharecore.spark: .*{name}"

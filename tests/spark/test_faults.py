@@ -64,7 +64,7 @@ def test_the_jvm_killed_between_the_write_and_the_commit(topic: Topic, tmp_path:
     sinks = Sinks(job.home)
     killed = sum(sinks.seen().values()) - BATCH
     Job("local[2]", topic, tmp_path).succeed()
-    # the batch that was written and not committed is run again with the same number and the same rows
+    # a batch that was written but not committed is run again with the same number and rows
     assert sinks.verdict(SENT, topic.partitions) == (0, 0, killed)
     assert settled(topic)
 
@@ -119,7 +119,7 @@ def test_a_query_stopped(topic: Topic, tmp_path: Path, when: str) -> None:
         until = time.monotonic() + 60
         while not query.recentProgress and time.monotonic() < until:
             time.sleep(0.1)
-    # it waits for the batch, whose commit it mostly prevents
+    # it waits for the batch, and usually prevents its commit
     stopping = threading.Thread(target=query.stop)
     stopping.start()
     while query.isActive:
@@ -145,7 +145,7 @@ def test_a_lock_shorter_than_the_batch(topic: Topic, tmp_path: Path, renew: str)
             time.sleep(6)
 
     run(topic, sinks, linger, lock_renew=renew)
-    # without renewal the records come again, and are acknowledged instead of processed
+    # without renewal the records are redelivered, and acknowledged instead of processed
     assert sinks.verdict(SENT, topic.partitions) == (0, 0, 0)
     assert settled(topic)
 
@@ -176,7 +176,7 @@ def test_a_second_member_in_the_group(topic: Topic, tmp_path: Path) -> None:
     finally:
         stop.set()
         other.join(60)
-    # what the other member held when the query ended is its own to process
+    # records that the other member held when the query ended are its own to process
     run(topic, sinks)
     assert sinks.verdict(SENT, topic.partitions, theirs) == (0, 0, 0)
 
@@ -195,7 +195,7 @@ def test_the_broker_killed_and_started_while_a_batch_runs(spark: SparkSession, t
                 broker.start()
 
         run(topic, sinks, restart)
-        # the leases went with the broker: the records come again, and are acknowledged instead of processed
+        # the locks ended with the broker: the records are redelivered, and acknowledged instead of processed
         assert sinks.verdict(SENT, 3) == (0, 0, 0)
         assert settled(topic)
     finally:

@@ -53,13 +53,13 @@ pytestmark = pytest.mark.timeout(900)
 
 SETTINGS = QUICK_GROUPS | {
     "share.coordinator.state.topic.num.partitions": "3",
-    # a busy machine may take longer than the defaults, and what was archived would be forgotten
+    # a busy machine may exceed the defaults, and archived records would be forgotten
     "share.coordinator.cold.partition.snapshot.interval.ms": "3600000",
     "share.coordinator.state.topic.prune.interval.ms": "3600000",
 }
 GROUP, TOPIC, AGAIN, PARTITIONS = "workers", "orders", "again", 2
 RECORDS, LATE, LIMIT = 60, 6, 3
-# an hour ago: older ones than retention allows would be deleted
+# an hour ago: records older than the retention would be deleted
 SENT_MS = int(time.time() * 1000) - 3_600_000
 REJECTED = {(partition, offset) for partition in range(PARTITIONS) for offset in (0, 7, 27, 47)}
 EXHAUSTED = {(partition, offset) for partition in range(PARTITIONS) for offset in (11, 31, 51)}
@@ -113,7 +113,7 @@ def worked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     )
     send(broker.bootstrap, 0, RECORDS)
     work(broker.bootstrap, first_outcome, PARTITIONS * RECORDS)
-    # from here on none of the late ones reaches the limit: each is released once by us, once when we leave
+    # from here on no late record reaches the limit: each is released once by us, and once when we leave
     configure_group(broker.bootstrap, GROUP, share_delivery_count_limit=10)
     send(broker.bootstrap, RECORDS, LATE)
     work(broker.bootstrap, lambda message: RELEASE, PARTITIONS * LATE)
@@ -222,7 +222,7 @@ def consumed(bootstrap: str, topic: str, count: int) -> list[Message]:
 
 
 def test_redrive(spark: SparkSession, worked: Broker, tmp_path: Path) -> None:
-    # exhausted by the limit that holds now, which is not the one of then: all count as rejected
+    # judged by the current limit, not the earlier one: all count as rejected
     configure_group(worked.bootstrap, GROUP, share_delivery_count_limit=LIMIT)
     out = tmp_path / "out"
     arguments = at(worked, "--group", GROUP, "--to-topic", AGAIN, "--out", out)

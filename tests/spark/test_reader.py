@@ -81,7 +81,7 @@ def wait_until_settled(topic: Topic) -> None:
 @pytest.mark.parametrize("committed", [True, False], ids=["committed", "not committed"])
 def test_sigterm_twice_acknowledges_what_the_checkpoint_holds(topic: Topic, committed: bool) -> None:
     sent = topic.send(1200)
-    # what is not released stays locked for longer than this test waits
+    # unreleased records stay locked longer than this test waits
     configure_group(topic.broker.bootstrap, topic.group, share_record_lock_duration_ms=60_000)
     options = json.dumps(topic.options(maxRecordsPerTrigger="300"))
     command = [sys.executable, "-m", "tests.spark.lessee", options, str(int(committed))]
@@ -116,7 +116,7 @@ def test_a_batch_is_run_again_with_the_same_rows(topic: Topic) -> None:
     first.lease()
     before = first.rows()
     first.reader.stop()
-    # Spark asks for the rows of the batch at once, then for what is behind it
+    # Spark requests the rows of the batch at once, then the following ones
     again = Query(topic, at=first.at)
     again.end = first.end
     assert again.rows() == before

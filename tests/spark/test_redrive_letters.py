@@ -165,7 +165,7 @@ def test_records_come_back_whole_and_once(
     again = redrive(queued, *only, "--execute")
     assert counts(again) == [["0", "0", "3"]] * PARTITIONS
     assert spark.read.parquet(str(out / "redriven-letters")).count() == LETTERS
-    # the other group's are still to be done
+    # the other group's records remain
     both = redrive(queued, "--out", out)
     assert counts(both) == [["2", "1", "3"]] * PARTITIONS
 

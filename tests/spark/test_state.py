@@ -142,7 +142,7 @@ def test_live_state_is_what_the_dump_says_and_kafka_tells(worked: Broker, spark:
         told = {each.partition.partition: each for each in admin.offsets(GROUP)}
     for row in rows:
         assert row.startOffset == told[row.topicPartition].start_offset
-        # KIP-1226: what is behind the start offset and not settled
+        # KIP-1226: records after the start offset that are not finished
         unsettled = RECORDS - row.startOffset - row.deliveryCompleteCount
         assert unsettled == told[row.topicPartition].lag
 
@@ -191,7 +191,7 @@ def test_files_say_what_the_cluster_says(worked: Broker, spark: SparkSession, tm
         order = ("group", "topicPartition") if view == "live" else ("partition", "offset")
         over_the_wire = read(spark, kafka_bootstrap_servers=worked.bootstrap, view=view)
         expected = over_the_wire.orderBy(*order).collect()
-        for path in (copy, worked.home / "data"):  # which the broker has open
+        for path in (copy, worked.home / "data"):  # open in the broker
             assert read(spark, path=str(path), view=view).orderBy(*order).collect() == expected
 
 
@@ -214,7 +214,7 @@ def test_what_is_let_go_of_meanwhile_is_not_needed(tmp_path: Path) -> None:
                 planned = planned or now
                 if now.first > planned.first:
                     break
-                time.sleep(0.1)  # sharecore looks once a minute
+                time.sleep(0.1)  # sharecore checks once a minute
         assert planned is not None
         assert now is not None
         assert now.first > planned.first, "nothing was let go of"
@@ -225,7 +225,7 @@ def test_what_is_let_go_of_meanwhile_is_not_needed(tmp_path: Path) -> None:
             read = read_state(planned, log, chosen[view])
             return [row for batch in read for row in batch.to_pylist()]
 
-        # of the history as it was planned, what is still there; live state as of now, and so whole
+        # what still exists of the planned history; live state is current, and complete
         assert all(now.first <= row["offset"] < planned.end for row in rows("history"))
         ((key, state),) = dumped(dump).items()
         assert [
@@ -272,7 +272,7 @@ def test_errors_say_what_to_do(worked: Broker, spark: SparkSession, tmp_path: Pa
                 read(spark, kafka_bootstrap_servers=worked.bootstrap).collect()
             with pytest.raises(Exception, match="no segments of Apache Kafka's, and as data of"):
                 read(spark, path=str(empty.home / "data")).collect()
-        else:  # which has the topic from the start
+        else:  # it has the topic from the start
             assert read(spark, kafka_bootstrap_servers=empty.bootstrap).collect() == []
             assert read(spark, path=str(empty.home / "data"), view="live").collect() == []
     finally:

@@ -119,7 +119,7 @@ def test_a_segment_that_was_cut_off_is_told_of(tmp_path: Path) -> None:
         rows = read(tmp_path, view=view, mode="PERMISSIVE")
         assert [(row["offset"], row["type"]) for row in rows][1:] == [(1, "unreadable")]
         assert len(read(tmp_path, view=view, mode="DROPMALFORMED")) == 1
-        file.write_bytes(whole + bytes(1000))  # as a broker leaves it that preallocates
+        file.write_bytes(whole + bytes(1000))  # like a file of a broker that preallocates
         assert len(read(tmp_path, view=view)) == 1
         file.write_bytes(whole + keyed_batch([update(3)], base=1)[:-1])
 
@@ -181,7 +181,7 @@ def rows_of(log: StateLog, view: str) -> list[dict[str, Any]]:
 
 def test_a_log_that_loses_its_beginning_is_read_from_where_it_begins() -> None:
     assert [row["offset"] for row in rows_of(Restless(1), "history")] == [0, 2, 3]
-    # the update at 2 belongs to a snapshot that is gone; what is behind the planned end is needed then
+    # the update at 2 belongs to a deleted snapshot, so records after the planned end are needed
     (state,) = rows_of(Restless(2), "live")
     assert (state["startOffset"], state["offset"], state["error"]) == (4, 4, None)
     for view in ("history", "live"):

@@ -31,11 +31,11 @@ def test_a_session_of_its_own(how: str, tmp_path: Path) -> None:
         timeout=500,
     )
     assert ended.returncode == 0, ended.stderr[-4000:]
-    # spark-submit makes one stream of both
+    # spark-submit merges both streams
     assert "MEMBERS  RECORDS/S" in ended.stdout
     assert sorted(pq.read_table(out / "runs").column("members").to_pylist()) == [1, 2]
     assert (out / "report.html").is_file()
     if how == "command":
-        # nothing of what Spark tells by itself runs through the progress bar
+        # Spark's own output does not mix with the progress bar
         assert f"rows: {out / 'runs'}" in ended.stderr.splitlines()
         assert not [line for line in ended.stderr.splitlines() if " INFO " in line or " WARN " in line]

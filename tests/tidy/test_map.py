@@ -13,7 +13,7 @@ import tomllib
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "python"
 THROUGH: dict[str, list[str]] = tomllib.loads((ROOT / "tests/map.toml").read_text())["through"]
-# they only gather what others define
+# they only combine definitions of other modules
 GATHERING = {"__init__", "__main__"}
 
 

@@ -22,7 +22,7 @@ BANNED = {
     r"\bpytest\.(mark\.)?skip\b": "a test that never runs is none",
     r"/(home|root|Users|work|tmp)/\w": "a path of one machine",
 }
-# the boundary of one compiled module cannot be several files, and the others are generated
+# the interface of one compiled module cannot be split into several files; the other files are generated
 MAY_BE_LONG = {
     Path("python/sharecore/_core.pyi"),
     Path("python/sharecore/protocol/messages.pyi"),

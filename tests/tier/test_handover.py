@@ -124,7 +124,7 @@ def test_a_group_is_taken_over_with_all_its_state_and_given_back(cluster: Broker
     accepted: Counter[str] = Counter()
     for topic in topics:
         fill(cluster, topic)
-        # of each five numbers one is accepted, one rejected, one released; two stay acquired
+        # of every five records one is accepted, one rejected, one released; two stay acquired
         accepted += settle(cluster, group, topic, 40, {0: "accept", 1: "reject", 2: "release"})
     before = [state(cluster, group, each) for each in places]
     for each in before:
@@ -140,7 +140,7 @@ def test_a_group_is_taken_over_with_all_its_state_and_given_back(cluster: Broker
     again = tier("adopt", cluster, node, group)
     assert (again.exit_code, "already" in again.output) == (0, True), again.output
 
-    # all that was released comes with its second delivery, and nothing else
+    # exactly the released records have their second delivery
     for topic in topics:
         second = settle(node, group, topic, 24, {2: "accept", 3: "release"})
         assert {each for each in second if "@" in each} == {f"{n}@2" for n in range(40) if n % 5 > 1}
@@ -186,14 +186,14 @@ def test_what_was_interrupted_goes_on_and_another_group_is_kept(cluster: Broker,
     settle(cluster, group, topic, 10, {1: "accept", 3: "accept"})
     before = state(cluster, group, place)
     with BlockingAdmin({"bootstrap.servers": node.bootstrap}) as admin:
-        # as if the command had ended behind its first write
+        # as if the command had ended after its first write
         changes = [OffsetChange(place, None, before.start_offset)]
         while admin.reset(ResetPlan(group, Target.offset(0), changes)).failed:
-            time.sleep(0.1)  # the node hears of the topic
+            time.sleep(0.1)  # the node learns of the topic
         done = tier("adopt", cluster, node, group)
         assert done.exit_code == 0, done.output
         assert state(node, group, place) == before
-        # a group of that name that was used upstream meanwhile
+        # a group of that name that was used upstream in the meantime
         settle(cluster, group, topic, 10, {0: "accept"})
         refused = tier("return", cluster, node, group)
         assert refused.exit_code == 1

@@ -63,7 +63,7 @@ def test_nothing_is_lost_nor_settled_twice_by_one_node(cluster: Cluster, nodes: 
     ledger.start()
     try:
         ledger.wait_for(100, 120)
-        # nobody takes its slots meanwhile: all wait until it has started
+        # no other node takes its slots: all wait until it has started
         story.moves("the node gets SIGTERM, and joins again", lambda: again(node), CRASH_S)
         happens("it is killed, and started at once", lambda: restart(node))
         happens(f"it is killed, and started {CUT_S:.0f} s later", lambda: away(node, CUT_S), CUT_S)

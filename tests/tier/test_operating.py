@@ -99,7 +99,7 @@ def test_a_state_topic_that_was_damaged_is_put_right(cluster: Broker, nodes: Nod
     node.terminate()
     assert "is intact: 4 slots" in tier(nodes, "repair").output
 
-    # a claim that cannot be read, behind the last one of each slot
+    # an unreadable claim, after the last one of each slot
     async def damage(operator: Operator) -> None:
         await operator.load()
         for slot in range(4):
@@ -160,7 +160,7 @@ def test_a_state_topic_that_was_deleted_is_made_anew(cluster: Broker, nodes: Nod
     make_state_anew(nodes)
     assert "is intact: 4 slots" in tier(nodes, "repair").output
     with share_consumer(node.bootstrap, "anew", ["again"]) as consumer:
-        # the settings of the group have stayed: it begins at the earliest record, with all that was settled
+        # the group's settings remain: it starts at the earliest record, including finished ones
         assert {message.offset() for message in settle(consumer, 20, timeout=60)} == set(range(20))
 
 
@@ -188,7 +188,7 @@ def test_no_group_begins_while_the_settings_are_gone(cluster: Broker, nodes: Nod
     with share_consumer(node.bootstrap, "second", ["has-begun"]) as consumer:
         while f"no share partition begins until {settings} can be read upstream" not in node.read_log():
             assert list(consumer.poll(1.0)) == []
-        # what has begun goes on
+        # started work continues
         produce(cluster.bootstrap, "has-begun", [b"later"] * 20)
         with share_consumer(node.bootstrap, "first", ["has-begun"]) as other:
             assert {message.offset() for message in settle(other, 20)} == set(range(20, 40))

@@ -41,7 +41,7 @@ SETTINGS = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",
     "log.cleaner.backoff.ms": "200",
-    # a store's files are 64 MB each, whatever this says
+    # a store's files have 64 MB each, regardless of this setting
     "log.cleaner.min.cleanable.ratio": "0",
 }
 """What a broker with such contents is started with."""
@@ -243,7 +243,7 @@ def _read(bootstrap: str, topic: str, partition: int) -> list[tuple[int, bytes, 
     """Offset, key and value of the decided records that a partition has now."""
     how = {"group.id": "none", "enable.auto.commit": False, "isolation.level": "read_committed"}
     reader = Consumer({"bootstrap.servers": bootstrap, "enable.partition.eof": True, **QUIET, **how})
-    # the beginning may have been deleted, and who is assigned that first hears of it in between
+    # the beginning may be deleted between the assignment and this call
     low, _ = reader.get_watermark_offsets(TopicPartition(topic, partition), timeout=30)
     reader.assign([TopicPartition(topic, partition, low)])
     found = []

@@ -99,7 +99,7 @@ def run(setup: str, seed: int, minutes: float, workers: int, rate: float, result
             command.append("--step-clocks")
         command += ["--rate", str(rate), *arguments]
         with (results / f"{name}.log").open("w") as log:
-            # a broker on the environment's address is not what is to be tried
+            # the test must not use a broker from the environment
             environment = os.environ | {"SHARECORE_BOOTSTRAP_SERVER": ""}
             done = subprocess.run(command, stdout=log, stderr=log, env=environment)
     verdict = (results / f"{name}.log").read_text().strip().splitlines()[-2:]

@@ -140,5 +140,5 @@ def a_broker_that_is_described_over_and_over(subject: Subject) -> None:
         answer = peer.ask(
             "describe_configs", 4, include_synonyms=True, include_documentation=True, resources=resources
         )
-        # a node of a tier has another id, and refuses each
+        # a tier node has another id, and refuses each of them
         assert all(each.error_code for each in answer.results), "it was answered"

@@ -15,7 +15,7 @@ _SEED = int(os.environ.get("ABUSE_SEED", "1"))
 _SLOW_ON_APACHE = ("100000 same protocols",)
 """Apache Kafka's group coordinator takes minutes for it, and serves nobody meanwhile."""
 _BOUNDS = {
-    # whoever may do everything may also fill memory and disk with what lasts
+    # a super user may also fill memory and disk with lasting data
     "super-user": Bounds(memory_bytes=300 * MB, peak_bytes=600 * MB, disk_bytes=500 * MB),
 }
 
@@ -24,7 +24,7 @@ def _run(attacks: Sequence[Part], subject: Subject) -> None:
     for name, attack in attacks:
         if subject.is_node and name in _SLOW_ON_APACHE:
             continue
-        # what its cluster takes a minute for costs a node nothing
+        # a request that takes the upstream cluster a minute costs the node nothing
         with contextlib.suppress(*[TimeoutError] if subject.is_node else []):
             attack(subject)
 

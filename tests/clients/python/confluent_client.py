@@ -34,7 +34,7 @@ for n in range(count):
     print("committed", n)
 
 read = 0
-# the first member is one of the classic protocol, the second of KIP-848's
+# the first member uses the classic protocol, the second KIP-848's
 for wanted, protocol in ((count // 2, "classic"), (count, "consumer")):
     consumer = Consumer(
         {

@@ -22,7 +22,7 @@ frame = app.dataframe(source)
 
 
 def count(value: bytes, state: State) -> bytes:
-    # a state store is behind it, with its changelog topic
+    # this uses a state store with its changelog topic
     state.set("seen", state.get("seen", 0) + 1)
     return value
 

@@ -25,9 +25,9 @@ _BEHIND = {
     "group.consumer.max.session.timeout.ms": "3600000",
     "group.consumer.session.timeout.ms": "3600000",
     "group.consumer.assignment.interval.ms": "0",
-    # records of the requests are as old as they say
+    # record timestamps come from the requests, and may be old
     "log.retention.ms": "-1",
-    # no group expires while the matrix is played, which takes longer than the ten minutes of the default
+    # no group may expire during the matrix, which takes longer than the default of ten minutes
     "offsets.retention.check.interval.ms": "86400000",
 }
 _SECURITY = "org.apache.kafka.common.security"
@@ -119,7 +119,7 @@ class Guarded:
             receiver = java.compiled(RECEIVER, KAFKA_LIBS)
             command = java.command("kafka.Kafka", str(properties), classes=receiver)
         else:
-            # Apache Kafka 4.3.1 has no dead letters
+            # Apache Kafka 4.3.1 has no dead-letter topics
             features = ("--set", "sharecore.features=share.version=1")
             command = [SHARECORE, "serve", "--config", str(properties), *features]
             if self._cluster is not None:

@@ -311,11 +311,11 @@ def _configs() -> Iterator[Case]:
         if kind in (2, 4, 16, 32):
             for keys in (None, ["retention.ms", "num.partitions", "made.up"]):
                 if (kind, name, keys) == (4, "", None):
-                    continue  # Apache Kafka sets min.insync.replicas there as it begins
+                    continue  # Apache Kafka sets min.insync.replicas there when it starts
                 asked = {"resource_type": kind, "resource_name": name, "configuration_keys": keys}
                 yield make(f"settings of {kind} {name!r}, {keys}", A.DESCRIBE_CONFIGS, 4, resources=[asked])
     for name in ("0", "7", ""):
-        # each broker's loggers have names of their own
+        # each broker has its own logger names
         asked = {"resource_type": 8, "resource_name": name, "configuration_keys": ["made.up"]}
         yield make(f"settings of loggers {name!r}", A.DESCRIBE_CONFIGS, 4, resources=[asked])
         for key, operation, value in (

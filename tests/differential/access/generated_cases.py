@@ -32,7 +32,7 @@ def generated(*, every_version: bool = True) -> Iterator[Case]:
 
 
 def _fields(api: ApiKey, version: int, fixed: Mapping[str, Any], word: str, ids: Ids, user: str) -> Message:
-    # the keys of share coordinators have an id, and each broker has given its topics others
+    # share coordinator keys contain a topic id, which differs between the brokers
     topic_id = MISSING if api is ApiKey.FIND_COORDINATOR else ids.get(f"{word}-t", MISSING)
     names = Names(f"{word}-t", topic_id, f"{word}-g", f"{word}-x", f"{word}-u")
     return message(api, version, names, fixed)

@@ -23,7 +23,7 @@ def explain(case: Case, difference: Difference, kinds: Collection[str] = ()) -> 
     if "node" in kinds and (name := _explain_node(case, difference)) is not None:
         return name
     if case.may_create and difference.path.startswith("topics[]"):
-        # Apache Kafka answers before the topic is there, and the client asks again; ours waits for it
+        # Apache Kafka answers before the topic exists, and the client retries; ours waits for the topic
         apache, ours = difference.apache, difference.ours
         if difference.path == "topics[].partitions[]" and apache is MISSING:
             return "created topics are in the first answer"

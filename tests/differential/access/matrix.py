@@ -29,7 +29,7 @@ from sharecore.tier.forward.routes import routes
 OFFERED: dict[str, Iterable[ApiKey]] = {
     "apache": list(ApiKey),
     "sharecore": [*SERVED, *TELEMETRY],
-    # what names brokers is not forwarded
+    # requests that name brokers are not forwarded
     "node": [*TIER_OWN, *routes(), *TELEMETRY],
 }
 """By the kind of broker the APIs that are compared."""
@@ -211,11 +211,11 @@ def _answer(broker: Guarded, case: Case, user: str) -> Any:
     ids = topic_ids(broker)
     answer = broker.ask(user, case.key, case.version, _addressed(case.fields(ids, user), broker))
     if case.may_create and broker.kind == "apache":
-        time.sleep(0.2)  # it creates topics behind the answer's back
+        time.sleep(0.2)  # it creates topics after it has answered
     if case.key in (ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.METADATA):
         _remove_topics(broker)
     if case.key in (ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS) and broker.kind == "apache":
-        time.sleep(0.05)  # its broker hears of it from its controller
+        time.sleep(0.05)  # its broker learns of it from its controller
     return CLOSED if answer is CLOSED else masked(case.key, answer, _known_ids(ids, broker), broker)
 
 

@@ -26,7 +26,7 @@ def doubled() -> list[Case]:
     return [found for case in cases() if (found := twice(case)) is not None]
 
 
-# two brokers and the rights of all principals take most of a minute to set up
+# setting up two brokers and the rights of all principals takes most of a minute
 pytestmark = pytest.mark.long
 
 
@@ -40,7 +40,7 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Guarded]]
 
 @pytest.mark.timeout(180)
 def test_rights_are_judged_as_apache_kafka_judges_them(brokers: list[Guarded]) -> None:
-    seed = 20  # `make differential-access` plays everybody
+    seed = 20  # `make differential-access` runs all principals
     everybody = principals()
     names = [*ALWAYS, *random.Random(seed).sample(sorted(set(everybody) - set(ALWAYS)), AT_RANDOM)]
     found: list[str] = []
@@ -80,7 +80,7 @@ def test_exchanges_of_scram_end_as_with_apache_kafka(brokers: list[Guarded]) -> 
     for broker in brokers:
         scram_exchanges.add_users(broker)
     right, until = scram_exchanges.EXCHANGES["right"], time.monotonic() + 20
-    # a broker of Apache Kafka hears of a user from its controller
+    # a broker of Apache Kafka learns of a user from its controller
     while any(scram_exchanges.answers(broker, right)[-1][0] for broker in brokers):
         assert time.monotonic() < until
         time.sleep(0.05)

@@ -43,7 +43,7 @@ class Life:
         self._alike = alike
         self._names = 0
         self._common: list[int] = []
-        # few partitions among many members are where what one has stands in the way of another
+        # with few partitions and many members, members compete for partitions
         largest, most = random.choice(((3, 12), (3, 12), (12, 12), (60, 40)))
         self.group = Group(
             {number: random.randint(1, largest) for number in range(1, random.randint(2, 5))}, []
@@ -93,7 +93,7 @@ class Life:
         elif step == "appear":
             topics[max(topics) + 1] = random.randint(1, 8)
         elif step == "drop" and len(topics) > 1:
-            # its partitions stay with those who have them until they are told otherwise
+            # members keep its partitions until they are told otherwise
             del topics[random.choice(sorted(topics))]
             members[:] = [
                 member._replace(

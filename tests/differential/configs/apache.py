@@ -21,7 +21,7 @@ class ApacheConfigs(java.LineServer):
     """
 
     def __init__(self, libs: Path) -> None:
-        # what it says of values that are there twice is no matter here
+        # warnings about repeated values do not matter here
         super().__init__(java.program(_SOURCE, libs=libs), errors=subprocess.DEVNULL)
 
     def judge(self, case: Case) -> Verdict:

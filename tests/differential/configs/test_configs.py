@@ -14,7 +14,7 @@ from tests.differential.configs.cases import several, single
 from tests.differential.configs.compare import compare
 from tests.harness.broker import KAFKA_LIBS
 
-# what was told otherwise before, and one of each kind that bounds another
+# keys whose error texts once differed, and one of each kind that limits another
 ALWAYS = (
     {"log.retention.ms": "-2"},
     {"log.retention.hours": "0"},

@@ -26,7 +26,7 @@ _SECONDS_MAX = 30.0
 
 
 def _java(world: World, how: str, deliveries: int) -> None:
-    # Java's client of 4.4.0 under the console tools of 4.3.1
+    # Java's 4.4.0 client with the console tools of 4.3.1
     command = java.command(
         f"{java.TOOLS}.consumer.ConsoleShareConsumer",
         *("--bootstrap-server", world.side.broker.bootstrap, "--topic", world.source, "--group", world.group),

@@ -91,7 +91,7 @@ def full_disk(broker: Broker) -> Iterator[None]:
         yield
     finally:
         unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
-        with suppress(ProcessLookupError):  # it was ended meanwhile
+        with suppress(ProcessLookupError):  # it has ended in the meantime
             resource.prlimit(broker.pid, resource.RLIMIT_FSIZE, unlimited)
 
 

@@ -70,7 +70,7 @@ def _pinned(scenario: str, difference: Difference) -> bool:
     if path[0] == "states":
         return bool(path[2] < gone and ours == MISSING)
     if path[0] == "lag":
-        # nothing is written for what is gone: the offset that is persisted follows with the next write
+        # nothing is written for deleted records: the persisted offset follows with the next write
         return (scenario, apache, ours) in (
             ("records_are_deleted_while_leased", 5, 0),
             ("gone_altogether", 0, 10),
@@ -129,7 +129,7 @@ def _state_that_cannot_be(scenario: str, difference: Difference) -> bool:
     path, apache, ours = difference
     if scenario != "state_as_it_is_written":
         return False
-    if path == ("start",):  # what was written before shows
+    if path == ("start",):  # earlier writes are visible
         return bool(apache[:3] == ours[:3] and apache[3][:3] == ours[3][:3])
     return bool(apache[0] in (0, -1) and ours[0] == 42)
 

@@ -192,7 +192,7 @@ def many_partitions(world: World) -> Seen:
     return {"answers": codes} | found
 
 
-# who may be made: the four of making topics or not, with the prefix or without, and with any
+# which topics may be created: auto-create on or off, with or without the prefix
 
 
 def _made(world: World, make: str, prefix: str, name: str) -> Seen:
@@ -263,7 +263,7 @@ def made_again_once_it_is_deleted(world: World) -> Seen:
             time.sleep(0.5)
 
         found = _two_halves(world, delete, queue=None)
-    # whoever has a topic made is not always the first to write there
+    # the broker that requested the topic is not always the first to write there
     for some in (*found["first"]["letters"].values(), *found["letters"].values()):
         some.sort(key=lambda letter: letter["headers"][2])
     return found

@@ -29,7 +29,7 @@ def rejected(world: World) -> Seen:
 def rejected_twice(world: World) -> Seen:
     member = world.begin()
     member.take(10)
-    # the first record keeps the start offset where it is
+    # the first record holds the start offset
     answers = [member.acknowledge((1, 9, REJECT)) for _ in range(2)]
     return {"answers": answers} | world.outcome(range(1, 10), 9, lag=1)
 
@@ -112,7 +112,7 @@ def causes_side_by_side(world: World) -> Seen:
     return {"answers": codes} | world.outcome(range(10), 10, lag=0)
 
 
-# what a letter holds
+# content of dead-letter records
 
 
 @scenario

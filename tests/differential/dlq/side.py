@@ -26,7 +26,7 @@ SETTINGS = {
     "auto.create.topics.enable": "false",
     "num.partitions": "2",
     "log.cleaner.backoff.ms": "100",
-    "log.retention.ms": "-1",  # records that are made by hand are of 1970
+    "log.retention.ms": "-1",  # hand-made records have timestamps of 1970
     "offsets.topic.num.partitions": "2",
     "share.coordinator.state.topic.num.partitions": "2",
     "transaction.state.log.num.partitions": "2",
@@ -291,7 +291,7 @@ class Side:
                 producer.produce(topic, key=b"k", value=f"{end.__name__}-{number}".encode())
             producer.flush(20)
             end(20)
-        # the last marker may come behind the answer
+        # the last marker may arrive after the response
         marker = _LAST_MARKER if last is None else last
         self._until(
             lambda: [each["last_offset"] for each in headers_of(self.fetch(topic, 0, marker))] == [marker]

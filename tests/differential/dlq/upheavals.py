@@ -13,7 +13,7 @@ LOCK_MS = 1000
 """The shortest time for which a record is leased."""
 
 
-# settings of all topics and groups: nothing else is played meanwhile
+# settings of all topics and groups: no other scenario runs meanwhile
 
 
 @alone

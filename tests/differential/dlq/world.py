@@ -119,7 +119,7 @@ class World:
             "states": {index: self.states(index) for index in partitions},
             "letters": letters(self.side, self.dlq),
         }
-        # the lag comes last: it tells of what the states say, or of more
+        # the lag is read last: it reflects at least what the states show
         lags = progress(self.side, self.group, self.source)
         return found | {"lag": {index: behind for index, (_, behind) in lags.items()}}
 

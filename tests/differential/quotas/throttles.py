@@ -243,7 +243,7 @@ class Observer:
         ]
         answer = self.broker.super(A.ALTER_CLIENT_QUOTAS, 1, entries=wanted, validate_only=False)
         assert {each.error_code for each in answer.entries} == {0}, answer
-        # a change that is seen was made behind this one, which no answer tells of
+        # changes without an answer take effect in order, so once this one is visible, so is the one before
         make_topics(self.broker, [f"behind-{next(self._changes)}"])
         time.sleep(_SETTLED_S)
         self._began = time.monotonic()

@@ -128,7 +128,7 @@ class Fields:
                 "version": self.number(64),
                 "timestamp": self.number(64),
             }
-        # a topic without partitions is in no assignment
+        # a topic without partitions is not in any assignment
         with_epochs = [
             {**each, "assignment_epochs": each["partitions"] or None} for each in self.some(self.partitions)
         ]
@@ -173,7 +173,7 @@ def test_bytes_are_apaches(kinds: Sequence[ShareRecord | ConsumerRecord]) -> Non
         assert (answer["key"], answer.get("value")) == (given["key"], given["value"]), record
         assert answer["shownKey"] == as_shown(key)
         if value is not None and isinstance(kinds[0], ShareRecord):
-            # a tagged field that has its default is not printed
+            # a tagged field with its default value is not printed
             shown = {
                 name: each for name, each in value.items() if (name, each) != ("assignment_timestamp", 0)
             }

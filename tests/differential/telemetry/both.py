@@ -144,7 +144,7 @@ def _plain(answer: Any) -> Any:
     if "documentation" in shown:
         shown["documentation"] = "<each its own>"
     if len(shown.get("requested_metrics", ())) > 1:
-        # Kafka's is a checksum of the order of its hash table
+        # Kafka's is a checksum over the order of its hash table
         shown["subscription_id"] = "<subscription id>"
     return shown
 

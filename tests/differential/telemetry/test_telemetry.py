@@ -62,7 +62,7 @@ def test_a_client_without_an_id_is_given_one(brokers: Both) -> None:
         assert len({*ids, None}) == 3
         assert [each.version for each in ids] == [4, 4]
         for answer in answers:
-            # its id is good for pushes
+            # pushes may use its id
             assert answer.error_code == 0
 
 
@@ -91,7 +91,7 @@ def test_subscriptions_are_put_together(brokers: Both) -> None:
     assert brokers.get(brokers.new_id())["requested_metrics"] == ["*"]
     brokers.alter("a", dict.fromkeys(("metrics", "interval.ms")))
     brokers.alter("b", dict.fromkeys(("metrics", "interval.ms")))
-    # what is asked for seldom is asked for every five minutes
+    # the default push interval is five minutes
     assert brokers.get(brokers.new_id())["push_interval_ms"] == 300_000
 
 
@@ -207,7 +207,7 @@ def test_lists_of_a_subscription_grow_and_shrink(brokers: Both) -> None:
     change(2, "match", "nonsense")
     change(2, "interval.ms", "5")
     brokers.describe("grown", configuration_keys=["metrics", "nonsense"])
-    # the old way to set them, all at once
+    # the old API sets all of them at once
     replaced = {
         "resource_type": CLIENT_METRICS,
         "resource_name": "grown",
@@ -225,7 +225,7 @@ def test_who_asks_too_soon(brokers: Both) -> None:
     answer = brokers.get(client)
     again = brokers.get(client)
     assert again["error_code"] == ErrorCode.THROTTLING_QUOTA_EXCEEDED
-    # what it is asked for has changed: it may ask at once, and only once
+    # its subscription has changed: it may ask at once, and only once
     brokers.alter("slow", {"metrics": "n"})
     assert brokers.get(client)["subscription_id"] != answer["subscription_id"]
     assert brokers.get(client)["error_code"] == ErrorCode.THROTTLING_QUOTA_EXCEEDED
@@ -241,7 +241,7 @@ def test_who_pushes_too_soon(brokers: Both) -> None:
     assert brokers.push(client, subscription, metrics=payload()) == 0
     assert brokers.push(client, subscription) == ErrorCode.THROTTLING_QUOTA_EXCEEDED
     assert brokers.get(client)["error_code"] == ErrorCode.THROTTLING_QUOTA_EXCEEDED
-    # the last push may come at any time, and nothing comes after it
+    # the last push may come at any time, and no push may follow it
     assert brokers.push(client, subscription, terminating=True, metrics=payload()) == 0
     assert brokers.push(client, subscription, terminating=True) == ErrorCode.INVALID_REQUEST
     assert brokers.push(client, subscription) in (
@@ -268,7 +268,7 @@ def test_a_push_by_who_never_asked(brokers: Both) -> None:
     assert brokers.push(other, 12345, metrics=payload()) == ErrorCode.UNKNOWN_SUBSCRIPTION_ID
     subscription = brokers.get(other)["subscription_id"]
     brokers.push(other, subscription)
-    # by a client that was told by another broker
+    # from a client that got its id from another broker
     stranger = brokers.new_id()
     brokers.alter("one", {"metrics": "m"})
     apache, _ = brokers.raw(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, on="b", client_instance_id=stranger)

@@ -226,8 +226,8 @@ def _which_member(exchange: Exchange, difference: Difference) -> bool:
     many, give or take one: of a topic, or of all topics where the members want the same.
     """
     if exchange.ask.api not in ("SHARE_GROUP_HEARTBEAT", "SHARE_GROUP_DESCRIBE"):
-        return False  # consumers are sent with the range assignor where there are several
-    if difference.path == "assignment":  # a member is told of its assignment where it has changed
+        return False  # groups with several consumers use the range assignor
+    if difference.path == "assignment":  # a member gets its assignment if it has changed
         return exchange.members > 1 and None in (difference.apache, difference.ours)
     if ".topic_partitions[" not in difference.path:
         return False
@@ -494,6 +494,6 @@ def explain(exchange: Exchange, difference: Difference, more: Known = NOTHING_MO
         more: differences of what is compared, beyond those of every broker.
     """
     if isinstance(exchange.apache, str) or isinstance(exchange.ours, str):
-        return None  # one of them does not answer
+        return None  # one side does not answer
     named = [*more.items(), *_KNOWN.items()]
     return next((name for name, shows in named if shows(exchange, difference)), None)

@@ -272,7 +272,7 @@ class _Script:
         if ask.api == "CONSUMER_GROUP_HEARTBEAT":
             self._looks_up = self._looks_up or bool(ask.fields["subscribed_topic_regex"])
             if self._looks_up:
-                self._sides[0].rest()  # it looks up in the background what an expression matches
+                self._sides[0].rest()  # it matches expressions in the background
         if ask.fields.get("share_session_epoch") == _LAST_EPOCH:
             self._released()
         if ask.api in _TRANSACTIONS_END and ask.fields["transactional_id"]:

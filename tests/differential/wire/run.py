@@ -37,7 +37,7 @@ def broker_and_node(libs: Path) -> Iterator[Player]:
     """A broker of Apache Kafka, and a node in front of another one; all killed at the end."""
     with tempfile.TemporaryDirectory(prefix="wire-") as home:
         behind = Side(Path(home) / "behind", "apache", libs)
-        settings = {"node.id": str(FIRST_NODE_ID + NODE_ID)}  # as nodes are told of to clients
+        settings = {"node.id": str(FIRST_NODE_ID + NODE_ID)}  # the node id that clients see
         apache = Side(Path(home) / "apache", "apache", libs, settings)
         upstream = f"127.0.0.1:{behind.port}"
         node = Side(Path(home) / "sharecore", "sharecore", upstream=upstream)

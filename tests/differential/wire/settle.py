@@ -152,7 +152,7 @@ def settle_configs(side: Side) -> None:
         if time.monotonic() > until:
             raise TimeoutError(f"{side.kind} does not publish a change of configurations")
         time.sleep(0.005)
-    time.sleep(_PUBLISHED_SECONDS)  # from what is shown to what is used
+    time.sleep(_PUBLISHED_SECONDS)  # from visible to effective
     side.rest()
 
 

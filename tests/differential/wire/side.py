@@ -153,7 +153,8 @@ class Side:
         frame = struct.pack(">i", correlation) + rest
         if not ask.spoilt:
             return codec(ask.key, ask.version).read_response(frame)[1]
-        # it may have become a request of another kind, or of a version that is answered with the oldest
+        # a changed byte may make it a request of another API, or of a version that is answered with the
+        # oldest
         for key, version in ((ask.key, ask.version), (ApiKey.API_VERSIONS, 0)):
             with suppress(MalformedMessage):
                 return codec(key, version).read_response(frame)[1]
@@ -217,7 +218,7 @@ _STATE_COORDINATOR = _ask(
     ApiKey.FIND_COORDINATOR, 6, key_type=2, coordinator_keys=["warm-up:AAAAAAAAAAAAAAAAAAAAAQ:0"]
 )
 _GROUPS = _ask(ApiKey.LIST_GROUPS, 5, states_filter=[], types_filter=[])
-# enough groups and keys to meet every partition of both topics
+# enough groups and keys to use every partition of both topics
 _KEPT = _ask(ApiKey.DESCRIBE_GROUPS, 5, groups=[f"warm-up-{number}" for number in range(8)])
 _STATES = [
     _ask(

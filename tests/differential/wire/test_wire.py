@@ -39,7 +39,7 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Side]]
 
 @pytest.mark.timeout(120)
 def test_the_answers_are_apaches(sides: dict[str, Side], tmp_path: Path) -> None:
-    seed = 24  # `make differential-wire` takes fresh ones
+    seed = 24  # `make differential-wire` uses random ones
     found: list[str] = []
     player = Player(sides["apache"], sides["ours"], "t")
     run = Run(player, tmp_path, found.append, Stage(), shrink_seconds=5)

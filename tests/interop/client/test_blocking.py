@@ -114,7 +114,7 @@ def test_a_record_that_is_not_held_is_refused_at_the_call(
             with pytest.raises(KafkaError) as refused:
                 call()
             assert refused.value.code is ErrorCode.INVALID_RECORD_STATE
-        # a list that is used again for something else, and what is read only once
+        # a list that is reused, and an iterator that can be read only once
         several = [batch[1], batch[2]]
         consumer.accept(several)
         several.clear()
@@ -145,5 +145,5 @@ def test_arguments_that_cannot_be(blocking: Maker) -> None:
             consumer.close(-1)
         with pytest.raises(ValueError, match="timeout=-1"):
             consumer.poll(timeout=-1)
-        # it is still open
+        # the consumer is still open
         assert not consumer.poll(timeout=0)

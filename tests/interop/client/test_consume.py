@@ -72,7 +72,7 @@ async def test_iteration_goes_on_where_it_stopped(
                     break
     assert seen == list(range(10))
     async with consumer() as successor:
-        # only asking for more accepts
+        # records are accepted only by the next poll
         assert delivered(await receive(successor, 1)) == [(9, 2)]
 
 

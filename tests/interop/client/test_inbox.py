@@ -39,7 +39,7 @@ def test_jobs_are_decided_in_any_order_and_locked_until_then(tmp_path: Path) -> 
             inbox = await open_inbox(config, ["jobs"], Needs())
             assert inbox.delivery_limit == 5
             a, b, c, d = sorted(await take(inbox, 4), key=lambda each: each.record.offset)
-            # longer than a lock: nobody else may get them
+            # longer than a lock: no one else may get them
             assert await inbox.take(1, LOCK_MS / 1000 * 1.5) == []
             c.accept()
             began = time.monotonic()
@@ -53,7 +53,7 @@ def test_jobs_are_decided_in_any_order_and_locked_until_then(tmp_path: Path) -> 
             await inbox.close()
 
         asyncio.run(work())
-        # what was held when the first one closed is there again, counted; the rest is done
+        # records held when the first one closed are redelivered, with a higher count; the others are done
         threaded = ThreadedInbox(config, ["jobs"], Needs())
         held: list[Held] = []
         while len(held) < 2:

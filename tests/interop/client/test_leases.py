@@ -184,12 +184,12 @@ async def test_fetching_ahead_for_nobody_uses_no_deliveries_up(
     produce(broker.bootstrap, topic, values(40))
     async with consumer(max_poll_records=10, prefetch_records=30, share_acquire_mode="record_limit") as busy:
         found: dict[int, int] = {}
-        # quickly one after the other: for such a consumer records are fetched ahead
+        # in quick succession, so that records are prefetched for the consumer
         for _ in range(10):
             batch = await busy.poll(1, timeout=30)
             found |= delivered(batch)
             busy.accept(batch)
-        # long enough for five deliveries of what waits behind
+        # long enough for five deliveries of the prefetched records
         await asyncio.sleep(16)
         async with asyncio.timeout(60):
             while len(found) < 40:
@@ -197,6 +197,6 @@ async def test_fetching_ahead_for_nobody_uses_no_deliveries_up(
                 found |= delivered(batch)
                 busy.accept(batch)
         await commit(busy)
-    # what waited was given back once, and not fetched again before somebody asked
+    # prefetched records were released once, and not fetched again before the next poll
     assert {found[offset] for offset in range(10)} == {1}
     assert set(found.values()) == {1, 2}

@@ -121,7 +121,7 @@ async def test_cut_again_and_again(
     ledger = Ledger()
 
     async def cut(proxy: Proxy) -> None:
-        # each may cost every record a delivery, and after the last one the broker would give up
+        # each cut may use up one delivery of every record, and the broker would archive after the last one
         for _ in range(DELIVERIES_MAX - 1):
             await asyncio.sleep(0.15)
             proxy.cut_all()

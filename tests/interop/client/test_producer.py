@@ -38,7 +38,7 @@ def read(
     try:
         while len(found) < count and time.monotonic() < until:
             found += consumer.consume(10_000, 0.2)
-        # what is more than that
+        # any surplus
         found += consumer.consume(10_000, 0.5)
     finally:
         consumer.close()

@@ -47,7 +47,7 @@ class Probe:
         except ValueError:
             outcome = "argument"
         except KafkaError as error:
-            # what Java knows by itself, and raises IllegalStateException for
+            # Java detects this itself, and raises IllegalStateException
             known = error.code is ErrorCode.INVALID_RECORD_STATE
             outcome = "refused" if known else error.code.name
         self.lines.append(f"{step}: {outcome}")
@@ -163,7 +163,7 @@ def test_ours_refuses_what_javas_refuses(broker: Broker, topic: str, group: str)
     theirs = [line for line in said if not line.startswith("setting ")]
     probe = Probe(broker.bootstrap, topic)
     probe.explicit(groups[1][0])
-    # a call that waits for the thread in which it runs would wait for ever
+    # a call that waits for its own thread would wait forever
     work = threading.Thread(target=probe.callback, args=(groups[1][1],), daemon=True)
     work.start()
     work.join(PATIENCE)
@@ -231,7 +231,7 @@ async def test_a_callback_of_the_asyncio_consumer(
                 member.acknowledge(second, AcknowledgeType.ACCEPT)
             except RuntimeError as error:
                 refused.append(str(error))
-            # a task runs once the callback has ended
+            # a task runs after the callback has ended
             later.append(asyncio.ensure_future(member.poll(timeout=0.1)))
 
         member.set_acknowledgement_commit_callback(called)

@@ -188,7 +188,7 @@ async def test_the_metrics_count_what_the_worker_does(broker: Broker, topic: str
             name: samples(handle, text, f"sharecore_worker_{name}_total")[""]
             for name in ("handled", "released", "rejected", "given_up", "lost", "failed", "retried")
         }
-        # `never` is tried twice in each of two deliveries, and given up at the limit
+        # `never` is tried twice in each of two deliveries, and archived at the limit
         assert values == {
             "handled": 3,
             "released": 2,
@@ -209,7 +209,7 @@ async def test_the_metrics_count_what_the_worker_does(broker: Broker, topic: str
             "queued": 0,
             "retrying": 0,
         }
-        # what else the process has registered is there, too
+        # other metrics registered in the process are included
         assert "python_info" in text
         own = register_worker_metrics(CollectorRegistry())
         assert register_worker_metrics(own) is own

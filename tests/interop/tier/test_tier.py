@@ -53,7 +53,7 @@ def begin(cluster: Broker, node: Broker) -> tuple[str, str]:
     topic, group = f"records-{next(_numbers)}", f"group-{next(_numbers)}"
     create_topic(cluster.bootstrap, topic, 4)
     node.start()
-    # no lease runs out: what comes again was taken away from a member
+    # locks do not expire: a redelivered record was taken away from a member
     configure_group(
         node.bootstrap, group, share_auto_offset_reset="earliest", share_record_lock_duration_ms=60_000
     )
@@ -177,7 +177,7 @@ def test_state_is_not_changed_for_a_node_that_another_one_has_followed(cluster: 
 
     def refusal(key: ApiKey, epoch: int, **more: int) -> int:
         topics = [{"topic_id": topic_id, "partitions": [{"partition": 0} | more]}]
-        # a node that has just begun may still be claiming the group's slot
+        # a node that has just started may still be claiming the group's slot
         deadline = time.monotonic() + 20
         while True:
             answer = client.ask(key, 0, group_id="g", coordinator_epoch=epoch, topics=topics)
@@ -212,7 +212,7 @@ def test_clients_of_all_nodes_are_asked_for_their_metrics(cluster: Broker, nodes
         producer = Producer({"bootstrap.servers": each.bootstrap, "client.id": name, **QUIET})
         producer.produce(topic, b"passed through")
         assert producer.flush(30) == 0
-        # a client pushes to any broker that it knows, and keeps to it
+        # a client picks any known broker for its pushes, and stays with it
         heard = time.monotonic() + 20
         while not any(name in node.pushed() for node in watched):
             assert time.monotonic() < heard, [sorted(node.pushed()) for node in watched]

@@ -20,7 +20,7 @@ _SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
     "group.share.assignment.interval.ms": "0",
     "group.consumer.assignment.interval.ms": "0",
-    # the records are of 2023, and half a minute after its start a broker looks for those that are too old
+    # the records have timestamps of 2023, and a broker deletes old ones half a minute after its start
     "log.retention.ms": "-1",
 }
 

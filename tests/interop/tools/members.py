@@ -89,7 +89,7 @@ class Members:
         is_empty = self._is_empty_share if group in self._share else self._is_empty_plain
         consumer: Consumer | ShareConsumer = self._share.pop(group, None) or self._plain.pop(group)
         consumer.close()
-        # who closes asks to leave, and does not wait for the answer
+        # a closing consumer asks to leave without waiting for the response
         _until(partial(is_empty, group), f"{group}: nobody")
 
     def leave_all(self) -> None:

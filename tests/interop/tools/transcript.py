@@ -11,15 +11,15 @@ from tests.interop.tools.members import Members
 from tests.interop.tools.scenarios import Do, Tool
 
 _CHANGES = (
-    # ids: a UUID as Kafka writes it, as RFC 9562 does, and with librdkafka's client name before it
+    # ids: a UUID as Kafka writes it, as in RFC 9562, and with librdkafka's client name before it
     (re.compile(r"\bclient-of-(\w+)-[0-9a-f-]{36}\b"), r"MEMBER-OF-\1"),
     (re.compile(r"(?<!\S)[\w+/-]{22}(?!\S)"), "ID"),
     (re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "ID"),
     (re.compile(r"\b(127\.0\.0\.1|localhost):\d+\b"), "BROKER"),
     (re.compile(r"\s+"), " "),
-    # how far Java's client came before its time was up, which is no matter of the broker
+    # how far Java's client got before its timeout, which does not depend on the broker
     (re.compile(r"(?<=Timed out waiting )(for a node assignment|to send the call)"), "for the broker"),
-    # a set of Java's, in another order with each JVM
+    # a Java set, in another order with each JVM
     (
         re.compile(r"(?<=Valid states are: )(\w+(, )?)+"),
         lambda found: ", ".join(sorted(found[0].split(", "))),
@@ -37,7 +37,7 @@ def lines(output: Output) -> list[str]:
         for pattern, replacement in _CHANGES:
             line = pattern.sub(replacement, line)
         found.append(line.strip())
-    # rows of new offsets come out of a hash table
+    # rows of new offsets come from a hash table
     table = next((number for number, line in enumerate(found, 1) if line.endswith("NEW-OFFSET")), len(found))
     return found[:table] + sorted(found[table:])
 

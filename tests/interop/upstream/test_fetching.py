@@ -77,7 +77,7 @@ async def test_each_batch_comes_once_while_others_are_written(existing: Broker, 
             for each in subscriptions:
                 each.allow(2_000)
         for sink, writer, subscription in zip(taken, writers, subscriptions, strict=True):
-            # more may be missing than there was room for last
+            # more may be missing than the last allowance
             await sink.until_end(writer.next_offset, partial(subscription.allow, 2_000))
             found = [header for each in sink.answers for header in headers_of(each.records)]
             assert [header["base_offset"] for header in found] == list(range(0, writer.next_offset, 2))
@@ -120,7 +120,7 @@ async def test_aborted_transactions_are_named_where_only_committed_ones_count(
             fetcher.subscribe(name, 0, 0, ROOM, sink)
         await committed.until_end(6)
         await all_records.until_end(7)
-        # two batches and their markers; the record of the open transaction is behind the last stable offset
+        # two batches and their markers; the record of the open transaction is after the last stable offset
         assert [answer.last_stable_offset for answer in (committed.answers[-1], all_records.answers[-1])] == [
             6,
             6,

@@ -81,7 +81,7 @@ async def test_heartbeats_go_on_while_a_join_waits_for_somebody_else(existing: B
         silent = Node(there, name, "b")
         await silent.sees(b"a b")
         await first.sees(b"a b")
-        # it goes without a word: the group waits for it until its session is over
+        # it disappears silently: the group waits until its session expires
         await silent.membership.close()
         first.name = "c"
         first.membership.rejoin()

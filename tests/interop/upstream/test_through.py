@@ -99,7 +99,7 @@ def test_a_consumer_group_goes_on_where_it_was(
     existing: Broker, node: Broker, name: str, request: pytest.FixtureRequest
 ) -> None:
     group_goes_on(existing, node, name, "classic")
-    # 3.9.1 has the newer ones as a preview, switched off
+    # 3.9.1 has the newer APIs as a preview, disabled
     if "3.9.1" not in request.node.name:
         group_goes_on(existing, node, f"{name}-consumer", "consumer")
 
@@ -115,7 +115,7 @@ def group_goes_on(existing: Broker, node: Broker, name: str, protocol: str) -> N
     end = time.monotonic() + 30
     found: list[Message] = []
     while time.monotonic() < end and not (
-        # some come again where a partition went from one member to the other
+        # some are redelivered when a partition moves from one member to the other
         len({message.value() for message in found}) >= 20
         and [len(reader.assignment()) for reader in readers] == [1, 1]
     ):
@@ -128,7 +128,7 @@ def group_goes_on(existing: Broker, node: Broker, name: str, protocol: str) -> N
             reader.commit(offsets=[TopicPartition(name, 0, 15)], asynchronous=False)
     for reader in readers:
         reader.close()
-    # the cluster itself has what was committed
+    # the cluster itself has the committed offsets
     direct = consumer(existing, name)
     assert direct.committed([TopicPartition(name, 0)], 10)[0].offset == 15
     direct.close()
@@ -203,7 +203,7 @@ def test_topics_are_made_and_changed_on_the_cluster(existing: Broker, node: Brok
     with pytest.raises(KafkaException):
         admin.create_topics([NewTopic("__hidden", 1, 1)])["__hidden"].result(10)
     assert name not in admin.list_topics(timeout=10).topics
-    # and again under the same name, at once
+    # and again with the same name, at once
     create_topic(node.bootstrap, name)
     assert produce(node.bootstrap, name, [b"first"]) == [0]
 
@@ -222,7 +222,7 @@ def test_share_state_can_be_read_where_tools_look_for_it(node: Broker, name: str
     assert sum(ends) > 0
     reader.assign([TopicPartition(place.topic, place.partition, 0) for place in places])
     assert poll(reader, 2)
-    # what it has read it commits as in any topic
+    # it commits offsets as for any topic
     reader.commit(offsets=[TopicPartition(places[0].topic, 0, 3)], asynchronous=False)
     assert [place.offset for place in reader.committed(places, 10)] == [3, OFFSET_INVALID]
     reader.close()

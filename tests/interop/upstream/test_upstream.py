@@ -65,7 +65,7 @@ async def test_topics_are_made_described_and_seen_to_go(existing: Broker, name: 
         ]
         await upstream.request(0, ApiKey.DELETE_TOPICS, message)
         async with asyncio.timeout(10):
-            # a broker tells of a topic for a moment after its deletion was answered
+            # a broker reports a topic for a moment after its deletion was confirmed
             while not gone.is_set():
                 upstream.stale()
                 await asyncio.sleep(0.2)
@@ -84,7 +84,7 @@ async def test_one_writer_at_a_time_and_the_log_as_it_was_written(existing: Brok
         second = ExclusiveWriter(outlet, name, 0, name)
         producer = await second.open(first.next_offset)
         assert producer.epoch == 1
-        # opening alone stops nobody: the batch that follows does
+        # opening alone fences no one: the following batch does
         assert await append(first, b"c") is None
         assert isinstance(await append(second, b"d"), Fenced)
         end = (await admin.list_offsets({(name, 0): LATEST}))[name, 0]

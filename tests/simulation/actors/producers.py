@@ -95,7 +95,7 @@ async def idempotent(world: World, name: str) -> None:
         number += len(values)
         for _ in range(100):
             if producer is not None and losses != world.auditor.losses:
-                # its id may be given to another, and whether these records are there nobody knows
+                # its id may be given to another producer, and it is unknown whether these records exist
                 world.story.tell(name, "begins anew: the broker has lost records")
                 producer = None
                 break
@@ -116,7 +116,7 @@ async def idempotent(world: World, name: str) -> None:
                 if code_of(answer) in _DONE:
                     sequences[place] = sequences.get(place, 0) + len(values)
                     break
-                # a salvaged disk may have lost the topic, until the administrator has made it again
+                # a salvaged disk may have lost the topic, until the administrator recreates it
                 whole = losses == world.auditor.losses and not world.auditor.ledger.harmed
                 if whole and code_of(answer) != ErrorCode.KAFKA_STORAGE_ERROR:
                     world.story.broken(

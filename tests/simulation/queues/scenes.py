@@ -87,10 +87,10 @@ async def run(world: World, wire: Wire, group: str) -> None:
         return
     chance = world.chance(f"scenes {group}")
     on = [scene for feature, scenes in _SCENES.items() if feature in world.plan.features for scene in scenes]
-    # other groups' scenes have left records
+    # scenes of other groups have left records
     await _clear(world, wire, group)
     for scene in chance.sample(on, min(2, len(on))):
-        # as many partitions as members would be divided among them
+        # with as many partitions as members, each member would have one
         topics = ["first", "second"] if scene is _weights_count else ["second"]
         one = await _session(world, group, "one", topics)
         other = one if scene is _weights_count else await _session(world, group, "other", topics)
@@ -265,7 +265,7 @@ async def _locks_last(stage: Stage) -> None:
 
 async def _head_is_lost(stage: Stage) -> None:
     """A record that the log has lost no longer holds back the others of its key."""
-    # the first one waits for longer than the scene takes
+    # the first one waits longer than the scene takes
     await stage.set(ordering="key", retry_backoff_ms=60_000, retry_backoff_max_ms=60_000)
     await stage.produce(b"scene")
     await stage.one.fetch(max_wait_ms=2_000)
@@ -298,7 +298,7 @@ async def _letters_fill(stage: Stage) -> None:
         return
     await stage.set(retry_backoff_ms=100, partition_max_waiting=1_000)
     if not await _letter_bytes(stage, 20):
-        return  # nobody has needed the topic yet
+        return  # the topic has not been used yet
     await stage.produce(*[None] * 60)
     given = 0
     for _ in range(12):

@@ -191,7 +191,7 @@ def _list_offsets(cluster: Cluster, broker: Broker, version: int, body: Any, rep
             log, code = _led(cluster, broker, topic.name, asked.partition_index)
             part = {"partition_index": asked.partition_index, "offset": -1, "timestamp": -1}
             if log is not None and code and broker.node in log.deposed:
-                # it does not know yet that it leads no more
+                # it does not know yet that it is no longer the leader
                 told = {"offset": min(log.deposed[broker.node], log.end), "leader_epoch": log.epoch - 1}
                 if broker.leaders.get((log.topic, log.index), (-1, -1))[0] != broker.node:
                     told = {"error_code": code}

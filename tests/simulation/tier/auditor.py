@@ -99,11 +99,11 @@ class TierAuditor(Auditor):
             share.loosen(restarted=False)
             share.loaded_at = self._loop.now
             if share.start_may_fall:
-                # what was told until now came from the memory of a node that did not know
+                # earlier values came from the memory of a node that did not know
                 share.start_may_fall, share.start_offset = False, -1
                 share.lives += 1
             for entry in share.entries.values():
-                # what was answered with an error may have been written
+                # a write answered with an error may exist
                 entry.perhaps |= entry.doubtful
 
     def lost_state(self, of: Callable[[Key], bool]) -> None:
@@ -113,7 +113,7 @@ class TierAuditor(Auditor):
             if of(key):
                 share.forget(perhaps=True)
                 share.start_may_fall = True
-                # what is left of the state may say of any record that it is settled
+                # the remaining state may show any record as finished
                 share.over_below = max(share.over_below, self.ledger.log(key[1], key[2]).end)
 
     def lost_records(self, topic_id: Any, index: int, end: int, before: int) -> None:
@@ -181,11 +181,11 @@ class TierAuditor(Auditor):
                     text = f"{share.where}: {self._speaker} leases what {led} leads"
                     self._story.broken("two leaders", text)
                 if part.error_code or late:
-                    # leased, and then not told, or so late that it may be over already
+                    # acquired, but not reported, or reported so late that the lock may have expired
                     share.hidden += 1
                 for first, last, _ in part.acquired_records or () if late else ():
                     for offset in range(first, last + 1):
-                        # who has them may settle them, if they are still its own
+                        # their owner may acknowledge them, if they are still acquired by it
                         entry = share.entries.setdefault(offset, Entry(counts=(1, share.limits[1])))
                         entry.perhaps = True
         if late:

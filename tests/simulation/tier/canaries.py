@@ -127,7 +127,7 @@ def _known_by_all() -> Iterator[None]:
 TIER_CANARIES: dict[str, Canary] = {
     "claims that are not read up to": Canary(_instead(slot_log, "replay", _short_of_the_end), MOVES),
     "late copies that count": Canary(
-        # it takes a cluster that forgets a producer while a copy is under way
+        # needs a cluster that forgets a producer while a copy is pending
         _instead(Batch, "is_ahead_of", _however_late),
         "members,forgotten producers,late requests",
     ),
@@ -139,7 +139,7 @@ TIER_CANARIES: dict[str, Canary] = {
         _instead(ExclusiveWriter, "_write", _written_at_once), f"{MOVES},leader changes,broker kills"
     ),
     "heartbeats that count unconfirmed": Canary(
-        # it takes a coordinator that does not know, and time until the group has one node less without it
+        # needs a coordinator that does not know, and time until the group is one node smaller
         _instead(Membership, "_confirm", _confirmed_by_nobody),
         "members,coordinator moves,node pauses",
     ),
@@ -149,7 +149,7 @@ TIER_CANARIES: dict[str, Canary] = {
     "state that is deleted too early": Canary(_instead(SlotLog, "delete_before", _renewed_nowhere), MOVES),
     "settled state that is not loaded": replace(CANARIES["settled state that is not loaded"], features=MOVES),
     "letters that a crash forgets": replace(
-        # it takes a crash while a letter is under way
+        # needs a crash while a dead letter is pending
         CANARIES["letters that a crash forgets"],
         features="members,letters,node kills,late requests",
     ),
@@ -158,7 +158,7 @@ TIER_CANARIES: dict[str, Canary] = {
     "records that were lost and are kept": Canary(
         _instead(UpstreamLog, "truncate", _stays_as_it_was),
         f"{MEMBERS},unclean elections",
-        # it takes a record that is lost before it is settled: more seeds, and shorter ones
+        # needs a record that is lost before it is finished: more, shorter seeds
         events=6_000,
     ),
     "aborted transactions of others": Canary(_instead(Window, "aborted", _of_whole_chunks), MEMBERS),

@@ -359,7 +359,7 @@ class Cluster:
         """
         before = self.coordinator(key)
         if before not in (-1, node) and key in self.groups and unaware_s:
-            # the connections of one member stay; the others find the new one
+            # connections of one member stay; the others find the new coordinator
             members = self.chance.sample(
                 sorted(self.groups[key].members), min(1, len(self.groups[key].members))
             )

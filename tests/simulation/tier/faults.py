@@ -41,7 +41,7 @@ async def run(world: TierWorld) -> None:
     cluster.late_answers = 0.01 if "late answers" in on else 0.0
     under_way: set[asyncio.Task[None]] = set()
     watch = world.loop.create_task(_keep_up(world))
-    # trouble that meets trouble finds what either alone does not; where there is much of it little gets done
+    # combined faults find what single ones do not; with many of them, little work gets done
     pauses, alone = chance.choice([(1.0, 0.6), (0.3, 0.2)])
     while not world.quiet:
         await asyncio.sleep(chance.choice(_PAUSES_S) * chance.random() * pauses)
@@ -205,7 +205,7 @@ async def _elect(world: TierWorld, chance: random.Random) -> None:
 async def _move(world: TierWorld, chance: random.Random) -> None:
     if not world.cluster.live:
         return
-    # that of the nodes' group as often as all others
+    # the coordinator of the nodes' group as often as all others together
     key = _GROUP if chance.random() < 0.5 else chance.choice(sorted(world.cluster.coordinators))
     unaware_s = chance.choice([0.0, 20.0])
     world.story.tell("fault", f"the coordinator of {key} moves, which it does not know for {unaware_s:.0f} s")
@@ -321,7 +321,7 @@ async def _double(world: TierWorld, chance: random.Random) -> None:
     await asyncio.sleep(chance.choice([0.1, 3.0, 30.0]))
     if chance.random() < 0.7:
         world.story.tell("fault", f"the other process with the id of {node.site} leaves")
-        # a coordinator that has lost the group meanwhile answers with an error alone
+        # a coordinator that has lost the group in the meantime answers only with an error
         for member_id in [answer["member_id"] for answer in answers if "member_id" in answer]:
             left = SimpleNamespace(member_id=member_id, group_instance_id=instance)
             group.leave(SimpleNamespace(members=[left]), lambda answer: None)

@@ -115,7 +115,7 @@ def _part(broker: Broker, log: Log | None, asked: Any, *, committed: bool) -> di
         believes = broker.leaders.get((log.topic, log.index), (-1, -1))
         if believes[0] != broker.node or broker.node not in log.deposed:
             return part | {"error_code": ErrorCode.NOT_LEADER_OR_FOLLOWER}
-        # it does not know yet that it leads no more
+        # it does not know yet that it is no longer the leader
         epoch, high = believes[1], min(log.deposed[broker.node], log.high)
         stable = min(stable, high)
     if asked.current_leader_epoch not in (-1, epoch):

@@ -26,7 +26,7 @@ _PATIENCE_S = 30.0
 
 async def run(world: TierWorld) -> None:
     """Drains every group, twice: what is there, and what comes then."""
-    # sessions of those who left without a word end, and nodes that were late have their slots
+    # silent members' sessions expire, and late nodes get their slots
     await asyncio.sleep(_SETTLING_S)
     for node in world.nodes:
         if trouble := node.trouble:
@@ -133,7 +133,7 @@ async def _wake(world: TierWorld, group: str) -> None:
     pilots = [Pilot(world, f"{who}-{group}", group, ["second"]) for who in ("waits", "holds")]
 
     def passed() -> bool:
-        # where the log has lost its end, the group may have settled what stood at this offset
+        # if the log has lost its end, the group may have finished the records previously at this offset
         log, topic_id = world.cluster.log(("second", 0)), world.auditor.ledger.ids["second"]
         return log is not None and log.end <= world.auditor.share((group, topic_id, 0)).over_below
 
@@ -160,7 +160,7 @@ async def _served(pilot: Pilot) -> Session:
     for _ in range(100):
         sessions = await pilot.look()
         if sessions and not refused(await sessions[0].fetch(max_wait_ms=0)):
-            # a lock may last longer than members of the world wait for an answer
+            # a lock may last longer than members of the world wait for a response
             (await sessions[0].connect()).patience_s = _PATIENCE_S
             return sessions[0]
         pilot.stale()

@@ -180,7 +180,7 @@ class Group:
         self.members[member_id] = old
         self.alive(old)
         if self.state == "stable":
-            # as with Kafka the others are not told what it says of itself now
+            # as in Kafka, the other members do not learn its new metadata
             old.metadata = _of(body)
             self._save()
             reply(self._joined(old) | {"skip_assignment": True})
@@ -240,7 +240,7 @@ class Group:
     def _begin(self) -> None:
         if self.state != "preparing":
             return
-        # static members that have not joined stay until their session ends
+        # static members that have not joined stay until their session expires
         for member in [m for m in self.members.values() if m.joining is None and m.instance_id is None]:
             del self.members[member.member_id]
             if member.timer is not None:

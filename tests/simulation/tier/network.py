@@ -43,7 +43,7 @@ class TierEnd(End):
 
     def _arrived(self) -> None:
         if self.parted:
-            # it is sent again until it comes through
+            # it is sent again until it arrives
             self._loop.call_later(_LOOK_AGAIN_S, self._arrived, context=self.other.context)
         else:
             super()._arrived()

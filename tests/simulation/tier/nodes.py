@@ -103,7 +103,7 @@ class Node:
         world.loop.processes.append(process)
         ahead_ms = chance.choice(AHEAD_MS) if drifts else 0
         clock = PacedClock(world.loop, process, ahead_ms)
-        # nodes that begin at the same time would all hear of a new topic at the same time, too
+        # nodes that start at the same time would all learn of a new topic at the same time
         age_ms = chance.choice([2_000, 5_000, 11_000, 30_000])
         self._starting = world.loop.create_task(self._start(clock, age_ms), context=process.context)
         self._starting.add_done_callback(partial(self._started, process))

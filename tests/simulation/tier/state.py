@@ -75,7 +75,7 @@ class StateAudit:
         claimant = self._read(log, index)
         for node in self._world.nodes:
             if claimant not in (None, node.node_id) and node.leases(log.index):
-                # acquisitions are written nowhere: the log stops nobody from leasing
+                # acquisitions are not written: the log does not stop a node from acquiring
                 text = f"slot {log.index}, which node {claimant} claims, is {node.site}'s still"
                 self._world.story.broken("two leases", text)
 
@@ -174,7 +174,7 @@ class StateAudit:
 
     def _check(self, slot: _Slot, key: Key, offsets: list[int]) -> None:
         content = slot.states.get(_tail(key))
-        # records that were deleted are settled without a word
+        # deleted records count as finished without an acknowledgement
         floor = self._world.auditor.ledger.log(*key[1:]).gone_below
         missing = [each for each in offsets if each >= floor and not (content and _has(content, each))]
         if missing:

@@ -150,7 +150,7 @@ def test_an_owner_stops_where_the_cluster_has_lost_what_it_has_written(lost: int
         room.cluster.lose(room.log, lost)
         for _ in range(lost + 2):
             await room.strange(STRANGERS["a record"]())
-        # then it takes any sequence number
+        # then it accepts any sequence number
         room.log.forget_producers()
         assert not await room.writes(room.first, b"three")
         assert not room.first.log.owned

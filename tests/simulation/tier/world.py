@@ -106,7 +106,7 @@ class TierWorld:
             "group.share.partition.max.record.locks": str(chance.choice([100, 200, 2000])),
             "share.coordinator.snapshot.update.records.per.snapshot": str(chance.choice([0, 5, 500])),
             "share.coordinator.append.linger.ms": str(chance.choice([-1, 0, 5])),
-            # so long that what is sent again behind a partition may be told as written
+            # long enough for a write that is retried behind a partition to be reported as written
             "share.coordinator.write.timeout.ms": str(chance.choice([5_000, 30_000, 30_000])),
             "sharecore.tier.ahead.bytes": "65536",
         }

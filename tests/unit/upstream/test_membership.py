@@ -370,7 +370,7 @@ async def test_a_static_member_whose_own_join_comes_late_is_not_another_process(
     assert told.errors == [ErrorCode.FENCED_INSTANCE_ID]
     assert [each.member_id for each in cluster.bodies(ApiKey.JOIN_GROUP)][-1] == ""
     assert len(told.assignments) == 2
-    # and now there is another one
+    # now there is another one
     await asyncio.sleep(10)
     cluster.members["group"] = [("another", "node")]
     cluster.says[ApiKey.HEARTBEAT].append({"error_code": 82})

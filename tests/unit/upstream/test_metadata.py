@@ -300,6 +300,6 @@ async def test_a_broker_that_does_not_name_itself_is_not_asked_again() -> None:
     upstream.stale()
     await asyncio.sleep(600)
     asked = [each.node for each in cluster.asked if each.api is ApiKey.METADATA]
-    # which one it names after that, the other one says
+    # broker 1 answers after that: whichever broker it names next
     assert asked[:3] == [0, 0, 1]
     await upstream.close()

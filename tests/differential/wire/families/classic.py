@@ -135,7 +135,7 @@ class _Life:
         """Whether the brokers would go on differently without a member: it may be the leader of several, and
         a hash table has the next one.
         """
-        # what waits for an assignment is never answered by Apache Kafka once its member has gone
+        # Apache Kafka never answers a request that waits for an assignment if its member leaves
         if any(each.waits_for == "sync" for each in self.members):
             return True
         joining = sum(each.waits_for == "join" and each.asked_as not in self.joined for each in self.members)
@@ -300,7 +300,7 @@ class _Life:
         member.waits_for = "sync"
         yield from self._answers()
 
-    # being there
+    # membership
 
     def _wrong_member(self, member: _Member) -> Fields:
         random = self.random
@@ -400,13 +400,13 @@ class _Life:
             if version < 7:
                 wrong.pop("group_instance_id", None)
             if wrong.get("group_id") == "":
-                wrong = {}  # the group without a name would outlive its script
+                wrong = {}  # the group with the empty name would outlive its script
             fields |= wrong
         if random.random() < 0.2:
             fields |= {"generation_id_or_member_epoch": -1, "member_id": ""}
         if fields["generation_id_or_member_epoch"] < 0:
             for each in (each for topic in topics for each in topic["partitions"]):
-                # a group that only refused offsets have been sent to shows when something is written
+                # a group with only refused commits appears once something is written
                 each["committed_metadata"] = (each["committed_metadata"] or "")[:4096]
         return Ask("OFFSET_COMMIT", version, fields)
 
@@ -460,7 +460,7 @@ class _Life:
         group = random.choice([_GROUP] * 8 + ["~nobody", ""])
         return Ask("OFFSET_DELETE", 0, {"group_id": group, "topics": topics})
 
-    # looking
+    # descriptions
 
     def _describe(self) -> Ask:
         return _describe(self.random.choice([_GROUP, _GROUP, _GROUP, "~other"]), self.random.randrange(7))

@@ -152,7 +152,7 @@ def _describe(random: Random) -> Ask:
         resources.append(
             {
                 "resource_type": kind,
-                # a broker's own settings are not compared
+                # the brokers' own settings are not compared
                 "resource_name": random.choice(["77", "x"]) if kind == 4 else _name(random),
                 "configuration_keys": None if random.random() < 0.5 else keys,
             }

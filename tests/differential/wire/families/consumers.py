@@ -64,7 +64,7 @@ def scenario(random: Random, stage: Stage) -> Scenario:
     yield create_topics(orders=random.choice([1, 2, 4]), bills=1)
     life = _Life(random, stage)
     if life.expressions:
-        # 4.4.0 raises the epoch for a new assignor, too: with the first member the topics do so on both
+        # 4.4.0 also raises the epoch for a new assignor; with the first member, the topics raise it on both
         first: Fields = {"rebalance_timeout_ms": _LONG_MS, "topic_partitions": [], "server_assignor": "range"}
         yield consumer_heartbeat(_GROUP, "~first", 0, subscribed_topic_names=["~nowhere"], **first)
     expiry = random.random() < 0.04
@@ -99,14 +99,14 @@ class _Life:
     def __init__(self, random: Random, stage: Stage) -> None:
         self.random = random
         count = random.choice([1, 1, 2, 3, 5])
-        # two members of an instance: the second one comes when the first has left for a while
-        # 4.3.1 has no place for the second one where the group is full
+        # two members of an instance: the second one comes while the first is temporarily away; 4.3.1 has no
+        # room for the second one if the group is full
         instances = [None, None, *(_INSTANCES if count < len(_MEMBERS) or stage.newest else ())]
         self.members = [_Member(name, random.choice(instances)) for name in _MEMBERS[:count]]
         self.expressions = self._some_expressions(stage)
         self.has_producer = False
-        # which of several members the uniform assignor gives a partition follows from a hash table there;
-        # another assignor has Kafka 4.4.0 assign anew at once
+        # which of several members gets a partition from the uniform assignor depends on a hash table there;
+        # with another assignor, Kafka 4.4.0 reassigns at once
         alone = count == 1 and not self.expressions
         self.assignors = [None, "uniform", "range"] if alone and not stage.newest else ["range"]
         self.newest = stage.newest
@@ -129,7 +129,7 @@ class _Life:
             case "join":
                 yield from self._join(member)
             case "no id":
-                # beside others the order of ids decides, and its id is chance; nobody else may be in then
+                # with several members the random order of ids decides, so there may be no other member
                 if len(self.members) == 1 and self.assignors != ["range"]:
                     yield from self._leave(member, -1)
                     yield from self._without_id(member)
@@ -151,7 +151,7 @@ class _Life:
                 wrong = epoch(_GROUP, member.name, random.choice([1, 1, -1, -1, -2, 100]))
                 yield from self._beat(member, wrong, owned=random.choice([None, [], member.owned]))
             case "bad":
-                if len(self.expressions) <= 1:  # it may bring an expression, and nothing waits
+                if len(self.expressions) <= 1:  # it may have an expression, and no request waits
                     yield from self._bad(member)
             case "strange":
                 yield self._strange(member)
@@ -293,7 +293,7 @@ class _Life:
         if at in (0, -1, -2) and fields.get("group_id") in ("~shop", "~nobody"):
             fields["server_assignor"] = "range"
         fields.setdefault("member_epoch", at)
-        # a member without an id would be given one, and then there were two
+        # a member without an id would be given a new one, which would make two members
         version = 1 if fields["member_id"] == "" else random.randrange(2)
         name, group = fields.pop("member_id"), fields.pop("group_id", _GROUP)
         at = fields.pop("member_epoch")
@@ -312,7 +312,7 @@ class _Life:
                     "group_id": _GROUP,
                     "session_timeout_ms": 30_000,
                     "rebalance_timeout_ms": 30_000,
-                    "member_id": "",  # with another one, Apache Kafka forgets the group where it is empty
+                    "member_id": "",  # with another one, Apache Kafka drops an empty group
                     "group_instance_id": None,
                     "protocol_type": "consumer",
                     "protocols": [{"name": "range", "metadata": {"subscription": ["~orders"]}}],

@@ -87,13 +87,14 @@ class _Life:
         self.strange = [*_STRANGE, *_NOWHERE] if stage.newest else _STRANGE
         self.members = _CROWD if random.random() < 0.1 else _MEMBERS[: random.choice([1, 2, 2, 3])]
         self.acquired: dict[str, list[Run]] = {}
-        # what a session held of partitions that it has no more stays locked there, and is free here once it
-        # ends: such partitions stay in
+        # Apache Kafka keeps locks of a session on partitions that have left it, ours releases them when the
+        # session ends: such partitions stay in the session
         self.touched: dict[str, set[tuple[str, int]]] = {}
-        # of several sessions of one connection Apache Kafka ends the last one with it: what ends has one
+        # if a connection has several sessions, Apache Kafka ends the last one with it: connections that end
+        # have one session
         self.elsewhere: set[str] = set()
-        # where an answer brings records of several partitions, their turns come in the order of a hash table
-        # there: limits are for sessions of one partition
+        # if a response has records of several partitions, their order comes from a hash table there: limits
+        # are only used in sessions with one partition
         self.alone = random.random() < 0.4
         self.settled = False
         self.partitions = [("#orders", 0)] if self.alone else _PARTITIONS[1:]
@@ -160,7 +161,7 @@ class _Life:
                 yield from self._fetch(connection, member, self._epoch(connection, member), strange)
             case _:
                 yield fetch("strange", LOADER, 0, [("#orders", 0, [])], share_acquire_mode=2)
-                yield Close("strange")  # it has opened a session there
+                yield Close("strange")  # it has opened a session on that connection
 
     def restarted(self) -> None:
         """The brokers began anew: no session is left, and nothing is acquired."""
@@ -270,7 +271,7 @@ class _Life:
             connection, member, self._epoch(connection, member), self._again(member)
         )
         if not is_open:
-            return  # what it opens a session with may not be named twice
+            return  # a new session may not name a partition twice
         epoch = self._epoch(connection, member)
         match random.randrange(6):
             case 0:

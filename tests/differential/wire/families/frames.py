@@ -109,7 +109,7 @@ def _ask(random: Random, stage: Stage) -> Ask:
                 api = "API_VERSIONS"
                 fields = _LOOKS[api]
             if api == "API_VERSIONS":
-                version = 3  # with the header that newer versions have
+                version = 3  # with the header of newer versions
             changes = [{"at": 2, "hex": _int16(wrong)}]
         case "client":
             changes = _client(random)
@@ -118,11 +118,11 @@ def _ask(random: Random, stage: Stage) -> Ask:
         case "add":
             changes = [{"add": random.choice(["00", "ff", "0000", "00" * 20, "01", "ff" * 9])}]
         case "odd":
-            # behind the id of a replica, that of a broker which would not be served
+            # after the replica id, since a request with another replica id is not served
             at = random.randrange(_HEADER_BYTES + 5, _HEADER_BYTES + 60)
             changes = [{"at": at, "hex": random.choice(_ODD)}]
         case "tags":
-            # the last byte of a Fetch says that it has none
+            # the last byte of a Fetch is its empty list of tagged fields
             api, fields = "FETCH", _LOOKS["FETCH"]
             version = random.choice([each for each in versions(ApiKey.FETCH, response=False) if each >= 12])
             changes = [{"cut": 1}, {"add": _tags(random, version)}]

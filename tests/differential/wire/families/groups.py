@@ -149,7 +149,7 @@ def _commit(random: Random) -> Ask:
         "OFFSET_COMMIT",
         9,
         {
-            # the group without a name would outlive its script
+            # the group with the empty name would outlive its script
             "group_id": (_group(random) if random.random() < 0.3 else "") or "~commits",
             "generation_id_or_member_epoch": -1,
             "member_id": "",

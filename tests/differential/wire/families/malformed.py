@@ -64,7 +64,7 @@ def scenario(random: Random, stage: Stage) -> Scenario:
 class _Life:
     def __init__(self, random: Random, stage: Stage) -> None:
         self.random = random
-        # a session with a topic that is not there serves nothing any more on Kafka 4.3.1
+        # on Kafka 4.3.1, a session with a missing topic serves nothing any more
         self.fetched = [*_TOPICS, *_NOWHERE] if stage.newest else _TOPICS
         self.held: dict[str, list[Run]] = {_ANN: [], _BOB: []}
         self.over = False

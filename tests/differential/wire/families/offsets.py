@@ -120,7 +120,7 @@ def _alter(random: Random) -> Ask:
             "topic_name": topic,
             "partitions": [
                 {"partition_index": index, "start_offset": random.choice([0, 0, 1, 2, 3, 99, -1])}
-                # Apache Kafka cannot delete a group any more for which no partition of a topic was set
+                # Apache Kafka can no longer delete a group once a topic was reset without any partition
                 for index in [0, *_partitions(random)]
             ],
         }

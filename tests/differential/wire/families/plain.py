@@ -139,7 +139,7 @@ class _Life:
             wanted.append((*random.choice([("nowhere", 0), ("orders", 9), ("none", 0)]), self._place()))
         records = random.choice([0, 1, 1, 2, 3])
         ask = self._fetch("w", random.choice([*_BY_NAME, *_BY_ID]), wanted, 0, -1)
-        # one record makes a batch of some 70 bytes
+        # a batch with one record has about 70 bytes
         ask.fields["min_bytes"] = {0: 1, 1: 1, 2: 100, 3: 170}[records]
         ask.fields["max_wait_ms"] = _WAIT_MS if records else 300
         yield Ask(ask.api, ask.version, ask.fields, ask.on, later=True)

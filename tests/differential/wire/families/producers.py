@@ -135,15 +135,15 @@ class _Life:
                     else random.choice(strange)
                 )
             case "epoch":
-                # one that a transaction will have later, Apache Kafka remembers against the one of now
+                # Apache Kafka keeps an epoch that a later transaction will use, to refuse the current one
                 epoch = epoch_of(name, random.choice([-1, -1] if in_transaction else [-1, 1, 2]))
                 sequence = random.choice([0, sequence])
             case "stranger":
-                # where a transaction is open, Apache Kafka does not ask whose transactional id it is; and it
-                # remembers refused batches of transactions against others of the same producer id
+                # during an open transaction, Apache Kafka does not check who owns the transactional id; and
+                # refused transactional batches count against other batches of the producer id
                 nobody = "~nobody" if in_transaction else "~nemo"
                 producer = random.choice([f"{name}/1", nobody])
-            # Apache Kafka remembers batches of a transaction that it refused against batches outside of it
+            # on Apache Kafka, refused batches of a transaction count against batches outside of it
             case "other way" if (name, topic, partition) not in self.refused:
                 in_transaction = not in_transaction
         values = [f"{producer}{number}" for number in range(count)]

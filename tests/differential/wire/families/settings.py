@@ -198,7 +198,7 @@ def _describe(random: Random) -> Ask:
     resources: list[Fields] = []
     for kind, name in _resources(random):
         keys = [_key(random, kind) for _ in range(random.choice([1, 2, 3]))]
-        # a broker's own settings are not compared as a whole, and its loggers have names of their own
+        # a broker's settings are not compared as a whole, and its loggers have their own names
         everything = kind not in (_BROKER, _LOGGERS) and random.random() < 0.3
         resources.append(
             {
@@ -241,9 +241,8 @@ def _alter(random: Random) -> Ask:
 
 
 def _replace(random: Random) -> Ask:
-    # Apache Kafka never answers where one is named twice; and what is set for all brokers may not be replaced
-    # where there are eligible leader replicas
-    # kinds that cannot be replaced are one
+    # Apache Kafka never answers if a resource repeats; and cluster-wide settings cannot be replaced while
+    # there are eligible leader replicas. Kinds that cannot be replaced count as one
     found = {
         (kind if kind in _KEYS.keys() - {_LOGGERS} else 0, name): (kind, name)
         for kind, name in _resources(random)

@@ -37,7 +37,7 @@ def load(max_wait_ms: int) -> Scenario:
     for topic, partition in PARTITIONS:
         yield fetch("a", LOADER, 0, [(topic, partition, [])], max_wait_ms=max_wait_ms)
         yield acknowledge("a", LOADER, LAST, [])
-    # it unloads a group's state when the connection of the group's last session ends
+    # Apache Kafka unloads a group's state when the connection of the group's last session ends
     yield fetch("a", KEEPER, 0, [])
 
 

@@ -51,7 +51,7 @@ def scenario(random: Random, stage: Stage) -> Scenario:
         yield _step(random, _STEPS)
     if stage.restarts and random.random() < 0.02:
         yield Restart()
-        # it raises the leader epochs of Apache Kafka's partitions
+        # elections raise the leader epochs of Apache Kafka's partitions
         steps = {name: weight for name, weight in _STEPS.items() if name != "epochs"}
         for _ in range(15):
             yield _step(random, steps)

@@ -113,7 +113,7 @@ async def topics(world: TierWorld, name: str) -> None:
         drawn = chance.random()
         if drawn < 0.4:
             number += 1
-            # without ids of topics one that is made again is the one that was there
+            # without topic ids, a recreated topic looks like the old one
             again = 2 if world.cluster.kind.topic_ids else 1 << 30
             await _short_life(world, f"{name}-{number % again}", chance)
         elif drawn < 0.5 and world.topics["first"] < 3:
@@ -134,7 +134,7 @@ async def topics(world: TierWorld, name: str) -> None:
 async def _short_life(world: TierWorld, topic: str, chance: random.Random) -> None:
     """A topic is made, used and deleted while a member may hold its records; its name is taken again."""
     group = f"{topic}-group"
-    # to a node that may not have heard of the topic by then: before it is made, or in the middle of its use
+    # to a node that may not know the topic yet, before its creation or during its use
     moves = "slot moves" in world.plan.features
     moves_in_round = chance.choice([1, 2, 3, 5]) if moves else -1
     if moves and chance.random() < 0.3:
@@ -144,7 +144,7 @@ async def _short_life(world: TierWorld, topic: str, chance: random.Random) -> No
     world.auditor.lock_altered(group, LOCK_MS / 1000)
     await send(world, (topic, 0), [b"a", b"b"])
     with contextlib.suppress(Gone):
-        # what begins anew brings settled records again
+        # a restarted partition redelivers finished records
         wire = await Wire.open(topic, chance.choice(world.nodes).port)
         await configure(wire, group, {"share.auto.offset.reset": "earliest"}, within=20.0)
         wire.close()

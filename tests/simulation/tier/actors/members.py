@@ -136,7 +136,7 @@ class Pilot(Member):
         found = []
         for node_id, session in self.sessions.items():
             if session.assigned != (now := places.get(node_id, [])):
-                # begun anew with what it has now
+                # restart with its current assignment
                 session.assigned = now
                 if session.wire is not None and session.session:
                     session.wire.close()

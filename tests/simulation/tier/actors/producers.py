@@ -124,7 +124,7 @@ async def transactional(world: TierWorld, name: str) -> None:
         if commit:
             world.auditor.ledger.sure.add(tag)
         if failed or "unclean elections" in world.plan.features:
-            # its sequence is not known, or its transaction may begin again where its end is lost
+            # its sequence is unknown, or its transaction may restart after its end was lost
             producer = None
         await asyncio.sleep(chance.choice([0.05, 0.3, 1.0]))
 
