@@ -158,7 +158,7 @@ def test_state_is_loaded_or_refused() -> None:
         with pytest.raises(KafkaError) as error:
             Partition(3, state)
         assert code_of(error) == ErrorCode.INVALID_REQUEST
-    with pytest.raises(ValueError, match="no record state"):
+    with pytest.raises(ValueError, match="unknown record state"):
         Partition(3, [(5, 6, 5, 1)])
 
 

@@ -464,7 +464,7 @@ def test_a_record_of_a_later_version_is_passed_over_as_kafka_does_and_told(
     bench.initialize(start_offset=4)
     bench.logs[0].append_local([(b"\0\x09key", b"value")], now_ms=0)
     assert read_of(bench.fresh(), KEY).start_offset == 4
-    assert "offset 1: passed over: record type 9" in caplog.text
+    assert "offset 1: skipped: record type 9" in caplog.text
 
 
 def test_state_that_another_broker_coordinates_is_neither_read_nor_written() -> None:
