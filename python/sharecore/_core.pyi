@@ -13,17 +13,17 @@ from typing_extensions import TypeVar, disjoint_base
 from sharecore.errors import KafkaError
 
 __all__ = [
-    "AnswerBudget", "BucketCopy", "BucketStatus", "Checks", "Dispatch", "Exchange", "ExpandedCache",
-    "Expression", "Gather", "GroupBounds", "HomeNodes", "Later", "Layout", "Leader", "Leaders", "LetterBatch",
-    "LogAccess", "LogCleaner", "LogOffsets", "MemoryBudget", "MemoryDisk", "Partition", "PartitionFetch",
-    "Pending", "Produce", "ProduceContents", "ProduceWork", "Produced", "Reading", "Record", "Rules",
-    "Sessions", "ShareAcknowledge", "ShareAnswer", "ShareFetch", "ShareFetching", "ShareLook",
-    "ShareSession", "ShareStateFold", "Socket", "Sockets", "StagedBatch", "Staging", "Standby",
+    "AnswerBudget", "BucketCopy", "BucketStatus", "Checks", "DeadLetterBatch", "Dispatch", "Exchange",
+    "ExpandedCache", "Expression", "Gather", "GroupBounds", "HomeNodes", "Later", "Layout", "Leader",
+    "Leaders", "LogAccess", "LogCleaner", "LogOffsets", "MemoryBudget", "MemoryDisk", "Partition",
+    "PartitionFetch", "Pending", "Produce", "ProduceContents", "ProduceWork", "Produced", "Reading",
+    "Record", "Rules", "Sessions", "ShareAcknowledge", "ShareAnswer", "ShareFetch", "ShareFetching",
+    "ShareLook", "ShareSession", "ShareStateFold", "Socket", "Sockets", "StagedBatch", "Staging", "Standby",
     "StateContent", "StateFold", "States", "Store", "StoredLog", "Ticket", "Tickets", "Timeouts",
     "WaitingReasons", "WaitingShareFetch", "Write", "WrittenAnswer", "bench_trace", "bucket_url",
     "call_by_name", "combine", "combine_state_batches", "crc32c", "damaged_batches", "decode_columns",
-    "decode_records", "decode_share_state", "decompress", "encode_batch", "encode_records",
-    "has_own_data", "inspect_bucket", "is_proven", "java_hash", "monotonic_ms", "next_epoch", "now_ms",
+    "decode_records", "decode_share_state", "decompress", "encode_batch", "encode_records", "has_own_data",
+    "inspect_bucket", "is_proven", "java_hash", "monotonic_ms", "next_epoch", "now_ms",
     "observe_partitions", "plant_bug", "prepare_home", "probe_bucket", "reaches_s3", "read_request_header",
     "restore_bucket", "settle", "skip_tagged_fields", "survey_store", "use_one_heap", "whole_batches",
 ]  # fmt: skip
@@ -505,10 +505,10 @@ class Leader:
         """Sessions to notify once when records may be available, longest waiting first."""
 
     @property
-    def _told(self) -> list[ShareSession]:
+    def _subscribers(self) -> list[ShareSession]:
         """Sessions to notify when the leader ends: waiting ones, and others after them."""
 
-    def _take_told(self) -> list[ShareSession]:
+    def _take_subscribers(self) -> list[ShareSession]:
         """Remove and return the sessions to notify when the leader ends."""
 
     def wake(self) -> None:
@@ -550,7 +550,7 @@ class Leader:
     def _rearm(self) -> None:
         """Schedule `_expire` for the next lease expiry, unless it is scheduled."""
 
-    def _send_letters(self) -> None:
+    def _send_dead_letters(self) -> None:
         """Send the dead letters that became due."""
 
 @disjoint_base
@@ -829,7 +829,7 @@ class ShareFetch:
     Args:
         check: raises `KafkaError` unless the context's client may be a member of a group.
         may_read: whether the context's client may read a topic; called if there is an authorizer.
-        open, refuse, sift: handle the rare cases; see `sharecore.broker.handlers.share.records`.
+        open, refuse, exclude: handle the rare cases; see `sharecore.broker.handlers.share.records`.
     """
 
     def __new__(
@@ -838,7 +838,7 @@ class ShareFetch:
         may_read: Callable[[Any, UUID], bool],
         open: Callable[..., ShareSession],
         refuse: Callable[[int, KafkaError], Any],
-        sift: Callable[..., Any],
+        exclude: Callable[..., Any],
     ) -> Self: ...
 
 def call_by_name(on: bool) -> None:
@@ -1929,7 +1929,7 @@ def combine_state_batches(parts: Sequence[bytes], start_offset: int) -> bytes:
         ValueError: the bytes are not valid state batches.
     """
 @final
-class LetterBatch:
+class DeadLetterBatch:
     """A batch of dead-letter records, built record by record (KIP-1191).
 
     Args:

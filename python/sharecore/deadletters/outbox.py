@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from sharecore._core import LetterBatch
+from sharecore._core import DeadLetterBatch
 from sharecore.clock import Clock
 from sharecore.deadletters.counts import GroupCounts
 from sharecore.deadletters.destination import Destinations, Unavailable
@@ -157,7 +157,7 @@ class Outbox:
     def _write(self, topic: Topic) -> None:
         log = topic.partitions[self._log.index % len(topic.partitions)]
         config, now_ms = self._destinations.group_config(self._group_id), self._clock.now_ms()
-        batch = LetterBatch(
+        batch = DeadLetterBatch(
             self._group_id,
             self._log.topic,
             self._log.index,
@@ -194,7 +194,7 @@ class Outbox:
 
         appended.ticket.add_done_callback(lambda ticket: durable(ticket.error))
 
-    def _fill(self, batch: LetterBatch) -> list[DeadLetter]:
+    def _fill(self, batch: DeadLetterBatch) -> list[DeadLetter]:
         """Fill a batch with letters, and return those in it; empty while the disk is read."""
         filled: list[DeadLetter] = []
         while self._due and not (self._tried and len(filled) >= self._tried):

@@ -181,7 +181,7 @@ class SharePartition(Leader):
         self.log.on_advance(self._log_advanced)
         if self.log.start_offset > start_offset:
             self._run_engine(self.engine.move_log_start, self._clock.monotonic_ms(), self.log.start_offset)
-        self._send_letters()
+        self._send_dead_letters()
         if self.engine is not None:
             self._rearm()
 
@@ -299,7 +299,7 @@ class SharePartition(Leader):
         self._forget_takeover()
         if self._outbox is not None:
             self._outbox.close()
-        for each in self._take_told():
+        for each in self._take_subscribers():
             each.failed(self)
         self._freed()
 
@@ -316,7 +316,7 @@ class SharePartition(Leader):
     @property
     def busy(self) -> bool:
         """Whether the leader holds anything or a fetch waits for it."""
-        return self.holds or any(each.waiting for each in self._told)
+        return self.holds or any(each.waiting for each in self._subscribers)
 
     # a failed engine is unusable: fence this leader, and let the next request load the state again
 

@@ -13,7 +13,7 @@ use sharecore_share::{Claim, FINAL_EPOCH, INITIAL_EPOCH, Places, batches_of, wal
 use sharecore_wire::typed::share_acknowledge::ShareAcknowledgeRequest;
 use smallvec::SmallVec;
 
-use crate::asked;
+use crate::incoming_request;
 use crate::checks::{FEATURES, RIGHTS};
 use crate::codes::{INVALID_SHARE_SESSION_EPOCH, UNKNOWN_TOPIC_OR_PARTITION};
 use crate::collected::collected;
@@ -36,8 +36,8 @@ const FEW: usize = 1000;
 const NOT_HOSTED: &str = "This server does not host this topic-partition.";
 
 /// The leaders, member and rights that a request's acknowledgements need.
-struct Begin<'a, 'f, 'py> {
-    request: &'a asked::Asked<'f, 'py>,
+struct Route<'a, 'f, 'py> {
+    request: &'a incoming_request::IncomingRequest<'f, 'py>,
     may_read: &'a Bound<'py, PyAny>,
     share: Arc<ShareServices>,
     leaders: Bound<'py, PyLeaders>,
@@ -47,7 +47,7 @@ struct Begin<'a, 'f, 'py> {
     member: Bound<'py, PyString>,
 }
 
-impl<'py> Places for Begin<'_, '_, 'py> {
+impl<'py> Places for Route<'_, '_, 'py> {
     type Leader = Bound<'py, PyLeader>;
     type Error = PyErr;
 
@@ -68,8 +68,8 @@ impl<'py> Places for Begin<'_, '_, 'py> {
     }
 
     fn may_read(&mut self, topic: [u8; 16]) -> PyResult<bool> {
-        let asked = (self.request.context()?, topic_id(self.request.py(), topic)?);
-        self.may_read.call1(asked)?.is_truthy()
+        let arguments = (self.request.context()?, topic_id(self.request.py(), topic)?);
+        self.may_read.call1(arguments)?.is_truthy()
     }
 }
 
@@ -78,9 +78,9 @@ fn topic_id(py: Python<'_>, topic: [u8; 16]) -> PyResult<Bound<'_, PyAny>> {
     partition_tuple(py, (topic, 0))?.get_item(0)
 }
 
-impl<'a, 'f, 'py> Begin<'a, 'f, 'py> {
+impl<'a, 'f, 'py> Route<'a, 'f, 'py> {
     fn of(
-        request: &'a asked::Asked<'f, 'py>,
+        request: &'a incoming_request::IncomingRequest<'f, 'py>,
         may_read: &'a Bound<'py, PyAny>,
         session: &Bound<'py, PyShareSession>,
     ) -> PyResult<Self> {
@@ -98,7 +98,7 @@ impl<'a, 'f, 'py> Begin<'a, 'f, 'py> {
     }
 
     /// Passes acknowledgements to the leader, which completes `part`.
-    fn hand_on(
+    fn pass_to_leader(
         &self,
         leader: Option<Bound<'py, PyLeader>>,
         claim: &Claim<'_, '_>,
@@ -136,8 +136,8 @@ fn settle(
     let py = leader.py();
     if calls_by_name() {
         let done = Bound::new(py, PyPart(Some(part)))?;
-        let told = (member, tuples(py, batches)?, &done);
-        return match leader.call_method1(python::ACKNOWLEDGE, told) {
+        let arguments = (member, tuples(py, batches)?, &done);
+        return match leader.call_method1(python::ACKNOWLEDGE, arguments) {
             Ok(_) => Ok(()),
             Err(error) => {
                 let error = kafka_error_in(py, error)?;
@@ -184,7 +184,7 @@ collected!(LateAcknowledgement { leader, part } cut { part });
 
 /// Starts the acknowledgements of one request; `gather` collects their errors.
 pub(crate) fn acknowledge<'py, 'm, 'a: 'm>(
-    request: &asked::Asked<'_, 'py>,
+    request: &incoming_request::IncomingRequest<'_, 'py>,
     may_read: &Bound<'py, PyAny>,
     session: &Bound<'py, PyShareSession>,
     claims: impl IntoIterator<Item = Claim<'m, 'a>>,
@@ -192,7 +192,7 @@ pub(crate) fn acknowledge<'py, 'm, 'a: 'm>(
     gather: &Bound<'py, PyGather>,
 ) -> PyResult<()> {
     let py = request.py();
-    let mut begin = Begin::of(request, may_read, session)?;
+    let mut begin = Route::of(request, may_read, session)?;
     begin.leaders.borrow_mut().acknowledgements += 1;
     let walked = walk(&mut begin, claims, may_renew)?;
     let mut errors: HashMap<i16, Py<PyAny>> = HashMap::new();
@@ -211,7 +211,7 @@ pub(crate) fn acknowledge<'py, 'm, 'a: 'm>(
             None => partition_tuple(py, claim.id)?.into_any().unbind(),
         };
         let part = PyGather::begin(gather, name);
-        begin.hand_on(leader, &claim, part)?;
+        begin.pass_to_leader(leader, &claim, part)?;
     }
     for id in walked.beside {
         let name = partition_tuple(py, id)?.into_any().unbind();
@@ -231,16 +231,16 @@ impl PyShareAcknowledge {
     /// Returns the response, or a `Later` that completes with it.
     pub(crate) fn handle<'py>(
         &self,
-        asked: &asked::Asked<'_, 'py>,
+        incoming: &incoming_request::IncomingRequest<'_, 'py>,
         request: &ShareAcknowledgeRequest<'_>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let py = asked.py();
+        let py = incoming.py();
         let (group, member) = (request.group_id, request.member_id);
-        if asked.needs(RIGHTS | FEATURES) {
-            self.check.bind(py).call1((asked.context()?, group))?;
+        if incoming.needs(RIGHTS | FEATURES) {
+            self.check.bind(py).call1((incoming.context()?, group))?;
         }
         let epoch = request.share_session_epoch;
-        let share = asked.share()?;
+        let share = incoming.share()?;
         let sessions = share.sessions.bind(py);
         let named: usize = request
             .topics
@@ -248,7 +248,7 @@ impl PyShareAcknowledge {
             .map(|topic| topic.partitions.len())
             .sum();
         let checked = if named > FEW {
-            asked
+            incoming
                 .context()?
                 .call_method0(intern!(py, python::END_TURN))?;
             sessions.call_method1(intern!(py, python::CHECK_ACKNOWLEDGED), (named,))
@@ -262,7 +262,7 @@ impl PyShareAcknowledge {
                 .call_method1(intern!(py, python::OWN_CHECK_IDENTITY), (group, member))
                 .and_then(|_| Err(kafka_error(py, INVALID_SHARE_SESSION_EPOCH, "")))
         } else {
-            share.resume(asked.connection(), group, member, epoch)
+            share.resume(incoming.connection(), group, member, epoch)
         };
         let session = match resumed {
             Ok(session) => session,
@@ -282,14 +282,14 @@ impl PyShareAcknowledge {
         });
         let may_read = self.may_read.bind(py);
         let may_renew = request.is_renew_ack;
-        acknowledge(asked, may_read, &session, claims, may_renew, &gather)?;
+        acknowledge(incoming, may_read, &session, claims, may_renew, &gather)?;
         let group_id = session.borrow().group_id.bind(py).clone();
         if epoch == FINAL_EPOCH {
             share.close(&session)?;
         }
         let lock_ms = PyLeaders::lock_ms(share.leaders.bind(py), &group_id)?;
         let cluster = share.cluster.clone_ref(py);
-        let listener = asked.listener()?.unbind();
+        let listener = incoming.listener()?.unbind();
         let answer = Py::new(py, PyShareAnswer::new(cluster, listener, lock_ms))?;
         let answerer = Answerer::Acknowledged(answer);
         if !gather.borrow().pending() {

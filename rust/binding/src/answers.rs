@@ -99,7 +99,7 @@ impl PyExchange {
     pub(crate) fn recount(exchange: &Bound<'_, Self>) -> PyResult<()> {
         let py = exchange.py();
         // A closing connection still holds the bytes that its client has not read
-        let transport = Self::carrier(exchange);
+        let transport = Self::any_transport(exchange);
         let transport_bytes: u64 = match transport {
             Some(transport) => transport.unsent_bytes(py)?,
             None => 0,

@@ -137,14 +137,14 @@ pub(crate) fn restore_bucket(
     };
     let mut interrupted = None;
     let made = py.detach(|| {
-        let mut tell = |read: &Restoring| {
+        let mut report = |read: &Restoring| {
             Python::attach(|py| {
                 if interrupted.is_none() {
                     interrupted = progress.call1(py, (read.bytes, 0)).err();
                 }
             });
         };
-        restore(&mut transport, &path, moment, &mut tell)
+        restore(&mut transport, &path, moment, &mut report)
     });
     if let Some(error) = interrupted {
         return Err(error);
@@ -321,13 +321,13 @@ impl PyHomeNodes {
     fn announce(&self, py: Python<'_>, node_id: i32, body: Vec<u8>) -> PyResult<()> {
         let name = names::node(node_id);
         let body = Arc::new(body);
-        self.tell(py, &What::Put { name, body })
+        self.request(py, &What::Put { name, body })
     }
 
     /// Delete a node's description. `OSError`: it may not be deleted.
     fn withdraw(&self, py: Python<'_>, node_id: i32) -> PyResult<()> {
         let name = names::node(node_id);
-        self.tell(py, &What::Delete { name })
+        self.request(py, &What::Delete { name })
     }
 
     /// Return the node id and the body of each description. `OSError`: they cannot be read.
@@ -345,7 +345,7 @@ impl PyHomeNodes {
 }
 
 impl PyHomeNodes {
-    fn tell(&self, py: Python<'_>, what: &What) -> PyResult<()> {
+    fn request(&self, py: Python<'_>, what: &What) -> PyResult<()> {
         let answer = py.detach(|| {
             let mut transport = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             match transport.ask(what.clone()) {

@@ -27,7 +27,7 @@ const PROBE_PAUSE: Duration = Duration::from_secs(2);
 
 /// A bucket and the options of the copy in it; used by one store.
 #[pyclass(name = "BucketCopy", module = "sharecore._core", frozen)]
-pub(crate) struct PyBucketCopy(Mutex<Option<(Carrier, BackupOptions)>>);
+pub(crate) struct PyBucketCopy(Mutex<Option<(BucketSender, BackupOptions)>>);
 
 #[pymethods]
 impl PyBucketCopy {
@@ -62,21 +62,21 @@ impl PyBucketCopy {
             puts_per_second,
             ..BackupOptions::default()
         };
-        let carrier = Carrier {
+        let sender = BucketSender {
             transport,
             random: u128::from_le_bytes(random),
             is_tried,
         };
-        Ok(Self(Mutex::new(Some((carrier, options)))))
+        Ok(Self(Mutex::new(Some((sender, options)))))
     }
 }
 
 impl PyBucketCopy {
     /// Configures `options` for the copy, and returns the sender of its requests. Works once.
-    pub(crate) fn take(&self, options: &mut Options) -> PyResult<Carrier> {
+    pub(crate) fn take(&self, options: &mut Options) -> PyResult<BucketSender> {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = held.take();
-        let (carrier, backup) =
+        let (sender, backup) =
             taken.ok_or_else(|| PyValueError::new_err("this copy already belongs to a store"))?;
         options.bucket = Some(match options.durability {
             Durability::Bucket => BackupOptions {
@@ -86,19 +86,19 @@ impl PyBucketCopy {
             },
             Durability::Fsync | Durability::Os => backup,
         });
-        Ok(carrier)
+        Ok(sender)
     }
 }
 
 /// Sends a store's requests to its bucket.
-pub(crate) struct Carrier {
+pub(crate) struct BucketSender {
     transport: Transport,
     random: u128,
     /// True if a probe has already shown that the bucket is safe to use.
     is_tried: bool,
 }
 
-impl Carrier {
+impl BucketSender {
     /// Starts the sender on its own thread, which ends when the store is closed.
     pub(crate) fn start(self, store: &Store) -> std::io::Result<()> {
         let Some(line) = store.bucket_line() else {
@@ -111,16 +111,16 @@ impl Carrier {
     }
 
     fn run(self, line: &Arc<BucketLine>) {
-        let mut tried = Tried {
+        let mut probe_result = ProbeResult {
             is_fit: self.is_tried,
-            ..Tried::default()
+            ..ProbeResult::default()
         };
         loop {
             match line.next(LOOK) {
                 None if line.is_closed() => return,
                 None => {}
                 Some(call) => {
-                    if let Some(why) = tried.refusal(&self.transport, self.random) {
+                    if let Some(why) = probe_result.refusal(&self.transport, self.random) {
                         line.answer(call.id, Answer::Unknown(why));
                         continue;
                     }
@@ -135,14 +135,14 @@ impl Carrier {
 
 /// The result of probing the bucket.
 #[derive(Default)]
-struct Tried {
+struct ProbeResult {
     is_fit: bool,
     /// Why the bucket may not be used (yet), and when that was found.
     refusal: Option<(String, Instant)>,
     is_unfit: bool,
 }
 
-impl Tried {
+impl ProbeResult {
     /// Returns why no request may be sent, or None. Probes the bucket on the first call and again after a pause.
     fn refusal(&mut self, transport: &Transport, random: u128) -> Option<String> {
         if self.is_fit {

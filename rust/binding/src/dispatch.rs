@@ -14,7 +14,7 @@ use pyo3::types::{PyBytes, PyCFunction, PyDict, PyList, PyTuple, PyType};
 use pyo3::{PyTraverseError, PyVisit};
 use sharecore_wire::{Header, Input, read_header};
 
-use crate::asked::Asked;
+use crate::incoming_request::IncomingRequest;
 use crate::checks::PyChecks;
 use crate::collected::{Refers, collected};
 use crate::finishing::Finishing;
@@ -125,15 +125,15 @@ impl<'py> Ending<'_, 'py> {
         let messages = self.route.messages.bind(message.py());
         let check_names = self.dispatch.borrow().check_names;
         if check_names && message.is_instance_of::<PyDict>() {
-            let told = (messages, context()?, message);
-            self.hooks().check.bind(message.py()).call1(told)?;
+            let arguments = (messages, context()?, message);
+            self.hooks().check.bind(message.py()).call1(arguments)?;
         }
         self.written(message).or_else(|error| {
             if !error.is_instance_of::<PyException>(message.py()) {
                 return Err(error);
             }
-            let told = (context()?, error.into_value(message.py()));
-            let raised = self.hooks().unwritable.bind(message.py()).call1(told)?;
+            let arguments = (context()?, error.into_value(message.py()));
+            let raised = self.hooks().unwritable.bind(message.py()).call1(arguments)?;
             Ok(raised.cast_into()?)
         })
     }
@@ -167,8 +167,8 @@ impl<'py> Ending<'_, 'py> {
             return Err(error);
         }
         let messages = self.route.messages.bind(py);
-        let told = (messages, context()?, error.into_value(py));
-        let message = self.hooks().refusal.bind(py).call1(told)?;
+        let arguments = (messages, context()?, error.into_value(py));
+        let message = self.hooks().refusal.bind(py).call1(arguments)?;
         self.encode(&message, context)
     }
 }
@@ -195,27 +195,27 @@ impl PyDispatch {
     /// Calls the handler; returns None if the request gets no response.
     fn handled<'py>(
         route: &Route,
-        asked: &Asked<'_, 'py>,
+        incoming: &IncomingRequest<'_, 'py>,
         request: Read<'_, '_, 'py>,
         frame: &Bound<'py, PyBytes>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let py = asked.connection.py();
+        let py = incoming.connection.py();
         let answer = match request {
-            Read::Python(handle, message) => handle.bind(py).call1((asked.context()?, message))?,
+            Read::Python(handle, message) => handle.bind(py).call1((incoming.context()?, message))?,
             Read::Large(handle, at, entries) => {
                 let messages = route.messages.bind(py);
-                let told = (asked.context()?, messages, handle, frame, at, entries);
-                let hooks = Arc::clone(&asked.dispatch.borrow().hooks);
-                hooks.handle_apart.bind(py).call1(told)?
+                let arguments = (incoming.context()?, messages, handle, frame, at, entries);
+                let hooks = Arc::clone(&incoming.dispatch.borrow().hooks);
+                hooks.handle_apart.bind(py).call1(arguments)?
             }
             Read::Produce(produce, request) => {
-                return PyProduce::handle(produce.bind(py), asked, &request, frame);
+                return PyProduce::handle(produce.bind(py), incoming, &request, frame);
             }
             Read::ShareFetch(fetch, request) => {
-                PyShareFetch::handle(fetch.bind(py), asked, &request)?
+                PyShareFetch::handle(fetch.bind(py), incoming, &request)?
             }
             Read::ShareAcknowledge(acknowledge, request) => {
-                acknowledge.get().handle(asked, &request)?
+                acknowledge.get().handle(incoming, &request)?
             }
         };
         Ok((!answer.is_none()).then_some(answer))
@@ -247,7 +247,7 @@ impl PyDispatch {
             Ok(route) => route,
             Err(answer) => return Ok(Answer::Ready(answer.extract(py)?)),
         };
-        let asked = Asked {
+        let incoming = IncomingRequest {
             dispatch,
             connection,
             header,
@@ -259,24 +259,24 @@ impl PyDispatch {
         let request = request.map_err(|stop| stop.into_end(py))?;
         if dispatch.borrow().log_requests {
             let hooks = Arc::clone(&dispatch.borrow().hooks);
-            let told = (asked.context()?, bytes.len());
-            hooks.note.bind(py).call1(told)?;
+            let arguments = (incoming.context()?, bytes.len());
+            hooks.note.bind(py).call1(arguments)?;
         }
-        let meter = if asked.is_metered()? {
+        let meter = if incoming.is_metered()? {
             let hooks = Arc::clone(&dispatch.borrow().hooks);
-            let told = (asked.context()?, bytes.len());
-            Some(hooks.meter.bind(py).call1(told)?)
+            let arguments = (incoming.context()?, bytes.len());
+            Some(hooks.meter.bind(py).call1(arguments)?)
         } else {
             None
         };
-        let context = || asked.context();
+        let context = || incoming.context();
         let ending = Ending {
             dispatch,
             route: &route,
-            correlation_id: asked.header.correlation_id,
+            correlation_id: incoming.header.correlation_id,
             meter: meter.as_ref(),
         };
-        let answer = match Self::handled(&route, &asked, request, frame) {
+        let answer = match Self::handled(&route, &incoming, request, frame) {
             Ok(Some(answer)) => answer,
             Ok(None) => {
                 if let Some(meter) = &meter {
@@ -306,8 +306,8 @@ impl PyDispatch {
         let finishing = Finishing {
             dispatch: dispatch.clone().unbind(),
             route: Arc::clone(&route),
-            context: asked.later_context(),
-            correlation_id: asked.header.correlation_id,
+            context: incoming.later_context(),
+            correlation_id: incoming.header.correlation_id,
             meter: meter.map(Bound::unbind),
         };
         let finish = Finish::Frame(Box::new(finishing));

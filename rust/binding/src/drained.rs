@@ -22,7 +22,7 @@ pub(crate) fn as_tuple(offsets: sharecore_store::Offsets) -> Offsets {
     )
 }
 
-pub(crate) fn told(drained: sharecore_store::Drained) -> Drained {
+pub(crate) fn as_tuples(drained: sharecore_store::Drained) -> Drained {
     let outcomes = drained.outcomes.into_iter();
     let moved = drained.moved.into_iter();
     let damaged = drained.damaged.into_iter();

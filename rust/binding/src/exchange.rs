@@ -13,7 +13,7 @@ use sharecore_wire::{Outgoing, Pause, Pipeline, Unsent};
 
 use crate::answers::PyAnswerBudget;
 use crate::budget::PyMemoryBudget;
-use crate::carrier::Carrier;
+use crate::client_transport::ClientTransport;
 use crate::collected::collected;
 use crate::cork::corked;
 use crate::dispatch::PyDispatch;
@@ -33,7 +33,7 @@ pub(crate) struct PyExchange {
     dispatch: Option<Py<PyDispatch>>,
     #[pyo3(get, set)]
     pub(crate) closed: bool,
-    transport: Option<Carrier>,
+    transport: Option<ClientTransport>,
     pub(crate) budget: Py<PyMemoryBudget>,
     pub(crate) answers: Py<PyAnswerBudget>,
     pub(crate) now: Py<PyAny>,
@@ -89,16 +89,16 @@ impl PyExchange {
     }
 
     /// The transport, even if it is closing.
-    pub(crate) fn carrier(exchange: &Bound<'_, Self>) -> Option<Carrier> {
+    pub(crate) fn any_transport(exchange: &Bound<'_, Self>) -> Option<ClientTransport> {
         let held = exchange.borrow();
         let transport = held.transport.as_ref();
         transport.map(|transport| transport.clone_ref(exchange.py()))
     }
 
     /// The transport, unless it is closing.
-    pub(crate) fn open_transport(exchange: &Bound<'_, Self>) -> PyResult<Option<Carrier>> {
+    pub(crate) fn open_transport(exchange: &Bound<'_, Self>) -> PyResult<Option<ClientTransport>> {
         let py = exchange.py();
-        let transport = Self::carrier(exchange);
+        let transport = Self::any_transport(exchange);
         match transport {
             Some(transport) if !transport.is_closing(py)? => Ok(Some(transport)),
             _ => Ok(None),
@@ -146,7 +146,7 @@ impl PyExchange {
     /// Closes the connection because handling raised `error`: an `Exception` is logged, anything else is raised again.
     pub(crate) fn fail(exchange: &Bound<'_, Self>, error: PyErr) -> PyResult<()> {
         let py = exchange.py();
-        let transport = Self::carrier(exchange);
+        let transport = Self::any_transport(exchange);
         match transport {
             Some(transport) => transport.fail(py, error),
             None => Err(error),
@@ -276,7 +276,7 @@ impl PyExchange {
 
     #[setter(_transport)]
     fn set_transport(&mut self, transport: Option<&Bound<'_, PyAny>>) {
-        self.transport = transport.map(Carrier::of);
+        self.transport = transport.map(ClientTransport::of);
     }
 
     #[getter]

@@ -157,11 +157,11 @@ impl PyShareFetching {
         }
         {
             let answer = answer.borrow();
-            let told = answer.told();
-            failed.extend(told.failed().map(|(id, _)| id));
-            let served = told.served().map(|(id, _)| id);
+            let inner_answer = answer.inner();
+            failed.extend(inner_answer.failed().map(|(id, _)| id));
+            let served = inner_answer.served().map(|(id, _)| id);
             let inner = &mut session.borrow_mut().inner;
-            inner.report(told.ids(), failed, served);
+            inner.report(inner_answer.ids(), failed, served);
         }
         PyShareAnswer::acknowledged(&answer, &gather, true)?;
         PyShareAnswer::message(&answer)

@@ -134,7 +134,7 @@ impl Refers for Part {
 
 impl PyGather {
     /// Names and their outcomes.
-    pub(crate) fn told(&self, py: Python<'_>) -> Vec<(Py<PyAny>, Option<Py<PyAny>>)> {
+    pub(crate) fn named_outcomes(&self, py: Python<'_>) -> Vec<(Py<PyAny>, Option<Py<PyAny>>)> {
         let outcomes = self.inner.iter();
         outcomes
             .map(|(name, outcome)| {
@@ -186,7 +186,7 @@ impl PyGather {
         }
         drop(ended); // objects of Python's, whose end may come back here
         if let Some(fetch) = fetch {
-            PyWaitingShareFetch::go_on(fetch.bind(py))?;
+            PyWaitingShareFetch::release_hold(fetch.bind(py))?;
         }
         // `then` was taken out because whoever waits also holds the gather: a cycle would be work for the collector
         then.map_or(Ok(()), |then| then.run(gather))
@@ -235,9 +235,9 @@ impl PyGather {
     #[getter]
     fn outcomes<'py>(gather: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
         let py = gather.py();
-        let told = gather.borrow().told(py);
+        let named = gather.borrow().named_outcomes(py);
         let outcomes = PyDict::new(py);
-        for (name, outcome) in told {
+        for (name, outcome) in named {
             outcomes.set_item(name, outcome)?;
         }
         Ok(outcomes)

@@ -15,25 +15,25 @@ pub(crate) type Interest = sharecore_share::Interest<usize, Py<PyShareSession>>;
 
 impl PyLeader {
     /// Notifies the session once, when records may be acquirable or the leader has ended.
-    pub(crate) fn tell(leader: &Bound<'_, Self>, session: &Bound<'_, PyShareSession>) {
+    pub(crate) fn subscribe(leader: &Bound<'_, Self>, session: &Bound<'_, PyShareSession>) {
         let (key, session) = (session.as_ptr() as usize, session.clone().unbind());
-        leader.borrow_mut().interest.tell(key, session);
+        leader.borrow_mut().interest.subscribe(key, session);
     }
 
     /// Notifies the session when the leader has ended.
-    pub(crate) fn tell_end(leader: &Bound<'_, Self>, session: &Bound<'_, PyShareSession>) {
+    pub(crate) fn subscribe_end(leader: &Bound<'_, Self>, session: &Bound<'_, PyShareSession>) {
         let (key, session) = (session.as_ptr() as usize, session.clone().unbind());
-        leader.borrow_mut().interest.tell_end(key, session);
+        leader.borrow_mut().interest.subscribe_end(key, session);
     }
 
     /// Unsubscribes the session.
-    pub(crate) fn tell_no_more(leader: &Bound<'_, Self>, session: &Bound<'_, PyShareSession>) {
+    pub(crate) fn unsubscribe(leader: &Bound<'_, Self>, session: &Bound<'_, PyShareSession>) {
         let key = session.as_ptr() as usize;
-        let before = leader.borrow_mut().interest.tell_no_more(key);
+        let before = leader.borrow_mut().interest.unsubscribe(key);
         drop(before);
     }
 
-    pub(crate) fn tell_all(leader: &Bound<'_, Self>) -> PyResult<()> {
+    pub(crate) fn notify_all(leader: &Bound<'_, Self>) -> PyResult<()> {
         let py = leader.py();
         let left = leader.borrow().interest.waiting();
         for _ in 0..left {
@@ -45,7 +45,7 @@ impl PyLeader {
             let Some(session) = next else {
                 break;
             };
-            PyShareSession::told(session.bind(py), leader)?;
+            PyShareSession::notified(session.bind(py), leader)?;
         }
         Ok(())
     }

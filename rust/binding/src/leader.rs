@@ -165,7 +165,7 @@ impl PyLeader {
     }
 
     /// Returns the engine's result; an engine failure fences the leader.
-    pub(crate) fn told<T>(leader: &Bound<'_, Self>, answer: PyResult<T>) -> PyResult<Option<T>> {
+    pub(crate) fn engine_result<T>(leader: &Bound<'_, Self>, answer: PyResult<T>) -> PyResult<Option<T>> {
         let error = match answer {
             Ok(answer) => return Ok(Some(answer)),
             Err(error) => kafka_error_in(leader.py(), error)?,
@@ -274,15 +274,15 @@ impl PyLeader {
 
     /// All sessions that are subscribed to the leader's end.
     #[getter]
-    fn _told(&self, py: Python<'_>) -> Vec<Py<PyShareSession>> {
+    fn _subscribers(&self, py: Python<'_>) -> Vec<Py<PyShareSession>> {
         let all = self.interest.all();
         all.map(|session| session.clone_ref(py)).collect()
     }
 
     /// Removes and returns all sessions that are subscribed to the leader's end.
-    fn _take_told(leader: &Bound<'_, Self>) -> Vec<Py<PyShareSession>> {
-        let told = std::mem::take(&mut leader.borrow_mut().interest);
-        told.all()
+    fn _take_subscribers(leader: &Bound<'_, Self>) -> Vec<Py<PyShareSession>> {
+        let subscribers = std::mem::take(&mut leader.borrow_mut().interest);
+        subscribers.all()
             .map(|session| session.clone_ref(leader.py()))
             .collect()
     }
@@ -362,7 +362,7 @@ impl PyLeader {
         };
         let end = Self::end_of(leader)?;
         let can = engine.get().can_acquire_before(py, end);
-        Ok(Self::told(leader, can)?.unwrap_or(false))
+        Ok(Self::engine_result(leader, can)?.unwrap_or(false))
     }
 
     fn acknowledge(
@@ -394,9 +394,9 @@ impl PyLeader {
             }
             held.is_waking = true;
         }
-        let told = Self::tell_all(leader);
+        let notified = Self::notify_all(leader);
         leader.borrow_mut().is_waking = false;
-        told
+        notified
     }
 
     fn _log_advanced(leader: &Bound<'_, Self>, log: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -409,9 +409,9 @@ impl PyLeader {
             .get()
             .start_offset(py)
             .map(|start| start_offset > start);
-        if Self::told(leader, has_moved)?.unwrap_or(false) {
+        if Self::engine_result(leader, has_moved)?.unwrap_or(false) {
             let now_ms = Self::now_ms(leader)?;
-            Self::told(
+            Self::engine_result(
                 leader,
                 engine.get().move_log_start(py, now_ms, start_offset),
             )?;
@@ -464,13 +464,13 @@ impl PyLeader {
     }
 
     /// Sends the dead-letter records that are due.
-    pub(crate) fn _send_letters(leader: &Bound<'_, Self>) -> PyResult<()> {
+    pub(crate) fn _send_dead_letters(leader: &Bound<'_, Self>) -> PyResult<()> {
         let py = leader.py();
         let Some(engine) = Self::engine(leader) else {
             return Ok(());
         };
         let due = engine.get().take_dead_letters(py);
-        match Self::told(leader, due)? {
+        match Self::engine_result(leader, due)? {
             Some(due) if !due.is_empty() => {
                 let send = intern!(py, python::OWN_SEND);
                 leader.call_method1(send, (due,)).map(|_| ())

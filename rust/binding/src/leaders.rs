@@ -156,7 +156,7 @@ pub(crate) struct PySessions {
 
 impl PySessions {
     /// Continues a session with its next request.
-    pub(crate) fn go_on(session: &Bound<'_, PyShareSession>, epoch: i32) -> PyResult<()> {
+    pub(crate) fn continue_session(session: &Bound<'_, PyShareSession>, epoch: i32) -> PyResult<()> {
         let resumed = session.borrow_mut().inner.resume(epoch);
         resumed.map_err(|unexpected| {
             let text = unexpected.to_string();
@@ -172,8 +172,8 @@ impl PySessions {
         epoch: i32,
     ) -> PyResult<Bound<'py, PyShareSession>> {
         if calls_by_name() {
-            let asked = (group_id, member_id, epoch);
-            return Ok(sessions.call_method1(python::RESUME, asked)?.cast_into()?);
+            let arguments = (group_id, member_id, epoch);
+            return Ok(sessions.call_method1(python::RESUME, arguments)?.cast_into()?);
         }
         Self::resume(sessions.cast()?, group_id, member_id, epoch)
     }
@@ -205,7 +205,7 @@ impl PySessions {
             return Err(kafka_error(py, SHARE_SESSION_NOT_FOUND, ""));
         };
         let session = session.cast_into::<PyShareSession>()?;
-        Self::go_on(&session, epoch)?;
+        Self::continue_session(&session, epoch)?;
         Ok(session)
     }
 }

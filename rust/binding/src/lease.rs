@@ -67,14 +67,14 @@ impl<'py> Log for LogReader<'_, 'py> {
         {
             return Ok(Some(part));
         }
-        let asked = (
+        let arguments = (
             want.offset,
             want.max_bytes,
             want.max_records,
             want.at_least_one,
             self.end,
         );
-        let found = self.access.call_method1(intern!(py, python::READ), asked)?;
+        let found = self.access.call_method1(intern!(py, python::READ), arguments)?;
         if found.is_none() {
             self.reading = true;
             return Ok(None);
@@ -90,9 +90,9 @@ impl<'py> Log for LogReader<'_, 'py> {
         if !self.access.borrow().read_committed {
             return Ok(Vec::new());
         }
-        let asked = (offsets.first, offsets.last + 1);
+        let arguments = (offsets.first, offsets.last + 1);
         let aborted = intern!(self.access.py(), python::ABORTED);
-        self.access.call_method1(aborted, asked)?.extract()
+        self.access.call_method1(aborted, arguments)?.extract()
     }
 
     fn leased(&mut self, acquired: &[Acquired]) {

@@ -2,13 +2,13 @@
 
 mod acknowledging;
 mod answers;
-mod asked;
+mod incoming_request;
 mod batches;
 mod bench;
 mod bounds;
 mod bucket;
 mod budget;
-mod carrier;
+mod client_transport;
 mod checks;
 mod cleaner;
 mod clock;
@@ -39,7 +39,7 @@ mod layout;
 mod leader;
 mod leaders;
 mod lease;
-mod letters;
+mod dead_letter_batch;
 mod log_offsets;
 mod look;
 mod names;
@@ -157,7 +157,7 @@ mod _core {
     #[pymodule_export]
     use crate::leaders::{PyLeaders, PySessions, next_epoch};
     #[pymodule_export]
-    use crate::letters::PyLetterBatch;
+    use crate::dead_letter_batch::PyDeadLetterBatch;
     #[pymodule_export]
     use crate::log_offsets::{PyLogAccess, PyLogOffsets};
     #[pymodule_export]

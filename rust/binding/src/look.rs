@@ -332,13 +332,13 @@ impl PyShareLook {
             let loaded = fetch.getattr(intern!(py, python::OWN_LOADED))?;
             leader.call_method1(intern!(py, python::WHEN_LOADED), (loaded,))?;
         }
-        let mut asked = Self::walk(look);
+        let mut leaders = Self::walk(look);
         {
             let held = look.borrow();
-            asked.extend(Self::bound(py, &held.found));
-            asked.extend(Self::bound(py, &held.failed));
+            leaders.extend(Self::bound(py, &held.found));
+            leaders.extend(Self::bound(py, &held.failed));
         }
-        for leader in &asked {
+        for leader in &leaders {
             PyShareSession::ask(&session, leader);
         }
         Ok(())

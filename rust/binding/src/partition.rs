@@ -29,11 +29,11 @@ pub(crate) struct PyPartition {
 }
 
 /// Start offset, end offset, in-flight records, delivery-complete count, next deadline, expired locks.
-type Standing = (i64, i64, i64, i64, Option<i64>, u64);
+type WindowState = (i64, i64, i64, i64, Option<i64>, u64);
 /// See `_core.pyi`.
 pub(crate) type Keys = (i64, usize, Vec<(u64, i64, i64)>);
 /// See `_core.pyi`.
-type Observed = (Standing, (u64, u64, u64, u64, u64), Vec<u64>);
+type Observed = (WindowState, (u64, u64, u64, u64, u64), Vec<u64>);
 
 impl PyPartition {
     /// Number of acquired records.
@@ -94,7 +94,7 @@ fn checked(config: Config) -> PyResult<Config> {
 
 #[allow(
     unused_variables,
-    reason = "every operation is told the time, whether it counts or not"
+    reason = "every operation receives the time, used or not"
 )]
 #[pymethods]
 impl PyPartition {
@@ -180,7 +180,7 @@ impl PyPartition {
     }
 
     fn observe(&self, py: Python<'_>) -> PyResult<Observed> {
-        let standing = self.with(py, |partition| {
+        let window = self.with(py, |partition| {
             (
                 partition.start_offset(),
                 partition.end_offset(),
@@ -191,7 +191,7 @@ impl PyPartition {
             )
         })?;
         let by_type = self.tally.by_type().into();
-        Ok((standing, by_type, self.tally.deliveries()))
+        Ok((window, by_type, self.tally.deliveries()))
     }
 
     fn running_out(&self, py: Python<'_>, now_ms: i64) -> PyResult<Vec<String>> {

@@ -65,8 +65,8 @@ impl PyLeader {
         let key = leader.getattr(intern!(py, python::KEY))?;
         let persister = leader.getattr(intern!(py, python::OWN_PERSISTER))?;
         let written = Bound::new(py, PyWritten::new(change))?;
-        let asked = (key, state_epoch, leader_epoch, write, &written);
-        match persister.call_method1(intern!(py, python::WRITE), asked) {
+        let arguments = (key, state_epoch, leader_epoch, write, &written);
+        match persister.call_method1(intern!(py, python::WRITE), arguments) {
             Ok(_) => Ok(()),
             Err(error) => {
                 let error = kafka_error_in(py, error)?;

@@ -6,7 +6,7 @@
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
-use sharecore_wire::{Next, Pause, SIZE_BYTES, SMALL_BYTES, Standing, charged};
+use sharecore_wire::{Next, Pause, SIZE_BYTES, SMALL_BYTES, PipelineState, charged};
 use smallvec::SmallVec;
 
 use crate::budget::PyMemoryBudget;
@@ -14,12 +14,12 @@ use crate::completion::Completion;
 use crate::dispatch::PyDispatch;
 use crate::exchange::PyExchange;
 use crate::python;
-use crate::slot::{Answer, PyPending, PySlot, told_to_disconnect};
+use crate::slot::{Answer, PyPending, PySlot, disconnect_reason};
 use crate::unsent::size_of;
 use crate::waiting::PyLater;
 
 /// Dispatch at most this many requests of one connection before others are served.
-const HANDED_ON_AT_ONCE: usize = 8;
+const DISPATCHED_AT_ONCE: usize = 8;
 
 /// Bytes of a received frame that the budget counts before it is dispatched.
 pub(crate) fn charged_of(frame: &Py<PyBytes>, py: Python<'_>) -> usize {
@@ -97,14 +97,14 @@ impl PyExchange {
     /// Dispatches received requests while the pipeline has room.
     pub(crate) fn pump_backlog(exchange: &Bound<'_, Self>) -> PyResult<()> {
         let py = exchange.py();
-        for _ in 0..HANDED_ON_AT_ONCE {
+        for _ in 0..DISPATCHED_AT_ONCE {
             let (frame, is_pipelined, next) = {
                 let held = exchange.borrow();
                 let Some(frame) = held.backlog.front() else {
                     return Ok(());
                 };
                 let is_pipelined = held.pipeline.is_pipelined(frame.as_bytes(py));
-                let next = held.pipeline.next(is_pipelined, held.standing(py));
+                let next = held.pipeline.next(is_pipelined, held.state(py));
                 (frame.clone_ref(py), is_pipelined, next)
             };
             let waits = match next {
@@ -122,7 +122,7 @@ impl PyExchange {
                 held.has_asked = true;
                 held.handling = charged_of(&frame, py);
             }
-            Self::hand_on(exchange, frame.into_bound(py), !is_pipelined)?;
+            Self::dispatch_frame(exchange, frame.into_bound(py), !is_pipelined)?;
         }
         if exchange.borrow().backlog.is_empty() {
             return Ok(());
@@ -130,8 +130,8 @@ impl PyExchange {
         Self::pump_soon(exchange)
     }
 
-    fn standing(&self, py: Python<'_>) -> Standing {
-        Standing {
+    fn state(&self, py: Python<'_>) -> PipelineState {
+        PipelineState {
             waiting: self.slots.len(),
             is_crowded: !self.slots.is_empty() && self.budget.borrow(py).is_crowded(),
             has_unsent: !self.unsent.is_empty(),
@@ -141,11 +141,11 @@ impl PyExchange {
 
     /// True if so many requests wait for their responses that no other is dispatched.
     pub(crate) fn is_full(&self, py: Python<'_>) -> bool {
-        let now = self.standing(py);
+        let now = self.state(py);
         self.pipeline.is_full(now.waiting, now.is_crowded)
     }
 
-    fn hand_on(
+    fn dispatch_frame(
         exchange: &Bound<'_, Self>,
         frame: Bound<'_, PyBytes>,
         is_alone: bool,
@@ -171,7 +171,7 @@ impl PyExchange {
             Ok(answer) => answer,
             Err(error) => {
                 freed(exchange)?;
-                let reason = told_to_disconnect(py, error)?;
+                let reason = disconnect_reason(py, error)?;
                 return Self::close_after_answers(exchange, reason);
             }
         };

@@ -14,13 +14,13 @@ use sharecore_produce::{
 };
 use sharecore_wire::typed::produce::ProduceRequest;
 
-use crate::asked::Asked;
+use crate::incoming_request::IncomingRequest;
 use crate::collected::collected;
 use crate::exchange::PyExchange;
 use crate::produce_append::{ProducedBatch, Target, Transaction};
 use crate::produce_check::check_apart;
 use crate::produce_places::{Places, names};
-use crate::produce_refused::{by_the_broker, failure, tell};
+use crate::produce_refused::{by_the_broker, failure, refuse};
 use crate::produce_work::{PyProduceContents, PyProduceWork};
 use crate::produced::PyProduced;
 use crate::waiting::PyLater;
@@ -87,10 +87,10 @@ impl Appender {
         let produced = self.produced.bind(py);
         let place = produced.borrow_mut().answer.name(one.index);
         if !terms.may_begin {
-            return tell(produced, place, Refused::TransactionalId, None);
+            return refuse(produced, place, Refused::TransactionalId, None);
         }
         match PyProduce::arrive(produce, terms, one, places, context)? {
-            Err(refused) => tell(produced, place, refused, None),
+            Err(refused) => refuse(produced, place, refused, None),
             Ok(mut batch) => {
                 if batch.check(&mut self.work) {
                     return batch.append(self.admit.bind(py), produced, place);
@@ -142,27 +142,27 @@ impl PyProduce {
     /// Returns a `Produced`, a `Later` of one, or None if the client wants no response.
     pub(crate) fn handle<'py>(
         produce: &Bound<'py, Self>,
-        asked: &Asked<'_, 'py>,
+        incoming: &IncomingRequest<'_, 'py>,
         request: &ProduceRequest<'_>,
         frame: &Bound<'py, PyBytes>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let py = produce.py();
-        let topics = topics(request, asked.api_version());
+        let topics = topics(request, incoming.api_version());
         let sizes = topics.iter().map(|(_, batches)| 1 + batches.len());
         if sizes.sum::<usize>() > TAKEN_AT_ONCE {
-            let contents = Contents::of(request, topics, asked.api_version(), frame.as_bytes());
-            let answer = Self::take_in_turns(produce, &asked.context()?, contents, frame)?;
+            let contents = Contents::of(request, topics, incoming.api_version(), frame.as_bytes());
+            let answer = Self::take_in_turns(produce, &incoming.context()?, contents, frame)?;
             return Ok((!answer.is_none()).then_some(answer));
         }
         let any_transactional = any_transactional(&topics);
         let topics = each_once(topics);
-        let context = || asked.context();
+        let context = || incoming.context();
         let terms = Terms {
             may_begin: !any_transactional
-                || Self::may_begin(produce, &asked.context()?, request.transactional_id)?,
+                || Self::may_begin(produce, &incoming.context()?, request.transactional_id)?,
             transactional_id: request.transactional_id,
             acks: request.acks.into(),
-            zstd: has_zstd(asked.api_version()),
+            zstd: has_zstd(incoming.api_version()),
             now_ms: Self::now_ms(produce)?,
         };
         let mut appender = Appender::new(produce)?;
@@ -176,15 +176,15 @@ impl PyProduce {
                 };
                 if !places.are_known() && !produce.borrow().knows(&one) {
                     let names = names(py, topics.iter().map(|(name, _)| name))?;
-                    let told = (asked.context()?, names);
-                    let asked = produce.borrow().places.clone_ref(py);
-                    places.learn(asked.bind(py).call1(told)?.extract()?);
+                    let arguments = (incoming.context()?, names);
+                    let resolve = produce.borrow().places.clone_ref(py);
+                    places.learn(resolve.bind(py).call1(arguments)?.extract()?);
                 }
                 appender.take(produce, &terms, &one, &mut places, &context)?;
             }
             appender.end_topic(py, name.clone(), batches.len());
         }
-        appender.answer(py, terms.acks, asked.exchange())
+        appender.answer(py, terms.acks, incoming.exchange())
     }
 
     /// Processes a request with many partitions batch by batch; returns a response like `handle`, or None.

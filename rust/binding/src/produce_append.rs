@@ -12,7 +12,7 @@ use crate::collected::Refers;
 use crate::completion::Completion;
 use crate::error::kafka_error_in;
 use crate::log_offsets;
-use crate::produce_refused::{by_the_broker, tell};
+use crate::produce_refused::{by_the_broker, refuse};
 use crate::produced::PyProduced;
 use crate::python;
 use crate::tickets::PyStoredLog;
@@ -94,16 +94,16 @@ impl ProducedBatch {
         let py = produced.py();
         let log = self.target.log.bind(py);
         if let Some(transaction) = &self.transaction {
-            let told = (
+            let arguments = (
                 &transaction.context,
                 log,
                 &transaction.records,
                 transaction.transactional_id.as_deref(),
                 self.now_ms,
             );
-            if let Err(error) = admit.call1(told) {
+            if let Err(error) = admit.call1(arguments) {
                 let refused = by_the_broker(&kafka_error_in(py, error)?)?;
-                return tell(produced, place, refused, Some(log));
+                return refuse(produced, place, refused, Some(log));
             }
         }
         let stored = self.target.stored.get();
@@ -114,17 +114,17 @@ impl ProducedBatch {
         let appended = match appended {
             Ok(appended) => appended,
             Err(refusal) => {
-                return tell(produced, place, Refused::ByTheStore(refusal), Some(log));
+                return refuse(produced, place, Refused::ByTheStore(refusal), Some(log));
             }
         };
         log_offsets::appended(log, appended.last_offset)?;
-        let told = Appended {
+        let response = Appended {
             base_offset: appended.base_offset,
             append_time_ms: appended.append_time_ms,
             log_start_offset: appended.start_offset,
         };
         // Must precede the end of the write
-        produced.borrow_mut().answer.append(place, told);
+        produced.borrow_mut().answer.append(place, response);
         let waiter = Completion::Batch(produced.clone().unbind(), place);
         let mut tickets = stored.tickets.borrow_mut(py);
         if tickets.wait(appended.sequence, waiter).is_some() {

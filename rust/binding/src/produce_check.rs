@@ -66,8 +66,8 @@ pub(crate) fn check_apart<'py>(
         exchange: exchange.map(Bound::unbind),
         wants_answer,
     };
-    let told = (number, py.None(), Py::new(py, checked)?);
-    stored.threads.call_method1(py, python::BEGUN, told)?;
+    let arguments = (number, py.None(), Py::new(py, checked)?);
+    stored.threads.call_method1(py, python::BEGUN, arguments)?;
     Ok(later)
 }
 

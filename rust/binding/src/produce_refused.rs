@@ -15,7 +15,7 @@ pub(crate) fn by_the_broker(error: &Bound<'_, PyAny>) -> PyResult<Refused> {
 }
 
 /// Records a refusal as the result at `place`; `log` is the log that refused it, if any.
-pub(crate) fn tell(
+pub(crate) fn refuse(
     produced: &Bound<'_, PyProduced>,
     place: usize,
     refused: Refused,

@@ -78,9 +78,9 @@ impl PyStaging {
         }
         let mut first = 0;
         for (number, piece) in pieces.iter().enumerate() {
-            let asked = (piece,);
+            let arguments = (piece,);
             let appended =
-                match log.call_method(intern!(py, python::APPEND_LOCAL), asked, Some(&how)) {
+                match log.call_method(intern!(py, python::APPEND_LOCAL), arguments, Some(&how)) {
                     Ok(appended) => appended,
                     Err(error) => {
                         let error = kafka_error_in(py, error)?.unbind();

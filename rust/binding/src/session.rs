@@ -71,7 +71,7 @@ impl PyShareSession {
         for partition in partitions {
             let leader = session.borrow_mut().inner.forget(partition);
             if let Some(leader) = leader {
-                Self::let_go(session, leader.bind(session.py()));
+                Self::unsubscribe_from(session, leader.bind(session.py()));
             }
         }
     }
@@ -84,8 +84,8 @@ impl PyShareSession {
             held.inner.put(&id, leader.clone().unbind())
         };
         if is_here {
-            Self::know(session, leader);
-            PyLeader::tell_end(leader, session);
+            Self::remember(session, leader);
+            PyLeader::subscribe_end(leader, session);
         }
     }
 
@@ -99,8 +99,8 @@ impl PyShareSession {
 
     /// Subscribes to a leader's next notification.
     pub(crate) fn ask(session: &Bound<'_, Self>, leader: &Bound<'_, PyLeader>) {
-        Self::know(session, leader);
-        PyLeader::tell(leader, session);
+        Self::remember(session, leader);
+        PyLeader::subscribe(leader, session);
     }
 
     /// Returns the next leader of a walk.
@@ -113,20 +113,20 @@ impl PyShareSession {
         Some(leader.bind(session.py()).clone())
     }
 
-    fn know(session: &Bound<'_, Self>, leader: &Bound<'_, PyLeader>) {
+    fn remember(session: &Bound<'_, Self>, leader: &Bound<'_, PyLeader>) {
         let mut held = session.borrow_mut();
         let address = leader.as_ptr() as usize;
         let known = held.known.entry(address);
         known.or_insert_with(|| leader.clone().unbind());
     }
 
-    fn let_go(session: &Bound<'_, Self>, leader: &Bound<'_, PyLeader>) {
+    fn unsubscribe_from(session: &Bound<'_, Self>, leader: &Bound<'_, PyLeader>) {
         let known = session
             .borrow_mut()
             .known
             .remove(&(leader.as_ptr() as usize));
         drop(known);
-        PyLeader::tell_no_more(leader, session);
+        PyLeader::unsubscribe(leader, session);
     }
 
     /// A copy of the list of waiting fetches.
@@ -148,11 +148,11 @@ impl PyShareSession {
     }
 
     /// Handles a leader's notification that it may have records.
-    pub(crate) fn told(session: &Bound<'_, Self>, leader: &Bound<'_, PyLeader>) -> PyResult<()> {
+    pub(crate) fn notified(session: &Bound<'_, Self>, leader: &Bound<'_, PyLeader>) -> PyResult<()> {
         let id = leader.borrow().name;
         let is_here = || session.borrow().inner.contains(&id);
         if !is_here() {
-            Self::let_go(session, leader);
+            Self::unsubscribe_from(session, leader);
             return Ok(());
         }
         Self::put(session, leader);
@@ -307,7 +307,7 @@ impl PyShareSession {
         }
         let known = std::mem::take(&mut session.borrow_mut().known);
         for leader in known.into_values() {
-            PyLeader::tell_no_more(leader.bind(py), session);
+            PyLeader::unsubscribe(leader.bind(py), session);
         }
         Ok(())
     }

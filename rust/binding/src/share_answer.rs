@@ -21,20 +21,20 @@ use crate::python;
 use crate::uuids::{PartitionId, partition_id};
 
 /// A response whose partitions are named by Python tuples.
-type Told = Answer<Py<PyTuple>, Py<PyBytes>>;
+type NamedAnswer = Answer<Py<PyTuple>, Py<PyBytes>>;
 
 /// A response to which partitions are added; they keep the order in which they are first named.
 #[pyclass(name = "ShareAnswer", module = "sharecore._core")]
 pub(crate) struct PyShareAnswer {
     cluster: Py<PyAny>,
     listener: Py<PyAny>,
-    told: Told,
+    inner: NamedAnswer,
 }
 
 /// Encodes a message into parts; records become parts of their own.
 struct Sharing<'a, 'py> {
     py: Python<'py>,
-    told: &'a Told,
+    inner: &'a NamedAnswer,
     out: Parts,
 }
 
@@ -44,7 +44,7 @@ impl Sink for Sharing<'_, '_> {
     }
 
     fn far(&mut self, place: usize) -> bool {
-        let Some(records) = self.told.records(place) else {
+        let Some(records) = self.inner.records(place) else {
             return false;
         };
         self.out.bytes(records.bind(self.py));
@@ -77,7 +77,7 @@ impl PyShareAnswer {
     /// The index of a partition in the response, adding it if necessary.
     fn place(answer: &Bound<'_, Self>, id: PartitionId, partition: &Bound<'_, PyTuple>) -> usize {
         let mut held = answer.borrow_mut();
-        held.told.name(id, || partition.clone().unbind())
+        held.inner.name(id, || partition.clone().unbind())
     }
 
     /// Returns the error for a partition that this broker no longer leads, if acknowledgements could not be written.
@@ -103,17 +103,17 @@ impl PyShareAnswer {
     ) -> PyResult<Bound<'py, PyList>> {
         let mut sink = Sharing {
             py,
-            told: &self.told,
+            inner: &self.inner,
             out: Parts::shared(begun),
         };
         let version = layout.version();
         let written = match layout.answers() {
             Some(Answers::ShareFetch) => {
                 let size = |records: &Py<PyBytes>| records.as_bytes(py).len();
-                self.told.of_fetch(size).encode(version, &mut sink)
+                self.inner.of_fetch(size).encode(version, &mut sink)
             }
             Some(Answers::ShareAcknowledge) => {
-                self.told.of_acknowledge().encode(version, &mut sink)
+                self.inner.of_acknowledge().encode(version, &mut sink)
             }
             Some(Answers::Produce) | None => return Err(layout.refuse_answer()),
         };
@@ -155,18 +155,18 @@ impl PyShareAnswer {
     ) -> PyResult<()> {
         let place = Self::place(answer, partition_id(partition)?, partition);
         let mut held = answer.borrow_mut();
-        held.told.bring(place, records, acquired);
+        held.inner.bring(place, records, acquired);
         drop(held);
         if let Some(error) = error {
             Self::refuse(answer, partition, &error, false)?;
-            answer.borrow_mut().told.fail(place);
+            answer.borrow_mut().inner.fail(place);
         }
         Ok(())
     }
 
     /// The response under construction.
-    pub(crate) fn told(&self) -> &Told {
-        &self.told
+    pub(crate) fn inner(&self) -> &NamedAnswer {
+        &self.inner
     }
 }
 
@@ -177,25 +177,25 @@ impl PyShareAnswer {
         Self {
             cluster,
             listener,
-            told: Answer::new(lock_ms),
+            inner: Answer::new(lock_ms),
         }
     }
 
     #[getter]
     fn partitions(&self, py: Python<'_>) -> Vec<Py<PyTuple>> {
-        let names = self.told.names();
+        let names = self.inner.names();
         names.map(|name| name.clone_ref(py)).collect()
     }
 
     #[getter]
     fn served(&self, py: Python<'_>) -> Vec<Py<PyTuple>> {
-        let served = self.told.served();
+        let served = self.inner.served();
         served.map(|(_, name)| name.clone_ref(py)).collect()
     }
 
     #[getter]
     fn failed(&self, py: Python<'_>) -> Vec<Py<PyTuple>> {
-        let failed = self.told.failed();
+        let failed = self.inner.failed();
         failed.map(|(_, name)| name.clone_ref(py)).collect()
     }
 
@@ -222,7 +222,7 @@ impl PyShareAnswer {
         };
         let mut held = answer.borrow_mut();
         let refusal = Refusal { code, text };
-        held.told.refuse(place, refusal, acknowledging, leader);
+        held.inner.refuse(place, refusal, acknowledging, leader);
         Ok(())
     }
 
@@ -255,8 +255,8 @@ impl PyShareAnswer {
         beside: bool,
     ) -> PyResult<()> {
         let py = answer.py();
-        let told = gather.borrow().told(py);
-        for (partition, error) in told {
+        let outcomes = gather.borrow().named_outcomes(py);
+        for (partition, error) in outcomes {
             let Ok(partition) = partition.bind(py).cast::<PyTuple>() else {
                 continue;
             };
@@ -277,7 +277,7 @@ impl PyShareAnswer {
         let py = answer.py();
         let (cluster, listener) = {
             let held = answer.borrow();
-            if !held.told.redirects() {
+            if !held.inner.redirects() {
                 return Ok(answer.clone().unbind());
             }
             (held.cluster.clone_ref(py), held.listener.clone_ref(py))
@@ -293,13 +293,13 @@ impl PyShareAnswer {
             })
         });
         let nodes: Vec<_> = nodes.collect::<PyResult<_>>()?;
-        answer.borrow_mut().told.send_to(nodes);
+        answer.borrow_mut().inner.send_to(nodes);
         Ok(answer.clone().unbind())
     }
 
     /// Sets the throttle time and returns the same response.
     fn throttled(answer: &Bound<'_, Self>, throttle_time_ms: i64) -> Py<Self> {
-        answer.borrow_mut().told.throttle_time_ms = throttle_time_ms;
+        answer.borrow_mut().inner.throttle_time_ms = throttle_time_ms;
         answer.clone().unbind()
     }
 }

@@ -13,7 +13,7 @@ use sharecore_share::{Claim, Invalid, Wanted};
 use sharecore_wire::typed::share_fetch::ShareFetchRequest;
 
 use crate::acknowledging::acknowledge;
-use crate::asked;
+use crate::incoming_request;
 use crate::checks::{FEATURES, LEADERS, RIGHTS};
 use crate::codes::INVALID_REQUEST;
 use crate::collected::collected;
@@ -96,21 +96,21 @@ pub(crate) struct PyShareFetch {
     /// Builds the response for a request that is refused as a whole.
     refuse: Py<PyAny>,
     /// Returns the session partitions to exclude from a fetch.
-    sift: Py<PyAny>,
+    exclude: Py<PyAny>,
 }
 
 /// A request with its handler and services.
-struct Asked<'h, 'f, 'm, 'a, 'py> {
+struct FetchRequest<'h, 'f, 'm, 'a, 'py> {
     handler: &'h Bound<'py, PyShareFetch>,
-    surroundings: &'h asked::Asked<'f, 'py>,
+    incoming: &'h incoming_request::IncomingRequest<'f, 'py>,
     share: Arc<ShareServices>,
     request: Request<'m, 'a>,
 }
 
-impl<'py> Asked<'_, '_, '_, '_, 'py> {
+impl<'py> FetchRequest<'_, '_, '_, '_, 'py> {
     /// Returns the session after applying the request's changes.
     fn session(&self) -> PyResult<Bound<'py, PyShareSession>> {
-        let py = self.surroundings.py();
+        let py = self.incoming.py();
         let request = &self.request;
         let (group_id, member_id) = (request.message.group_id, request.message.member_id);
         let sessions = self.share.sessions.bind(py);
@@ -119,17 +119,17 @@ impl<'py> Asked<'_, '_, '_, '_, 'py> {
             sessions.call_method1(intern!(py, python::CHECK_SIZE), (count,))?;
             let ids = request.claims().map(|claim| partition_tuple(py, claim.id));
             let partitions = ids.collect::<PyResult<Vec<_>>>()?;
-            let asked = (
-                self.surroundings.context()?,
+            let arguments = (
+                self.incoming.context()?,
                 group_id,
                 member_id,
                 partitions,
             );
             let open = self.handler.borrow().open.clone_ref(py);
-            open.bind(py).call1(asked)?.cast_into::<PyShareSession>()?
+            open.bind(py).call1(arguments)?.cast_into::<PyShareSession>()?
         } else {
             let epoch = request.wanted.epoch;
-            let connection = self.surroundings.connection();
+            let connection = self.incoming.connection();
             self.share.resume(connection, group_id, member_id, epoch)?
         };
         if let Err(error) = request.change(&session, &self.share) {
@@ -145,14 +145,14 @@ impl<'py> Asked<'_, '_, '_, '_, 'py> {
     }
 
     fn begin(&self, session: &Bound<'py, PyShareSession>) -> PyResult<Bound<'py, PyAny>> {
-        let py = self.surroundings.py();
+        let py = self.incoming.py();
         let request = &self.request;
         let gather = Bound::new(py, PyGather::default())?;
         let wanted = &request.wanted;
         if wanted.acknowledges {
             let may_read = self.handler.borrow().may_read.clone_ref(py);
             acknowledge(
-                self.surroundings,
+                self.incoming,
                 may_read.bind(py),
                 session,
                 request.claims(),
@@ -160,14 +160,14 @@ impl<'py> Asked<'_, '_, '_, '_, 'py> {
                 &gather,
             )?;
         }
-        let listener = self.surroundings.listener()?;
+        let listener = self.incoming.listener()?;
         let fetching = PyShareFetching::new(
             &self.share,
             listener,
             session.clone(),
             gather.clone(),
             wanted.names_new(),
-            self.surroundings.needs(LEADERS),
+            self.incoming.needs(LEADERS),
         );
         let fetching = Bound::new(py, fetching)?;
         if wanted.is_last() {
@@ -198,7 +198,7 @@ impl<'py> Asked<'_, '_, '_, '_, 'py> {
         fetching: &Bound<'py, PyShareFetching>,
         gather: &Bound<'py, PyGather>,
     ) -> PyResult<()> {
-        let py = self.surroundings.py();
+        let py = self.incoming.py();
         let (first, partitions) = {
             let held = session.borrow();
             (held.inner.rotation(), held.inner.len())
@@ -211,7 +211,7 @@ impl<'py> Asked<'_, '_, '_, '_, 'py> {
         let refusals = refused.as_ref().map_or(0, PyDictMethods::len);
         fetching.borrow_mut().refused = refused.map(Bound::unbind);
         let limits = self.request.wanted.limits(self.room()?);
-        let exchange = self.surroundings.exchange().map(Bound::unbind);
+        let exchange = self.incoming.exchange().map(Bound::unbind);
         let of = session.clone().unbind();
         let look = PyShareLook::of(of, limits, first, found, hidden, exchange);
         let look = Bound::new(py, look)?;
@@ -247,14 +247,14 @@ impl<'py> Asked<'_, '_, '_, '_, 'py> {
         session: &Bound<'py, PyShareSession>,
         first: u64,
     ) -> PyResult<Excluded<'py>> {
-        let py = self.surroundings.py();
+        let py = self.incoming.py();
         let refuses_all = self.request.wanted.refuses_all();
-        if self.surroundings.is_open()? && !refuses_all && session.borrow().inner.is_known() {
+        if self.incoming.is_open()? && !refuses_all && session.borrow().inner.is_known() {
             return Ok(Excluded::default());
         }
-        let asked = (self.surroundings.context()?, session, first, refuses_all);
-        let sift = self.handler.borrow().sift.clone_ref(py);
-        let excluded = sift.bind(py).call1(asked)?;
+        let arguments = (self.incoming.context()?, session, first, refuses_all);
+        let exclude = self.handler.borrow().exclude.clone_ref(py);
+        let excluded = exclude.bind(py).call1(arguments)?;
         let (found, refused, hidden): (_, Bound<'py, PyDict>, Bound<'py, PyDict>) =
             excluded.extract()?;
         let hidden = hidden.keys().iter();
@@ -268,16 +268,16 @@ impl<'py> Asked<'_, '_, '_, '_, 'py> {
 
     /// Bytes of records that the response may carry.
     fn room(&self) -> PyResult<i64> {
-        let py = self.surroundings.py();
-        let broker = self.surroundings.broker();
+        let py = self.incoming.py();
+        let broker = self.incoming.broker();
         let most: i64 = broker
             .getattr(intern!(py, python::CONFIG))?
             .getattr(intern!(py, python::FETCH_MAX_BYTES))?
             .extract()?;
-        if !self.surroundings.is_metered()? {
+        if !self.incoming.is_metered()? {
             return Ok(most);
         }
-        let context = self.surroundings.context()?;
+        let context = self.incoming.context()?;
         let room = context.call_method0(intern!(py, python::RECORDS_ROOM))?;
         Ok(most.min(room.extract()?))
     }
@@ -287,27 +287,27 @@ impl PyShareFetch {
     /// Returns the response, or a `Later` that completes with it.
     pub(crate) fn handle<'py>(
         handler: &Bound<'py, Self>,
-        asked: &asked::Asked<'_, 'py>,
+        incoming: &incoming_request::IncomingRequest<'_, 'py>,
         message: &ShareFetchRequest<'_>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let py = asked.py();
-        if asked.needs(RIGHTS | FEATURES) {
+        let py = incoming.py();
+        if incoming.needs(RIGHTS | FEATURES) {
             let check = handler.borrow().check.clone_ref(py);
-            check.bind(py).call1((asked.context()?, message.group_id))?;
+            check.bind(py).call1((incoming.context()?, message.group_id))?;
         }
         let begun = Wanted::of(message).map_err(|error| invalid(py, &error));
         let begun = begun.and_then(|wanted| {
-            let asked = Asked {
+            let fetch = FetchRequest {
                 handler,
-                surroundings: asked,
-                share: asked.share()?,
+                incoming,
+                share: incoming.share()?,
                 request: Request { message, wanted },
             };
-            let session = asked.session()?;
-            Ok((asked, session))
+            let session = fetch.session()?;
+            Ok((fetch, session))
         });
         match begun {
-            Ok((asked, session)) => asked.begin(&session),
+            Ok((fetch, session)) => fetch.begin(&session),
             Err(error) => {
                 let refused = (message.max_wait_ms, kafka_error_in(py, error)?);
                 let refuse = handler.borrow().refuse.clone_ref(py);
@@ -325,14 +325,14 @@ impl PyShareFetch {
         may_read: Py<PyAny>,
         open: Py<PyAny>,
         refuse: Py<PyAny>,
-        sift: Py<PyAny>,
+        exclude: Py<PyAny>,
     ) -> Self {
         Self {
             check,
             may_read,
             open,
             refuse,
-            sift,
+            exclude,
         }
     }
 }
@@ -342,5 +342,5 @@ collected!(PyShareFetch {
     may_read,
     open,
     refuse,
-    sift
+    exclude
 });

@@ -60,7 +60,7 @@ impl ShareServices {
             && !calls_by_name()
             && last.borrow().is_of(py, group_id, member_id)?
         {
-            PySessions::go_on(&last, epoch)?;
+            PySessions::continue_session(&last, epoch)?;
             return Ok(last);
         }
         let name = |id: Option<&str>| id.map(|id| PyString::new(py, id)).into_pyobject(py);

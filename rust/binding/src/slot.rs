@@ -30,7 +30,7 @@ pub(crate) fn disconnect(py: Python<'_>, reason: &str) -> PyResult<PyErr> {
 }
 
 /// Returns the reason of a `Disconnect`; any other exception is raised again.
-pub(crate) fn told_to_disconnect(py: Python<'_>, error: PyErr) -> PyResult<String> {
+pub(crate) fn disconnect_reason(py: Python<'_>, error: PyErr) -> PyResult<String> {
     if error.matches(py, disconnect_class(py)?)? {
         Ok(error.value(py).str()?.to_string())
     } else {
@@ -186,10 +186,10 @@ impl PySlot {
             match finish.frame(future) {
                 Ok(parts) => slot.borrow_mut().answer = Answer::Ready(parts),
                 Err(error) => {
-                    let told = told_to_disconnect(py, error);
+                    let reason = disconnect_reason(py, error);
                     // Responses after this one could never be sent
-                    PyExchange::close(exchange, told.as_deref().unwrap_or_default())?;
-                    return told.map(|_| ());
+                    PyExchange::close(exchange, reason.as_deref().unwrap_or_default())?;
+                    return reason.map(|_| ());
                 }
             }
         }

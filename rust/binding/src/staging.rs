@@ -23,7 +23,7 @@ pub(crate) struct PyStaging {
     timers: Py<PyAny>,
     clock: Clock,
     /// Called when the staged records were passed to the log.
-    tell_sent: Py<PyAny>,
+    on_sent: Py<PyAny>,
     writes: Py<PyAny>,
     pub(crate) inner: Staging<Py<PyStagedBatch>>,
     /// The error of a lost batch.
@@ -166,9 +166,9 @@ impl PyStaging {
             };
             (mend, held.error.take())
         };
-        let asked = (error, mend.attempts, mend.is_overtaken);
+        let arguments = (error, mend.attempts, mend.is_overtaken);
         staging
-            .call_method1(intern!(py, python::OWN_MEND), asked)
+            .call_method1(intern!(py, python::OWN_MEND), arguments)
             .map(|_| ())
     }
 }
@@ -190,7 +190,7 @@ impl PyStaging {
             log,
             timers,
             clock: Clock::of(monotonic_ms)?,
-            tell_sent: sent,
+            on_sent: sent,
             writes,
             inner: Staging::new(write_timeout_ms),
             error: None,
@@ -290,8 +290,8 @@ impl PyStaging {
                 Self::send(staging, &batch)?;
             }
         }
-        let tell_sent = staging.borrow().tell_sent.clone_ref(py);
-        tell_sent.call0(py).map(|_| ())
+        let on_sent = staging.borrow().on_sent.clone_ref(py);
+        on_sent.call0(py).map(|_| ())
     }
 
     /// Sends the lost batches again, in order.
@@ -343,13 +343,13 @@ impl PyStaging {
         let Some(delay_ms) = delay_ms else {
             return Ok(());
         };
-        let asked = (
+        let arguments = (
             f64::from(i32::try_from(delay_ms).unwrap_or(i32::MAX)) / 1000.0,
             staging.getattr(intern!(py, python::OWN_TIME_IS_OVER))?,
         );
         let timers = Self::timers(staging);
         timers
-            .call_method1(intern!(py, python::CALL_LATER), asked)
+            .call_method1(intern!(py, python::CALL_LATER), arguments)
             .map(|_| ())
     }
 
@@ -374,10 +374,10 @@ impl PyStaging {
         let how = PyDict::new(py);
         how.set_item(intern!(py, python::FAILED), error.is_some())?;
         let writes = staging.borrow().writes.clone_ref(py);
-        let asked = (took_ms, waiting.len()).into_pyobject(py)?;
-        writes.call_method(py, intern!(py, python::ADD), asked, Some(&how))?;
+        let arguments = (took_ms, waiting.len()).into_pyobject(py)?;
+        writes.call_method(py, intern!(py, python::ADD), arguments, Some(&how))?;
         settle_all(py, waiting, Ended::Write(error))
     }
 }
 
-collected!(PyStaging { log, timers, clock, tell_sent, writes, inner, error } cut { inner, error });
+collected!(PyStaging { log, timers, clock, on_sent, writes, inner, error } cut { inner, error });

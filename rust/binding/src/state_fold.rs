@@ -208,7 +208,7 @@ impl PyStateFold {
     fn states<'py>(&self, py: Python<'py>) -> Vec<State<'py>> {
         let states = self.0.states();
         states
-            .map(|(key, state)| told(py, key, state.clone()))
+            .map(|(key, state)| state_tuple(py, key, state.clone()))
             .collect()
     }
 
@@ -230,11 +230,11 @@ impl PyStateFold {
 
     fn drain<'py>(&mut self, py: Python<'py>) -> Vec<State<'py>> {
         let states = self.0.drain();
-        states.map(|(key, state)| told(py, &key, state)).collect()
+        states.map(|(key, state)| state_tuple(py, &key, state)).collect()
     }
 }
 
-fn told<'py>(py: Python<'py>, key: &[u8], state: Folded) -> State<'py> {
+fn state_tuple<'py>(py: Python<'py>, key: &[u8], state: Folded) -> State<'py> {
     let Folded {
         content,
         snapshot_offset,

@@ -71,9 +71,9 @@ impl StateSlot {
             .bind(py)
             .getattr(intern!(py, python::SNAPSHOT_KEY))?;
         how.set_item(intern!(py, python::SNAPSHOT_OF), &self.state)?;
-        let asked = ((key, value), now_ms, done.into_python(py)?);
+        let arguments = ((key, value), now_ms, done.into_python(py)?);
         let append = intern!(py, python::APPEND);
-        self.shard.call_method(py, append, asked, Some(&how))?;
+        self.shard.call_method(py, append, arguments, Some(&how))?;
         Ok(())
     }
 }

@@ -11,7 +11,7 @@ use sharecore_store::{
 
 use crate::compression::codec;
 use crate::copying::{PyBucketCopy, PyBucketStatus};
-use crate::drained::{Drained, Offsets, as_tuple, told};
+use crate::drained::{Drained, Offsets, as_tuple, as_tuples};
 use crate::error::kafka_error;
 use crate::scan::decoded;
 use crate::sending::{Pair, pairs};
@@ -74,12 +74,12 @@ impl PyStore {
             read_threads,
             ..options(durability, segment_bytes, cache_bytes, staging_bytes)?
         };
-        let carrier = bucket
+        let sender = bucket
             .map(|copy| copy.get().take(&mut options))
             .transpose()?;
         let store = py.detach(|| Store::open(&path, &options));
         let store = store.map_err(|error| failed(&error))?;
-        carrier.map_or(Ok(()), |carrier| carrier.start(&store))?;
+        sender.map_or(Ok(()), |sender| sender.start(&store))?;
         Ok(Self(store))
     }
 
@@ -143,7 +143,7 @@ impl PyStore {
     }
 
     fn drain(&self) -> Drained {
-        told(self.0.drain())
+        as_tuples(self.0.drain())
     }
 
     fn wait(&self, py: Python<'_>, sequence: u64) {

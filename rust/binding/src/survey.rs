@@ -31,7 +31,7 @@ pub(crate) fn survey_store(
 ) -> PyResult<Findings<'_>> {
     let mut failed = None;
     let found = py.detach(|| {
-        let mut tell = |done: u64, total: u64| {
+        let mut report = |done: u64, total: u64| {
             Python::attach(|py| {
                 if failed.is_none() {
                     failed = progress.call1(py, (done, total)).err();
@@ -39,8 +39,8 @@ pub(crate) fn survey_store(
             });
         };
         match &to {
-            Some(to) => salvage(&path, to, &mut tell),
-            None => survey(&path, &mut tell),
+            Some(to) => salvage(&path, to, &mut report),
+            None => survey(&path, &mut report),
         }
     });
     if let Some(error) = failed {

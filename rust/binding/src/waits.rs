@@ -25,8 +25,8 @@ pub(crate) fn ring<'py>(
         before.call_method0(py, intern!(py, python::CANCEL))?;
     }
     let delay_ms = i32::try_from(delay_ms).unwrap_or(i32::MAX);
-    let asked = (f64::from(delay_ms) / 1000.0, callback);
-    Ok(call_later.call1(asked)?.unbind())
+    let arguments = (f64::from(delay_ms) / 1000.0, callback);
+    Ok(call_later.call1(arguments)?.unbind())
 }
 
 /// Deadlines of waiting fetches.
@@ -169,7 +169,7 @@ impl PyWaitingShareFetch {
     }
 
     /// Releases a held fetch after its acknowledgements have ended.
-    pub(crate) fn go_on(fetch: &Bound<'_, Self>) -> PyResult<()> {
+    pub(crate) fn release_hold(fetch: &Bound<'_, Self>) -> PyResult<()> {
         fetch.borrow_mut().holds = false;
         match Self::again(fetch) {
             Err(error) => {

@@ -124,19 +124,19 @@ fn write_tagged<'py>(
         return Ok(());
     }
     let class = &classes[layout.id];
-    let mut told = Vec::new();
+    let mut tagged = Vec::new();
     for (place, field) in layout.fields.iter().enumerate() {
         let Some(tag) = field.tag else { continue };
         let Some(value) = value_of(place)? else {
             continue;
         };
         if !value.eq(&class.defaults[place])? {
-            told.push((tag, field, value));
+            tagged.push((tag, field, value));
         }
     }
-    told.sort_by_key(|(tag, ..)| *tag);
-    out.buffer().uvarint(told.len());
-    for (tag, field, value) in told {
+    tagged.sort_by_key(|(tag, ..)| *tag);
+    out.buffer().uvarint(tagged.len());
+    for (tag, field, value) in tagged {
         let mut inner = Parts::joined(Vec::new());
         write_field(field, true, classes, &value, &mut inner)?;
         let buffer = out.buffer();

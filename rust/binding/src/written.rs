@@ -52,11 +52,11 @@ impl Change {
         let (leader, write) = (self.leader.bind(py), self.write.get());
         let engine = self.engine.get();
         let now_ms = PyLeader::now_ms(leader)?;
-        let told = match error {
+        let outcome = match error {
             None => {
                 leader.borrow_mut().writes.succeed(write.start_offset);
                 let ended = engine.commit(py, write.id, now_ms);
-                PyLeader::told(leader, ended)?;
+                PyLeader::engine_result(leader, ended)?;
                 if let Some(bounds) = PyLeader::bounds(leader) {
                     PyGroupBounds::ended(&bounds, write, now_ms)?;
                 }
@@ -66,7 +66,7 @@ impl Change {
                 let last = write.batches.last().map(|batch| batch.last);
                 leader.borrow_mut().writes.fail(last);
                 let ended = engine.rollback(py, write.id, now_ms);
-                PyLeader::told(leader, ended)?;
+                PyLeader::engine_result(leader, ended)?;
                 // The error as the client sees it
                 Some(leader.call_method1(intern!(py, python::OWN_NOT_WRITTEN), (error,))?)
             }
@@ -80,13 +80,13 @@ impl Change {
             Ok(())
         };
         if let Some(done) = self.done {
-            done.settle(py, Ended::Write(told.as_ref()))?;
+            done.settle(py, Ended::Write(outcome.as_ref()))?;
         }
         woken?;
         if !is_current() {
             return Ok(());
         }
-        PyLeader::_send_letters(leader)?;
+        PyLeader::_send_dead_letters(leader)?;
         PyLeader::_rearm(leader)?;
         PyLeader::wake_interested(leader)?;
         PyLeader::_freed(leader)

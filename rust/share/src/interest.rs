@@ -38,7 +38,7 @@ impl<K, S> Default for Interest<K, S> {
 impl<K: Copy + Eq + Hash, S> Interest<K, S> {
     /// Subscribe a session to one notification: records may be available, or the leader ended. A waiting session keeps its
     /// position.
-    pub fn tell(&mut self, key: K, session: S) {
+    pub fn subscribe(&mut self, key: K, session: S) {
         if self
             .known
             .get(&key)
@@ -53,7 +53,7 @@ impl<K: Copy + Eq + Hash, S> Interest<K, S> {
     }
 
     /// Subscribe a session to the end of the leader only.
-    pub fn tell_end(&mut self, key: K, session: S) {
+    pub fn subscribe_end(&mut self, key: K, session: S) {
         if !self.known.contains_key(&key) {
             self.put(HOLDS, key, session);
         }
@@ -61,7 +61,7 @@ impl<K: Copy + Eq + Hash, S> Interest<K, S> {
     }
 
     /// Unsubscribe a session; return it if it was subscribed.
-    pub fn tell_no_more(&mut self, key: K) -> Option<S> {
+    pub fn unsubscribe(&mut self, key: K) -> Option<S> {
         let session = self.take(key);
         self.assert_whole();
         session
@@ -73,7 +73,7 @@ impl<K: Copy + Eq + Hash, S> Interest<K, S> {
             .order
             .first_key_value()
             .filter(|((kind, _), _)| *kind == WAITS)?;
-        self.tell_no_more(*key)
+        self.unsubscribe(*key)
     }
 
     /// Return the number of waiting sessions.
@@ -138,7 +138,7 @@ mod tests {
     fn who_has_waited_longest_is_told_first_and_once() {
         let mut interest = Interest::default();
         for session in [3, 1, 2, 3] {
-            interest.tell(session, session);
+            interest.subscribe(session, session);
         }
         assert_eq!(interest.waiting(), 3);
         assert_eq!(told(&mut interest), [3, 1, 2]);
@@ -148,15 +148,15 @@ mod tests {
     #[test]
     fn who_holds_waits_behind_those_who_wait_and_is_not_told_of_records() {
         let mut interest = Interest::default();
-        interest.tell_end(7, 7);
-        interest.tell(1, 1);
-        interest.tell_end(1, 1);
+        interest.subscribe_end(7, 7);
+        interest.subscribe(1, 1);
+        interest.subscribe_end(1, 1);
         assert_eq!(interest.all().copied().collect::<Vec<_>>(), [1, 7]);
         assert_eq!(interest.waiters().copied().collect::<Vec<_>>(), [1]);
         assert_eq!(told(&mut interest), [1]);
-        interest.tell(7, 7);
+        interest.subscribe(7, 7);
         assert_eq!(told(&mut interest), [7]);
-        assert_eq!(interest.tell_no_more(7), None);
+        assert_eq!(interest.unsubscribe(7), None);
     }
 
     proptest! {
@@ -168,21 +168,21 @@ mod tests {
             for (step, session) in steps {
                 match step {
                     0 => {
-                        interest.tell(session, session);
+                        interest.subscribe(session, session);
                         holding.retain(|each| *each != session);
                         if !waiting.contains(&session) {
                             waiting.push(session);
                         }
                     }
                     1 => {
-                        interest.tell_end(session, session);
+                        interest.subscribe_end(session, session);
                         if !waiting.contains(&session) && !holding.contains(&session) {
                             holding.push(session);
                         }
                     }
                     2 => {
                         let known = waiting.contains(&session) || holding.contains(&session);
-                        prop_assert_eq!(interest.tell_no_more(session), known.then_some(session));
+                        prop_assert_eq!(interest.unsubscribe(session), known.then_some(session));
                         waiting.retain(|each| *each != session);
                         holding.retain(|each| *each != session);
                     }

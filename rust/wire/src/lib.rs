@@ -28,7 +28,7 @@ pub use java_hash::java_hash;
 pub use layout::{Field, Kind, Layout};
 pub use outgoing::{Outgoing, Unsent};
 pub use output::Output;
-pub use pipeline::{Next, Pause, Pipeline, Standing, charged};
+pub use pipeline::{Next, Pause, Pipeline, PipelineState, charged};
 pub use read::{Build, STRING_BYTES_MAX, read};
 pub use room::{Room, SMALL_BYTES, Wanted};
 pub use unread::{Readers, Unread};

@@ -31,7 +31,7 @@ pub fn charged(frame_bytes: usize) -> usize {
 
 /// How a connection stands when its next request may be dispatched.
 #[derive(Clone, Copy, Debug)]
-pub struct Standing {
+pub struct PipelineState {
     /// Requests that wait for their responses.
     pub waiting: usize,
     /// Whether small requests of all connections take too much memory.
@@ -93,7 +93,7 @@ impl Pipeline {
     }
 
     /// Decide about the next request.
-    pub fn next(&self, is_pipelined: bool, now: Standing) -> Next {
+    pub fn next(&self, is_pipelined: bool, now: PipelineState) -> Next {
         let waits = self.is_full(now.waiting, now.is_crowded)
             || self.paused & NOT_DISPATCHED != 0
             || now.has_unsent
@@ -145,15 +145,15 @@ impl Pipeline {
 mod tests {
     use super::*;
 
-    const IDLE: Standing = Standing {
+    const IDLE: PipelineState = PipelineState {
         waiting: 0,
         is_crowded: false,
         has_unsent: false,
         has_unread: false,
     };
 
-    fn waiting(waiting: usize) -> Standing {
-        Standing { waiting, ..IDLE }
+    fn waiting(waiting: usize) -> PipelineState {
+        PipelineState { waiting, ..IDLE }
     }
 
     #[test]
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn a_request_waits_for_what_is_in_its_way() {
         let mut pipeline = Pipeline::new(2, None);
-        let crowded = |count| Standing {
+        let crowded = |count| PipelineState {
             is_crowded: true,
             ..waiting(count)
         };
@@ -181,7 +181,7 @@ mod tests {
         // one request always fits
         assert_eq!(pipeline.next(true, crowded(0)), Next::Dispatch);
         assert_eq!(pipeline.next(true, crowded(1)), Next::Wait);
-        let unsent = Standing {
+        let unsent = PipelineState {
             has_unsent: true,
             ..IDLE
         };
@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(pipeline.next(true, waiting(1)), Next::Dispatch);
         pipeline.end(true);
         assert_eq!(pipeline.next(false, IDLE), Next::IfRead);
-        let unread = Standing {
+        let unread = PipelineState {
             has_unread: true,
             ..IDLE
         };

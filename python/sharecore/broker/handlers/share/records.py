@@ -60,7 +60,7 @@ class RareCases:
             return _refuse_slowly(max_wait_ms, error)
         return {"error_code": error.code}
 
-    def sift(
+    def exclude(
         self, context: RequestContext, session: ShareSession, first: int, refuses_all: bool
     ) -> tuple[list[SharePartition], Refused, Refused]:
         """Return leaders of the session's new partitions, refused partitions, and skipped partitions.
@@ -141,7 +141,7 @@ def _check_missing(share: ShareServices, partitions: Iterable[SharePartitionId])
 def make_share_fetch(broker: Services) -> ShareFetch:
     """Return the handler of one broker."""
     rare = RareCases()
-    return ShareFetch(check_share_group, may_read, rare.open, rare.refuse, rare.sift)
+    return ShareFetch(check_share_group, may_read, rare.open, rare.refuse, rare.exclude)
 
 
 async def _refuse_slowly(wait_ms: int, error: KafkaError) -> messages.ShareFetchResponse:

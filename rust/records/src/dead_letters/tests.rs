@@ -9,13 +9,13 @@ const RANGE: Range = Range {
     cause: Cause::Rejected,
 };
 
-fn letters(copy: bool, limit: usize) -> Letters {
+fn letters(copy: bool, limit: usize) -> DeadLetters {
     let origin = Origin {
         group: "g".into(),
         topic: "orders".into(),
         partition: 3,
     };
-    Letters::new(origin, copy, 77, limit)
+    DeadLetters::new(origin, copy, 77, limit)
 }
 
 type Read = (i64, Option<Vec<u8>>, Option<Vec<u8>>, Vec<String>);

@@ -2,14 +2,14 @@
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use sharecore_records::{Cause, Letters, Origin, Range};
+use sharecore_records::{Cause, DeadLetters, Origin, Range};
 
 /// A batch to which dead-letter records are added.
-#[pyclass(name = "LetterBatch", module = "sharecore._core")]
-pub(crate) struct PyLetterBatch(Letters);
+#[pyclass(name = "DeadLetterBatch", module = "sharecore._core")]
+pub(crate) struct PyDeadLetterBatch(DeadLetters);
 
 #[pymethods]
-impl PyLetterBatch {
+impl PyDeadLetterBatch {
     #[new]
     #[pyo3(signature = (group, topic, partition, *, copy, now_ms, max_bytes))]
     fn new(
@@ -25,7 +25,7 @@ impl PyLetterBatch {
             topic,
             partition,
         };
-        Self(Letters::new(origin, copy, now_ms, max_bytes))
+        Self(DeadLetters::new(origin, copy, now_ms, max_bytes))
     }
 
     #[getter]

@@ -78,7 +78,7 @@ pub struct Range {
 
 /// A batch that grows record by record, up to a size.
 #[derive(Debug)]
-pub struct Letters {
+pub struct DeadLetters {
     origin: Origin,
     copy: bool,
     limit: usize,
@@ -87,7 +87,7 @@ pub struct Letters {
     count: i32,
 }
 
-impl Letters {
+impl DeadLetters {
     /// Creates an empty batch with timestamp `now` (milliseconds since the epoch) and at most `limit` bytes; with
     /// `copy` it contains the original records.
     pub fn new(origin: Origin, copy: bool, now: i64, limit: usize) -> Self {

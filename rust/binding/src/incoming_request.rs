@@ -15,14 +15,14 @@ use crate::python;
 use crate::share_services::ShareServices;
 
 /// A request's header, connection and context; its body is passed separately.
-pub(crate) struct Asked<'a, 'py> {
+pub(crate) struct IncomingRequest<'a, 'py> {
     pub(crate) dispatch: &'a Bound<'py, PyDispatch>,
     pub(crate) connection: &'a Bound<'py, PyAny>,
     pub(crate) header: Header<'a>,
     pub(crate) context: OnceCell<Bound<'py, PyAny>>,
 }
 
-impl<'py> Asked<'_, 'py> {
+impl<'py> IncomingRequest<'_, 'py> {
     pub(crate) fn api_version(&self) -> i16 {
         self.header.api_version
     }
