@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from types import GenericAlias
-from typing import Any, Generic, Literal, Self, final
+from typing import Any, Generic, Literal, NamedTuple, Self, final
 from uuid import UUID
 
 from typing_extensions import TypeVar, disjoint_base
@@ -2262,7 +2262,7 @@ class Layout:
         self, correlation_id: int, tagged_header: bool, message: Mapping[str, Any] | Produced
     ) -> list[bytes]:
         """Return as `write_response`, in a thread that yields to others now and then."""
-    def write(self, message: Mapping[str, Any]) -> bytes:
+    def write(self, message: Mapping[str, Any] | NamedTuple) -> bytes:
         """Return the encoded message.
 
         Missing fields get their defaults; a struct may be a tuple of the untagged fields in schema order.

@@ -35,7 +35,7 @@ MOST = {
     "spark": 24,
     "storage": 4,
     "testing": 3,
-    "tier": 203,
+    "tier": 17,
     "trace": 30,
     "upstream": 39,
     "verify": 61,

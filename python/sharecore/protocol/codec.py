@@ -89,7 +89,9 @@ class Codec:
         """Return a response frame with its size before it, as buffers to send one after the other."""
         return self.response_layout.write_response(correlation_id, self.tagged_header, message)
 
-    def write_request(self, correlation_id: int, client_id: str | None, message: Mapping[str, Any]) -> bytes:
+    def write_request(
+        self, correlation_id: int, client_id: str | None, message: Mapping[str, Any] | NamedTuple
+    ) -> bytes:
         """Return a request frame with its size before it."""
         name = None if client_id is None else client_id.encode()
         parts = [

@@ -13,7 +13,6 @@ use sharecore_share::{Claim, FINAL_EPOCH, INITIAL_EPOCH, Places, batches_of, wal
 use sharecore_wire::typed::share_acknowledge::ShareAcknowledgeRequest;
 use smallvec::SmallVec;
 
-use crate::incoming_request;
 use crate::checks::{FEATURES, RIGHTS};
 use crate::codes::{INVALID_SHARE_SESSION_EPOCH, UNKNOWN_TOPIC_OR_PARTITION};
 use crate::collected::collected;
@@ -21,6 +20,7 @@ use crate::completion::Completion;
 use crate::convert::{acknowledgements, tuples};
 use crate::error::{code_of, kafka_error, kafka_error_in};
 use crate::gathering::{Answerer, Part, PyGather, PyPart};
+use crate::incoming_request;
 use crate::leader::PyLeader;
 use crate::leaders::PyLeaders;
 use crate::python;

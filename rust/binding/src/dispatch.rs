@@ -14,10 +14,10 @@ use pyo3::types::{PyBytes, PyCFunction, PyDict, PyList, PyTuple, PyType};
 use pyo3::{PyTraverseError, PyVisit};
 use sharecore_wire::{Header, Input, read_header};
 
-use crate::incoming_request::IncomingRequest;
 use crate::checks::PyChecks;
 use crate::collected::{Refers, collected};
 use crate::finishing::Finishing;
+use crate::incoming_request::IncomingRequest;
 use crate::large::PyWritten;
 use crate::layout::PyLayout;
 use crate::produce::PyProduce;
@@ -133,7 +133,11 @@ impl<'py> Ending<'_, 'py> {
                 return Err(error);
             }
             let arguments = (context()?, error.into_value(message.py()));
-            let raised = self.hooks().unwritable.bind(message.py()).call1(arguments)?;
+            let raised = self
+                .hooks()
+                .unwritable
+                .bind(message.py())
+                .call1(arguments)?;
             Ok(raised.cast_into()?)
         })
     }
@@ -201,7 +205,9 @@ impl PyDispatch {
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let py = incoming.connection.py();
         let answer = match request {
-            Read::Python(handle, message) => handle.bind(py).call1((incoming.context()?, message))?,
+            Read::Python(handle, message) => {
+                handle.bind(py).call1((incoming.context()?, message))?
+            }
             Read::Large(handle, at, entries) => {
                 let messages = route.messages.bind(py);
                 let arguments = (incoming.context()?, messages, handle, frame, at, entries);

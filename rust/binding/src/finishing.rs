@@ -9,9 +9,9 @@ use pyo3::types::PyList;
 use pyo3::{PyTraverseError, PyVisit};
 use sharecore_wire::Header;
 
-use crate::incoming_request::{LaterContext, context_of};
 use crate::collected::{Refers, collected};
 use crate::dispatch::{Ending, PyDispatch, Route};
+use crate::incoming_request::{LaterContext, context_of};
 use crate::python;
 use crate::waiting::PyLater;
 

@@ -165,7 +165,10 @@ impl PyLeader {
     }
 
     /// Returns the engine's result; an engine failure fences the leader.
-    pub(crate) fn engine_result<T>(leader: &Bound<'_, Self>, answer: PyResult<T>) -> PyResult<Option<T>> {
+    pub(crate) fn engine_result<T>(
+        leader: &Bound<'_, Self>,
+        answer: PyResult<T>,
+    ) -> PyResult<Option<T>> {
         let error = match answer {
             Ok(answer) => return Ok(Some(answer)),
             Err(error) => kafka_error_in(leader.py(), error)?,
@@ -282,7 +285,8 @@ impl PyLeader {
     /// Removes and returns all sessions that are subscribed to the leader's end.
     fn _take_subscribers(leader: &Bound<'_, Self>) -> Vec<Py<PyShareSession>> {
         let subscribers = std::mem::take(&mut leader.borrow_mut().interest);
-        subscribers.all()
+        subscribers
+            .all()
             .map(|session| session.clone_ref(leader.py()))
             .collect()
     }

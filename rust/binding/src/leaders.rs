@@ -156,7 +156,10 @@ pub(crate) struct PySessions {
 
 impl PySessions {
     /// Continues a session with its next request.
-    pub(crate) fn continue_session(session: &Bound<'_, PyShareSession>, epoch: i32) -> PyResult<()> {
+    pub(crate) fn continue_session(
+        session: &Bound<'_, PyShareSession>,
+        epoch: i32,
+    ) -> PyResult<()> {
         let resumed = session.borrow_mut().inner.resume(epoch);
         resumed.map_err(|unexpected| {
             let text = unexpected.to_string();
@@ -173,7 +176,9 @@ impl PySessions {
     ) -> PyResult<Bound<'py, PyShareSession>> {
         if calls_by_name() {
             let arguments = (group_id, member_id, epoch);
-            return Ok(sessions.call_method1(python::RESUME, arguments)?.cast_into()?);
+            return Ok(sessions
+                .call_method1(python::RESUME, arguments)?
+                .cast_into()?);
         }
         Self::resume(sessions.cast()?, group_id, member_id, epoch)
     }

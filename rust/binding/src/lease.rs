@@ -74,7 +74,9 @@ impl<'py> Log for LogReader<'_, 'py> {
             want.at_least_one,
             self.end,
         );
-        let found = self.access.call_method1(intern!(py, python::READ), arguments)?;
+        let found = self
+            .access
+            .call_method1(intern!(py, python::READ), arguments)?;
         if found.is_none() {
             self.reading = true;
             return Ok(None);

@@ -2,15 +2,14 @@
 
 mod acknowledging;
 mod answers;
-mod incoming_request;
 mod batches;
 mod bench;
 mod bounds;
 mod bucket;
 mod budget;
-mod client_transport;
 mod checks;
 mod cleaner;
+mod client_transport;
 mod clock;
 mod codes;
 mod collected;
@@ -21,6 +20,7 @@ mod compression;
 mod convert;
 mod copying;
 mod cork;
+mod dead_letter_batch;
 mod dispatch;
 mod drained;
 mod error;
@@ -31,6 +31,7 @@ mod finishing;
 mod gather;
 mod gathering;
 mod heap;
+mod incoming_request;
 mod intake;
 mod interest;
 mod java_hash;
@@ -39,7 +40,6 @@ mod layout;
 mod leader;
 mod leaders;
 mod lease;
-mod dead_letter_batch;
 mod log_offsets;
 mod look;
 mod names;
@@ -133,6 +133,8 @@ mod _core {
     #[pymodule_export]
     use crate::copying::{PyBucketCopy, PyBucketStatus, is_proven};
     #[pymodule_export]
+    use crate::dead_letter_batch::PyDeadLetterBatch;
+    #[pymodule_export]
     use crate::dispatch::PyDispatch;
     #[pymodule_export]
     use crate::exchange::PyExchange;
@@ -156,8 +158,6 @@ mod _core {
     use crate::leader::PyLeader;
     #[pymodule_export]
     use crate::leaders::{PyLeaders, PySessions, next_epoch};
-    #[pymodule_export]
-    use crate::dead_letter_batch::PyDeadLetterBatch;
     #[pymodule_export]
     use crate::log_offsets::{PyLogAccess, PyLogOffsets};
     #[pymodule_export]

@@ -6,7 +6,7 @@
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
-use sharecore_wire::{Next, Pause, SIZE_BYTES, SMALL_BYTES, PipelineState, charged};
+use sharecore_wire::{Next, Pause, PipelineState, SIZE_BYTES, SMALL_BYTES, charged};
 use smallvec::SmallVec;
 
 use crate::budget::PyMemoryBudget;

@@ -14,9 +14,9 @@ use sharecore_produce::{
 };
 use sharecore_wire::typed::produce::ProduceRequest;
 
-use crate::incoming_request::IncomingRequest;
 use crate::collected::collected;
 use crate::exchange::PyExchange;
+use crate::incoming_request::IncomingRequest;
 use crate::produce_append::{ProducedBatch, Target, Transaction};
 use crate::produce_check::check_apart;
 use crate::produce_places::{Places, names};

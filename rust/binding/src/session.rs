@@ -148,7 +148,10 @@ impl PyShareSession {
     }
 
     /// Handles a leader's notification that it may have records.
-    pub(crate) fn notified(session: &Bound<'_, Self>, leader: &Bound<'_, PyLeader>) -> PyResult<()> {
+    pub(crate) fn notified(
+        session: &Bound<'_, Self>,
+        leader: &Bound<'_, PyLeader>,
+    ) -> PyResult<()> {
         let id = leader.borrow().name;
         let is_here = || session.borrow().inner.contains(&id);
         if !is_here() {

@@ -13,7 +13,6 @@ use sharecore_share::{Claim, Invalid, Wanted};
 use sharecore_wire::typed::share_fetch::ShareFetchRequest;
 
 use crate::acknowledging::acknowledge;
-use crate::incoming_request;
 use crate::checks::{FEATURES, LEADERS, RIGHTS};
 use crate::codes::INVALID_REQUEST;
 use crate::collected::collected;
@@ -21,6 +20,7 @@ use crate::completion::Completion;
 use crate::error::{kafka_error, kafka_error_in};
 use crate::fetching::PyShareFetching;
 use crate::gathering::{Answerer, PyGather};
+use crate::incoming_request;
 use crate::leader::PyLeader;
 use crate::look::PyShareLook;
 use crate::python;
@@ -119,14 +119,11 @@ impl<'py> FetchRequest<'_, '_, '_, '_, 'py> {
             sessions.call_method1(intern!(py, python::CHECK_SIZE), (count,))?;
             let ids = request.claims().map(|claim| partition_tuple(py, claim.id));
             let partitions = ids.collect::<PyResult<Vec<_>>>()?;
-            let arguments = (
-                self.incoming.context()?,
-                group_id,
-                member_id,
-                partitions,
-            );
+            let arguments = (self.incoming.context()?, group_id, member_id, partitions);
             let open = self.handler.borrow().open.clone_ref(py);
-            open.bind(py).call1(arguments)?.cast_into::<PyShareSession>()?
+            open.bind(py)
+                .call1(arguments)?
+                .cast_into::<PyShareSession>()?
         } else {
             let epoch = request.wanted.epoch;
             let connection = self.incoming.connection();
@@ -293,7 +290,9 @@ impl PyShareFetch {
         let py = incoming.py();
         if incoming.needs(RIGHTS | FEATURES) {
             let check = handler.borrow().check.clone_ref(py);
-            check.bind(py).call1((incoming.context()?, message.group_id))?;
+            check
+                .bind(py)
+                .call1((incoming.context()?, message.group_id))?;
         }
         let begun = Wanted::of(message).map_err(|error| invalid(py, &error));
         let begun = begun.and_then(|wanted| {

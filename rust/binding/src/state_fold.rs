@@ -230,7 +230,9 @@ impl PyStateFold {
 
     fn drain<'py>(&mut self, py: Python<'py>) -> Vec<State<'py>> {
         let states = self.0.drain();
-        states.map(|(key, state)| state_tuple(py, &key, state)).collect()
+        states
+            .map(|(key, state)| state_tuple(py, &key, state))
+            .collect()
     }
 }
 

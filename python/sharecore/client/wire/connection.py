@@ -225,7 +225,7 @@ class Connection(asyncio.Protocol):
     def send(
         self,
         api_key: ApiKey,
-        message: dict[str, Any],
+        message: dict[str, Any] | NamedTuple,
         answered: Answered,
         *,
         wait_ms: int = 0,
@@ -248,7 +248,7 @@ class Connection(asyncio.Protocol):
     def _send(
         self,
         messages: Codec,
-        message: dict[str, Any],
+        message: dict[str, Any] | NamedTuple,
         read: Callable[[bytes], Any],
         answered: Answered,
         wait_ms: int = 0,

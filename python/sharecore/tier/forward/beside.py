@@ -12,19 +12,19 @@ from sharecore.coordinator.share.group import ShareGroup
 from sharecore.errors import ErrorCode
 from sharecore.protocol import ApiKey
 from sharecore.tier.forward.forwarder import RequestForwarder
-from sharecore.tier.forward.shapes import Keys
+from sharecore.tier.forward.shapes import Fields, Keys, Message, field_of
 from sharecore.waiting import Steps
 
 Handle = Callable[[RequestForwarder, RequestContext, Any], Awaitable[Mapping[str, Any] | None]]
 """Forwards a request to the cluster; None if the client wants no response."""
 
 
-async def own_answer(context: RequestContext, request: Any) -> dict[str, Any]:
+async def own_answer(context: RequestContext, request: Message) -> Fields:
     """Return the node's own response, as if there were no upstream cluster."""
     result = SERVED[ApiKey(context.api_key)].load()(context, request)
     if isinstance(result, Awaitable):
         result = await result
-    answer: dict[str, Any] = result.message if isinstance(result, WrittenAnswer) else result
+    answer: Fields = result.message if isinstance(result, WrittenAnswer) else result
     return answer
 
 
@@ -46,9 +46,9 @@ def about_one(route: Handle) -> Handle:
     """Handle a request about one group."""
 
     async def handle(
-        forwarder: RequestForwarder, context: RequestContext, request: Any
+        forwarder: RequestForwarder, context: RequestContext, request: Message
     ) -> Mapping[str, Any] | None:
-        ours = _is_ours(context, request.group_id)
+        ours = _is_ours(context, field_of(request, "group_id"))
         return await (own_answer(context, request) if ours else route(forwarder, context, request))
 
     return handle
@@ -58,7 +58,7 @@ def about_many(route: Handle, keys: Keys) -> Handle:
     """Handle a request about any number of groups."""
 
     async def handle(
-        forwarder: RequestForwarder, context: RequestContext, request: Any
+        forwarder: RequestForwarder, context: RequestContext, request: Message
     ) -> Mapping[str, Any] | None:
         ours, theirs = await context.finish(_owners(context, keys.read(request)))
         if not ours:
@@ -79,7 +79,7 @@ def listing(route: Handle) -> Handle:
     """Handle ListGroups."""
 
     async def handle(
-        forwarder: RequestForwarder, context: RequestContext, request: Any
+        forwarder: RequestForwarder, context: RequestContext, request: Message
     ) -> Mapping[str, Any] | None:
         own = await own_answer(context, request)
         told = await route(forwarder, context, request)

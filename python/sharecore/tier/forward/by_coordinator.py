@@ -11,7 +11,7 @@ from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import ResourceType
 from sharecore.tier.forward.coordinators import MOVED
 from sharecore.tier.forward.forwarder import RequestForwarder, code_of
-from sharecore.tier.forward.shapes import Key, Place, Places, renamed
+from sharecore.tier.forward.shapes import Answer, Entry, Fields, Key, Message, Place, Places, renamed
 from sharecore.upstream.cluster import GROUP
 from sharecore.waiting import Steps
 
@@ -46,12 +46,12 @@ class ByCoordinator:
     writes: bool = False
     whole: bool = False
     all_or_none: bool = False
-    tell: Callable[[RequestForwarder, RequestContext, Any, Any], Steps[Any]] | None = None
+    tell: Callable[[RequestForwarder, RequestContext, Any, Any], Steps[Message]] | None = None
     refuse: Callable[[RequestContext, Any, ErrorCode], Mapping[str, object]] | None = None
 
     async def handle(
-        self, forwarder: RequestForwarder, context: RequestContext, request: Any
-    ) -> Mapping[str, Any]:
+        self, forwarder: RequestForwarder, context: RequestContext, request: Message
+    ) -> Mapping[str, object]:
         """Forward a request."""
         key = getattr(request, self.key)
         try:
@@ -76,7 +76,7 @@ class ByCoordinator:
             forwarder.coordinators.forget(self.kind, key)
         if self.tell is not None:
             response = await context.finish(self.tell(forwarder, context, request, response))
-        told: dict[str, Any] = response._asdict()
+        told: Fields = response._asdict()
         if refused and self.places is not None and not told.get("error_code"):
             answers = await context.finish(self._answers(context, response))
             missing_code = ErrorCode.UNKNOWN_SERVER_ERROR
@@ -84,8 +84,8 @@ class ByCoordinator:
         return told
 
     async def _ask(
-        self, forwarder: RequestForwarder, context: RequestContext, key: str | None, message: Any
-    ) -> Any:
+        self, forwarder: RequestForwarder, context: RequestContext, key: str | None, message: Message
+    ) -> Message:
         node = await self._find(forwarder, context, key)
         wait_ms = getattr(message, self.wait, 0) if isinstance(self.wait, str) else self.wait
         try:
@@ -104,10 +104,10 @@ class ByCoordinator:
         )
 
     def _refused(
-        self, forwarder: RequestForwarder, context: RequestContext, request: Any
-    ) -> Steps[dict[Place, Any]]:
+        self, forwarder: RequestForwarder, context: RequestContext, request: Message
+    ) -> Steps[dict[Place, Answer]]:
         """Return partitions of topics for which the client lacks permission or access."""
-        refused: dict[Place, Any] = {}
+        refused: dict[Place, Answer] = {}
         if self.places is None:
             return refused
         keys = (key for key, _ in self.places.read(request, context.api_version))
@@ -122,11 +122,11 @@ class ByCoordinator:
                     yield
         return refused
 
-    def _missing(self, context: RequestContext, request: Any) -> Steps[dict[Place, Any]]:
+    def _missing(self, context: RequestContext, request: Message) -> Steps[dict[Place, Answer]]:
         """Return partitions that do not exist."""
         assert self.places is not None
         topics, code = context.broker.topics, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        missing: dict[Place, Any] = {}
+        missing: dict[Place, Answer] = {}
         for key, parts in self.places.read(request, context.api_version):
             for index, _ in parts:
                 if isinstance(key, str) and topics.log(key, index) is None:
@@ -134,9 +134,11 @@ class ByCoordinator:
                 yield
         return missing
 
-    def _allowed(self, context: RequestContext, request: Any, refused: dict[Place, Any]) -> Steps[Any]:
+    def _allowed(
+        self, context: RequestContext, request: Message, refused: dict[Place, Answer]
+    ) -> Steps[Message]:
         assert self.places is not None
-        chosen: dict[Key, list[Any]] = {}
+        chosen: dict[Key, list[Entry]] = {}
         for key, parts in self.places.read(request, context.api_version):
             yield
             allowed = [part for index, part in parts if (key, index) not in refused]
@@ -145,20 +147,20 @@ class ByCoordinator:
         return (yield from self.places.select(request, context.api_version, chosen))
 
     def _join(
-        self, context: RequestContext, request: Any, answers: dict[Place, Any], missing: int
-    ) -> Steps[dict[str, Any]]:
+        self, context: RequestContext, request: Message, answers: dict[Place, Answer], missing: int
+    ) -> Steps[Fields]:
         assert self.places is not None
         return self.places.join(request, context.api_version, answers, missing)
 
-    def _answers(self, context: RequestContext, response: Any) -> Steps[dict[Place, Any]]:
+    def _answers(self, context: RequestContext, response: Message) -> Steps[dict[Place, Answer]]:
         assert self.places is not None
-        answers: dict[Place, Any] = {}
+        answers: dict[Place, Answer] = {}
         for place, part in self.places.answers(response, context.api_version):
             answers[place] = part
             yield
         return answers
 
-    def _has_moved(self, context: RequestContext, response: Any) -> Steps[bool]:
+    def _has_moved(self, context: RequestContext, response: Message) -> Steps[bool]:
         """Return whether a response says that the coordinator has moved."""
         if hasattr(response, "error_code"):
             return response.error_code in MOVED
@@ -189,7 +191,7 @@ def _named(right: int, resource_type: int, field: str) -> Check:
 def both(first: Check, second: Check) -> Check:
     """Check two permissions, in this order."""
 
-    def check(forwarder: RequestForwarder, context: RequestContext, request: Any) -> None:
+    def check(forwarder: RequestForwarder, context: RequestContext, request: Message) -> None:
         first(forwarder, context, request)
         second(forwarder, context, request)
 

@@ -12,7 +12,7 @@ from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import ResourceType
 from sharecore.tier.forward.coordinators import MOVED
 from sharecore.tier.forward.forwarder import RequestForwarder, code_of, throttle_of
-from sharecore.tier.forward.shapes import Keys, renamed
+from sharecore.tier.forward.shapes import Answer, Fields, Keys, Message, renamed
 from sharecore.upstream.cluster import GROUP
 from sharecore.waiting import Steps
 
@@ -20,7 +20,7 @@ _FOUND_AT_ONCE = 256
 """Coordinators looked up together."""
 _ASKED_AT_ONCE = 2_000
 """Keys per request: a response is processed in one turn of the loop, which blocks other clients."""
-Tell = Callable[[RequestForwarder, RequestContext, Any, Any], Steps[Any]]
+Tell = Callable[[RequestForwarder, RequestContext, Any, Any], Steps[Answer]]
 """Builds the client's response for a key from its request and the coordinator's response."""
 
 
@@ -40,12 +40,10 @@ class ByKeys:
     right: int
     tell: Tell | None = None
 
-    async def handle(
-        self, forwarder: RequestForwarder, context: RequestContext, request: Any
-    ) -> dict[str, Any]:
+    async def handle(self, forwarder: RequestForwarder, context: RequestContext, request: Message) -> Fields:
         """Forward a request."""
         entries = await context.finish(self.keys.entries(request))
-        answers: dict[str, list[Any]] = {}
+        answers: dict[str, list[Answer]] = {}
         by_node = await self._split(forwarder, context, list(entries), answers)
         sent = []
         for node, keys in by_node.items():
@@ -83,7 +81,7 @@ class ByKeys:
         forwarder: RequestForwarder,
         context: RequestContext,
         keys: Sequence[str],
-        answers: dict[str, list[Any]],
+        answers: dict[str, list[Answer]],
     ) -> dict[int, list[str]]:
         """Locate the coordinators of the allowed keys."""
         allowed = await context.finish(self._allowed(forwarder, context, keys, answers))
@@ -106,7 +104,7 @@ class ByKeys:
         forwarder: RequestForwarder,
         context: RequestContext,
         keys: Sequence[str],
-        answers: dict[str, list[Any]],
+        answers: dict[str, list[Answer]],
     ) -> Steps[list[str]]:
         """Return the allowed keys, and answer the others."""
         kind = ResourceType.GROUP if self.kind == GROUP else ResourceType.TRANSACTIONAL_ID
@@ -121,7 +119,7 @@ class ByKeys:
         return asked
 
     def _failed(
-        self, forwarder: RequestForwarder, key: str, error: KafkaError, answers: dict[str, list[Any]]
+        self, forwarder: RequestForwarder, key: str, error: KafkaError, answers: dict[str, list[Answer]]
     ) -> None:
         forwarder.coordinators.forget(self.kind, key)
         code = code_of(error, unsent=ErrorCode.NOT_COORDINATOR, sent=ErrorCode.NOT_COORDINATOR)

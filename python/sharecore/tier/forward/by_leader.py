@@ -6,14 +6,13 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Container
 from dataclasses import dataclass
-from typing import Any
 
 from sharecore.broker.requests.context import EVERY_NAME, RequestContext
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import ResourceType
 from sharecore.tier.forward.consumer_fields import as_consumer
 from sharecore.tier.forward.forwarder import RequestForwarder, code_of, throttle_of
-from sharecore.tier.forward.shapes import Key, Place, Places
+from sharecore.tier.forward.shapes import Answer, Entry, Fields, Key, Message, Place, Places
 from sharecore.waiting import Steps
 
 _UNKNOWN = frozenset(
@@ -23,7 +22,7 @@ _UNKNOWN = frozenset(
         ErrorCode.LEADER_NOT_AVAILABLE,
     }
 )
-Sent = list[tuple[dict[Key, list[Any]], asyncio.Future[Any]]]
+Sent = list[tuple[dict[Key, list[Entry]], asyncio.Future[Message]]]
 """The parts sent to each broker, and the pending responses."""
 
 
@@ -37,11 +36,11 @@ class Split:
     """
 
     def __init__(self) -> None:
-        self.chosen: dict[int, dict[Key, list[Any]]] = {}
-        self.answers: dict[Place, Any] = {}
+        self.chosen: dict[int, dict[Key, list[Entry]]] = {}
+        self.answers: dict[Place, Answer] = {}
         self.unknown = False
 
-    def refuse(self, place: Place, answer: Any, code: ErrorCode) -> None:
+    def refuse(self, place: Place, answer: Answer, code: ErrorCode) -> None:
         """Answer a partition with an error."""
         self.answers[place] = answer
         self.unknown = self.unknown or code in _UNKNOWN
@@ -70,21 +69,19 @@ class ByLeader:
     wait: str = ""
     repeated: ErrorCode | None = None
     instead: int | None = None
-    check: Callable[[Any], None] | None = None
+    check: Callable[[str], None] | None = None
     after_loss: ErrorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER
-    ask: Callable[[Any], Any] | None = None
-    tell: Callable[[Any], Any] | None = None
+    ask: Callable[[Message], Message] | None = None
+    tell: Callable[[Message], Answer] | None = None
 
-    async def handle(
-        self, forwarder: RequestForwarder, context: RequestContext, request: Any
-    ) -> dict[str, Any]:
+    async def handle(self, forwarder: RequestForwarder, context: RequestContext, request: Message) -> Fields:
         """Forward a request; the response is complete when the slowest broker has responded."""
         split = await context.finish(self.split(forwarder, context, request))
         sent = await context.finish(self.send(forwarder, context, request, split))
         return await self.end(forwarder, context, request, split, sent)
 
     def send(
-        self, forwarder: RequestForwarder, context: RequestContext, request: Any, split: Split
+        self, forwarder: RequestForwarder, context: RequestContext, request: Message, split: Split
     ) -> Steps[Sent]:
         """Send each leader its part."""
         places, version = self.places, context.api_version
@@ -97,8 +94,8 @@ class ByLeader:
         return sent
 
     async def end(
-        self, forwarder: RequestForwarder, context: RequestContext, request: Any, split: Split, sent: Sent
-    ) -> dict[str, Any]:
+        self, forwarder: RequestForwarder, context: RequestContext, request: Message, split: Split, sent: Sent
+    ) -> Fields:
         """Return the merged response, once the slowest broker has responded."""
         throttle_ms = 0
         for chosen, answer in sent:
@@ -112,7 +109,7 @@ class ByLeader:
         whole = await context.finish(self.answer(context, request, split))
         return whole | {"throttle_time_ms": throttle_ms}
 
-    def split(self, forwarder: RequestForwarder, context: RequestContext, request: Any) -> Steps[Split]:
+    def split(self, forwarder: RequestForwarder, context: RequestContext, request: Message) -> Steps[Split]:
         """Determine the leaders."""
         split, shown, right, version = Split(), forwarder.own.shown, self._right(context), context.api_version
         allowed: Container[str] = EVERY_NAME
@@ -152,13 +149,13 @@ class ByLeader:
                     split.refuse((key, index), self.places.refused(index, error.code), error.code)
                     continue
                 chosen = split.chosen.setdefault(node, {}).setdefault(asked, [])
-                chosen.append(part if self.ask is None else self.ask(part))
+                chosen.append(part if self.ask is None or isinstance(part, int) else self.ask(part))
         return split
 
     def _refusal(self, key: Key) -> KafkaError | None:
         """Return why a topic name is invalid."""
         try:
-            if self.check is not None:
+            if self.check is not None and isinstance(key, str):
                 self.check(key)
         except KafkaError as error:
             return error
@@ -178,7 +175,7 @@ class ByLeader:
         return forwarder.leader(name, index)
 
     def take(
-        self, forwarder: RequestForwarder, context: RequestContext, split: Split, response: Any
+        self, forwarder: RequestForwarder, context: RequestContext, split: Split, response: Message
     ) -> Steps[None]:
         """Merge a broker's response."""
         names = forwarder.own.named
@@ -191,7 +188,7 @@ class ByLeader:
             split.answers[names.get(key, key) if isinstance(key, str) else key, index] = found
 
     def lose(
-        self, forwarder: RequestForwarder, split: Split, chosen: dict[Key, list[Any]], error: KafkaError
+        self, forwarder: RequestForwarder, split: Split, chosen: dict[Key, list[Entry]], error: KafkaError
     ) -> Steps[None]:
         """Handle a broker that did not respond."""
         forwarder.upstream.stale()
@@ -200,27 +197,27 @@ class ByLeader:
         for key, parts in chosen.items():
             known = names.get(key, key) if isinstance(key, str) else key
             for part in parts:
-                index = getattr(part, self.places.index) if self.places.index else part
+                index: int = part if isinstance(part, int) else getattr(part, self.places.index)
                 split.answers[known, index] = self.places.refused(index, code)
                 yield
 
-    def answer(self, context: RequestContext, request: Any, split: Split) -> Steps[dict[str, Any]]:
+    def answer(self, context: RequestContext, request: Message, split: Split) -> Steps[Fields]:
         """Return the response to the whole request."""
         missing = ErrorCode.UNKNOWN_SERVER_ERROR
         return self.places.join(request, context.api_version, split.answers, missing)
 
 
-def without_leader(part: Any) -> Any:
+def without_leader(part: Message) -> Answer:
     """Return a response without upstream brokers as leader or preferred read replica."""
     if getattr(part, "preferred_read_replica", -1) >= 0:
         part = part._replace(preferred_read_replica=-1)
-    if not part.error_code or "current_leader" not in part._fields:
+    if not getattr(part, "error_code", 0) or "current_leader" not in part._fields:
         return part
     told = part._asdict()
     del told["current_leader"]
     return told
 
 
-def without_offset_epoch(part: Any) -> Any:
+def without_offset_epoch(part: Message) -> Message:
     """Return an offset without its leader epoch, which clients would compare with the tier's epochs."""
     return part._replace(leader_epoch=-1) if "leader_epoch" in part._fields else part

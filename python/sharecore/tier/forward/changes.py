@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from sharecore.broker.handlers.topics import judge_deletions, values_of
 from sharecore.broker.requests.context import EVERY_NAME, RequestContext
@@ -16,11 +16,11 @@ from sharecore.errors import ConfigError, ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.storage import ResourceType as Resource
 from sharecore.tier.forward.forwarder import MOVED, RequestForwarder, throttle_of
-from sharecore.tier.forward.shapes import Keys
+from sharecore.tier.forward.shapes import Answer, Fields, Keys, Message, as_fields, field_of
 from sharecore.tier.upstream.topics import INTERNAL_PREFIX, OWN_SETTINGS
 
 if TYPE_CHECKING:
-    from sharecore.protocol import messages
+    from sharecore.protocol import messages, received
 
 _CREATED = Keys(
     "topics",
@@ -39,9 +39,9 @@ _SEEN_S, _LOOK_S = 5.0, 0.05
 
 async def create_topics(
     forwarder: RequestForwarder, context: RequestContext, request: messages.CreateTopicsRequest
-) -> dict[str, Any]:
+) -> Fields:
     """Create topics; settings unknown to the cluster are stored by the tier."""
-    answers: dict[Any, Any] = {}
+    answers: dict[str, Answer] = {}
     allowed, ours = [], {}
     times, pace = Counter(topic.name for topic in request.topics), context.broker.turns.pace()
     creatable: Container[str] = EVERY_NAME
@@ -81,7 +81,7 @@ async def create_topics(
         await pace.step()
         if name not in described:
             answers[name] = {
-                **answers[name]._asdict(),
+                **as_fields(answers[name]),
                 "num_partitions": -1,
                 "replication_factor": -1,
                 "configs": None,
@@ -91,8 +91,8 @@ async def create_topics(
 
 
 async def _join(
-    context: RequestContext, keys: Keys, request: Changed, answers: Mapping[Any, Any]
-) -> dict[str, Any]:
+    context: RequestContext, keys: Keys, request: Changed, answers: Mapping[str, Answer]
+) -> Fields:
     missing = ErrorCode.UNKNOWN_SERVER_ERROR
     return await context.finish(keys.join(keys.read(request), _each(answers), missing))
 
@@ -105,9 +105,9 @@ def _check_creation(forwarder: RequestForwarder, name: str) -> None:
 
 async def create_partitions(
     forwarder: RequestForwarder, context: RequestContext, request: messages.CreatePartitionsRequest
-) -> dict[str, Any]:
+) -> Fields:
     """Add partitions to topics."""
-    answers: dict[Any, Any] = {}
+    answers: dict[str, Answer] = {}
     allowed = []
     times, pace = Counter(topic.name for topic in request.topics), context.broker.turns.pace()
     once = (name for name, count in times.items() if count == 1)
@@ -132,7 +132,7 @@ async def create_partitions(
 
 async def delete_topics(
     forwarder: RequestForwarder, context: RequestContext, request: messages.DeleteTopicsRequest
-) -> dict[str, Any]:
+) -> Fields:
     """Delete topics, with their share state."""
     judged, pace = await judge_deletions(context, request), context.broker.turns.pace()
     for number, (answer, topic) in enumerate(judged):
@@ -163,14 +163,15 @@ async def delete_topics(
         code, told = forwarder.unchanged(error), {}
     else:
         code, throttle_ms = ErrorCode.UNKNOWN_SERVER_ERROR, throttle_of(response)
-        told = {
-            key: each for each in response.responses for key in (each.name, getattr(each, "topic_id", None))
-        }
+        results = cast("received.DeleteTopicsResponse", response).responses
+        told = {key: each for each in results for key in (each.name, getattr(each, "topic_id", None))}
     for answer, topic in judged:
         if topic is None:
             continue
         each = told.get(topic.name) or told.get(topic.topic_id)
-        answer.update({"error_code": code} if each is None else each._asdict())
+        answer.update(
+            {"error_code": code} if each is None else cast("messages.DeletableTopicResult", each._asdict())
+        )
         if answer["error_code"]:
             forwarder.noticed(answer["error_code"])
         else:
@@ -183,13 +184,14 @@ async def _change(
     context: RequestContext,
     request: Changed,
     keys: Keys,
-    topics: list[Any],
-    answers: dict[Any, Any],
+    topics: Sequence[messages.CreatableTopic] | Sequence[messages.CreatePartitionsTopic],
+    answers: dict[str, Answer],
 ) -> int:
     """Send topic changes to the controller; add its responses, and return its throttle time."""
     if not topics:
         return 0
-    message = request._replace(topics=topics)
+    whole: Message = request
+    message = whole._replace(topics=topics)
     try:
         response = await forwarder.send(
             context, forwarder.controller(context), message, wait_ms=request.timeout_ms
@@ -206,16 +208,16 @@ async def _change(
     return throttle_of(response)
 
 
-def _each(answers: Mapping[Any, Any]) -> dict[Any, list[Any]]:
+def _each(answers: Mapping[str, Answer]) -> dict[str, list[Answer]]:
     return {name: [answer] for name, answer in answers.items()}
 
 
-def _refused(keys: Keys, name: str, code: int, text: str) -> dict[str, Any]:
+def _refused(keys: Keys, name: str, code: int, text: str) -> Fields:
     return keys.refused(name, code) | {"error_message": text or None}
 
 
-def _code(answer: Any) -> int:
-    code: int = answer["error_code"] if isinstance(answer, dict) else getattr(answer, "error_code", 0)
+def _code(answer: Answer | None) -> int:
+    code: int = 0 if answer is None else field_of(answer, "error_code")
     return code
 
 

@@ -10,11 +10,12 @@ from sharecore.broker.requests.context import NOT_REQUESTED, RequestContext
 from sharecore.errors import ErrorCode
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.tier.forward.forwarder import RequestForwarder
+from sharecore.tier.forward.shapes import Answer
 from sharecore.tier.forward.subscriptions import Subscription
 from sharecore.waiting import Steps
 
 if TYPE_CHECKING:
-    from sharecore.protocol import messages, received
+    from sharecore.protocol import received
 
 
 Described = TypeVar(
@@ -40,7 +41,7 @@ def tell_consumer_group(
     context: RequestContext,
     asked: object,
     answer: received.ConsumerGroupDescribeDescribedGroup,
-) -> Steps[received.ConsumerGroupDescribeDescribedGroup | messages.ConsumerGroupDescribeDescribedGroup]:
+) -> Steps[Answer]:
     """Return the description of a consumer group, or an error if its members have a topic that the client may
     not describe.
 

@@ -13,6 +13,7 @@ from typing import Any
 from sharecore.broker.requests.context import RequestContext
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.tier.forward.forwarder import RequestForwarder, throttle_of
+from sharecore.tier.forward.shapes import Fields, Message, field_of
 
 Shown = Callable[[RequestForwarder, RequestContext, Any], bool]
 """Whether an entry is visible to the client."""
@@ -30,12 +31,10 @@ class Everywhere:
     listed: str
     shown: Shown
 
-    async def handle(
-        self, forwarder: RequestForwarder, context: RequestContext, request: Any
-    ) -> dict[str, Any]:
+    async def handle(self, forwarder: RequestForwarder, context: RequestContext, request: Message) -> Fields:
         """Forward a request."""
         sent = [forwarder.send(context, node, request) for node in _brokers_of(forwarder, context)]
-        merged: dict[str, Any] = {self.listed: []}
+        merged: Fields = {self.listed: []}
         throttle_ms = code = 0
         for answer in sent:
             try:
@@ -44,7 +43,7 @@ class Everywhere:
                 forwarder.upstream.stale()
                 code = ErrorCode.COORDINATOR_NOT_AVAILABLE
                 continue
-            code = code or response.error_code
+            code = code or field_of(response, "error_code")
             throttle_ms = max(throttle_ms, throttle_of(response))
             listed = getattr(response, self.listed)
             found = [each for each in listed if self.shown(forwarder, context, each)]

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 from sharecore.broker.requests.context import RequestContext
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.session import FINAL_EPOCH, INITIAL_EPOCH
-from sharecore.tier.forward.by_leader import ByLeader
+from sharecore.tier.forward.by_leader import ByLeader, Split
 from sharecore.tier.forward.consumer_fields import as_consumer
 from sharecore.tier.forward.forwarder import RequestForwarder, throttle_of
 from sharecore.tier.forward.lines import Lines
-from sharecore.tier.forward.shapes import Key
+from sharecore.tier.forward.shapes import Entry, Fields, Key, Message
 from sharecore.waiting import Steps
+
+if TYPE_CHECKING:
+    from sharecore.protocol import messages, received
 
 _ANSWER_BYTES_MIN = 64 << 10
 """Requested even when unread responses fill the memory: the request is in flight already."""
@@ -39,10 +42,10 @@ class _Part:
 
     __slots__ = ("answer", "chosen", "message", "purpose", "until")
 
-    def __init__(self, chosen: dict[Key, list[Any]], message: Any, until: float) -> None:
+    def __init__(self, chosen: dict[Key, list[Entry]], message: messages.FetchRequest, until: float) -> None:
         self.chosen, self.message, self.until = chosen, message, until
         self.purpose = ""
-        self.answer: asyncio.Future[Any]
+        self.answer: asyncio.Future[Message]
 
     def serves(self, other: _Part) -> bool:
         """Return whether its response also answers the other part."""
@@ -57,7 +60,7 @@ class _Part:
         """Bytes of records in its response; -1 for an error of the response or of a partition."""
         if self.answer.exception() is not None:
             return -1
-        response: Any = self.answer.result()
+        response = cast("received.FetchResponse", self.answer.result())
         if getattr(response, "error_code", 0):
             return -1
         parts = [part for topic in response.responses for part in topic.partitions]
@@ -85,8 +88,8 @@ class Fetching:
         self._clients: dict[Lines, _Waiting] = {}
 
     async def handle(
-        self, forwarder: RequestForwarder, context: RequestContext, request: Any
-    ) -> dict[str, Any]:
+        self, forwarder: RequestForwarder, context: RequestContext, request: messages.FetchRequest
+    ) -> Fields:
         """Forward a fetch."""
         if getattr(request, "session_epoch", FINAL_EPOCH) not in (INITIAL_EPOCH, FINAL_EPOCH):
             return {"error_code": ErrorCode.FETCH_SESSION_ID_NOT_FOUND, "responses": []}
@@ -174,7 +177,7 @@ class Fetching:
         self,
         forwarder: RequestForwarder,
         context: RequestContext,
-        split: Any,
+        split: Split,
         waiting: _Waiting,
         node: int,
         part: _Part,
@@ -186,8 +189,8 @@ class Fetching:
             del waiting.parts[node]
         try:
             response = part.answer.result()
-            if getattr(response, "error_code", 0):
-                raise KafkaError(response.error_code)
+            if code := getattr(response, "error_code", 0):
+                raise KafkaError(code)
         except KafkaError as error:
             await context.finish(self._by_leader.lose(forwarder, split, part.chosen, error))
             return 0
@@ -195,8 +198,8 @@ class Fetching:
         return throttle_of(response)
 
     def _answer(
-        self, context: RequestContext, request: Any, split: Any, waiting: _Waiting
-    ) -> Steps[dict[str, Any]]:
+        self, context: RequestContext, request: messages.FetchRequest, split: Split, waiting: _Waiting
+    ) -> Steps[Fields]:
         """Return the response: pending partitions have no records, and the offsets last sent."""
         places, version = self._by_leader.places, context.api_version
         marks: dict[tuple[Key, int], tuple[int, int, int]] = {}
@@ -220,7 +223,7 @@ class Fetching:
         return (yield from places.join(request, version, split.answers, ErrorCode.NONE))
 
 
-def _marks_in(part: Any) -> tuple[int, int, int]:
+def _marks_in(part: Message) -> tuple[int, int, int]:
     """Return a partition's offsets in a response."""
     high_watermark, last_stable_offset, log_start_offset = (getattr(part, name, -1) for name in _MARKS)
     return high_watermark, last_stable_offset, log_start_offset

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sharecore.broker.requests.context import RequestContext, refusal
 from sharecore.errors import NO_SUCH_PARTITION, NO_SUCH_TOPIC_ID, ErrorCode, KafkaError
@@ -13,7 +13,7 @@ from sharecore.protocol import ApiKey
 from sharecore.security.acl import ResourceType
 from sharecore.tier.forward.coordinators import UpstreamCoordinators
 from sharecore.tier.forward.lines import Lines, Lost
-from sharecore.tier.forward.shapes import Key
+from sharecore.tier.forward.shapes import Fields, Key, Message
 from sharecore.tier.upstream.topics import INTERNAL_PREFIX
 from sharecore.upstream import Upstream
 from sharecore.waiting import Steps
@@ -111,8 +111,14 @@ class RequestForwarder:
             self._gone(connection_id)
 
     def send(
-        self, context: RequestContext, node: int, message: Any, *, wait_ms: int = 0, purpose: str = ""
-    ) -> asyncio.Future[Any]:
+        self,
+        context: RequestContext,
+        node: int,
+        message: Message | Fields,
+        *,
+        wait_ms: int = 0,
+        purpose: str = "",
+    ) -> asyncio.Future[Message]:
         """Send a client's request, or a part of it, to a broker; the future fails with `Lost`."""
         line = self.lines(context.connection, context.client_id).to(node, purpose)
         return line.send(ApiKey(context.api_key), context.api_version, message, wait_ms)
@@ -229,7 +235,7 @@ class RequestForwarder:
             raise refusal(resource_type)
 
 
-def throttle_of(response: Any) -> int:
+def throttle_of(response: Message) -> int:
     """Return a response's throttle time in milliseconds; 0 for the oldest versions."""
     throttle_ms: int = getattr(response, "throttle_time_ms", 0)
     return throttle_ms

@@ -9,11 +9,12 @@ import weakref
 from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from sharecore.client.wire.connection import Connection
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
+from sharecore.tier.forward.shapes import Fields, Message
 
 logger = logging.getLogger(__name__)
 
@@ -38,9 +39,9 @@ class Lost(KafkaError):
 class _Request(NamedTuple):
     api_key: ApiKey
     version: int
-    message: Any
+    message: Message | Fields
     wait_ms: int
-    answer: asyncio.Future[Any]
+    answer: asyncio.Future[Message]
 
 
 class Client(Protocol):
@@ -72,7 +73,7 @@ class Line:
         self._client = client
         self._arriving = 0
         """Bytes of the response being read."""
-        self._held: set[weakref.ref[asyncio.Future[Any]]] = set()
+        self._held: set[weakref.ref[asyncio.Future[Message]]] = set()
         self._loop = asyncio.get_running_loop()
         self._connection: Connection | None = None
         self._ended: Connection | None = None
@@ -81,7 +82,9 @@ class Line:
         self._waiting: deque[_Request] = deque()
         self._opening: asyncio.Task[None] | None = None
 
-    def send(self, api_key: ApiKey, version: int, message: Any, wait_ms: int = 0) -> asyncio.Future[Any]:
+    def send(
+        self, api_key: ApiKey, version: int, message: Message | Fields, wait_ms: int = 0
+    ) -> asyncio.Future[Message]:
         """Send a request; the future is the response, or fails with `Lost`.
 
         Args:
@@ -140,7 +143,7 @@ class Line:
         if answer.cancelled():
             return
 
-        def answered(response: Any) -> None:
+        def answered(response: Message | KafkaError) -> None:
             self._count_until_gone(answer)
             _end(answer, Lost(response, sent=True) if isinstance(response, KafkaError) else response)
 
@@ -166,13 +169,13 @@ class Line:
         self._client.hold_answer_bytes(size)
         return True
 
-    def _count_until_gone(self, answer: asyncio.Future[Any]) -> None:
+    def _count_until_gone(self, answer: asyncio.Future[Message]) -> None:
         """Count the bytes of the response that has just arrived until its future is garbage-collected."""
         size, self._arriving = self._arriving, 0
         if not size:
             return
 
-        def gone(reference: weakref.ref[asyncio.Future[Any]]) -> None:
+        def gone(reference: weakref.ref[asyncio.Future[Message]]) -> None:
             # garbage collection may happen anywhere, even while the client's connection is active
             self._held.discard(reference)
             with contextlib.suppress(RuntimeError):  # the loop has ended
@@ -187,7 +190,7 @@ class Line:
             _end(request.answer, Lost(error, sent=False))
 
 
-def _end(answer: asyncio.Future[Any], outcome: Any) -> None:
+def _end(answer: asyncio.Future[Message], outcome: Message | Lost) -> None:
     if answer.done():
         return
     if isinstance(outcome, Lost):

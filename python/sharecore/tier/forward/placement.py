@@ -7,7 +7,7 @@ Hidden topics are neither moved nor listed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from sharecore.broker.handlers.cluster.nodes import names_quorum, unknown_quorum
 from sharecore.broker.handlers.cluster.replicas import (
@@ -19,10 +19,10 @@ from sharecore.broker.requests.context import RequestContext
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.tier.forward.forwarder import RequestForwarder
-from sharecore.tier.forward.shapes import Places, field_of
+from sharecore.tier.forward.shapes import Answer, Fields, Message, Places, field_of
 
 if TYPE_CHECKING:
-    from sharecore.protocol import messages
+    from sharecore.protocol import messages, received
 
 _ELECTED = Places(
     topics="topic_partitions",
@@ -94,11 +94,12 @@ async def list_reassignments(
         if not request.topics:
             return {"error_message": None, "topics": []}
     try:
-        response = await forwarder.send(
+        answer = await forwarder.send(
             context, forwarder.controller(context), request, wait_ms=request.timeout_ms
         )
     except KafkaError as error:
         return {"error_code": forwarder.unchanged(error), "error_message": None, "topics": []}
+    response = cast("received.ListPartitionReassignmentsResponse", answer)
     forwarder.noticed(response.error_code)
     return {
         **response._asdict(),
@@ -132,8 +133,8 @@ async def _all_partitions(forwarder: RequestForwarder, context: RequestContext) 
 
 
 async def _change(
-    forwarder: RequestForwarder, context: RequestContext, request: Any, places: Places, unknown: str
-) -> dict[str, Any]:
+    forwarder: RequestForwarder, context: RequestContext, request: Message, places: Places, unknown: str
+) -> Fields:
     """Send partition changes to the controller; return its response, with errors for hidden topics.
 
     Args:
@@ -145,14 +146,14 @@ async def _change(
         await pace.step()
         if _is_open(forwarder, getattr(topic, places.name)):
             chosen.append(topic)
-    answer: dict[str, Any] = {}
-    told: list[Any] = []
+    answer: Fields = {}
+    told: Sequence[Answer] = []
     code: int = ErrorCode.UNKNOWN_SERVER_ERROR
     if chosen:
         message = request._replace(**{places.topics: chosen})
         try:
             response = await forwarder.send(
-                context, forwarder.controller(context), message, wait_ms=request.timeout_ms
+                context, forwarder.controller(context), message, wait_ms=field_of(request, "timeout_ms")
             )
         except KafkaError as error:
             code = forwarder.unchanged(error)
@@ -175,7 +176,7 @@ async def _change(
     return answer | {places.answered_topics: merged}
 
 
-def _refused(places: Places, topic: Any, code: int, text: str = "") -> dict[str, Any]:
+def _refused(places: Places, topic: Message, code: int, text: str = "") -> Fields:
     parts = getattr(topic, places.partitions)
     indexes = [getattr(part, places.index) if places.index else part for part in parts]
     refused = [places.refused(index, code, text) for index in indexes]

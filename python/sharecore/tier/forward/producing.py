@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from sharecore.broker.handlers.produce import may_begin
 from sharecore.broker.requests.context import RequestContext
@@ -14,6 +14,7 @@ from sharecore.network import Disconnect
 from sharecore.tier.forward.by_leader import ByLeader, Sent, Split
 from sharecore.tier.forward.forwarder import RequestForwarder
 from sharecore.tier.forward.sequences import Sequences
+from sharecore.tier.forward.shapes import Answer, Entry, Fields, field_of
 from sharecore.waiting import Steps, exhaust
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Producing:
 
     async def handle(
         self, forwarder: RequestForwarder, context: RequestContext, request: messages.ProduceRequest
-    ) -> dict[str, Any] | None:
+    ) -> Fields | None:
         """Forward a request; return no response if the client wants none."""
         refused = self._refusal(forwarder, context, request)
         if refused is not None:
@@ -76,7 +77,7 @@ class Producing:
 
     async def _forward(
         self, forwarder: RequestForwarder, context: RequestContext, request: messages.ProduceRequest
-    ) -> dict[str, Any]:
+    ) -> Fields:
         """Forward the batches of one connection in order.
 
         If a partition is unknown to this node, it is looked up, and later batches wait: if the first batch of
@@ -123,13 +124,13 @@ class Producing:
                 for index, batch in named:
                     yield
                     if (answer := split.answers.get((name, index))) is not None:
-                        sequences.end((name, index), batch.records, _code(answer))
+                        sequences.end((name, index), _batch(batch).records, _code(answer))
         for node, chosen in list(split.chosen.items()):
             way = forwarder.way(context, node)
             for asked, parts in list(chosen.items()):
                 key = names.get(asked, asked) if isinstance(asked, str) else asked
-                admitted = []
-                for part in parts:
+                admitted: list[Entry] = []
+                for part in map(_batch, parts):
                     yield
                     if sequences.admit((key, part.index), part.records, way):
                         admitted.append(part)
@@ -155,7 +156,7 @@ class Producing:
         split: Split,
         sent: Sent,
         sequences: Sequences,
-    ) -> dict[str, Any]:
+    ) -> Fields:
         """Return the answer, and note what became of each batch that was sent."""
         message = await self._by_leader.end(forwarder, context, request, split, sent)
         await context.finish(self._note(forwarder, split, sent, sequences))
@@ -168,7 +169,7 @@ class Producing:
         for chosen, _ in sent:
             for asked, parts in chosen.items():
                 key = names.get(asked, asked) if isinstance(asked, str) else asked
-                for part in parts:
+                for part in map(_batch, parts):
                     yield
                     answer = split.answers.get((key, part.index))
                     code = ErrorCode.UNKNOWN_SERVER_ERROR if answer is None else _code(answer)
@@ -196,8 +197,12 @@ class Producing:
         return None
 
 
-def _code(part: Any) -> int:
-    code: int = part["error_code"] if isinstance(part, dict) else part.error_code
+def _batch(part: Entry) -> messages.PartitionProduceData:
+    return cast("messages.PartitionProduceData", part)
+
+
+def _code(part: Answer) -> int:
+    code: int = field_of(part, "error_code")
     return code
 
 

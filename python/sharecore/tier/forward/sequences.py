@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from typing import Any
 
 from sharecore.broker.topic_rules import NAME_LENGTH_MAX
 from sharecore.errors import ErrorCode
@@ -87,7 +86,7 @@ class Sequences:
         self._refused: dict[Place, None] = {}
         """Partitions remembered for a refused batch, oldest first."""
 
-    def admit(self, place: Place, records: Any, way: Way) -> bool:
+    def admit(self, place: Place, records: bytes | None, way: Way) -> bool:
         """Return whether a batch may be forwarded; if so, its answer has to be noted with `end`."""
         found = _read(records)
         if found is None:
@@ -98,7 +97,7 @@ class Sequences:
             sequence = self._partitions[place] = _Sequence(producer)
         return sequence.admits(number, way)
 
-    def end(self, place: Place, records: Any, code: int) -> None:
+    def end(self, place: Place, records: bytes | None, code: int) -> None:
         """Note the answer to a batch that was forwarded, or that this node refused for another reason."""
         found = _read(records)
         if found is None:
@@ -133,7 +132,7 @@ def _is_too_long(place: Place) -> bool:
     return isinstance(topic, str) and len(topic) > NAME_LENGTH_MAX
 
 
-def _read(records: Any) -> tuple[tuple[int, int], int] | None:
+def _read(records: bytes | None) -> tuple[tuple[int, int], int] | None:
     """Return producer ID and epoch, and the first sequence number; None unless the producer is idempotent."""
     if records is None or len(records) < _PRODUCER_AT + _PRODUCER.size or records[_MAGIC_AT] != _MAGIC:
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from sharecore.broker.handlers.configs.change import check_number
 from sharecore.broker.handlers.configs.rights import config_rights
@@ -14,6 +14,7 @@ from sharecore.security.acl import Operation
 from sharecore.storage import ResourceType
 from sharecore.tier.forward.beside import own_answer
 from sharecore.tier.forward.forwarder import RequestForwarder, code_of, throttle_of
+from sharecore.tier.forward.shapes import Fields
 from sharecore.tier.upstream.topics import OWN_SETTINGS
 
 if TYPE_CHECKING:
@@ -21,13 +22,13 @@ if TYPE_CHECKING:
 
 Alteration = TypeVar("Alteration", "messages.AlterConfigsRequest", "messages.IncrementalAlterConfigsRequest")
 _Resource = tuple[int, str]
-_Told = dict[_Resource, deque[dict[str, Any]]]
+_Told = dict[_Resource, deque[Fields]]
 """By resource; a resource requested twice has two entries, each with its own keys."""
 
 
 async def describe_configs(
     forwarder: RequestForwarder, context: RequestContext, request: messages.DescribeConfigsRequest
-) -> dict[str, Any]:
+) -> Fields:
     """Describe settings; for topics the cluster's, with the ones that the tier stores."""
     own = await own_answer(context, request)
     pace = context.broker.turns.pace()
@@ -59,7 +60,7 @@ async def describe_configs(
     return {"results": results, "throttle_time_ms": throttle_ms}
 
 
-def _key(result: dict[str, Any]) -> _Resource:
+def _key(result: Fields) -> _Resource:
     return result["resource_type"], result["resource_name"]
 
 
@@ -67,9 +68,9 @@ async def alter_configs(
     forwarder: RequestForwarder,
     context: RequestContext,
     request: Alteration,
-) -> dict[str, Any]:
+) -> Fields:
     """Alter settings; those of topics on the cluster."""
-    responses: dict[_Resource, Any] = {}
+    responses: dict[_Resource, Fields] = {}
     ours, theirs = [], []
     named = [
         (ResourceType.TOPIC, each.resource_name)
@@ -126,7 +127,10 @@ async def alter_configs(
 
 
 async def _ask(
-    forwarder: RequestForwarder, context: RequestContext, request: Any, answered: str
+    forwarder: RequestForwarder,
+    context: RequestContext,
+    request: messages.DescribeConfigsRequest | Alteration,
+    answered: str,
 ) -> tuple[_Told, int]:
     """Return any broker's response about the resources of a request, and its throttle time."""
     if not request.resources:
@@ -147,7 +151,7 @@ async def _ask(
     return told, throttle_of(response)
 
 
-def _take(told: _Told, key: _Resource) -> dict[str, Any]:
+def _take(told: _Told, key: _Resource) -> Fields:
     """Return the next response about a resource."""
     left = told.get(key)
     if not left:
@@ -155,7 +159,7 @@ def _take(told: _Told, key: _Resource) -> dict[str, Any]:
     return left.popleft() if len(left) > 1 else left[0]
 
 
-def _refused(kind: int, name: str, error: KafkaError) -> dict[str, Any]:
+def _refused(kind: int, name: str, error: KafkaError) -> Fields:
     return {
         "error_code": error.code,
         "error_message": error.message or None,

@@ -11,17 +11,25 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 from uuid import UUID
 
 from sharecore.waiting import Steps
 
+Message: TypeAlias = NamedTuple
+"""A decoded request or response of any API, or a struct in it."""
+Entry: TypeAlias = "Message | int"
+"""A partition in a request: a struct, or its number."""
+Fields = dict[str, Any]
+"""A response, or a part of it, to be encoded."""
+Answer: TypeAlias = "Message | Fields"
+"""The response for one partition or key: from another broker, or from this node."""
 Key = str | UUID | None
 """A topic's key in a request: its name, or in later versions its ID."""
 Place = tuple[Key, int]
 """Topic and partition."""
 NEVER = 1 << 15
-NOTHING: Mapping[Any, Any] = MappingProxyType({})
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class Repeated(Enum):
@@ -59,7 +67,7 @@ class Places:
     answered_index: str = "partition_index"
     error: str = "error_code"
     text: str = ""
-    failed: Mapping[str, Any] = field(default_factory=dict)
+    failed: Mapping[str, object] = field(default_factory=dict)
     empty: bool = True
     repeated: Repeated = Repeated.AS_NAMED
     as_named: int = 0
@@ -68,23 +76,23 @@ class Places:
         """Return the field of a topic's key."""
         return "topic_id" if version >= self.ids_since else self.name
 
-    def read(self, request: Any, version: int) -> Iterator[tuple[Key, list[tuple[int, Any]]]]:
+    def read(self, request: Message, version: int) -> Iterator[tuple[Key, list[tuple[int, Entry]]]]:
         """Yield topics in request order, each with its partitions: index, and data."""
         key = self.key(version)
         for topic in getattr(request, self.topics):
             parts = [
-                (getattr(part, self.index) if self.index else part, part)
+                (part if isinstance(part, int) else getattr(part, self.index), part)
                 for part in getattr(topic, self.partitions)
             ]
             yield getattr(topic, key), parts
 
     def select(
         self,
-        request: Any,
+        request: Message,
         version: int,
-        chosen: Mapping[Key, Sequence[Any]],
-        names: Mapping[Any, Any] = NOTHING,
-    ) -> Steps[Any]:
+        chosen: Mapping[Key, Sequence[Entry]],
+        names: Mapping[str, str] = NOTHING,
+    ) -> Steps[Message]:
         """Return the request for some of its partitions.
 
         Args:
@@ -94,32 +102,33 @@ class Places:
         key, seen, topics = self.key(version), set(), []
         for topic in getattr(request, self.topics):
             name = getattr(topic, key)
-            name = names.get(name, name)
+            if isinstance(name, str):
+                name = names.get(name, name)
             yield
             if name in chosen and name not in seen:
                 seen.add(name)
                 topics.append(topic._replace(**{key: name, self.partitions: chosen[name]}))
         return request._replace(**{self.topics: topics})
 
-    def answers(self, response: Any, version: int) -> Iterator[tuple[Place, Any]]:
+    def answers(self, response: Message, version: int) -> Iterator[tuple[Place, Message]]:
         """Yield a response's entry for each partition."""
         key = self.key(version)
         for topic in getattr(response, self.answered_topics):
             for part in getattr(topic, self.answered_partitions):
                 yield (getattr(topic, key), getattr(part, self.answered_index)), part
 
-    def refused(self, index: int, code: int, text: str = "") -> dict[str, Any]:
+    def refused(self, index: int, code: int, text: str = "") -> Fields:
         """Return the response for a partition that cannot be served."""
         said = {self.text: text} if self.text and text else {}
         return {self.answered_index: index, self.error: code, **self.failed, **said}
 
-    def refuse(self, request: Any, version: int, code: int) -> Steps[dict[str, Any]]:
+    def refuse(self, request: Message, version: int, code: int) -> Steps[Fields]:
         """Return the response to a wholly refused request, which lists everything as requested."""
         return replace(self, repeated=Repeated.AS_NAMED).join(request, version, {}, code)
 
     def join(
-        self, request: Any, version: int, answers: Mapping[Place, Any], missing: int
-    ) -> Steps[dict[str, Any]]:
+        self, request: Message, version: int, answers: Mapping[Place, Answer], missing: int
+    ) -> Steps[Fields]:
         """Return the response to the whole request, in its order.
 
         Args:
@@ -127,8 +136,8 @@ class Places:
             missing: the error of partitions without a response.
         """
         key = self.key(version)
-        told: list[dict[str, Any]] = []
-        merged: dict[Key, list[Any]] = {}
+        told: list[Fields] = []
+        merged: dict[Key, list[Answer]] = {}
         seen: set[Place] = set()
         for topic, parts in self.read(request, version):
             if not parts and not self.empty:
@@ -169,22 +178,22 @@ class Keys:
     answered_name: str
     name: str = ""
     error: str = "error_code"
-    failed: Mapping[str, Any] = field(default_factory=dict)
+    failed: Mapping[str, object] = field(default_factory=dict)
     once: bool = False
 
-    def named(self, request: Any) -> list[Any]:
+    def named(self, request: Message) -> list[str]:
         """Return the keys in request order, as often as the response lists them."""
         keys = self._keys(request)
         return list(dict.fromkeys(keys)) if self.once else keys
 
-    def _keys(self, request: Any) -> list[Any]:
+    def _keys(self, request: Message) -> list[str]:
         return [getattr(each, self.name) if self.name else each for each in getattr(request, self.asked)]
 
-    def read(self, request: Any) -> list[Any]:
+    def read(self, request: Message) -> list[str]:
         """Return the keys, without duplicates."""
         return list(dict.fromkeys(self.named(request)))
 
-    def select(self, request: Any, chosen: Iterable[Any]) -> Steps[Any]:
+    def select(self, request: Message, chosen: Iterable[str]) -> Steps[Message]:
         """Return the request for some of its keys."""
         known, some = frozenset(chosen), []
         for each in getattr(request, self.asked):
@@ -193,30 +202,30 @@ class Keys:
             yield
         return request._replace(**{self.asked: some})
 
-    def entries(self, request: Any) -> Steps[dict[Any, list[Any]]]:
+    def entries(self, request: Message) -> Steps[dict[str, list[Message | str]]]:
         """Return each key with its entry; several entries for a repeated key."""
-        found: dict[Any, list[Any]] = {}
+        found: dict[str, list[Message | str]] = {}
         for each in getattr(request, self.asked):
             found.setdefault(getattr(each, self.name) if self.name else each, []).append(each)
             yield
         return found
 
-    def answers(self, response: Any) -> Steps[dict[Any, list[Any]]]:
+    def answers(self, response: Message | Mapping[str, Any]) -> Steps[dict[str, list[Answer]]]:
         """Return a response's entries by key, once per occurrence; the response is a message or a dict."""
-        some = response[self.answered] if isinstance(response, dict) else getattr(response, self.answered)
-        found: dict[Any, list[Any]] = {}
+        some = response[self.answered] if isinstance(response, Mapping) else getattr(response, self.answered)
+        found: dict[str, list[Answer]] = {}
         for each in some:
             found.setdefault(field_of(each, self.answered_name), []).append(each)
             yield
         return found
 
-    def refused(self, key: Any, code: int) -> dict[str, Any]:
+    def refused(self, key: str, code: int) -> Fields:
         """Return the response for a key that cannot be served."""
         return {self.answered_name: key, self.error: code, **self.failed}
 
     def join(
-        self, keys: Iterable[Any], answers: Mapping[Any, Sequence[Any]], missing: int
-    ) -> Steps[dict[str, Any]]:
+        self, keys: Iterable[str], answers: Mapping[str, Sequence[Answer]], missing: int
+    ) -> Steps[Fields]:
         """Return the response to the whole request.
 
         Args:
@@ -224,7 +233,7 @@ class Keys:
             answers: by key; the last one is repeated for further occurrences of the key.
             missing: the error of keys without a response.
         """
-        times: Counter[Any] = Counter()
+        times: Counter[str] = Counter()
         told = []
         for key in keys:
             some = answers.get(key)
@@ -234,19 +243,25 @@ class Keys:
         return {self.answered: told}
 
 
-def field_of(each: Any, name: str) -> Any:
+def field_of(each: Answer, name: str) -> Any:
     """Return a field of a response, which is a message or a dict."""
     return each[name] if isinstance(each, dict) else getattr(each, name)
 
 
-def renamed(message: Any, names: Mapping[str, str]) -> Any:
+def as_fields(answer: Answer) -> Fields:
+    """Return a response's fields by name."""
+    return answer if isinstance(answer, dict) else answer._asdict()
+
+
+def renamed(message: Message, names: Mapping[str, str]) -> Message:
     """Return a request or response about a group's offsets with renamed topics.
 
     Args:
         names: the new name of each renamed topic.
     """
-    if "groups" in getattr(message, "_fields", ()):
-        return message._replace(groups=[renamed(each, names) for each in message.groups])
+    groups: Sequence[Message] | None = getattr(message, "groups", None)
+    if groups is not None:
+        return message._replace(groups=[renamed(each, names) for each in groups])
     topics = getattr(message, "topics", None) or ()
     if not any(getattr(each, "name", None) in names for each in topics):
         return message

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sharecore.broker.requests.context import RequestContext
 from sharecore.coordinator.consumer import Heartbeat
@@ -64,7 +64,7 @@ class Heartbeats:
         forwarder: RequestForwarder,
         context: RequestContext,
         request: messages.ConsumerGroupHeartbeatRequest,
-    ) -> Mapping[str, Any]:
+    ) -> Mapping[str, object]:
         """Forward a heartbeat."""
         forwarder.check(context, Operation.READ, ResourceType.GROUP, request.group_id)
         for name in request.subscribed_topic_names or ():
