@@ -259,9 +259,11 @@ def renamed(message: Message, names: Mapping[str, str]) -> Message:
     Args:
         names: the new name of each renamed topic.
     """
-    groups: Sequence[Message] | None = getattr(message, "groups", None)
-    if groups is not None:
-        return message._replace(groups=[renamed(each, names) for each in groups])
+    if "groups" in message._fields:
+        groups: Sequence[Message | str] = field_of(message, "groups")
+        return message._replace(
+            groups=[each if isinstance(each, str) else renamed(each, names) for each in groups]
+        )
     topics = getattr(message, "topics", None) or ()
     if not any(getattr(each, "name", None) in names for each in topics):
         return message
