@@ -50,7 +50,7 @@ async def _checks(home: Path, entries: int) -> tuple[float, float]:
     home.mkdir()
     storage = Storage(home, StorageOptions(durability="os"))
     storage.attach(asyncio.get_running_loop())
-    acls = Acls(storage.catalogue)
+    acls = Acls(storage.catalog)
     kinds = (PatternType.LITERAL, PatternType.PREFIXED)
     await acls.change(
         Acl(

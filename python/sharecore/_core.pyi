@@ -2455,7 +2455,7 @@ class Standby:
         """
 
     def take_changed(self) -> list[tuple[bytes, bytes | None]]:
-        """Return the entries of the catalogue that looks have found changed since the last call: keys, and
+        """Return the entries of the catalog that looks have found changed since the last call: keys, and
         values or None for a deleted one.
         """
 

@@ -17,7 +17,7 @@ class Clock(Protocol):
 
     def monotonic_ms(self) -> int:
         """Milliseconds that never go backwards, also while the machine is suspended, for locks, sessions and
-        time-outs.
+        timeouts.
         """
 
 

@@ -72,7 +72,7 @@ class Peer:
         return self._read(_SIZE.unpack(self._read(_SIZE.size))[0])
 
     def is_closed(self) -> bool:
-        """Return whether the broker closes the connection within the time-out, whatever it sends before."""
+        """Return whether the broker closes the connection within the timeout, whatever it sends before."""
         try:
             while self.socket.recv(65536):
                 pass

@@ -59,7 +59,7 @@ class Directory:
     release: str | None = None
     first_frame: int = 1
     frames: int = 0
-    catalogue: dict[bytes, bytes] = field(default_factory=dict)
+    catalog: dict[bytes, bytes] = field(default_factory=dict)
     logs: dict[int, Log] = field(default_factory=dict)
     journals: set[int] = field(default_factory=set)
     compacts: set[int] = field(default_factory=set)
@@ -146,7 +146,7 @@ def _read_checkpoint(data: bytes, name: int, found: Directory) -> None:
         (found.compacts if is_compact else found.journals).add(segment)
     for _ in range(fields.number(4)):
         key = fields.sized()
-        found.catalogue[key] = fields.sized()
+        found.catalog[key] = fields.sized()
     for _ in range(fields.number(4)):
         log = fields.number(8)
         found.logs[log] = _read_log(fields, compacts=magic == b"SCchk-2\n")
@@ -226,9 +226,9 @@ def _apply(data: bytes, at: int, segment: int, found: Directory) -> None:
         elif operation == 2:
             key_size, value_size = fields.number(4), fields.number(4)
             key = fields.take(key_size)
-            found.catalogue[key] = fields.take(value_size)
+            found.catalog[key] = fields.take(value_size)
         elif operation == 3:
-            found.catalogue.pop(fields.sized(), None)
+            found.catalog.pop(fields.sized(), None)
         elif operation == 4:
             found.logs[fields.number(8)] = Log()
         elif operation == 5:

@@ -54,7 +54,7 @@ class Peer:
         return rest
 
     def is_closed_by_broker(self) -> bool:
-        """Whether the broker closes this connection without another word, within the time-out."""
+        """Whether the broker closes this connection without another word, within the timeout."""
         try:
             self.receive()
         except EOFError:

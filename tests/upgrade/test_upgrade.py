@@ -86,7 +86,7 @@ def the_same(data: Path) -> data_directory.Directory:
     found = data_directory.read(data)
     store = Store.look(data)
     try:
-        assert found.catalogue == dict(store.entries(b""))
+        assert found.catalog == dict(store.entries(b""))
         assert sorted(found.logs) == sorted(store.logs())
         for log_id, log in found.logs.items():
             start, end, *_ = store.offsets(log_id)

@@ -14,7 +14,7 @@ from sharecore.broker.served import Served
 from sharecore.clock import Clock
 from sharecore.config import BrokerConfig, Listener
 from sharecore.protocol import ApiKey
-from sharecore.storage import Catalogue, Configs, DamagedBatch, Topics
+from sharecore.storage import Catalog, Configs, DamagedBatch, Topics
 from sharecore.storage.identity import Identity
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Backend(StateLogs, Protocol):
         served: the APIs on offer; this and the following exist once the backend is open.
         feature_limits: upper limits on feature levels.
         identity: cluster id and node id.
-        catalogue: small durable values.
+        catalog: small durable values.
         configs: dynamic configurations.
         topics: the topics visible to clients.
         cluster: leaders and coordinators.
@@ -48,7 +48,7 @@ class Backend(StateLogs, Protocol):
     served: Mapping[ApiKey, Served]
     feature_limits: Mapping[str, int]
     identity: Identity
-    catalogue: Catalogue
+    catalog: Catalog
     configs: Configs
     topics: Topics
     cluster: Cluster

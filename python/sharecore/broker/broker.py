@@ -187,13 +187,13 @@ class Broker(Services):
     async def _start_services(self, undo: AsyncExitStack) -> None:
         backend = self.backend
         self.served = backend.served if self._telemetry is None else {**backend.served, **TELEMETRY}
-        self.identity, self.catalogue, self.cluster = backend.identity, backend.catalogue, backend.cluster
+        self.identity, self.catalog, self.cluster = backend.identity, backend.catalog, backend.cluster
         self.topics, self.configs = backend.topics, backend.configs
         if self._telemetry is not None:
             self.telemetry = self._telemetry(self.static_config, self.configs, self.clock.monotonic_ms)
-        self.credentials = Credentials(self.catalogue)
-        self.acls = Acls(self.catalogue)
-        self.quotas = ClientQuotas(self.catalogue)
+        self.credentials = Credentials(self.catalog)
+        self.acls = Acls(self.catalog)
+        self.quotas = ClientQuotas(self.catalog)
         self.throttles = _throttles(self.quotas, self.config, self.clock)
         if self.config.sharecore_audit_log:
             audit.write_to(self.config.sharecore_audit_log, allowed=self.config.sharecore_audit_allowed)
@@ -215,9 +215,9 @@ class Broker(Services):
         self.configs.on_change(self._settings_changed)
         self.topic_configs = TopicConfigs(self.topics, self.configs, lambda: self.config)
         self.group_configs = GroupConfigs(self.configs, lambda: self.config)
-        self.producer_ids = ProducerIds(self.catalogue)
+        self.producer_ids = ProducerIds(self.catalog)
         self.features = Features(
-            self.catalogue,
+            self.catalog,
             self.identity.node_id,
             self.static_config.sharecore_features,
             {

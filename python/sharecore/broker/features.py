@@ -49,7 +49,7 @@ class FeatureUpdate(NamedTuple):
 
 
 class LevelStore(Protocol):
-    """The part of the broker's catalogue that is used."""
+    """The part of the broker's catalog that is used."""
 
     def get(self, key: bytes) -> bytes | None: ...
 
@@ -59,7 +59,7 @@ class LevelStore(Protocol):
 
 
 class Features:
-    """Finalized feature levels, stored in the catalogue.
+    """Finalized feature levels, stored in the catalog.
 
     Args:
         begin: initial levels of a new data directory, each such as `share.version=0`.
@@ -71,31 +71,31 @@ class Features:
 
     def __init__(
         self,
-        catalogue: LevelStore,
+        catalog: LevelStore,
         node_id: int,
         begin: Iterable[str] = (),
         limits: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
-        self._catalogue = catalogue
+        self._catalog = catalog
         self._limits = limits
         self._node_id = node_id
         self._updating = asyncio.Lock()
         self._listeners: list[Callable[[], object]] = []
         self.has_share_groups = False
-        if self.are_kept(catalogue):
+        if self.are_kept(catalog):
             self._read()
         else:
             self._set(1, {**_BEGIN, **_parse(begin)})
-        catalogue.watch(_KEY, self._changed_elsewhere)
+        catalog.watch(_KEY, self._changed_elsewhere)
 
     def _changed_elsewhere(self, key: bytes) -> None:
         """Take the levels that the leader of a home has stored."""
-        if key == _KEY and self.are_kept(self._catalogue):
+        if key == _KEY and self.are_kept(self._catalog):
             self._read()
             settle(self._listeners)
 
     def _read(self) -> None:
-        kept = self._catalogue.get(_KEY)
+        kept = self._catalog.get(_KEY)
         assert kept is not None, "the caller has checked"
         read = json.loads(kept)
         self._set(read["epoch"], {**dict.fromkeys(SUPPORTED, 0), **read["levels"]})
@@ -105,13 +105,13 @@ class Features:
         self.has_share_groups = min(levels[SHARE], self._limits.get(SHARE, levels[SHARE])) > 0
 
     @staticmethod
-    def are_kept(catalogue: LevelStore) -> bool:
+    def are_kept(catalog: LevelStore) -> bool:
         """Return whether a broker has stored the levels."""
-        return catalogue.get(_KEY) is not None
+        return catalog.get(_KEY) is not None
 
     async def keep(self) -> None:
         """Store missing levels; raise KafkaError on failure."""
-        if self._catalogue.get(_KEY) is None:
+        if self._catalog.get(_KEY) is None:
             await self._write(self.epoch, self._levels)
 
     @property
@@ -184,7 +184,7 @@ class Features:
         return ""
 
     async def _write(self, epoch: int, levels: Mapping[str, int]) -> None:
-        await self._catalogue.put(_KEY, json.dumps({"epoch": epoch, "levels": levels}).encode())
+        await self._catalog.put(_KEY, json.dumps({"epoch": epoch, "levels": levels}).encode())
 
 
 def _parse(settings: Iterable[str]) -> dict[str, int]:

@@ -9,7 +9,7 @@ import uuid
 from pathlib import Path
 
 from sharecore.errors import ConfigError
-from sharecore.storage import Catalogue
+from sharecore.storage import Catalog
 from sharecore.storage.bucket import BucketPlace, prepare
 from sharecore.storage.identity import (
     FILE_NAME,
@@ -118,7 +118,7 @@ def identify_home(data_dir: Path, node_id: int, bucket: BucketPlace, *, is_tried
     return found
 
 
-async def repeat(data_dir: Path, identity: Identity, catalogue: Catalogue, *, of_cluster: bool) -> None:
+async def repeat(data_dir: Path, identity: Identity, catalog: Catalog, *, of_cluster: bool) -> None:
     """Have the store repeat who the data directory belongs to.
 
     Args:
@@ -128,9 +128,9 @@ async def repeat(data_dir: Path, identity: Identity, catalogue: Catalogue, *, of
         ConfigError: the store has another identity.
         KafkaError: it cannot be written.
     """
-    kept = decode_identity(catalogue.get(IDENTITY))
+    kept = decode_identity(catalog.get(IDENTITY))
     if kept is None:
-        await catalogue.put(IDENTITY, encode_identity(identity))
+        await catalog.put(IDENTITY, encode_identity(identity))
     elif kept.cluster_id != identity.cluster_id or (kept != identity and not of_cluster):
         raise ConfigError(
             f"{data_dir / FILE_NAME}: the file says {identity}, and the store {kept}: one of them is another "

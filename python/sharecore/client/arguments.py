@@ -42,7 +42,7 @@ def check_process(pid: int) -> None:
 
 
 def check_timeout(timeout: float | None) -> None:
-    """Raise ValueError unless a time-out is None or at least 0 seconds."""
+    """Raise ValueError unless a timeout is None or at least 0 seconds."""
     if timeout is None:
         return
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout >= 0:

@@ -64,9 +64,9 @@ class StagedLog(Staging):
         log: the partition.
         timers: ends the turn and schedules retries.
         write_timeout_ms: after this time a write is answered with REQUEST_TIMED_OUT; it may still become
-            durable, as with any time-out.
+            durable, as with any timeout.
         attempts_max: total attempts for a write.
-        monotonic_ms: the clock for time-outs and `writes`.
+        monotonic_ms: the clock for timeouts and `writes`.
         sent: called when the staged records are handed to the log.
         gave_up: called when writes are abandoned, before their callers receive the failure.
         writes: collects completed batches, each with its number of waiting callers.

@@ -13,7 +13,7 @@ from sharecore.jobs.report import Report
 _COLUMNS = {
     "throughput": "records/s",
     "redelivery_rate": "redelivered",
-    "lock_timeouts": "lock time-outs",
+    "lock_timeouts": "lock timeouts",
     "archived": "archived",
     "unfinished": "unfinished",
     "latency_p50_ms": "p50 ms",
@@ -26,7 +26,7 @@ _CHARTS = {
     "throughput": ("Throughput", "records/s"),
     "latency_p99_ms": ("Latency, 99th percentile", "ms"),
     "redelivery_rate": ("Redelivered", "part of deliveries"),
-    "lock_timeouts": ("Lock time-outs", "records"),
+    "lock_timeouts": ("Lock timeouts", "records"),
     "archived": ("Archived", "records"),
     "inflight_max": ("In flight, highest", "offsets"),
 }

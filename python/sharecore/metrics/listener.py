@@ -19,7 +19,7 @@ class HttpLimits(NamedTuple):
     Args:
         connections_max: maximum connections (sharecore.metrics.connections.max).
         head_bytes_max: maximum size of a request's line and headers (sharecore.metrics.request.max.bytes).
-        request_ms_max: time-out for receiving a request, and for sending its answer
+        request_ms_max: timeout for receiving a request, and for sending its answer
             (sharecore.metrics.request.timeout.ms).
     """
 

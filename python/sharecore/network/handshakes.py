@@ -26,7 +26,7 @@ class Handshakes:
     oldest.
 
     Args:
-        timeout_ms: handshake time-out.
+        timeout_ms: handshake timeout.
         handshakes_max: maximum number of pending handshakes.
     """
 

@@ -46,7 +46,7 @@ class Limits:
         stalled_ms_max: time after which a stalled request is closed while others wait for memory.
         unread_ms_max: time after which a client that does not read is closed while others wait for memory.
         idle_ms_max: time after which an idle connection is closed (connections.max.idle.ms).
-        handshake_ms_max: TLS handshake time-out.
+        handshake_ms_max: TLS handshake timeout.
         handshakes_max: maximum number of pending TLS handshakes.
     """
 

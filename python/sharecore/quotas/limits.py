@@ -1,4 +1,4 @@
-"""All quotas: stored in the catalogue, found by a request's user and client id."""
+"""All quotas: stored in the catalog, found by a request's user and client id."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.quotas.entity import CLIENT_ID, IP, USER, Entity, check_entity
 from sharecore.quotas.keys import IP_RATE
-from sharecore.storage import Catalogue
+from sharecore.storage import Catalog
 from sharecore.waiting import HostAddresses
 
 _PREFIX = b"quota/"
@@ -33,12 +33,12 @@ class ClientQuotas:
     """Quotas of entities, each a number under a key.
 
     Args:
-        catalogue: stores the quotas.
+        catalog: stores the quotas.
     """
 
-    def __init__(self, catalogue: Catalogue) -> None:
-        self._catalogue = catalogue
-        self._objects = catalogue.objects(_PREFIX, float)
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._objects = catalog.objects(_PREFIX, float)
         self._entries: dict[Entity, Mapping[str, float]] = {}
         self._found: dict[tuple[str, str, str], Limit | None] = {}
         self._listeners: list[Callable[[], None]] = []
@@ -97,7 +97,7 @@ class ClientQuotas:
         Raises:
             KafkaError: KAFKA_STORAGE_ERROR.
         """
-        async with self._catalogue.changing():
+        async with self._catalog.changing():
             after: dict[Entity, dict[str, float]] = {}
             for entity, some in changes.items():
                 values = {**self.of(entity), **some}
@@ -167,5 +167,5 @@ def _written(entity: Entity) -> str:
 
 
 def decode_entity(written: str) -> Entity:
-    """Return the entity of a name in the catalogue; raise ValueError or TypeError if it is invalid."""
+    """Return the entity of a name in the catalog; raise ValueError or TypeError if it is invalid."""
     return tuple((kind, name) for kind, name in json.loads(written))

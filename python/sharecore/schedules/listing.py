@@ -18,7 +18,7 @@ def list_all(settings: Mapping[str, Any], topic: str, limit: int, seconds: float
     """Return the next due schedules, and the total number.
 
     Args:
-        seconds: time-out for the cluster's answers.
+        seconds: timeout for the cluster's answers.
 
     Raises:
         KafkaException: the topics do not exist, or cannot be read.

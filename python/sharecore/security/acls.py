@@ -1,4 +1,4 @@
-"""All access control entries: stored in the catalogue, indexed by resource."""
+"""All access control entries: stored in the catalog, indexed by resource."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import WILDCARD, Acl, AclFilter, PatternType, ResourceType
 from sharecore.security.acl_selection import AclSelection
-from sharecore.storage import Catalogue, Ticket
+from sharecore.storage import Catalog, Ticket
 
 _PREFIX = b"acl/"
 SELECTED_MAX = 100_000
@@ -19,20 +19,20 @@ class Acls:
     """Unique entries.
 
     Args:
-        catalogue: stores the entries.
+        catalog: stores the entries.
         changed: called after entries were added or deleted.
     """
 
-    def __init__(self, catalogue: Catalogue, changed: Callable[[], None] = lambda: None) -> None:
-        self._catalogue = catalogue
+    def __init__(self, catalog: Catalog, changed: Callable[[], None] = lambda: None) -> None:
+        self._catalog = catalog
         self._changed = changed
         self._all: dict[Acl, None] = {}
         self._literal: dict[tuple[int, str], dict[Acl, None]] = {}
         self._prefixed: dict[tuple[int, str], dict[Acl, None]] = {}
         self._lengths: dict[int, dict[int, int]] = {}
-        for key, _ in catalogue.scan(_PREFIX):
+        for key, _ in catalog.scan(_PREFIX):
             self._add(decode_acl(key))
-        catalogue.watch(_PREFIX, self._told)
+        catalog.watch(_PREFIX, self._told)
 
     def __len__(self) -> int:
         return len(self._all)
@@ -74,7 +74,7 @@ class Acls:
         Raises:
             KafkaError: KAFKA_STORAGE_ERROR, or POLICY_VIOLATION: the filters select too many entries.
         """
-        async with self._catalogue.changing():
+        async with self._catalog.changing():
             selection = AclSelection(list(self._all), self._lengths)
             found, selected = [], 0
             for each in wanted:
@@ -93,7 +93,7 @@ class Acls:
     def change(self, puts: Iterable[Acl] = (), deletes: Iterable[Acl] = ()) -> Ticket:
         """Add and delete entries, all or none; they take effect once the ticket has succeeded."""
         puts, deletes = list(puts), list(deletes)
-        ticket = self._catalogue.change([(_key(acl), b"") for acl in puts], map(_key, deletes))
+        ticket = self._catalog.change([(_key(acl), b"") for acl in puts], map(_key, deletes))
 
         def durable(ended: Ticket) -> None:
             if ended.error is None:
@@ -107,7 +107,7 @@ class Acls:
         return ticket
 
     def _told(self, key: bytes) -> None:
-        if self._catalogue.get(key) is None:
+        if self._catalog.get(key) is None:
             self._remove(decode_acl(key))
         else:
             self._add(decode_acl(key))
@@ -140,7 +140,7 @@ class Acls:
 
 
 def decode_acl(key: bytes) -> Acl:
-    """Return the entry of a catalogue key; raise ValueError or TypeError if it is invalid."""
+    """Return the entry of a catalog key; raise ValueError or TypeError if it is invalid."""
     return Acl(*json.loads(key.removeprefix(_PREFIX)))
 
 

@@ -9,7 +9,7 @@ import stat
 FILE_BYTES_MAX = 4 << 20
 """Far above the size of any key store, CA file or key set."""
 READ_SECONDS_MAX = 10.0
-"""Time-out of reads, such as from a hanging mount."""
+"""Timeout of reads, such as from a hanging mount."""
 _AT_ONCE = os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
 

@@ -1,4 +1,4 @@
-"""SASL SCRAM (RFC 5802, 7677), with users in the catalogue (KIP-554).
+"""SASL SCRAM (RFC 5802, 7677), with users in the catalog (KIP-554).
 
 Names, passwords and salts are used unchanged, as in Apache Kafka: neither it nor its clients apply SASLprep
 (RFC 4013), and a salt may have any length.
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from sharecore.security.first_users import ITERATIONS_MIN, FirstUser
 from sharecore.security.sasl import ANOTHER_USER, Refused
-from sharecore.storage import Catalogue, Ticket
+from sharecore.storage import Catalog, Ticket
 
 SCRAM_MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 """Mechanisms by Kafka's numbers."""
@@ -49,18 +49,18 @@ class Credential(NamedTuple):
 
 
 class Credentials:
-    """Credentials of all users by mechanism, stored in the catalogue.
+    """Credentials of all users by mechanism, stored in the catalog.
 
     Args:
-        catalogue: stores the credentials.
+        catalog: stores the credentials.
     """
 
-    def __init__(self, catalogue: Catalogue) -> None:
-        self._catalogue = catalogue
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
         self._found: dict[tuple[str, str], Credential] = {}
-        for key, _ in catalogue.scan(_PREFIX):
+        for key, _ in catalog.scan(_PREFIX):
             self._told(key)
-        catalogue.watch(_PREFIX, self._told)
+        catalog.watch(_PREFIX, self._told)
 
     def get(self, user: str, mechanism: str) -> Credential | None:
         """Return a user's credential for a mechanism."""
@@ -85,7 +85,7 @@ class Credentials:
             deletes: user and mechanism.
         """
         puts, deletes = list(puts), list(deletes)
-        ticket = self._catalogue.change(
+        ticket = self._catalog.change(
             [(_key(user, mechanism), _encode(credential)) for user, mechanism, credential in puts],
             [_key(user, mechanism) for user, mechanism in deletes],
         )
@@ -101,7 +101,7 @@ class Credentials:
 
     def _told(self, key: bytes) -> None:
         mechanism, _, user = key.removeprefix(_PREFIX).decode().partition("/")
-        value = self._catalogue.get(key)
+        value = self._catalog.get(key)
         if value is None:
             self._found.pop((user, mechanism), None)
         else:

@@ -7,7 +7,7 @@ few threads perform reads that would block.
 from __future__ import annotations
 
 from sharecore._core import Ticket
-from sharecore.storage.catalogue import PRODUCER_IDS, Catalogue, Objects, Value
+from sharecore.storage.catalog import PRODUCER_IDS, Catalog, Objects, Value
 from sharecore.storage.configs import Configs, ResourceType
 from sharecore.storage.log import (
     ActiveProducer,
@@ -29,7 +29,7 @@ __all__ = [
     "PRODUCER_IDS",
     "ActiveProducer",
     "Appended",
-    "Catalogue",
+    "Catalog",
     "Configs",
     "DamagedBatch",
     "DamagedLog",

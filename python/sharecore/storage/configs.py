@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from enum import IntEnum
 
-from sharecore.storage.catalogue import Catalogue
+from sharecore.storage.catalog import Catalog
 from sharecore.waiting import Done, settle
 
 _PREFIX = b"config/"
@@ -27,10 +27,10 @@ Listener = Callable[[ResourceType, str], object]
 class Configs:
     """Dynamic settings by resource, with Kafka's names and values."""
 
-    def __init__(self, catalogue: Catalogue) -> None:
-        self._catalogue = catalogue
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
         self._listeners: list[Listener] = []
-        self._objects = catalogue.objects(_PREFIX, str)
+        self._objects = catalog.objects(_PREFIX, str)
         self._objects.watch(self._told)
 
     def get(self, resource_type: int, name: str) -> Mapping[str, str]:
@@ -39,7 +39,7 @@ class Configs:
 
     def when_current(self, done: Done) -> None:
         """Call back once all settings that any broker made before are visible here, or with an error."""
-        self._catalogue.when_current(done)
+        self._catalog.when_current(done)
 
     def names(self, resource_type: int) -> list[str]:
         """Resources of a type that have settings."""
@@ -55,7 +55,7 @@ class Configs:
         Raises:
             KafkaError: KAFKA_STORAGE_ERROR.
         """
-        async with self._catalogue.changing():
+        async with self._catalog.changing():
             await self.replace(resource_type, name, settings())
 
     async def replace(self, resource_type: int, name: str, settings: Mapping[str, str]) -> None:

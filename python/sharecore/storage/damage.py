@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sharecore._core import Store, survey_store
-from sharecore.storage.catalogue import PRODUCER_IDS
+from sharecore.storage.catalog import PRODUCER_IDS
 from sharecore.storage.identity import (
     FILE_NAME,
     DamagedIdentity,
@@ -155,11 +155,11 @@ def _damage(
     problems: Iterable[tuple[str, int, str]],
     kept: Iterable[tuple[int, int, int, int, int, bool]],
     lost: Iterable[tuple[int, int, int]],
-    catalogue: Iterable[tuple[bytes, bytes]],
+    catalog: Iterable[tuple[bytes, bytes]],
     history_lost: bool,
     torn: tuple[str, int, int] | None,
 ) -> Damage:
-    entries = dict(catalogue)
+    entries = dict(catalog)
     parts = _parts(entries.items())
     trouble = judge(path, repeated_by(entries.items()))
     identity = [] if trouble is None else [Problem(str(path / FILE_NAME), 0, trouble)]
@@ -176,9 +176,9 @@ def _damage(
     )
 
 
-def _parts(catalogue: Iterable[tuple[bytes, bytes]]) -> Mapping[int, Part]:
+def _parts(catalog: Iterable[tuple[bytes, bytes]]) -> Mapping[int, Part]:
     return {
-        log: Part(name, index) for name, _, logs in stored_topics(catalogue) for index, log in enumerate(logs)
+        log: Part(name, index) for name, _, logs in stored_topics(catalog) for index, log in enumerate(logs)
     }
 
 

@@ -1,4 +1,4 @@
-"""The catalogue and topics of a home that another broker leads, as read from its bucket."""
+"""The catalog and topics of a home that another broker leads, as read from its bucket."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any, NoReturn
 
 from sharecore._core import Ticket
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.storage.catalogue import Catalogue
+from sharecore.storage.catalog import Catalog
 from sharecore.storage.log import Log
 from sharecore.storage.store_topics import TOPIC_PREFIX, stored_topics
 from sharecore.storage.topics import Topic, TopicChange, Topics
 
 
-class FollowedCatalogue(Catalogue):
+class FollowedCatalog(Catalog):
     """Entries that another broker writes."""
 
     def take(self, changed: Iterable[tuple[bytes, bytes | None]]) -> None:
@@ -38,16 +38,16 @@ class FollowedCatalogue(Catalogue):
 class FollowedTopics(Topics):
     """Topics that another broker leads."""
 
-    def __init__(self, catalogue: FollowedCatalogue) -> None:
+    def __init__(self, catalog: FollowedCatalog) -> None:
         super().__init__()
-        self._catalogue = catalogue
-        for entry in catalogue.scan(TOPIC_PREFIX):
+        self._catalog = catalog
+        for entry in catalog.scan(TOPIC_PREFIX):
             self._take(*entry)
-        catalogue.watch(TOPIC_PREFIX, self._told)
+        catalog.watch(TOPIC_PREFIX, self._told)
 
     def _told(self, key: bytes) -> None:
         found = self.get(key.removeprefix(TOPIC_PREFIX).decode())
-        value = self._catalogue.get(key)
+        value = self._catalog.get(key)
         if found is not None:
             self._remove(found)
             self._tell(TopicChange.DELETED, found)

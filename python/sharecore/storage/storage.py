@@ -17,7 +17,7 @@ from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage.bucket import CopyOptions
 from sharecore.storage.configs import Configs
 from sharecore.storage.disk_reads import THREADS, DiskReads
-from sharecore.storage.store_catalogue import StoreCatalogue
+from sharecore.storage.store_catalog import StoreCatalog
 from sharecore.storage.store_log import StoreLog
 from sharecore.storage.store_topics import StoreTopics, store_logs
 
@@ -70,7 +70,7 @@ class StorageOptions:
 
 
 class Storage:
-    """Topics, configurations and the catalogue in one directory.
+    """Topics, configurations and the catalog in one directory.
 
     Args:
         path: the directory; created if missing.
@@ -106,9 +106,9 @@ class Storage:
         self.tickets = Tickets()
         self._logs: WeakValueDictionary[int, StoreLog] = WeakValueDictionary()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self.catalogue = StoreCatalogue(self.store, self.tickets.ticket)
-        self.configs = Configs(self.catalogue)
-        self.topics = StoreTopics(self.catalogue, self.configs, self.store.new_log_id, self._open_log)
+        self.catalog = StoreCatalog(self.store, self.tickets.ticket)
+        self.configs = Configs(self.catalog)
+        self.topics = StoreTopics(self.catalog, self.configs, self.store.new_log_id, self._open_log)
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
         """Resolve tickets and call listeners on `loop`."""

@@ -1,4 +1,4 @@
-"""Topics whose names and logs are in the store's catalogue."""
+"""Topics whose names and logs are in the store's catalog."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from uuid import UUID, uuid4
 
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.storage.catalogue import encode_object
+from sharecore.storage.catalog import encode_object
 from sharecore.storage.configs import Configs, ResourceType, config_key
 from sharecore.storage.log import Log
-from sharecore.storage.store_catalogue import StoreCatalogue
+from sharecore.storage.store_catalog import StoreCatalog
 from sharecore.storage.store_log import StoreLog
 from sharecore.storage.topics import Topic, TopicChange, Topics
 
@@ -31,15 +31,15 @@ class StoreTopics(Topics):
     """
 
     def __init__(
-        self, catalogue: StoreCatalogue, configs: Configs, new_log_id: Callable[[], int], open_log: OpenLog
+        self, catalog: StoreCatalog, configs: Configs, new_log_id: Callable[[], int], open_log: OpenLog
     ) -> None:
         super().__init__()
-        self._catalogue = catalogue
+        self._catalog = catalog
         self._configs = configs
         self._new_log_id = new_log_id
         self._open_log = open_log
         self._changing: set[str] = set()
-        for name, topic_id, log_ids in stored_topics(catalogue.scan(TOPIC_PREFIX)):
+        for name, topic_id, log_ids in stored_topics(catalog.scan(TOPIC_PREFIX)):
             self._add(Topic(name, topic_id, self._logs(log_ids, name, topic_id)))
 
     async def create(self, name: str, partitions: int, settings: Mapping[str, str] | None = None) -> Topic:
@@ -52,7 +52,7 @@ class StoreTopics(Topics):
             puts.append((config_key(ResourceType.TOPIC, name), encode_object(settings)))
         self._changing.add(name)
         try:
-            await self._catalogue.change(puts, create_logs=log_ids)
+            await self._catalog.change(puts, create_logs=log_ids)
         finally:
             self._changing.discard(name)
         topic = Topic(name, topic_id, self._logs(log_ids, name, topic_id))
@@ -71,7 +71,7 @@ class StoreTopics(Topics):
         log_ids = [log.log_id for log in store_logs(topic)] + added
         self._changing.add(name)
         try:
-            await self._catalogue.change([_entry(name, topic.topic_id, log_ids)], create_logs=added)
+            await self._catalog.change([_entry(name, topic.topic_id, log_ids)], create_logs=added)
         finally:
             self._changing.discard(name)
         topic.partitions += self._logs(log_ids, name, topic.topic_id)[have:]
@@ -81,7 +81,7 @@ class StoreTopics(Topics):
         topic = self._claim(name)
         self._changing.add(name)
         try:
-            await self._catalogue.change(
+            await self._catalog.change(
                 deletes=[TOPIC_PREFIX + name.encode(), config_key(ResourceType.TOPIC, name)],
                 drop_logs=[log.log_id for log in store_logs(topic)],
             )
@@ -111,7 +111,7 @@ def store_logs(topic: Topic) -> list[StoreLog]:
 
 
 def stored_topics(entries: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[str, UUID, list[int]]]:
-    """Yield name, id and logs of the topics in catalogue entries."""
+    """Yield name, id and logs of the topics in catalog entries."""
     for key, value in entries:
         if key.startswith(TOPIC_PREFIX):
             stored = json.loads(value)
@@ -119,7 +119,7 @@ def stored_topics(entries: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[str,
 
 
 def topic_entry(name: str, log_ids: list[int]) -> tuple[bytes, bytes]:
-    """Return the catalogue entry of a new topic with existing logs."""
+    """Return the catalog entry of a new topic with existing logs."""
     return _entry(name, _new_topic_id(), log_ids)
 
 

@@ -147,7 +147,7 @@ class EphemeralBroker:
     async def advance(self, seconds: float) -> None:
         """Move the time of acquisition locks forward: locks that end within `seconds` expire at once.
 
-        Sessions of members, time-outs of requests and connections stay as they are, so no client is cut off.
+        Sessions of members, timeouts of requests and connections stay as they are, so no client is cut off.
 
         Raises:
             ValueError: `seconds` is negative.

@@ -21,7 +21,7 @@ from sharecore.errors import ConfigError, ErrorCode, KafkaError
 from sharecore.persister import Persister
 from sharecore.protocol import ApiKey
 from sharecore.sharestate.keys import STATE_TOPIC, SharePartitionKey
-from sharecore.storage import Catalogue, Configs, DamagedBatch, Topic, Topics
+from sharecore.storage import Catalog, Configs, DamagedBatch, Topic, Topics
 from sharecore.storage.identity import Identity
 from sharecore.tier.apis import OFFERED
 from sharecore.tier.forward import Forwarding, Own, ask_offers
@@ -32,7 +32,7 @@ from sharecore.tier.names import group_of, settings_topic, transactional_id
 from sharecore.tier.persister import TierPersister
 from sharecore.tier.settings.own_topics import Wrong, find_wrong, oversized, set_right
 from sharecore.tier.settings.placement_rules import PlacementRules
-from sharecore.tier.settings.topic import Send, SettingsCatalogue, TierConfigs, make_own_topic, topics_of
+from sharecore.tier.settings.topic import Send, SettingsCatalog, TierConfigs, make_own_topic, topics_of
 from sharecore.tier.slots import slot_of_group, slot_of_partition
 from sharecore.tier.slots.claim_watcher import ClaimWatcher
 from sharecore.tier.slots.duties import SlotDuties
@@ -75,7 +75,7 @@ class TierBackend:
     feature_limits: Mapping[str, int] = MappingProxyType({})
     self_compacting = True
     identity: Identity
-    catalogue: Catalogue
+    catalog: Catalog
     configs: Configs
     topics: Topics
     cluster: Cluster
@@ -112,13 +112,13 @@ class TierBackend:
         self.identity = Identity(cluster_id, FIRST_NODE_ID + config.node_id)
         state_topic = config.sharecore_tier_state_topic
         topic, group = settings_topic(state_topic), group_of(state_topic)
-        self.catalogue = catalogue = SettingsCatalogue(topic, admin, self._sending.write, broker.clock)
-        await catalogue.load()
-        await catalogue.check_slots(slots)
-        self.configs = TierConfigs(catalogue)
-        catalogue.follow(self._fetching(committed=False))
-        self._settings = catalogue
-        self._placement = PlacementRules(catalogue)
+        self.catalog = catalog = SettingsCatalog(topic, admin, self._sending.write, broker.clock)
+        await catalog.load()
+        await catalog.check_slots(slots)
+        self.configs = TierConfigs(catalog)
+        catalog.follow(self._fetching(committed=False))
+        self._settings = catalog
+        self._placement = PlacementRules(catalog)
         self._placement.on_change(self._placement_changed)
         shown = {state_topic: (STATE_TOPIC, OFFSETS_TOPIC)} if config.sharecore_tier_pass_through else {}
         self.topics = UpstreamTopics(upstream.metadata, self._sources, admin, self.configs, shown)

@@ -129,7 +129,7 @@ class TierPersister:
         peers: sends requests to other nodes.
         timers: schedules retries.
         now_ms: a monotonic clock.
-        timeout_ms: time-out of an operation with its retries.
+        timeout_ms: timeout of an operation with its retries.
     """
 
     def __init__(

@@ -29,7 +29,7 @@ class Appender:
 
     Args:
         outlet: sends the batches.
-        timeout_ms: time-out of a batch with its retries.
+        timeout_ms: timeout of a batch with its retries.
     """
 
     def __init__(self, outlet: Outlet, *, timeout_ms: int = TIMEOUT_MS) -> None:

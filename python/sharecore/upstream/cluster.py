@@ -361,7 +361,7 @@ class Upstream:
         return await connection.request(api_key, message)
 
     async def retry(self, ask: Callable[[], Awaitable[Value]]) -> Value:
-        """Retry until an answer, a permanent error, or the time-out (`default.api.timeout.ms`)."""
+        """Retry until an answer, a permanent error, or the timeout (`default.api.timeout.ms`)."""
         until_ms = self.clock.monotonic_ms() + self.settings.default_api_timeout_ms
         backoff = self.backoff()
         while True:

@@ -1,4 +1,4 @@
-"""Delivery of a batch until its fate is known or the time-out expires."""
+"""Delivery of a batch until its fate is known or the timeout expires."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def deliver(outlet: Outlet, topic: str, partition: int, records: bytes, ti
 
     Args:
         records: the batch; with a producer's sequence number, it is appended once in spite of retries.
-        timeout_ms: time-out of all attempts.
+        timeout_ms: timeout of all attempts.
 
     Returns:
         The offset of its first record, once all in-sync replicas have it.

@@ -64,7 +64,7 @@ _REMEDIES = {
     ErrorCode.RECORD_LIST_TOO_LARGE: "raise max.message.bytes of {topic}",
     ErrorCode.GROUP_MAX_SIZE_REACHED: "raise group.max.size upstream",
     ErrorCode.INVALID_SESSION_TIMEOUT: (
-        "the session time-out must lie within group.min.session.timeout.ms and group.max.session.timeout.ms "
+        "the session timeout must lie within group.min.session.timeout.ms and group.max.session.timeout.ms "
         "upstream"
     ),
     ErrorCode.INCONSISTENT_GROUP_PROTOCOL: "{what} is used by something else: name another group",

@@ -90,8 +90,8 @@ class Membership:
         listener: receives group changes.
         protocol_type, protocol: the group's purpose, and the version of metadata and assignments.
         instance_id: instance id of the static member; it may return within `session_ms`.
-        session_ms: session time-out.
-        rebalance_ms: rebalance time-out.
+        session_ms: session timeout.
+        rebalance_ms: rebalance timeout.
         heartbeat_ms: heartbeat interval.
         confirmed_by: an existing topic; commits to its first partition confirm heartbeats. The user needs
             Read on it. Without it, or without OffsetCommit in the cluster, heartbeats alone count.

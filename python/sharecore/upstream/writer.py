@@ -56,7 +56,7 @@ class ExclusiveWriter:
         outlet: sends the batches; shared by all writers of a cluster.
         topic, partition: the partition; its topic must be in the cluster's metadata.
         transactional_id: id of this partition, the same on every node that may write it.
-        timeout_ms: time-out of a batch with its retries.
+        timeout_ms: timeout of a batch with its retries.
         batch_bytes: approximate maximum batch size; less than the topic's max.message.bytes.
 
     Attributes:
@@ -203,7 +203,7 @@ class ExclusiveWriter:
         return taken
 
     async def _write(self, appends: Sequence[_Append]) -> KafkaError | None:
-        """Send one batch until its fate is known or the time-out expires; None if it is as expected."""
+        """Send one batch until its fate is known or the timeout expires; None if it is as expected."""
         assert self.producer is not None
         records = [record for each in appends for record in each.records]
         data = encode_batch(records, now_ms=appends[-1].now_ms, producer=(*self.producer, self._sequence))

@@ -13,7 +13,7 @@ from sharecore.waiting.threads import Blocked, BlockingWork
 log = logging.getLogger(__name__)
 
 LOOKUP_SECONDS_MAX = 10.0
-"""Time-out of a name lookup."""
+"""Timeout of a name lookup."""
 
 
 class HostAddresses:

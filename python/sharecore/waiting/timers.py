@@ -30,7 +30,7 @@ class Timers(Protocol):
 
 
 class Deadline:
-    """A time-out that is usually postponed before it expires, such as a member's session.
+    """A timeout that is usually postponed before it expires, such as a member's session.
 
     Postponing only changes a number; a timer that fires too early is set again for the rest.
 

@@ -50,7 +50,7 @@ pub(crate) fn survey_store(
     let problems = found.problems.into_iter();
     let kept = found.kept.into_iter();
     let lost = found.lost.into_iter();
-    let entries = found.catalogue.iter();
+    let entries = found.catalog.iter();
     Ok((
         problems
             .map(|p| (p.path.display().to_string(), p.at, p.what))

@@ -106,8 +106,8 @@ pub(crate) fn encode(state: &State, group: Option<&Group>, since: Since) -> Vec<
         out.u32(u32::from(segment.kind == Kind::Compact));
         out.u64(segment.bytes);
     }
-    out.count(state.catalogue.len());
-    for (key, value) in &state.catalogue {
+    out.count(state.catalog.len());
+    for (key, value) in &state.catalog {
         out.sized(key);
         out.sized(value);
     }
@@ -128,7 +128,7 @@ pub(crate) fn encode(state: &State, group: Option<&Group>, since: Since) -> Vec<
 
 fn created_by(pending: &Pending) -> impl Iterator<Item = LogId> {
     let changes = match pending {
-        Pending::Catalogue(changes) => changes.as_slice(),
+        Pending::Catalog(changes) => changes.as_slice(),
         _ => &[],
     };
     changes.iter().filter_map(|change| match change {
@@ -193,7 +193,7 @@ fn decode(bytes: &[u8], state: &mut State) -> Option<Since> {
     }
     for _ in 0..fields.u32()? {
         let key = fields.sized()?.to_vec();
-        state.catalogue.insert(key, fields.sized()?.to_vec());
+        state.catalog.insert(key, fields.sized()?.to_vec());
     }
     for _ in 0..fields.u32()? {
         let id = fields.u64()?;
@@ -267,11 +267,11 @@ pub(crate) fn parts(bytes: &[u8]) -> Option<(Since, Vec<(u64, Kind)>)> {
     Some((since, segments.collect()))
 }
 
-/// The catalogue in a checkpoint; `None` where it cannot be read.
-pub(crate) fn catalogue(bytes: &[u8]) -> Option<BTreeMap<Vec<u8>, Vec<u8>>> {
+/// The catalog in a checkpoint; `None` where it cannot be read.
+pub(crate) fn catalog(bytes: &[u8]) -> Option<BTreeMap<Vec<u8>, Vec<u8>>> {
     let mut state = State::new(PathBuf::new(), 0, 0, usize::MAX);
     decode(bytes, &mut state)?;
-    Some(state.catalogue)
+    Some(state.catalog)
 }
 
 /// The bytes of a checkpoint in a directory.

@@ -20,7 +20,7 @@ pub(crate) enum Pending {
         log: LogId,
         offset: i64,
     },
-    Catalogue(Vec<Change>),
+    Catalog(Vec<Change>),
     Replace(Replace),
     Clean(Arc<Replacement>),
 }
@@ -36,7 +36,7 @@ impl Pending {
         match self {
             Self::Append { batch, .. } => batch.len() + 256,
             Self::LogStart { .. } => 64,
-            Self::Catalogue(changes) => changes.iter().map(Change::weight).sum(),
+            Self::Catalog(changes) => changes.iter().map(Change::weight).sum(),
             Self::Replace(replace) => 8 * replace.removed.len() + 64,
             Self::Clean(replacement) => replacement.weight(),
         }
@@ -55,7 +55,7 @@ impl Pending {
                 log: *log,
                 offset: *offset,
             }),
-            Self::Catalogue(changes) => into.extend(changes.iter().map(|change| match change {
+            Self::Catalog(changes) => into.extend(changes.iter().map(|change| match change {
                 Change::Put(key, value) => Op::Put { key, value },
                 Change::Delete(key) => Op::Delete { key },
                 Change::CreateLog(log) => Op::CreateLog { log: *log },

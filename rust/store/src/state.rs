@@ -46,7 +46,7 @@ pub(crate) struct Group {
 pub(crate) struct State {
     pub(crate) logs: HashMap<LogId, Log>,
     pub(crate) next_log: LogId,
-    pub(crate) catalogue: BTreeMap<Vec<u8>, Vec<u8>>,
+    pub(crate) catalog: BTreeMap<Vec<u8>, Vec<u8>>,
     pub(crate) segments: Segments,
     pub(crate) indexes: IndexCache,
     pub(crate) cache: Cache,
@@ -96,7 +96,7 @@ impl State {
         Self {
             logs: HashMap::new(),
             next_log: 1,
-            catalogue: BTreeMap::new(),
+            catalog: BTreeMap::new(),
             damages: Arc::new(Damages::new(dir.clone())),
             segments: Segments::new(dir),
             indexes: IndexCache::default(),
@@ -191,7 +191,7 @@ impl State {
 
     /// Queues an operation; returns its sequence number.
     pub(crate) fn stage(&mut self, pending: Pending) -> u64 {
-        if let Pending::Catalogue(changes) = &pending {
+        if let Pending::Catalog(changes) = &pending {
             for change in changes {
                 match change {
                     Change::CreateLog(id) => {
@@ -208,7 +208,7 @@ impl State {
             }
         }
         debug_assert!(
-            matches!(&pending, Pending::Catalogue(_)) || pending.weight() > 0,
+            matches!(&pending, Pending::Catalog(_)) || pending.weight() > 0,
             "it takes no room"
         );
         self.staged_bytes += pending.weight();
@@ -311,7 +311,7 @@ impl State {
                     self.move_start(id, offset);
                     self.mark_moved(id);
                 }
-                Pending::Catalogue(changes) => {
+                Pending::Catalog(changes) => {
                     for change in changes {
                         positions.next();
                         self.apply(change);
@@ -336,10 +336,10 @@ impl State {
     pub(crate) fn apply(&mut self, change: Change) {
         match change {
             Change::Put(key, value) => {
-                self.catalogue.insert(key, value);
+                self.catalog.insert(key, value);
             }
             Change::Delete(key) => {
-                self.catalogue.remove(&key);
+                self.catalog.remove(&key);
             }
             Change::CreateLog(id) => {
                 self.logs.entry(id).or_default();
@@ -426,7 +426,7 @@ impl State {
                     self.mark_moved(id);
                 }
                 Pending::LogStart { .. } | Pending::Replace(_) | Pending::Clean(_) => {}
-                Pending::Catalogue(changes) => {
+                Pending::Catalog(changes) => {
                     for change in changes {
                         match change {
                             Change::CreateLog(id) => {

@@ -148,7 +148,7 @@ impl Shared {
     }
 }
 
-/// Logs of record batches and a key-value catalogue in one directory.
+/// Logs of record batches and a key-value catalog in one directory.
 pub struct Store {
     pub(crate) shared: Arc<Shared>,
     writer: Mutex<Option<JoinHandle<()>>>,
@@ -363,13 +363,13 @@ impl Store {
                 _ => {}
             }
         }
-        Ok(self.stage(state, Pending::Catalogue(changes)))
+        Ok(self.stage(state, Pending::Catalog(changes)))
     }
 
     /// Durable catalog entries whose keys begin with `prefix`, in key order.
     pub fn entries(&self, prefix: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
         let state = self.shared.lock();
-        let from = state.catalogue.range(prefix.to_vec()..);
+        let from = state.catalog.range(prefix.to_vec()..);
         from.take_while(|(k, _)| k.starts_with(prefix))
             .map(|(k, v)| (k.clone(), v.clone()))
             .collect()

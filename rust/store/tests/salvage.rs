@@ -17,7 +17,7 @@ use sharecore_store::{Change, Findings, LogId, Options, Store, StoreError, salva
 use tempfile::TempDir;
 
 type Logs = BTreeMap<LogId, BTreeMap<i64, Vec<u8>>>;
-type Catalogue = Vec<(Vec<u8>, Vec<u8>)>;
+type Catalog = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// A directory, its original content, and the positions of that content.
 struct Filled {
@@ -26,7 +26,7 @@ struct Filled {
     starts: BTreeMap<LogId, i64>,
     /// File name and position of each batch.
     places: BTreeMap<(LogId, i64), Vec<(String, usize)>>,
-    catalogue: Catalogue,
+    catalog: Catalog,
 }
 
 fn quiet(_: u64, _: u64) {}
@@ -112,7 +112,7 @@ fn filled() -> &'static Filled {
             .keys()
             .map(|log| (*log, store.offsets(*log).expect("a log").start))
             .collect();
-        let catalogue = store.entries(b"");
+        let catalog = store.entries(b"");
         store.close();
         let places = logs
             .iter()
@@ -124,7 +124,7 @@ fn filled() -> &'static Filled {
             logs,
             starts,
             places,
-            catalogue,
+            catalog,
         }
     })
 }
@@ -295,7 +295,7 @@ proptest! {
             }
         }
         if !findings.history_lost && !findings.problems.is_empty() {
-            prop_assert_eq!(store.entries(b""), original.catalogue.clone());
+            prop_assert_eq!(store.entries(b""), original.catalog.clone());
         }
         if findings.problems.is_empty() {
             // The end of the newest segment counts as a truncated write
@@ -325,12 +325,12 @@ fn a_whole_store_has_no_problems_and_is_copied_as_it_is() {
     let findings = ends(original.dir.path());
     assert_eq!(findings.problems, []);
     assert_eq!(findings.lost, []);
-    assert_eq!(findings.catalogue, original.catalogue);
+    assert_eq!(findings.catalog, original.catalog);
     let new = tempfile::tempdir().expect("a directory");
     salvage(original.dir.path(), new.path(), &mut quiet).expect("an empty directory will do");
     let store = open(new.path(), &tiny());
     assert_eq!(contents(&store), original.logs);
-    assert_eq!(store.entries(b""), original.catalogue);
+    assert_eq!(store.entries(b""), original.catalog);
 }
 
 #[test]

@@ -11,7 +11,7 @@ SCENARIOS: dict[str, Scenario] = {}
 ALONE: set[str] = set()
 """Those that change what holds for all."""
 SLOW: set[str] = set()
-"""Those that wait for time-outs or restarts; nothing else is played meanwhile either."""
+"""Those that wait for timeouts or restarts; nothing else is played meanwhile either."""
 
 
 def scenario(play: Scenario) -> Scenario:

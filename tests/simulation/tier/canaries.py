@@ -19,7 +19,7 @@ from tests.simulation.queues.settings import ORDER, WAITS
 from sharecore.errors import KafkaError
 from sharecore.partition.leader import SharePartition
 from sharecore.storage import Topics
-from sharecore.tier.settings.topic import SettingsCatalogue
+from sharecore.tier.settings.topic import SettingsCatalog
 from sharecore.tier.slots import claims
 from sharecore.tier.slots import log as slot_log
 from sharecore.tier.slots.claims import SlotHistory
@@ -162,7 +162,7 @@ TIER_CANARIES: dict[str, Canary] = {
         events=6_000,
     ),
     "aborted transactions of others": Canary(_instead(Window, "aborted", _of_whole_chunks), MEMBERS),
-    "settings that others do not hear of": Canary(_instead(SettingsCatalogue, "_apply", _nothing), MOVES),
+    "settings that others do not hear of": Canary(_instead(SettingsCatalog, "_apply", _nothing), MOVES),
     "topics that are not known yet": Canary(_known_by_all, "slot moves,topic administrators"),
     "released records that come last": replace(
         QUEUE_CANARIES["released records that come last"], features=f"members,{ORDER}"

@@ -9,22 +9,22 @@ from tests.simulation.tier.processes import Paced, PacedClock
 from tests.simulation.tier.test_layers import Bench, played
 
 from sharecore.client.settings import read_connection_settings
-from sharecore.tier.settings.topic import SettingsCatalogue
+from sharecore.tier.settings.topic import SettingsCatalog
 from sharecore.tier.upstream.sending import Sending
 from sharecore.upstream import Administration, Outlet, Upstream
 
 TOPIC = "settings"
 
 
-async def _node(bench: Bench) -> SettingsCatalogue:
+async def _node(bench: Bench) -> SettingsCatalog:
     settings = read_connection_settings({"bootstrap.servers": bench.cluster.bootstrap})
     upstream = Upstream(settings, PacedClock(bench.loop, Paced(CLIENTS)))
     await upstream.start()
     await upstream.topics([TOPIC])
     sending = Sending(upstream, Outlet(upstream))
-    catalogue = SettingsCatalogue(TOPIC, Administration(upstream), sending.write, upstream.clock)
-    await catalogue.load()
-    return catalogue
+    catalog = SettingsCatalog(TOPIC, Administration(upstream), sending.write, upstream.clock)
+    await catalog.load()
+    return catalog
 
 
 def test_the_newer_value_counts_wherever_an_answer_was_lost() -> None:

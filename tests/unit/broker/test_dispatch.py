@@ -21,13 +21,13 @@ from sharecore.network import Limits, Server
 from sharecore.protocol import ApiKey, codec
 from sharecore.quotas import ClientQuotas, Throttles
 from sharecore.rates import Window
-from sharecore.storage import Catalogue, Ticket
+from sharecore.storage import Catalog, Ticket
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Call = Callable[[bytes], Awaitable[bytes]]
 
 
-class Nothing(Catalogue):
+class Nothing(Catalog):
     """A catalog without entries."""
 
     def change(self, puts: Iterable[tuple[bytes, bytes]] = (), deletes: Iterable[bytes] = ()) -> Ticket:

@@ -48,7 +48,7 @@ def served(directory: Path) -> str:
 def forget(directory: Path) -> None:
     """Remove from the store what earlier releases did not write."""
     storage = Storage(directory)
-    storage.catalogue.change(deletes=[IDENTITY])
+    storage.catalog.change(deletes=[IDENTITY])
     storage.sync()
     storage.close()
 

@@ -79,9 +79,9 @@ def test_a_standby_waits_for_all_that_a_new_home_is_given(tmp_path: Path, bucket
     config = settings(bucket) | HOME | {"log.dirs": str(tmp_path / "two")}
     standing = Standing(BrokerConfig.from_properties(config))
     assert not standing.is_complete
-    standing.catalogue.take([(IDENTITY, encode_identity(Identity("0123456789abcdefghijkl", 1)))])
+    standing.catalog.take([(IDENTITY, encode_identity(Identity("0123456789abcdefghijkl", 1)))])
     assert not standing.is_complete
-    standing.catalogue.take([(b"features", b"{}")])
+    standing.catalog.take([(b"features", b"{}")])
     assert standing.is_complete
 
 

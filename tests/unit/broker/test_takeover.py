@@ -81,7 +81,7 @@ def test_a_kept_connection_reaches_the_new_leader_alone(
     lobby = RunningLobby(tmp_path / "two", bucket, leads=_backend, **SASL)
     try:
         listeners = lobby.lobby._broker.listeners
-        until(lambda: lobby.lobby._standing.catalogue.get(b"scram/SCRAM-SHA-256/carol") is not None)
+        until(lambda: lobby.lobby._standing.catalog.get(b"scram/SCRAM-SHA-256/carol") is not None)
         plain, secret = Client(lobby.port), Client(listeners["SASL_PLAINTEXT"].port)
         assert _log_in(secret) == 0
         plain.ask(ApiKey.METADATA, 12, topics=[])

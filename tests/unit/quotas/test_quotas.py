@@ -22,7 +22,7 @@ def kept(home: Path, test: Callable[[ClientQuotas], Awaitable[None]]) -> None:
         storage = Storage(home, StorageOptions())
         storage.attach(asyncio.get_running_loop())
         try:
-            await test(ClientQuotas(storage.catalogue))
+            await test(ClientQuotas(storage.catalog))
         finally:
             storage.close()
 

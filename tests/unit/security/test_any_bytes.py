@@ -46,7 +46,7 @@ async def _attach(storage: Storage) -> None:
 
 @pytest.fixture(scope="module")
 def mechanisms(storage: Storage) -> list[Mechanism]:
-    credentials = Credentials(storage.catalogue)
+    credentials = Credentials(storage.catalog)
     credential = Credential.of_password("SCRAM-SHA-256", "secret", 4096)
     credentials._found["ann", "SCRAM-SHA-256"] = credential
     return [Plain({"ann": "secret"}), Scram("SCRAM-SHA-256", credentials)]
@@ -156,7 +156,7 @@ def test_entries_count_as_the_rules_say(
     kind: ResourceType,
     name: str,
 ) -> None:
-    acls = Acls(storage.catalogue)
+    acls = Acls(storage.catalog)
     for acl in entries:
         acls._add(acl)
     for acl in {acl for index, acl in enumerate(entries) if index in gone}:

@@ -54,7 +54,7 @@ def storage(tmp_path: Path) -> Iterator[Storage]:
 
 class Guard:
     def __init__(self, storage: Storage, **options: Any) -> None:
-        self.storage, self.acls = storage, Acls(storage.catalogue)
+        self.storage, self.acls = storage, Acls(storage.catalog)
         self.authorizer = Authorizer(self.acls, {Principal("User", "root")}, **options)
 
     def add(self, *acls: Acl) -> None:

@@ -17,7 +17,7 @@ from sharecore.security.scram import Credentials
 from sharecore.storage import ResourceType
 from sharecore.tier.settings.placement_rules import Pin, PlacementRules
 from sharecore.tier.settings.records import flaw
-from sharecore.tier.settings.topic import SettingsCatalogue, TierConfigs
+from sharecore.tier.settings.topic import SettingsCatalog, TierConfigs
 
 STRANGERS: list[tuple[bytes, bytes | None]] = [
     (b"tier/slots", b"many"),
@@ -56,28 +56,28 @@ def test_a_record_that_no_node_writes_is_passed_over(
     key: bytes, value: bytes | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def test(cluster: Cluster) -> None:
-        def read(catalogue: SettingsCatalogue) -> list[Any]:
-            ProducerIds(catalogue)
-            placement = PlacementRules(catalogue)
+        def read(catalog: SettingsCatalog) -> list[Any]:
+            ProducerIds(catalog)
+            placement = PlacementRules(catalog)
             return [
-                catalogue.slots,
+                catalog.slots,
                 placement.pins(),
                 placement.drained(),
-                list(ClientQuotas(catalogue)),
-                Credentials(catalogue).users(),
-                Acls(catalogue).select(AclFilter()),
-                TierConfigs(catalogue).names(ResourceType.GROUP),
-                Features(catalogue, 1).levels,
+                list(ClientQuotas(catalog)),
+                Credentials(catalog).users(),
+                Acls(catalog).select(AclFilter()),
+                TierConfigs(catalog).names(ResourceType.GROUP),
+                Features(catalog, 1).levels,
             ]
 
-        first = SettingsCatalogue("settings", cluster, cluster.write, World())
+        first = SettingsCatalog("settings", cluster, cluster.write, World())
         await first.check_slots(7)
         placement = PlacementRules(first)
         await placement.pin([Pin(3, 2)])
         before, at = read(first), cluster.end
         await cluster.write("settings", 0, [(key, value)], 0)
         await told(cluster, first, at)
-        later = SettingsCatalogue("settings", cluster, cluster.write, World())
+        later = SettingsCatalog("settings", cluster, cluster.write, World())
         await later.load()
         assert read(first) == read(later) == before
         assert (placement.pins(), first.slots) == ({3: 2}, 7)

@@ -20,7 +20,7 @@ from sharecore.security.scram import Credential, Credentials
 from sharecore.storage import ResourceType
 from sharecore.tier.settings import topic as settings_module
 from sharecore.tier.settings.placement_rules import Pin, PlacementRules
-from sharecore.tier.settings.topic import SettingsCatalogue, TierConfigs
+from sharecore.tier.settings.topic import SettingsCatalog, TierConfigs
 from sharecore.upstream import Fetched
 
 
@@ -67,11 +67,11 @@ class Cluster(Partition):
 
 
 async def node(cluster: Cluster, *, slots: int | None = None) -> TierConfigs:
-    catalogue = SettingsCatalogue("settings", cluster, cluster.write, World())
-    await catalogue.load()
+    catalog = SettingsCatalog("settings", cluster, cluster.write, World())
+    await catalog.load()
     if slots is not None:
-        await catalogue.check_slots(slots)
-    return TierConfigs(catalogue)
+        await catalog.check_slots(slots)
+    return TierConfigs(catalog)
 
 
 def run(test: Callable[[Cluster], Awaitable[None]]) -> None:
@@ -123,7 +123,7 @@ def test_settings_of_topics_are_the_clusters_but_for_its_letters() -> None:
 
 def test_what_another_node_sets_is_seen() -> None:
     async def test(cluster: Cluster) -> None:
-        one, other = await node(cluster), SettingsCatalogue("settings", cluster, cluster.write, World())
+        one, other = await node(cluster), SettingsCatalog("settings", cluster, cluster.write, World())
         await other.load()
         seen = TierConfigs(other)
         told: list[tuple[int, str]] = []
@@ -144,7 +144,7 @@ def test_what_another_node_sets_is_seen() -> None:
     run(test)
 
 
-async def told(cluster: Cluster, node: SettingsCatalogue, at: int = 0) -> None:
+async def told(cluster: Cluster, node: SettingsCatalog, at: int = 0) -> None:
     """Make a node read the topic's content."""
     while at < cluster.end:
         fetched = await cluster.read("settings", 0, at, 1000)
@@ -154,7 +154,7 @@ async def told(cluster: Cluster, node: SettingsCatalogue, at: int = 0) -> None:
 
 def test_users_rights_and_quotas_reach_other_nodes() -> None:
     async def test(cluster: Cluster) -> None:
-        one, other = [SettingsCatalogue("settings", cluster, cluster.write, World()) for _ in range(2)]
+        one, other = [SettingsCatalog("settings", cluster, cluster.write, World()) for _ in range(2)]
         await one.load()
         await other.load()
         users, seen_users = Credentials(one), Credentials(other)
@@ -186,7 +186,7 @@ def test_users_rights_and_quotas_reach_other_nodes() -> None:
 
 def test_of_two_nodes_that_set_the_same_the_later_one_counts_on_both() -> None:
     async def test(cluster: Cluster) -> None:
-        one, other = [SettingsCatalogue("settings", cluster, cluster.write, World()) for _ in range(2)]
+        one, other = [SettingsCatalog("settings", cluster, cluster.write, World()) for _ in range(2)]
         configs, others = TierConfigs(one), TierConfigs(other)
         one.follow(Still())
         cluster.slow = 0.02
@@ -225,7 +225,7 @@ def test_nodes_that_set_different_things_at_a_time_undo_nothing() -> None:
 
 def test_of_quotas_that_nodes_set_at_the_same_time_each_counts() -> None:
     async def test(cluster: Cluster) -> None:
-        one, other = [SettingsCatalogue("settings", cluster, cluster.write, World()) for _ in range(2)]
+        one, other = [SettingsCatalog("settings", cluster, cluster.write, World()) for _ in range(2)]
         for each in (one, other):
             each.follow(Still())
         quotas, others = ClientQuotas(one), ClientQuotas(other)
@@ -243,7 +243,7 @@ def test_of_quotas_that_nodes_set_at_the_same_time_each_counts() -> None:
         assert others.limit("consumer_byte_rate", "a/n", "any") == (("a/n", None), 7.0)
         assert quotas.limit("consumer_byte_rate", "a/n", "any") == (("a/n", None), 7.0)
         await others.change({everyone: {"producer_byte_rate": None}})
-        found = SettingsCatalogue("settings", cluster, cluster.write, World())
+        found = SettingsCatalog("settings", cluster, cluster.write, World())
         await found.load()
         after = ClientQuotas(found)
         assert {entity: after.of(entity) for entity in after} == {ann: set_by_both}
@@ -253,7 +253,7 @@ def test_of_quotas_that_nodes_set_at_the_same_time_each_counts() -> None:
 
 def test_quotas_that_lie_in_one_record_are_read_and_kept_apart_with_the_next_change() -> None:
     async def test(cluster: Cluster) -> None:
-        one, other = [SettingsCatalogue("settings", cluster, cluster.write, World()) for _ in range(2)]
+        one, other = [SettingsCatalog("settings", cluster, cluster.write, World()) for _ in range(2)]
         key, entity = b'quota/[["user", "a"]]', ((USER, "a"),)
         await one.put(key, b'{"producer_byte_rate": 5.0, "consumer_byte_rate": 7.0}')
         await other.load()
@@ -268,7 +268,7 @@ def test_quotas_that_lie_in_one_record_are_read_and_kept_apart_with_the_next_cha
 
 def test_rights_are_deleted_that_another_node_has_just_added() -> None:
     async def test(cluster: Cluster) -> None:
-        one, other = [SettingsCatalogue("settings", cluster, cluster.write, World()) for _ in range(2)]
+        one, other = [SettingsCatalog("settings", cluster, cluster.write, World()) for _ in range(2)]
         rights, others = Acls(one), Acls(other)
         other.follow(Still())
         kept, gone = Acl(2, "t", 3, "User:b", "*", 3, 3), Acl(2, "t", 3, "User:a", "*", 3, 3)
@@ -284,13 +284,13 @@ def test_rights_are_deleted_that_another_node_has_just_added() -> None:
 
 def test_settings_that_lie_in_one_record_are_read_and_kept_apart_with_the_next_change() -> None:
     async def test(cluster: Cluster) -> None:
-        _, catalogue, configs = await two_nodes(cluster)
-        await catalogue.put(b"config/32/g", b'{"a": "1", "b": "2"}')
+        _, catalog, configs = await two_nodes(cluster)
+        await catalog.put(b"config/32/g", b'{"a": "1", "b": "2"}')
         assert (await node(cluster)).get(ResourceType.GROUP, "g") == {"a": "1", "b": "2"}
-        configs = TierConfigs(catalogue)
+        configs = TierConfigs(catalog)
         await configs.alter(ResourceType.GROUP, "g", lambda: {"b": "2", "c": "3"})
         assert configs.get(ResourceType.GROUP, "g") == {"b": "2", "c": "3"}
-        assert catalogue.get(b"config/32/g") is None
+        assert catalog.get(b"config/32/g") is None
         assert (await node(cluster)).get(ResourceType.GROUP, "g") == {"b": "2", "c": "3"}
 
     run(test)
@@ -310,7 +310,7 @@ def test_nothing_is_set_while_it_is_not_known_what_others_have_set() -> None:
 
 def test_what_operators_want_reaches_nodes() -> None:
     async def test(cluster: Cluster) -> None:
-        one, other = [SettingsCatalogue("settings", cluster, cluster.write, World()) for _ in range(2)]
+        one, other = [SettingsCatalog("settings", cluster, cluster.write, World()) for _ in range(2)]
         placement, seen = PlacementRules(one), PlacementRules(other)
         changes: list[int] = []
         seen.on_change(lambda: changes.append(1))
@@ -329,7 +329,7 @@ def test_what_operators_want_reaches_nodes() -> None:
 
 def test_a_state_topic_that_has_grown_is_refused() -> None:
     async def test(cluster: Cluster) -> None:
-        one, other = [SettingsCatalogue("settings", cluster, cluster.write, World()) for _ in range(2)]
+        one, other = [SettingsCatalog("settings", cluster, cluster.write, World()) for _ in range(2)]
         await one.check_slots(64)
         await one.check_slots(64)
         await other.load()
@@ -339,16 +339,16 @@ def test_a_state_topic_that_has_grown_is_refused() -> None:
     run(test)
 
 
-async def current(catalogue: SettingsCatalogue) -> KafkaError | None:
+async def current(catalog: SettingsCatalog) -> KafkaError | None:
     """Return the result of waiting until all settings are known."""
     heard: asyncio.Future[KafkaError | None] = asyncio.get_running_loop().create_future()
-    catalogue.when_current(heard.set_result)
+    catalog.when_current(heard.set_result)
     return await asyncio.wait_for(heard, 10)
 
 
-async def two_nodes(cluster: Cluster) -> tuple[TierConfigs, SettingsCatalogue, TierConfigs]:
+async def two_nodes(cluster: Cluster) -> tuple[TierConfigs, SettingsCatalog, TierConfigs]:
     """A node that changes settings, and one that is not notified."""
-    one, other = [SettingsCatalogue("settings", cluster, cluster.write, World()) for _ in range(2)]
+    one, other = [SettingsCatalog("settings", cluster, cluster.write, World()) for _ in range(2)]
     await one.check_slots(4)
     await other.load()
     other.follow(Still())

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from sharecore.storage import PRODUCER_IDS, Catalogue
+from sharecore.storage import PRODUCER_IDS, Catalog
 
 _BLOCK = 1000
 
 
 class ProducerIds:
-    """Reserve blocks of ids in the catalogue; a restart skips the rest of a block.
+    """Reserve blocks of ids in the catalog; a restart skips the rest of a block.
 
     Args:
-        catalogue: stores the first unreserved id.
+        catalog: stores the first unreserved id.
     """
 
-    def __init__(self, catalogue: Catalogue) -> None:
-        self._catalogue = catalogue
-        self._next = self._end = int(catalogue.get(PRODUCER_IDS) or b"0")
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._next = self._end = int(catalog.get(PRODUCER_IDS) or b"0")
 
     async def ensure(self) -> None:
         """Reserve an id for `take`; raise KafkaError if that fails."""
         while self._next == self._end:
             end = self._end + _BLOCK
-            await self._catalogue.put(PRODUCER_IDS, str(end).encode())
+            await self._catalog.put(PRODUCER_IDS, str(end).encode())
             # another caller may have reserved the same block in the meantime: count it once
             if self._end < end:
                 self._next, self._end = self._end, end

@@ -367,13 +367,13 @@ def _wanted(
     context: RequestContext, topics: Sequence[_FetchedTopic] | None, commits: Commits, *, by_id: bool
 ) -> Steps[list[tuple[_TopicKey, str | None, Sequence[int]]]]:
     """Return the requested partitions, or all: id or name as in the answer, topic name, indexes."""
-    catalogue = context.broker.topics
+    catalog = context.broker.topics
     if topics is not None:
         found: list[tuple[_TopicKey, str | None, Sequence[int]]] = []
         for asked in topics:
             if by_id:
                 topic_id = cast("messages.OffsetFetchRequestTopics", asked).topic_id
-                topic = catalogue.by_id(topic_id)
+                topic = catalog.by_id(topic_id)
                 found.append((topic_id, None if topic is None else topic.name, asked.partition_indexes))
             else:
                 found.append((asked.name, asked.name, asked.partition_indexes))
@@ -385,7 +385,7 @@ def _wanted(
         yield
     everything: list[tuple[_TopicKey, str | None, Sequence[int]]] = []
     for name, partitions in by_name.items():
-        topic = catalogue.get(name)
+        topic = catalog.get(name)
         if not by_id:
             everything.append((name, name, partitions))
         elif topic is not None:

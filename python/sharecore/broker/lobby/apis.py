@@ -35,7 +35,7 @@ _SAME = (
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
     ApiKey.DESCRIBE_CLIENT_QUOTAS,
 )
-"""Answered as by the leader, from the catalogue."""
+"""Answered as by the leader, from the catalog."""
 _OF_EACH_BROKER = (ApiKey.LIST_GROUPS, ApiKey.LIST_TRANSACTIONS, ApiKey.DESCRIBE_LOG_DIRS)
 """Clients ask every broker: this one has nothing."""
 _OF_COORDINATORS = (

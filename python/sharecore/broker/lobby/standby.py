@@ -22,7 +22,7 @@ from sharecore.errors import ConfigError, ErrorCode, KafkaError
 from sharecore.persister import Persister
 from sharecore.protocol import ApiKey
 from sharecore.sharestate.keys import SharePartitionKey
-from sharecore.storage import Catalogue, Configs, DamagedBatch, Topics
+from sharecore.storage import Catalog, Configs, DamagedBatch, Topics
 from sharecore.storage.followed import FollowedTopics
 from sharecore.storage.identity import Identity
 
@@ -45,7 +45,7 @@ class LobbyBackend:
 
     feature_limits: Mapping[str, int] = MappingProxyType({})
     self_compacting = False
-    catalogue: Catalogue
+    catalog: Catalog
     configs: Configs
     topics: Topics
     cluster: Cluster
@@ -55,7 +55,7 @@ class LobbyBackend:
     def __init__(self, standing: Standing) -> None:
         self.served: Mapping[ApiKey, Served] = lobby_apis()
         self._standing = standing
-        self.catalogue = standing.catalogue
+        self.catalog = standing.catalog
 
     async def open(self, broker: Host) -> None:
         """Begin with what the leader has written so far."""
@@ -63,8 +63,8 @@ class LobbyBackend:
         cluster_id = standing.cluster_id
         assert cluster_id is not None, "it is waited for"
         self.identity = Identity(cluster_id, config.node_id)
-        self.configs = Configs(self.catalogue)
-        self.topics = FollowedTopics(standing.catalogue)
+        self.configs = Configs(self.catalog)
+        self.topics = FollowedTopics(standing.catalog)
         node_id = self.identity.node_id
         self.nodes = HomeNodes(
             standing.place,
@@ -79,7 +79,7 @@ class LobbyBackend:
             lambda: broker.listeners,
             config.broker_rack,
             self.nodes,
-            lambda: Leader(standing.leader, leader_epoch(self.catalogue)),
+            lambda: Leader(standing.leader, leader_epoch(self.catalog)),
         )
 
     async def join(self, broker: Host) -> None:

@@ -1,4 +1,4 @@
-"""What a standby knows of the home: who leads, the catalogue, and whether this broker could take over."""
+"""What a standby knows of the home: who leads, the catalog, and whether this broker could take over."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sharecore.broker.store.home_watch import fenced_mark
 from sharecore.config import BrokerConfig
 from sharecore.errors import ConfigError
 from sharecore.storage.bucket import SILENCE_MS, has_own_data, standby
-from sharecore.storage.followed import FollowedCatalogue
+from sharecore.storage.followed import FollowedCatalog
 from sharecore.storage.identity import IDENTITY, DamagedIdentity, decode_identity, read_identity
 
 logger = logging.getLogger("sharecore.broker")
@@ -27,7 +27,7 @@ _PATIENCE = 3
 
 
 class Standing:
-    """What a standby knows of the home: who leads, the catalogue, and for how long nothing was written.
+    """What a standby knows of the home: who leads, the catalog, and for how long nothing was written.
 
     Args:
         config: the broker's configuration.
@@ -41,7 +41,7 @@ class Standing:
         self.silence_ms = SILENCE_MS * (_PATIENCE if fenced else 1)
         """How long the leader is silent before this broker claims."""
         self._watching = standby(self.place, config.node_id, self.silence_ms)
-        self.catalogue = FollowedCatalogue()
+        self.catalog = FollowedCatalog()
         self.leader = NOBODY
         self.claim = 0
         self._is_home = True
@@ -74,7 +74,7 @@ class Standing:
             return False
         self._seen_s, self._trouble = loop.time(), ""
         self._free_since_s = self._seen_s - silent_ms / 1000
-        self.catalogue.take(self._watching.take_changed())
+        self.catalog.take(self._watching.take_changed())
         if led is None:
             return True
         self.leader, self.claim, self._is_home = led
@@ -122,13 +122,13 @@ class Standing:
     @property
     def cluster_id(self) -> str | None:
         """Whose home it is; None before its leader has written it."""
-        found = decode_identity(self.catalogue.get(IDENTITY))
+        found = decode_identity(self.catalog.get(IDENTITY))
         return None if found is None else found.cluster_id
 
     @property
     def is_complete(self) -> bool:
         """Whether the leader of a new home has written what a standby needs: identity and feature levels."""
-        return self.cluster_id is not None and Features.are_kept(self.catalogue)
+        return self.cluster_id is not None and Features.are_kept(self.catalog)
 
     def check_directory(self) -> None:
         """Check that taking over can use the data directory.

@@ -66,7 +66,7 @@ class Health:
 
     async def _disk_trouble(self) -> str:
         async def write() -> None:
-            await self._broker.catalogue.put(_PROBE, str(self._broker.clock.now_ms()).encode())
+            await self._broker.catalog.put(_PROBE, str(self._broker.clock.now_ms()).encode())
 
         try:
             await asyncio.wait_for(write(), _PROBE_SECONDS_MAX)

@@ -26,7 +26,7 @@ from sharecore.quotas import ClientQuotas, Throttles
 from sharecore.security.acls import Acls
 from sharecore.security.authorizer import Authorizer
 from sharecore.security.scram import Credentials
-from sharecore.storage import Catalogue, Configs, Topics
+from sharecore.storage import Catalog, Configs, Topics
 from sharecore.storage.identity import Identity
 from sharecore.waiting import FairThread, HostAddresses, Turns
 
@@ -63,7 +63,7 @@ class Services:
     server: Server
     identity: Identity
     backend: Backend
-    catalogue: Catalogue
+    catalog: Catalog
     topics: Topics
     configs: Configs
     topic_configs: TopicConfigs

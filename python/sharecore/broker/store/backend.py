@@ -32,7 +32,7 @@ from sharecore.persister import Persister
 from sharecore.protocol import ApiKey
 from sharecore.sharestate.coordinator import kafkas_partition
 from sharecore.sharestate.keys import STATE_TOPIC, SharePartitionKey
-from sharecore.storage import Catalogue, Configs, DamagedBatch, Storage, StorageOptions, Topic, Topics
+from sharecore.storage import Catalog, Configs, DamagedBatch, Storage, StorageOptions, Topic, Topics
 from sharecore.storage.bucket import BucketPlace, CopyOptions, bucket_url
 from sharecore.storage.identity import Identity
 from sharecore.storage.topics import TopicChange
@@ -62,7 +62,7 @@ class StoreBackend:
     feature_limits: Mapping[str, int] = MappingProxyType({})
     self_compacting = False
     identity: Identity
-    catalogue: Catalogue
+    catalog: Catalog
     configs: Configs
     topics: Topics
     cluster: Cluster
@@ -120,11 +120,11 @@ class StoreBackend:
                 else BucketWatch(url, self._copy_status)
             )
             self._copy.start()
-        self.catalogue, self.configs = self.storage.catalogue, self.storage.configs
+        self.catalog, self.configs = self.storage.catalog, self.storage.configs
         self.topics = self.storage.topics
         try:
             self.cluster = await self._cluster(broker)
-            await repeat(self._data_dir, self.identity, self.catalogue, of_cluster=is_home)
+            await repeat(self._data_dir, self.identity, self.catalog, of_cluster=is_home)
             await ensure_internal_topics(self.topics, config)
         except BaseException:
             if self._copy is not None:
@@ -135,13 +135,13 @@ class StoreBackend:
     async def _cluster(self, broker: Host) -> Cluster:
         rack = broker.config.broker_rack
         if not isinstance(self._copy, HomeWatch):
-            epoch = leader_epoch(self.catalogue)
+            epoch = leader_epoch(self.catalog)
             return SingleBroker(self.identity, lambda: broker.listeners, rack, epoch)
         node_id = self.identity.node_id
         self._nodes = nodes = HomeNodes(
             bucket_place(broker.config), node_id, lambda: broker.listeners, rack, broker.clock
         )
-        epoch = await next_leader_epoch(self.catalogue)
+        epoch = await next_leader_epoch(self.catalog)
         may_lease = partial(is_proven, self.storage.store, LEASE_MS)
         return HomeCluster(self.identity, lambda: broker.listeners, rack, epoch, nodes, may_lease)
 
@@ -152,7 +152,7 @@ class StoreBackend:
         if isinstance(self._copy, HomeWatch):
             self._lease = Lease(partial(is_proven, self.storage.store), broker.share.partitions)
             self._lease.start()
-        self._last_leases = LastLeases(self.catalogue, broker.share.partitions, broker.clock)
+        self._last_leases = LastLeases(self.catalog, broker.share.partitions, broker.clock)
         has_topics = any(name not in INTERNAL_TOPICS for name in self.topics.names())
         await self._last_leases.begin(has_topics=has_topics)
 

@@ -13,7 +13,7 @@ from sharecore.broker.cluster import NOBODY, Leader, Node, SingleBroker
 from sharecore.clock import Clock
 from sharecore.config import Listener
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.storage import Catalogue
+from sharecore.storage import Catalog
 from sharecore.storage.bucket import BucketPlace, home_nodes
 from sharecore.storage.described import ANNOUNCE_MS, Described, decode_described
 from sharecore.storage.identity import Identity
@@ -158,20 +158,20 @@ class HomeNodes:
         ]
 
 
-def leader_epoch(catalogue: Catalogue) -> int:
+def leader_epoch(catalog: Catalog) -> int:
     """Return the leader epoch of all partitions; 0 if no home was served with this data."""
-    kept = catalogue.get(_EPOCH)
+    kept = catalog.get(_EPOCH)
     return 0 if kept is None else int(kept)
 
 
-async def next_leader_epoch(catalogue: Catalogue) -> int:
+async def next_leader_epoch(catalog: Catalog) -> int:
     """Begin another leader epoch: clients that know a later one do not go back to this broker's predecessor.
 
     Raises:
         KafkaError: it cannot be written.
     """
-    epoch = leader_epoch(catalogue) + 1
-    await catalogue.put(_EPOCH, b"%d" % epoch)
+    epoch = leader_epoch(catalog) + 1
+    await catalog.put(_EPOCH, b"%d" % epoch)
     return epoch
 
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from sharecore.clock import Clock
 from sharecore.errors import KafkaError
 from sharecore.partition import SharePartitions
-from sharecore.storage import Catalogue
+from sharecore.storage import Catalog
 
 logger = logging.getLogger("sharecore.broker")
 
@@ -22,8 +22,8 @@ class LastLeases:
     A missing note means that the previous broker did not shut down cleanly.
     """
 
-    def __init__(self, catalogue: Catalogue, partitions: SharePartitions, clock: Clock) -> None:
-        self._catalogue, self._partitions, self._clock = catalogue, partitions, clock
+    def __init__(self, catalog: Catalog, partitions: SharePartitions, clock: Clock) -> None:
+        self._catalog, self._partitions, self._clock = catalog, partitions, clock
 
     async def begin(self, *, has_topics: bool) -> None:
         """Read and delete the note of the last shutdown, before any record is acquired.
@@ -34,11 +34,11 @@ class LastLeases:
         Raises:
             KafkaError: it cannot be deleted.
         """
-        noted = self._catalogue.get(_KEY)
+        noted = self._catalog.get(_KEY)
         groups: list[str] | None = None
         ago_ms = 0
         if noted is not None:
-            await self._catalogue.change(deletes=[_KEY])
+            await self._catalog.change(deletes=[_KEY])
             with suppress(ValueError, KeyError, TypeError):
                 found = json.loads(noted)
                 ago_ms = max(0, self._clock.now_ms() - int(found["stoppedMs"]))
@@ -52,7 +52,7 @@ class LastLeases:
         self._partitions.rest(0, lambda topic_id, partition: True)
         note = {"stoppedMs": self._clock.now_ms(), "groups": sorted(self._partitions.groups_with_leases())}
         try:
-            await self._catalogue.put(_KEY, json.dumps(note).encode())
+            await self._catalog.put(_KEY, json.dumps(note).encode())
         except KafkaError as error:
             logger.warning(
                 "cannot store leases; the next start will assume a crash: %s",

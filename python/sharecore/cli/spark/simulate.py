@@ -30,7 +30,7 @@ Text = Optional[str]  # noqa: UP045 - typer evaluates the annotation
 _SHOWN = {
     "throughput": "RECORDS/S",
     "redelivery_rate": "REDELIVERED",
-    "lock_timeouts": "TIME-OUTS",
+    "lock_timeouts": "TIMEOUTS",
     "archived": "ARCHIVED",
     "latency_p50_ms": "P50 MS",
     "latency_p99_ms": "P99 MS",

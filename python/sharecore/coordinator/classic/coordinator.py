@@ -1,6 +1,6 @@
 """The classic group protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
 
-Members compute the assignment themselves; the coordinator synchronizes them and enforces time-outs.
+Members compute the assignment themselves; the coordinator synchronizes them and enforces timeouts.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class ClassicCoordinator:
         self._rebalancer = Rebalancer(self._store, records.clock, records.timers, limits.initial_delay_ms)
 
     def start(self) -> None:
-        """Create the replayed groups; their members get a new session time-out."""
+        """Create the replayed groups; their members get a new session timeout."""
         loaded, self._store.loaded = self._store.loaded, {}
         for group_id, value in loaded.items():
             # after a failed write, existing groups are kept: they are not ahead of the log
@@ -371,7 +371,7 @@ class ClassicCoordinator:
         if not member.is_new and (member.join_done is not None or member.sync_done is not None):
             self._rebalancer.keep_alive(member)
             return
-        self._rebalancer.remove(group, member, f"member {member.member_id} exceeded its session time-out")
+        self._rebalancer.remove(group, member, f"member {member.member_id} exceeded its session timeout")
 
     def _sync(self, request: SyncRequest, done: SyncDone) -> None:
         group, member = self._member(request.group_id, request.member_id, request.instance_id)
@@ -448,6 +448,6 @@ class ClassicCoordinator:
 
 
 def _or_session(saved: record_values.GroupMetadataMembers) -> int:
-    """Return the rebalance time-out of a saved member, or its session time-out in the oldest records."""
+    """Return the rebalance timeout of a saved member, or its session timeout in the oldest records."""
     timeout_ms: int = getattr(saved, "rebalance_timeout_ms", -1)
     return timeout_ms if timeout_ms >= 0 else saved.session_timeout_ms

@@ -78,7 +78,7 @@ class ClassicGroup:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """Maximum time for members to rejoin: the largest of their time-outs."""
+        """Maximum time for members to rejoin: the largest of their timeouts."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def move_to(self, state: ClassicState, now_ms: int) -> None:

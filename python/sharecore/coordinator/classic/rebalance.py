@@ -1,7 +1,7 @@
 """Rebalances of a classic group, from one generation to the next.
 
 All members join again, the leader assigns, and all members sync. A member that does not join within the
-rebalance time-out is removed. A new group waits a little for more members
+rebalance timeout is removed. A new group waits a little for more members
 (`group.initial.rebalance.delay.ms`).
 """
 
@@ -19,7 +19,7 @@ from sharecore.waiting import Timers
 logger = logging.getLogger(__name__)
 
 NEW_MEMBER_JOIN_MS = 300_000
-"""Time-out for a new member's first generation."""
+"""Timeout for a new member's first generation."""
 
 _CAN_REBALANCE = (ClassicState.STABLE, ClassicState.COMPLETING, ClassicState.EMPTY)
 

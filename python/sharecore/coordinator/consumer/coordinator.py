@@ -96,7 +96,7 @@ class ConsumerCoordinator:
                     member.cancel_timers()
 
     def start(self) -> None:
-        """Resume the replayed groups; their members get a new session time-out."""
+        """Resume the replayed groups; their members get a new session timeout."""
         loaded, self._loaded = self._loaded, {}
         for group in loaded.values():
             self._registry.add(group)

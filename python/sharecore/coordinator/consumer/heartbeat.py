@@ -18,7 +18,7 @@ class Heartbeat(NamedTuple):
     """A member's heartbeat; None means unchanged since the last one.
 
     Args:
-        rebalance_timeout_ms: time-out for revoking partitions; -1 if unchanged.
+        rebalance_timeout_ms: timeout for revoking partitions; -1 if unchanged.
         owned: partitions that it owns.
         lists_topics: whether it includes its owned partitions, even if empty.
         may_describe: returns whether the member may describe a topic that an expression matches.

@@ -123,7 +123,7 @@ class TransactionCoordinator:
         records.register(self)
 
     def start(self) -> None:
-        """Resume after a restart: execute decisions, and restart the time-outs of open transactions."""
+        """Resume after a restart: execute decisions, and restart the timeouts of open transactions."""
         for transaction in self.all():
             if transaction.is_decided:
                 self._carry_out(transaction, _Once(lambda result: None))
@@ -451,7 +451,7 @@ class TransactionCoordinator:
         self._write(begun, ended, lambda error: done(error or begun.producer))
 
     def _write(self, after: Transaction, ended: Done, done: Done) -> None:
-        """Write a state; `ended`, which a time-out does not call, changes memory."""
+        """Write a state; `ended`, which a timeout does not call, changes memory."""
         record = encode_transaction_key(after.transactional_id), encode_transaction(after)
         self._records.append(after.transactional_id, [record], done, ended=ended)
 
@@ -466,7 +466,7 @@ class TransactionCoordinator:
 
 
 class _Once:
-    """An answer that a time-out may give early: only the first one is sent."""
+    """An answer that a timeout may give early: only the first one is sent."""
 
     def __init__(self, done: ProducerDone) -> None:
         self._done: ProducerDone | None = done

@@ -22,7 +22,7 @@ from sharecore.tier.membership.view import FIRST_NODE_ID
 from sharecore.tier.names import group_of, settings_topic
 from sharecore.tier.settings.own_topics import Wrong, find_wrong
 from sharecore.tier.settings.placement_rules import PlacementRules
-from sharecore.tier.settings.topic import SettingsCatalogue
+from sharecore.tier.settings.topic import SettingsCatalog
 from sharecore.tier.slots import slot_of_partition
 from sharecore.tier.slots.ownership import Assignment, MemberFields, Report, unpack_assignments
 from sharecore.tier.upstream.sending import Sending
@@ -114,10 +114,10 @@ class Operator:
         self.upstream = upstream
         self.admin = Administration(upstream)
         self.outlet = Outlet(upstream)
-        self.catalogue = SettingsCatalogue(
+        self.catalog = SettingsCatalog(
             settings_topic(self.topic), self.admin, Sending(upstream, self.outlet).write, SystemClock()
         )
-        self.placement = PlacementRules(self.catalogue)
+        self.placement = PlacementRules(self.catalog)
 
     @classmethod
     @contextlib.asynccontextmanager
@@ -145,7 +145,7 @@ class Operator:
         Raises:
             KafkaError: no tier has this name, or it cannot be read.
         """
-        found = await self.upstream.topics([self.topic, self.catalogue.topic])
+        found = await self.upstream.topics([self.topic, self.catalog.topic])
         for name, topic in found.items():
             if isinstance(topic, KafkaError):
                 raise KafkaError(
@@ -154,7 +154,7 @@ class Operator:
                     f"{self.topic}, there is no such tier",
                 )
             del name
-        await self.catalogue.load()
+        await self.catalog.load()
         state = found[self.topic]
         assert isinstance(state, Topic)
         return state

@@ -144,8 +144,8 @@ async def is_missing(operator: Operator) -> bool:
     Raises:
         KafkaError: there is no such tier, or the cluster cannot be queried.
     """
-    found = await operator.upstream.topics([operator.topic, operator.catalogue.topic])
-    state, settings = found[operator.topic], found[operator.catalogue.topic]
+    found = await operator.upstream.topics([operator.topic, operator.catalog.topic])
+    state, settings = found[operator.topic], found[operator.catalog.topic]
     if isinstance(settings, KafkaError):
         raise settings
     if isinstance(state, KafkaError) and state.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
@@ -155,7 +155,7 @@ async def is_missing(operator: Operator) -> bool:
 
 async def make_topic(operator: Operator) -> None:
     """Recreate the state topic with the same number of slots; raise ConfigError or KafkaError."""
-    await operator.catalogue.load()
+    await operator.catalog.load()
     name, partitions, replicas, settings = topics_of(operator.config)[0]
-    slots = operator.catalogue.slots or partitions
+    slots = operator.catalog.slots or partitions
     await make_own_topic(operator.admin, name, slots, replicas, settings)

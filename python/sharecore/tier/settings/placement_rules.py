@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from sharecore.storage import Catalogue
+from sharecore.storage import Catalog
 from sharecore.tier.settings.records import DRAINED, PINS
 
 
@@ -20,23 +20,23 @@ class PlacementRules:
     """Placement rules in the settings of a tier; nodes are named by their `node.id`.
 
     Args:
-        catalogue: the tier's settings.
+        catalog: the tier's settings.
     """
 
-    def __init__(self, catalogue: Catalogue) -> None:
-        self._catalogue = catalogue
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
 
     def pins(self) -> dict[int, int]:
         """Return preferred nodes by slot."""
-        return {int(key.removeprefix(PINS)): int(value) for key, value in self._catalogue.scan(PINS)}
+        return {int(key.removeprefix(PINS)): int(value) for key, value in self._catalog.scan(PINS)}
 
     def drained(self) -> set[int]:
         """Return the drained nodes."""
-        return {int(key.removeprefix(DRAINED)) for key, _ in self._catalogue.scan(DRAINED)}
+        return {int(key.removeprefix(DRAINED)) for key, _ in self._catalog.scan(DRAINED)}
 
     async def pin(self, pins: list[Pin]) -> None:
         """Pin slots to nodes; raise KafkaError(KAFKA_STORAGE_ERROR) on failure."""
-        await self._catalogue.change(
+        await self._catalog.change(
             [(b"%s%d" % (PINS, pin.slot), b"%d" % pin.node) for pin in pins if pin.node is not None],
             [b"%s%d" % (PINS, pin.slot) for pin in pins if pin.node is None],
         )
@@ -45,11 +45,11 @@ class PlacementRules:
         """Drain a node, or undo it; raise KafkaError(KAFKA_STORAGE_ERROR) on failure."""
         key = b"%s%d" % (DRAINED, node)
         if drained:
-            await self._catalogue.put(key, b"1")
+            await self._catalog.put(key, b"1")
         else:
-            await self._catalogue.change(deletes=[key])
+            await self._catalog.change(deletes=[key])
 
     def on_change(self, changed: Callable[[], object]) -> None:
         """Call back after a change by another node or an operator."""
         for prefix in (PINS, DRAINED):
-            self._catalogue.watch(prefix, lambda key: changed())
+            self._catalog.watch(prefix, lambda key: changed())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sharecore.storage import Objects, Value
 
 if TYPE_CHECKING:
-    from sharecore.storage import Catalogue
+    from sharecore.storage import Catalog
 
 
 class SingleValues(Objects[Value]):
@@ -21,21 +21,19 @@ class SingleValues(Objects[Value]):
             value's name, which contains none.
     """
 
-    def __init__(
-        self, catalogue: Catalogue, prefix: bytes, single: bytes, read: Callable[[str], Value]
-    ) -> None:
+    def __init__(self, catalog: Catalog, prefix: bytes, single: bytes, read: Callable[[str], Value]) -> None:
         self._single = single
-        super().__init__(catalogue, prefix, read)
-        for key, _ in catalogue.scan(single):
+        super().__init__(catalog, prefix, read)
+        for key, _ in catalog.scan(single):
             self._take_value(key)
-        catalogue.watch(single, self._single_changed)
+        catalog.watch(single, self._single_changed)
 
     async def set(self, objects: Mapping[str, Mapping[str, Value]]) -> None:
         puts: list[tuple[bytes, bytes]] = []
         gone: list[bytes] = []
         wholes: list[bytes] = []
         for name, values in objects.items():
-            is_whole = self._catalogue.get(self._key(name)) is not None
+            is_whole = self._catalog.get(self._key(name)) is not None
             if is_whole:
                 wholes.append(self._key(name))
             before = self.get(name)
@@ -45,14 +43,14 @@ class SingleValues(Objects[Value]):
                 if is_whole or before.get(each) != value
             ]
             gone += [self._key_of(name, each) for each in before if each not in values]
-        await self._catalogue.change(puts, [*gone, *wholes])
+        await self._catalog.change(puts, [*gone, *wholes])
         for key in (*(key for key, _ in puts), *gone):
             # the current value, if another node has set it since
             self._take_value(key)
 
     def _kept(self, name: str) -> dict[str, Value]:
         kept = super()._kept(name)
-        for key, value in self._catalogue.scan(self._key_of(name, "")):
+        for key, value in self._catalog.scan(self._key_of(name, "")):
             if self._parts(key)[0] == name:
                 kept[self._parts(key)[1]] = self._read(value.decode())
         return kept
@@ -63,7 +61,7 @@ class SingleValues(Objects[Value]):
 
     def _take_value(self, key: bytes) -> None:
         name, each = self._parts(key)
-        values, value = dict(self.get(name)), self._catalogue.get(key)
+        values, value = dict(self.get(name)), self._catalog.get(key)
         if value is None:
             values.pop(each, None)
         else:

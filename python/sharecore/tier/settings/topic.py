@@ -14,7 +14,7 @@ from sharecore.config import BrokerConfig
 from sharecore.coordinator_log.topic_log import Record
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
 from sharecore.logs import shorten
-from sharecore.storage import Catalogue, Configs, Objects, ResourceType, Ticket, Value
+from sharecore.storage import Catalog, Configs, Objects, ResourceType, Ticket, Value
 from sharecore.tier.names import settings_topic
 from sharecore.tier.settings.own_topics import MESSAGE_BYTES_MIN, state_record_bytes
 from sharecore.tier.settings.records import SLOTS, flaw
@@ -43,8 +43,8 @@ Send = Callable[[str, int, bytes], "asyncio.Future[int]"]
 Write = Callable[[str, int, Sequence[Record], int], "asyncio.Future[int]"]
 
 
-class SettingsCatalogue(Catalogue):
-    """The catalogue of a tier.
+class SettingsCatalog(Catalog):
+    """The catalog of a tier.
 
     Args:
         topic: its upstream topic.
@@ -155,7 +155,7 @@ class SettingsCatalogue(Catalogue):
     # the current value
 
     def when_current(self, done: Done) -> None:
-        """Read the topic to its end, as followed changes may be late; see `Catalogue`.
+        """Read the topic to its end, as followed changes may be late; see `Catalog`.
 
         A failure is reported as KAFKA_STORAGE_ERROR: ignoring a setting would be permanent where a group
         starts.

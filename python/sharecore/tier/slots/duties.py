@@ -107,7 +107,7 @@ class SlotDuties:
         while leaders := [leader for leader in leaders if leader.holds]:
             if self._clock.monotonic_ms() >= until_ms:
                 logger.warning(
-                    "slot %d: %d share partitions have acquired records after the time-out",
+                    "slot %d: %d share partitions have acquired records after the timeout",
                     slot,
                     len(leaders),
                 )

@@ -47,7 +47,7 @@ class Duties(Protocol):
         """Discard the state of a slot that another node may own."""
 
     async def rest(self, slot: int) -> None:
-        """Stop acquiring records of the slot; end once none is acquired, or after a time-out."""
+        """Stop acquiring records of the slot; end once none is acquired, or after a timeout."""
 
     def resume(self, slot: int) -> None:
         """Resume acquiring records."""
@@ -259,7 +259,7 @@ class Leadership:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def rest(self) -> None:
-        """Stop acquiring records of all slots; end once none is acquired, or after a time-out."""
+        """Stop acquiring records of all slots; end once none is acquired, or after a timeout."""
         owned = [index for index in range(len(self.slots)) if self.owns(index)]
         await asyncio.gather(*(self._do.rest(index) for index in owned))
 

@@ -1,4 +1,4 @@
-//! The catalogue of a home that another broker leads, read from its journal.
+//! The catalog of a home that another broker leads, read from its journal.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,7 +13,7 @@ use crate::{
 /// A key and its value; None if the key was deleted.
 pub type Changed = (Vec<u8>, Option<Vec<u8>>);
 
-/// The catalogue as of the objects that were read. Records are not kept.
+/// The catalog as of the objects that were read. Records are not kept.
 #[derive(Debug, Default)]
 pub(super) struct Follower {
     entries: BTreeMap<Vec<u8>, Vec<u8>>,
@@ -21,10 +21,10 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    /// Begin anew with the store's checkpoint; None: with an empty catalogue. Returns None if it cannot be read.
+    /// Begin anew with the store's checkpoint; None: with an empty catalog. Returns None if it cannot be read.
     pub(super) fn begin(&mut self, store: Option<&[u8]>) -> Option<()> {
         let entries = match store {
-            Some(bytes) => checkpoint::catalogue(bytes)?,
+            Some(bytes) => checkpoint::catalog(bytes)?,
             None => BTreeMap::new(),
         };
         let before = mem::replace(&mut self.entries, entries);

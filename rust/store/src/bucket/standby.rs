@@ -1,7 +1,7 @@
 //! Watches a home that another broker leads, until that broker has ended or fallen silent.
 //!
 //! A wrong claim is safe: the leader is fenced, and no confirmed write is lost. Timing only decides how soon a claim is
-//! made. Meanwhile it follows the catalogue, so that a standby can tell clients where to go.
+//! made. Meanwhile it follows the catalog, so that a standby can tell clients where to go.
 
 use sharecore_bucket::{
     Answer, Bucket, Checkpoint, HOME_WINDOW, Kind, Step, Walk, What, Writer, counted, list_all,
@@ -63,7 +63,7 @@ impl Standby {
         }
     }
 
-    /// Return the entries of the catalogue that have changed since the last call.
+    /// Return the entries of the catalog that have changed since the last call.
     pub fn take_changed(&mut self) -> Vec<Changed> {
         self.follower.take_changed()
     }

@@ -76,7 +76,7 @@ pub struct Findings {
     /// In log and offset order.
     pub lost: Vec<Lost>,
     /// The newest known entries of the catalog.
-    pub catalogue: Vec<(Vec<u8>, Vec<u8>)>,
+    pub catalog: Vec<(Vec<u8>, Vec<u8>)>,
     /// A torn write at the end of the journal, never confirmed: not damage.
     pub torn: Option<Torn>,
     /// Frames with unknown content are lost: catalog changes and the newest records of any log may have been among
@@ -310,7 +310,7 @@ impl Survey {
         ids.sort_unstable();
         let mut findings = Findings {
             problems: self.problems.clone(),
-            catalogue: self.state.catalogue.clone().into_iter().collect(),
+            catalog: self.state.catalog.clone().into_iter().collect(),
             torn: self.torn.clone(),
             history_lost: self.history_lost,
             ..Findings::default()

@@ -19,7 +19,7 @@ _GROUP = "~club"
 _CONNECTIONS = ["m1", "m2", "m3", "m4", "m5"]
 _INSTANCES = ["~desk-1", "~desk-2"]
 _LONG_MS = 900_000
-"""No time-out comes to pass by chance, on a busy machine either."""
+"""No timeout comes to pass by chance, on a busy machine either."""
 _MEMBER_ID_REQUIRED = 79
 _GONE = (25, 82)
 """UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""

@@ -1,4 +1,4 @@
-"""The transaction coordinator: who may begin, add and end; fencing, time-outs, offsets in transactions."""
+"""The transaction coordinator: who may begin, add and end; fencing, timeouts, offsets in transactions."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ async def _change(context: RequestContext, changes: _Changes) -> None:
         _refuse_repeated(changes)
         await context.broker.credentials.change([made])
         return
-    async with context.broker.catalogue.changing():
+    async with context.broker.catalog.changing():
         named = _named(context, deletions[0])
         _refuse_repeated(changes)
         await context.broker.credentials.change(deletes=[named])

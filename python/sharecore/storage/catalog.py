@@ -18,7 +18,7 @@ PRODUCER_IDS = b"producer-ids"
 """Key of the first unassigned producer id."""
 
 
-class Catalogue(ABC):
+class Catalog(ABC):
     """In-memory keys and values with durable storage; a change is visible once durable."""
 
     def __init__(self, entries: Iterable[tuple[bytes, bytes]] = ()) -> None:
@@ -86,20 +86,20 @@ class Objects(Generic[Value]):
     """Objects with named values, such as topic settings; each is one JSON record.
 
     Args:
-        catalogue: stores the objects.
+        catalog: stores the objects.
         prefix: key prefix, followed by the object's name.
         read: converts a stored value.
     """
 
-    def __init__(self, catalogue: Catalogue, prefix: bytes, read: Callable[[str], Value]) -> None:
-        self._catalogue = catalogue
+    def __init__(self, catalog: Catalog, prefix: bytes, read: Callable[[str], Value]) -> None:
+        self._catalog = catalog
         self._prefix = prefix
         self._read = read
         self._all: dict[str, dict[str, Value]] = {}
         self._watching: list[Callable[[str], object]] = []
-        for key, _ in catalogue.scan(prefix):
+        for key, _ in catalog.scan(prefix):
             self._take(self._name(key))
-        catalogue.watch(prefix, self._told)
+        catalog.watch(prefix, self._told)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._all)
@@ -110,7 +110,7 @@ class Objects(Generic[Value]):
 
     async def set(self, objects: Mapping[str, Mapping[str, Value]]) -> None:
         """Set all values of some objects, all or none; raise KafkaError(KAFKA_STORAGE_ERROR)."""
-        await self._catalogue.change(
+        await self._catalog.change(
             [(self._key(name), encode_object(values)) for name, values in objects.items() if values],
             [self._key(name) for name, values in objects.items() if not values],
         )
@@ -141,7 +141,7 @@ class Objects(Generic[Value]):
 
     def _kept(self, name: str) -> dict[str, Value]:
         """Return the stored values of an object."""
-        value = self._catalogue.get(self._key(name))
+        value = self._catalog.get(self._key(name))
         kept = {} if value is None else json.loads(value)
         return {each: self._read(text) for each, text in kept.items()}
 

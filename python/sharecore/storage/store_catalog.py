@@ -1,4 +1,4 @@
-"""The catalogue of the compiled store."""
+"""The catalog of the compiled store."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from sharecore._core import Ticket
-from sharecore.storage.catalogue import Catalogue
+from sharecore.storage.catalog import Catalog
 
 if TYPE_CHECKING:
     from sharecore._core import Store
 
 
-class StoreCatalogue(Catalogue):
-    """The catalogue of a data directory; logs are created and dropped with its entries."""
+class StoreCatalog(Catalog):
+    """The catalog of a data directory; logs are created and dropped with its entries."""
 
     def __init__(self, store: Store, ticket: Callable[[int], Ticket]) -> None:
         super().__init__(store.entries(b""))
