@@ -63,6 +63,7 @@ class QueueAudit:
     Args:
         lag_s: how long those who lead may take to know of a change of settings.
         pace: how fast a clock may go.
+        leader: who leads a share partition; each leader has bounds of its own.
 
     Attributes:
         groups: settings of those that have some.
@@ -76,6 +77,7 @@ class QueueAudit:
         report: Report,
         lag_s: float = 0.0,
         pace: float = 1.0,
+        leader: Callable[[Key], str] = lambda key: "",
     ) -> None:
         self.groups: dict[str, Settings] = {}
         self.clock: Clock | None = None
@@ -84,7 +86,8 @@ class QueueAudit:
         self._report = report
         self._lag_s = lag_s
         self._pace = pace
-        self._flows: dict[str, _Flow] = {}
+        self._leader = leader
+        self._flows: dict[tuple[str, str], _Flow] = {}
 
     # settings
 
@@ -119,6 +122,10 @@ class QueueAudit:
     def restarted(self) -> None:
         """A broker begins anew: what it counts, too."""
         self._flows.clear()
+
+    def led_anew(self, leader: str) -> None:
+        """Somebody begins or ends to lead: what it counts may begin anew."""
+        self._flows = {place: flow for place, flow in self._flows.items() if place[1] != leader}
 
     # deliveries
 
@@ -256,20 +263,22 @@ class QueueAudit:
 
     def _within_rate(self, delivery: Delivery, settings: Settings) -> None:
         """A group gets no more records than its rate allows (I8)."""
-        group, now = delivery.key[0], delivery.now
-        flow = self._flows.get(group)
+        place, now = (delivery.key[0], self._leader(delivery.key)), delivery.now
+        if not delivery.surely:
+            return
+        flow = self._flows.get(place)
         rates = {queue.rate for queue in settings.over(now if flow is None else flow.since, now)}
         if len(rates) != 1 or flow is None or rates != {flow.rate}:
             rates = {queue.rate for queue in settings.over(now, now)}
             if len(rates) != 1:
-                self._flows.pop(group, None)
+                self._flows.pop(place, None)
                 return
-            self._flows[group] = _Flow(rates.pop(), now)
+            self._flows[place] = _Flow(rates.pop(), now)
             return
         if not flow.rate or delivery.since < flow.since:
             return
         flow.records += len(delivery.offsets)
-        most = flow.rate * (now - flow.since + 1) + _OVERDRAWN
+        most = flow.rate * (self._pace * (now - flow.since) + 1) + _OVERDRAWN
         if flow.records > most:
             text = f"{flow.records} records in {now - flow.since:.3f} s at {flow.rate} a second"
             self._broken("more than the rate allows", delivery, delivery.offsets[0], text)
@@ -282,10 +291,11 @@ class QueueAudit:
         queues = settings.over(delivery.since, delivery.now)
         if not queues or not all(queue.member_max for queue in queues):
             return
+        leader = self._leader(delivery.key)
         held = sum(
             1
-            for (group, _, _), share in self._shares.items()
-            if group == delivery.key[0]
+            for key, share in self._shares.items()
+            if key[0] == delivery.key[0] and self._leader(key) == leader
             for entry in share.entries.values()
             if entry.member == delivery.member and self._is_held(delivery, entry)
         )

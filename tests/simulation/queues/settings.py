@@ -10,6 +10,7 @@ ORDER, WAITS, BOUNDS, CHANGES = "order", "waits", "bounds", "queue administrator
 FEATURES = (ORDER, WAITS, BOUNDS, CHANGES)
 DELIVER_AT, TTL, KEY = "at", "ttl", "k"
 """Headers of records."""
+RATE = "share.records.per.second"
 PLAIN: dict[str, object] = {
     "share.ordering": "none",
     "share.ordering.key.header": "",
@@ -59,18 +60,34 @@ def drawn(chance: random.Random, features: Iterable[str], wall_ms: int) -> dict[
     if on & {ORDER, WAITS}:
         found["share.partition.max.waiting"] = chance.choice([1_000, 3_000, 16_000])
     if BOUNDS in on:
-        paused = chance.random()
-        found["share.paused"] = "true" if paused < 0.1 else "false"
-        found["share.paused.until.ms"] = wall_ms + 2_000 if 0.1 < paused < 0.25 else 0
-        found["share.member.max.record.locks"] = chance.choice([0, 0, 2, 10])
-        found["share.records.per.second"] = chance.choice([0, 0, 0, 4, 30])
-        found["share.topic.weights"] = chance.choice(["", "", "first:3,second:1"])
-        found["share.breaker.percent"] = chance.choice([0, 0, 30, 70])
-        found["share.breaker.window.ms"] = 5_000
-        found["share.breaker.min.records"] = 8
-        found["share.breaker.pause.ms"] = chance.choice([1_000, 2_000])
-        found["share.record.lock.keep"] = chance.choice(["none", "none", "connected"])
-        found["share.record.lock.keep.max.ms"] = chance.choice([6_000, 10_000])
+        found |= _bounds(chance, wall_ms)
+    return found
+
+
+def _bounds(chance: random.Random, wall_ms: int) -> dict[str, object]:
+    """What keeps records from members that are ready."""
+    paused = chance.random()
+    return {
+        "share.paused": "true" if paused < 0.1 else "false",
+        "share.paused.until.ms": wall_ms + 2_000 if 0.1 < paused < 0.25 else 0,
+        "share.member.max.record.locks": chance.choice([0, 0, 2, 10]),
+        "share.records.per.second": chance.choice([0, 0, 0, 4, 30]),
+        "share.topic.weights": chance.choice(["", "", "first:3,second:1"]),
+        "share.breaker.percent": chance.choice([0, 0, 30, 70]),
+        "share.breaker.window.ms": 5_000,
+        "share.breaker.min.records": 8,
+        "share.breaker.pause.ms": chance.choice([1_000, 2_000]),
+        "share.record.lock.keep": chance.choice(["none", "none", "connected"]),
+        "share.record.lock.keep.max.ms": chance.choice([6_000, 10_000]),
+    }
+
+
+def drawn_for_tier(chance: random.Random, features: Iterable[str]) -> dict[str, object]:
+    """Settings of a group, by what is on: of the bounds those that each node keeps by itself."""
+    on = set(features)
+    found = drawn(chance, on - {BOUNDS}, 0)
+    if BOUNDS in on:
+        found |= {"share.member.max.record.locks": chance.choice([0, 2, 10]), RATE: chance.choice([0, 4, 30])}
     return found
 
 

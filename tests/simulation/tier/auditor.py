@@ -63,8 +63,15 @@ class TierAuditor(Auditor):
         super().__init__(loop, story, limit, lambda topic_id, index: None)
         self.ledger: TierLedger = TierLedger(loop, story)
         self.lags = Lags(self.shares, self.ledger, story, lambda topic_id, index: None)
-        self.queues = QueueAudit(self.shares, self.ledger, story.broken, lag_s=_SETTINGS_S, pace=FASTEST)
         self.led: dict[Key, str] = {}
+        self.queues = QueueAudit(
+            self.shares,
+            self.ledger,
+            story.broken,
+            lag_s=_SETTINGS_S,
+            pace=FASTEST,
+            leader=lambda key: self.led.get(key, ""),
+        )
         self.settled: Callable[[Key, list[int]], object] = lambda key, offsets: None
         self.calm_since = 0.0
         self._epochs_of: dict[str, dict[tuple[str, str], int]] = {}
@@ -82,6 +89,7 @@ class TierAuditor(Auditor):
     def node_ended(self, number: int) -> None:
         """A node is gone with its memory."""
         self._epochs_of.pop(f"node {number}", None)
+        self.queues.led_anew(f"node {number}")
         for key, led in self.led.items():
             if led == f"node {number}" and key in self.shares:
                 share = self.shares[key]
@@ -92,6 +100,7 @@ class TierAuditor(Auditor):
         """A node begins to lead a share partition, with what was written."""
         before = self.led.get(key)
         self.led[key] = site
+        self.queues.led_anew(site)
         if before != site:
             self._story.tell(site, f"leads {key[0]} {self.ledger.names.get(key[1])}-{key[2]}")
         share = self.shares.get(key)

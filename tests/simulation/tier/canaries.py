@@ -13,8 +13,8 @@ from typing import Any
 from unittest import mock
 
 from tests.simulation.canaries import CANARIES, Canary, _instead, _never, _nothing
-from tests.simulation.queues.canaries import QUEUE_CANARIES
-from tests.simulation.queues.settings import ORDER, WAITS
+from tests.simulation.queues.canaries import QUEUE_CANARIES, _without
+from tests.simulation.queues.settings import BOUNDS, ORDER, WAITS
 
 from sharecore.errors import KafkaError
 from sharecore.partition.leader import SharePartition
@@ -173,6 +173,19 @@ TIER_CANARIES: dict[str, Canary] = {
     ),
     "back-offs that a load forgets": replace(
         QUEUE_CANARIES["back-offs that a load forgets"], features=f"members,{WAITS},node kills,node stops"
+    ),
+    "delivery times that nobody reads": Canary(_without(deliver_at_header=""), f"members,{WAITS}"),
+    "records that do not expire": replace(
+        QUEUE_CANARIES["records that do not expire"], features=f"members,{WAITS}"
+    ),
+    "times that pass others": replace(
+        QUEUE_CANARIES["times that pass others"], features=f"members,{ORDER},{WAITS}"
+    ),
+    "members without a bound": replace(
+        QUEUE_CANARIES["members without a bound"], features=f"members,{BOUNDS}"
+    ),
+    "rates that nobody heeds": replace(
+        QUEUE_CANARIES["rates that nobody heeds"], features=f"members,{BOUNDS}"
     ),
     "nobody is woken": replace(CANARIES["nobody is woken"], features=MEMBERS),
     "limits that are never told": Canary(_instead(Sources, "_ask", _nothing), MEMBERS),

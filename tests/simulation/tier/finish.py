@@ -9,7 +9,7 @@ from tests.simulation import letters, waking
 from tests.simulation.actors.admins import configure
 from tests.simulation.actors.members import ACCEPT
 from tests.simulation.ledger import transaction_of
-from tests.simulation.queues.settings import PLAIN
+from tests.simulation.queues.settings import PLAIN, RATE
 from tests.simulation.tier.actors.members import Pilot, Session, refused
 from tests.simulation.tier.actors.producers import send
 from tests.simulation.wire import Gone, Wire
@@ -21,6 +21,7 @@ _SETTLING_S = 60.0
 _WITHIN_S = 120.0
 _IDLE_ROUNDS = 4
 _WAKE_S, _WAKE_LOCK_S = 3.0, 8.0
+_TRIES = 60
 _PATIENCE_S = 30.0
 
 
@@ -32,6 +33,7 @@ async def run(world: TierWorld) -> None:
         if trouble := node.trouble:
             world.story.broken("a node does not come back", f"{node.site}: {trouble}")
             return
+    await _without_rates(world)
     for group in world.groups:
         for _ in range(2):
             await _drain(world, group)
@@ -46,6 +48,20 @@ async def run(world: TierWorld) -> None:
         await _wake(world, group)
     if letters.FEATURE in world.plan.features:
         await letters.ended(world, world.topics, lambda: _letters(world))
+
+
+async def _without_rates(world: TierWorld) -> None:
+    """Draining a group at its rate would take too long."""
+    rated = {group: settings for group, settings in world.queue_settings.items() if settings[RATE]}
+    if rated:
+        wire = await Wire.open("finish", world.nodes[0].port)
+        for group, settings in rated.items():
+            # a node may still learn who coordinates, or not reach the cluster yet
+            for _ in range(_TRIES):
+                if await configure(wire, group, {**settings, RATE: 0}, within=_PATIENCE_S) == 0:
+                    break
+                await asyncio.sleep(1.0)
+        wire.close()
 
 
 async def _without_queues(world: TierWorld) -> None:

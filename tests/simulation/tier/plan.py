@@ -58,7 +58,7 @@ class TierPlan(Plan):
 
     actors: ClassVar[tuple[str, ...]] = TIER_ACTORS
     faults: ClassVar[tuple[str, ...]] = TIER_FAULTS
-    queues: ClassVar[tuple[str, ...]] = (queues.ORDER, queues.WAITS)
+    queues: ClassVar[tuple[str, ...]] = (queues.ORDER, queues.WAITS, queues.BOUNDS)
     world: ClassVar[str] = "tier"
 
     @classmethod

@@ -9,7 +9,7 @@ from tests.simulation.tier.canaries import TIER_CANARIES
 from tests.simulation.tier.plan import TIER_FAULTS, TierPlan
 from tests.simulation.tier.world import simulate_tier
 
-QUICK = ["answers before the write"]
+QUICK = ["answers before the write", "delivery times that nobody reads", "members without a bound"]
 
 
 @pytest.mark.parametrize(("seed", "faults"), [(2, "all"), pytest.param(18, "", marks=pytest.mark.long)])
@@ -27,6 +27,11 @@ def test_planted_bugs_are_found(capsys: pytest.CaptureFixture[str]) -> None:
     """`make simulate WORLD=tier` plants all of them."""
     assert run.canaries(QUICK, print, "tier"), capsys.readouterr().out
     assert len(TIER_CANARIES) >= 12
+
+
+def test_each_kind_of_queue_setting_has_planted_bugs() -> None:
+    for feature in TierPlan.queues:
+        assert sum(feature in canary.features.split(",") for canary in TIER_CANARIES.values()) >= 2
 
 
 def test_the_command_names_the_world() -> None:

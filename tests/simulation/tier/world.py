@@ -92,7 +92,7 @@ class TierWorld:
         self.groups = {f"group-{i}": chance.choice(["read_committed", "read_uncommitted"]) for i in range(2)}
         self.topics = {"first": 2, "second": 1}
         self.queue_settings = {
-            group: queues.drawn(self.chance(f"queue {group}"), on, 0)
+            group: queues.drawn_for_tier(self.chance(f"queue {group}"), on)
             for group in self.groups
             if on & set(plan.queues)
         }
@@ -210,7 +210,14 @@ class TierWorld:
 
     def _is_known(self, group: str, settings: Mapping[str, object]) -> bool:
         """Whether all nodes have the settings of a group; they come in one record."""
-        names = ("share.ordering", "share.retry.backoff.ms", "share.deliver.at.header", "share.record.ttl.ms")
+        names = (
+            "share.ordering",
+            "share.retry.backoff.ms",
+            "share.deliver.at.header",
+            "share.record.ttl.ms",
+            "share.member.max.record.locks",
+            queues.RATE,
+        )
         configs = [node.broker.share.partitions._group_config(group) for node in self.nodes if node.broker]
         return all(
             getattr(config, name.replace(".", "_")) == settings[name] for config in configs for name in names
