@@ -50,6 +50,11 @@ bench-thinned: .venv/.installed .venv-test/.installed ## bytes that answers carr
 bench-queues: .venv/.installed .venv-test/.installed jars $(QUEUE_JARS)/.done build/go/queue-rivals ## order by key, back-off, delivery times and weights, beside Parallel Consumer, NATS, Redis and RabbitMQ (half an hour, takes Go; ARGS="--records 20000 --only order")
 	$(BIN)/python -m benches.queues $(ARGS)
 
+bench-bucket: .venv-bucket/.installed build/go/versitygw jars ## a home in a bucket with the times of S3 beside NATS JetStream, Redis and Apache Kafka with replicas (half an hour, takes Go; ARGS="--kills 0 --clients 20 --brokers ...")
+	@.ci/need cargo java
+	VERSITYGW=$(CURDIR)/build/go/versitygw SHARECORE=$(CURDIR)/.venv-bucket/bin/sharecore \
+		.venv-bucket/bin/python -m benches.bucket $(ARGS)
+
 build/go/queue-rivals: $(wildcard benches/queues/rivals/*)
 	@.ci/need go
 	cd benches/queues/rivals && go build -o $(CURDIR)/$@ .

@@ -45,6 +45,11 @@ class Server(Subject):
         return self._port, self._process.pid
 
     def start(self) -> None:
+        self.launch()
+        self.set_up()
+
+    def launch(self) -> None:
+        """Start the process, and wait until it listens."""
         program = found(self.command)
         assert program is not None, f"{self.command} is not installed"
         with (self._home / "output.log").open("wb") as log:
@@ -58,12 +63,16 @@ class Server(Subject):
         until = time.monotonic() + _SECONDS_MAX
         while True:
             try:
-                peer = socket.create_connection(("127.0.0.1", self._port), timeout=_SECONDS_MAX)
-                break
-            except OSError:
+                socket.create_connection(("127.0.0.1", self._port), timeout=_SECONDS_MAX).close()
+                return
+            except OSError:  # noqa: PERF203 - it does not listen yet
                 if time.monotonic() > until:
                     raise
                 time.sleep(0.05)
+
+    def set_up(self) -> None:
+        """Make what the steps need; raise RuntimeError if it is refused."""
+        peer = socket.create_connection(("127.0.0.1", self._port), timeout=_SECONDS_MAX)
         with peer, peer.makefile("rb") as answers:
             for request in self._set_up():
                 peer.sendall(request)
@@ -95,13 +104,20 @@ class NatsServer(Server):
     """A stream on files. It is synced every two minutes, not before it answers."""
 
     command = "nats-server"
+    replicas: ClassVar = 1
     protocols: ClassVar = {"produce": "nats-produce", "share": "nats-share"}
 
     def _arguments(self) -> list[str]:
         return ["-a", "127.0.0.1", "-p", str(self._port), "-js", "-sd", str(self._home)]
 
     def _set_up(self) -> list[bytes]:
-        stream = {"name": "WORK", "subjects": ["work.>"], "storage": "file", "retention": "limits"}
+        stream: dict[str, object] = {
+            "name": "WORK",
+            "subjects": ["work.>"],
+            "storage": "file",
+            "retention": "limits",
+            "num_replicas": self.replicas,
+        }
         consumer = {
             "stream_name": "WORK",
             "config": {

@@ -55,6 +55,11 @@ class Subject(ABC):
     def address(self) -> tuple[int, int]:
         """Port and process id."""
 
+    @property
+    def pids(self) -> list[int]:
+        """All processes whose CPU time counts."""
+        return [self.address[1]]
+
     def prepare(self, step: str, count: int, round: int) -> list[str]:
         """Makes what one run needs; gives words of the load generator's command line."""
         return []
@@ -69,9 +74,10 @@ class Subject(ABC):
         return self._generate(step, count, seconds, [*self.prepare(step, count, round), f"rate={rate}"])
 
     def _generate(self, step: str, count: int, seconds: float, words: list[str]) -> dict[str, float]:
-        port, pid = self.address
+        port, _ = self.address
+        pids = ",".join(map(str, self.pids))
         command = [self._generator, self.protocols[step], f"127.0.0.1:{port}", str(count), str(seconds)]
-        command += [*self._common(), f"pid={pid}", f"partitions={self._partitions}", *words]
+        command += [*self._common(), f"pid={pids}", f"partitions={self._partitions}", *words]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(f"{' '.join(command)}: {done.stderr}")
@@ -92,8 +98,11 @@ class KafkaSubject(Subject):
         self._topic_ids: dict[str, str] = {}
 
     def start(self) -> None:
-        self._broker.start()
+        self._start_brokers()
         self._create(_TOPIC)
+
+    def _start_brokers(self) -> None:
+        self._broker.start()
 
     def kill(self) -> None:
         self._broker.kill()
@@ -121,22 +130,31 @@ class KafkaSubject(Subject):
         return [f"topic={self._topic_ids[_TOPIC]}"]
 
     def _create(self, topic: str) -> None:
-        create_topic(self._broker.bootstrap, topic, self._partitions)
-        client = Client(self._broker.port)
+        self._make_topic(topic)
+        client, until = Client(self._broker.port), time.monotonic() + _SECONDS_MAX
         try:
-            metadata = client.ask(ApiKey.METADATA, _METADATA_VERSION, topics=[{"name": topic}])
+            # other brokers of a cluster learn of a topic later
+            while True:
+                metadata = client.ask(ApiKey.METADATA, _METADATA_VERSION, topics=[{"name": topic}])
+                found = metadata.topics[0]
+                if not found.error_code:
+                    break
+                if time.monotonic() > until:
+                    raise RuntimeError(f"{topic} has no leader: error {found.error_code}")
+                time.sleep(0.1)
         finally:
             client.close()
-        self._topic_ids[topic] = metadata.topics[0].topic_id.hex
+        self._topic_ids[topic] = found.topic_id.hex
+
+    def _make_topic(self, topic: str) -> None:
+        create_topic(self._broker.bootstrap, topic, self._partitions)
 
     def _join(self, group: str, topic: str) -> None:
         """A member subscribes, and leaves when it has partitions: so the group's state is made."""
-        client, member, epoch = Client(self._broker.port), str(uuid4()), 0
+        client, member, epoch = Client(self._coordinator_port(group)), str(uuid4()), 0
         until = time.monotonic() + _SECONDS_MAX
         try:
             while True:
-                # Apache Kafka makes its coordinator's topic when somebody looks for one
-                client.ask(ApiKey.FIND_COORDINATOR, _FIND_VERSION, key_type=0, coordinator_keys=[group])
                 answer = client.ask(
                     ApiKey.SHARE_GROUP_HEARTBEAT,
                     _HEARTBEAT_VERSION,
@@ -150,6 +168,23 @@ class KafkaSubject(Subject):
                 if time.monotonic() > until:
                     raise RuntimeError(f"{group} is assigned nothing: error {answer.error_code}")
                 epoch = answer.member_epoch
+                time.sleep(0.1)
+        finally:
+            client.close()
+
+    def _coordinator_port(self, group: str) -> int:
+        """The port of a group's coordinator. Apache Kafka makes its topic when somebody looks for it."""
+        client, until = Client(self._broker.port), time.monotonic() + _SECONDS_MAX
+        try:
+            while True:
+                answer = client.ask(
+                    ApiKey.FIND_COORDINATOR, _FIND_VERSION, key_type=0, coordinator_keys=[group]
+                )
+                found = answer.coordinators[0]
+                if not found.error_code:
+                    return int(found.port)
+                if time.monotonic() > until:
+                    raise RuntimeError(f"{group} has no coordinator: error {found.error_code}")
                 time.sleep(0.1)
         finally:
             client.close()

@@ -15,6 +15,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 from confluent_kafka import KafkaException, Message, Producer
@@ -113,6 +114,28 @@ def until(condition: Callable[[], object], what: str) -> None:
         time.sleep(_PAUSE_S)
 
 
+def outage(clients: Clients, pause_s: float, end: Callable[[], object]) -> dict[str, float]:
+    """End the leader after a pause; return how long no record, and no acknowledgement, is confirmed."""
+    began = time.monotonic()
+    until(lambda: first_after(clients.settled.values(), began), "a record is acknowledged")
+    time.sleep(pause_s)
+    moment = time.monotonic()
+    end()
+    # confirmations of the former leader may still be in transit
+    after = time.monotonic() + 0.2
+    waited = {}
+    for what, times in {"produced": clients.answered, "acknowledged": clients.settled}.items():
+        until(partial(_has_after, times, after), f"a record is {what}")
+        seconds = first_after(times.values(), after)
+        assert seconds is not None
+        waited[what] = seconds + after - moment
+    return waited
+
+
+def _has_after(times: dict[int, float], moment: float) -> bool:
+    return first_after(times.values(), moment) is not None
+
+
 def percentile(values: list[float], share: float) -> float:
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
@@ -148,25 +171,9 @@ def run(home: Path, url: str, kills: int, stops: int, seed: int) -> dict[str, ob
     moments.shuffle(hows)
     try:
         for number, how in enumerate(hows):
-            began = time.monotonic()
-            until(lambda: first_after(clients.settled.values(), began), "a record is acknowledged")  # noqa: B023
-            time.sleep(moments.uniform(0.5, 2.5))
-            moment = time.monotonic()
-            if how == "killed":
-                leader.kill()
-            else:
-                leader.terminate()
-            # confirmations of the former leader may still be in transit
-            after = time.monotonic() + 0.2
-            until(lambda: first_after(clients.answered.values(), after), "a record is answered")  # noqa: B023
-            until(lambda: first_after(clients.settled.values(), after), "it is acknowledged")  # noqa: B023
-            waited = {
-                "produced": first_after(clients.answered.values(), after),
-                "acknowledged": first_after(clients.settled.values(), after),
-            }
-            for what, seconds in waited.items():
-                assert seconds is not None
-                figures[how][what].append(seconds + after - moment)
+            end = leader.kill if how == "killed" else leader.terminate
+            for what, seconds in outage(clients, moments.uniform(0.5, 2.5), end).items():
+                figures[how][what].append(seconds)
             print(
                 number + 1,
                 how,

@@ -116,6 +116,11 @@ class Cluster:
         """User and system time so far, of brokers and controller."""
         return sum(each.cpu_seconds() for each in (*self.brokers, self._controller))
 
+    @property
+    def pids(self) -> list[int]:
+        """Processes of brokers and controller."""
+        return [each.pid for each in (*self.brokers, self._controller)]
+
     def kill(self) -> None:
         """Ends all of them."""
         for each in (*self.brokers, self._controller):

@@ -41,6 +41,7 @@ fn clients(
     let record_bytes = settings.get("record_bytes").unwrap_or(100);
     let partitions: usize = settings.get("partitions").unwrap_or(16);
     let from = settings.get("first_client").unwrap_or(0);
+    let replicas = settings.get("replicas").unwrap_or(0);
     let mut made: Vec<Box<dyn Talk>> = Vec::with_capacity(count);
     for number in from..from + count {
         let partition = number % partitions;
@@ -95,8 +96,8 @@ fn clients(
             }
             "nats-produce" => Box::new(nats::Producer::new(number, partition, record_bytes)),
             "nats-share" => Box::new(nats::Consumer::new(number)),
-            "redis-produce" => Box::new(redis::Producer::new(partition, record_bytes)),
-            "redis-share" => Box::new(redis::Consumer::new(number, partition)),
+            "redis-produce" => Box::new(redis::Producer::new(partition, record_bytes, replicas)),
+            "redis-share" => Box::new(redis::Consumer::new(number, partition, replicas)),
             _ => return Err(format!("there is no protocol {protocol}")),
         };
         made.push(client);
@@ -123,12 +124,13 @@ fn measure() -> Result<(), String> {
     let address = address
         .parse()
         .map_err(|_| format!("{address} is no address"))?;
+    let pids: String = settings.get("pid").unwrap_or_default();
     let load = Load {
         address,
         seconds: number(seconds)?,
         warm_up_seconds: settings.get("warm_up").unwrap_or(1.0),
         requests_max: settings.get("requests").unwrap_or(u64::MAX),
-        broker_pid: settings.get("pid").ok(),
+        broker_pids: pids.split(',').filter_map(|pid| pid.parse().ok()).collect(),
     };
     let figures = load.run(clients(protocol, count, &settings)?)?;
     for (name, value) in figures {

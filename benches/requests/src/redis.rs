@@ -46,20 +46,46 @@ fn value<'a>(input: &'a [u8], strings: &mut Vec<&'a [u8]>) -> Result<Option<usiz
     Ok(Some(used))
 }
 
+/// Appends `WAIT` for so many replicas, if any.
+fn wait(out: &mut Vec<u8>, replicas: usize) {
+    if replicas > 0 {
+        command(out, &[b"WAIT", replicas.to_string().as_bytes(), b"0"]);
+    }
+}
+
+/// Length of the answer to a write, and of that to its `WAIT`; `None` when they are not whole.
+fn written(input: &[u8], replicas: usize) -> Result<Option<usize>, String> {
+    let mut used = 0;
+    for _ in 0..1 + usize::from(replicas > 0) {
+        let rest = &input[used..];
+        if rest.is_empty() {
+            return Ok(None);
+        }
+        let Some(more) = value(rest, &mut Vec::new())? else {
+            return Ok(None);
+        };
+        used += more;
+    }
+    Ok(Some(used))
+}
+
 /// One record an `XADD`.
 pub struct Producer {
     request: Vec<u8>,
+    replicas: usize,
 }
 
 impl Producer {
-    pub fn new(partition: usize, record_bytes: usize) -> Self {
+    /// A producer that waits for so many replicas.
+    pub fn new(partition: usize, record_bytes: usize, replicas: usize) -> Self {
         let mut request = Vec::new();
         let (stream, record) = (format!("work-{partition}"), vec![b'x'; record_bytes]);
         command(
             &mut request,
             &[b"XADD", stream.as_bytes(), b"*", b"v", &record],
         );
-        Producer { request }
+        wait(&mut request, replicas);
+        Producer { request, replicas }
     }
 }
 
@@ -70,7 +96,7 @@ impl Talk for Producer {
     }
 
     fn take(&mut self, input: &[u8], out: &mut Outgoing) -> Result<Option<(usize, Ended)>, String> {
-        let Some(used) = value(input, &mut Vec::new())? else {
+        let Some(used) = written(input, self.replicas)? else {
             return Ok(None);
         };
         out.bytes.extend_from_slice(&self.request);
@@ -84,10 +110,12 @@ pub struct Consumer {
     stream: String,
     fetch: Vec<u8>,
     acknowledging: bool,
+    replicas: usize,
 }
 
 impl Consumer {
-    pub fn new(number: usize, partition: usize) -> Self {
+    /// A consumer whose acknowledgements wait for so many replicas.
+    pub fn new(number: usize, partition: usize, replicas: usize) -> Self {
         let (stream, member) = (format!("work-{partition}"), format!("member-{number}"));
         let mut fetch = Vec::new();
         let words = [
@@ -108,6 +136,7 @@ impl Consumer {
             stream,
             fetch,
             acknowledging: false,
+            replicas,
         }
     }
 }
@@ -123,7 +152,12 @@ impl Talk for Consumer {
         if input.is_empty() {
             return Ok(None);
         }
-        let Some(used) = value(input, &mut strings)? else {
+        let used = if self.acknowledging {
+            written(input, self.replicas)?
+        } else {
+            value(input, &mut strings)?
+        };
+        let Some(used) = used else {
             return Ok(None);
         };
         if !self.acknowledging && strings.len() > 1 {
@@ -131,6 +165,7 @@ impl Talk for Consumer {
                 &mut out.bytes,
                 &[b"XACK", self.stream.as_bytes(), b"bench", strings[1]],
             );
+            wait(&mut out.bytes, self.replicas);
             self.acknowledging = true;
             return Ok(Some((used, Ended::Nothing)));
         }

@@ -62,8 +62,8 @@ pub struct Load {
     pub warm_up_seconds: f64,
     /// Ends early after so many.
     pub requests_max: u64,
-    /// The process whose CPU time is read at both ends of the measurement.
-    pub broker_pid: Option<u32>,
+    /// The processes whose CPU time is read at both ends of the measurement.
+    pub broker_pids: Vec<u32>,
 }
 
 struct Seat {
@@ -195,8 +195,8 @@ impl Load {
     }
 
     fn broker_cpu(&self) -> f64 {
-        self.broker_pid
-            .map_or(0.0, |pid| cpu(&format!("/proc/{pid}/stat")))
+        let pids = self.broker_pids.iter();
+        pids.map(|pid| cpu(&format!("/proc/{pid}/stat"))).sum()
     }
 }
 
