@@ -17,6 +17,7 @@ from sharecore.cli.clients import (
     UsageFailed,
     connect,
     failures_in_one_line,
+    names_cluster,
 )
 
 if TYPE_CHECKING:
@@ -82,8 +83,14 @@ class Cluster(NamedTuple):
 
         Clients would try for a while: who mistyped the address wants to know at once.
         """
+        from sharecore.errors import ConfigError
+
+        try:
+            address = given_settings(self.address, self.settings, self.file)["bootstrap.servers"]
+        except (ConfigError, OSError) as error:
+            raise CommandFailed(str(error)) from None
         seconds = CONNECT_SECONDS_MAX if self.timeout is None else min(self.timeout, CONNECT_SECONDS_MAX)
-        connect(self.address, seconds).close()
+        connect(address, seconds).close()
 
     def client_settings(self, timeout_ms: int = API_TIMEOUT_MS) -> dict[str, str]:
         """Return a client's settings: --timeout, then --set, then the file, then the default.
@@ -210,11 +217,18 @@ def administered(
 def given_settings(address: str, settings: list[str] | None, file: Path | None) -> dict[str, str]:
     """Return what --set and the file say, and where the cluster is; raise as `Cluster.client_settings`
     does.
+
+    Args:
+        address: the cluster's; only the default of the option gives way to `bootstrap.servers` of the others.
     """
     from sharecore.config import read_properties
 
     chosen = read_properties(file) if file is not None else {}
-    return chosen | key_values(settings or [], "--set") | {"bootstrap.servers": address}
+    chosen |= key_values(settings or [], "--set")
+    if names_cluster():
+        chosen["bootstrap.servers"] = address
+    chosen.setdefault("bootstrap.servers", address)
+    return chosen
 
 
 def confluent_settings(cluster: Cluster) -> dict[str, Any]:

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
+import click
 import typer
+from click.core import ParameterSource
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,6 +48,14 @@ BootstrapOrDirectory = Annotated[
 def usual_bootstrap() -> str:
     """Return the cluster of whoever names none."""
     return os.environ.get(VARIABLE) or BOOTSTRAP
+
+
+def names_cluster() -> bool:
+    """Return whether the command that runs was given its cluster, by an option or the environment."""
+    context = click.get_current_context(silent=True)
+    if context is None or os.environ.get(VARIABLE):
+        return True
+    return context.get_parameter_source("bootstrap") is not ParameterSource.DEFAULT
 
 
 class CommandFailed(Exception):

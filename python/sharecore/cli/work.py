@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from sharecore.cli.admin import SettingsFile, key_values
-from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, UsageFailed, failures_in_one_line
+from sharecore.cli.clients import (
+    BOOTSTRAP,
+    Bootstrap,
+    CommandFailed,
+    UsageFailed,
+    failures_in_one_line,
+    names_cluster,
+)
 
 if TYPE_CHECKING:
     from sharecore.client import Worker
@@ -108,7 +115,10 @@ def work(
                 config |= read_properties(command_config)
         except ConfigError as error:
             raise CommandFailed(str(error)) from None
-        config["bootstrap.servers"] = bootstrap
+        if names_cluster():
+            config["bootstrap.servers"] = bootstrap
+        elif not {"bootstrap_servers", "bootstrap.servers"} & {*found.settings, *config}:
+            config["bootstrap.servers"] = BOOTSTRAP
         if group is not None:
             config["group.id"] = group
         config |= {name: value.strip() for name, value in key_values(settings or [], "--set").items()}

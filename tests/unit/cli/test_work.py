@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from sharecore.cli.clients import CommandFailed
+from sharecore.cli.clients import VARIABLE, CommandFailed
 from sharecore.cli.work import load
 
 
@@ -34,3 +37,43 @@ def test_a_module_without_a_worker_is_a_line_that_says_what_to_do(
     assert said in str(raised.value)
     with pytest.raises(CommandFailed, match="there is no module nowhere"):
         load("nowhere:handle")
+
+
+CONNECTING = """
+from sharecore.client import worker
+
+@worker("jobs", group_id="g", bootstrap_servers="127.0.0.1:1")
+def handle(record): ...
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "address"),
+    [
+        (["work", "connecting:handle"], {}, "127.0.0.1:1"),
+        (["work", "connecting:handle", "-c", "client.properties"], {}, "127.0.0.1:2"),
+        (["work", "connecting:handle", "-c", "client.properties", "-b", "127.0.0.1:3"], {}, "127.0.0.1:3"),
+        (["work", "connecting:handle"], {VARIABLE: "127.0.0.1:4"}, "127.0.0.1:4"),
+        (["groups", "list", "-c", "client.properties"], {}, "127.0.0.1:2"),
+        (["groups", "list", "-s", "bootstrap.servers=127.0.0.1:5"], {}, "127.0.0.1:5"),
+        (["groups", "list", "-c", "client.properties", "-b", "127.0.0.1:3"], {}, "127.0.0.1:3"),
+        (["produce", "jobs", "x", "-c", "client.properties"], {VARIABLE: "127.0.0.1:4"}, "127.0.0.1:4"),
+    ],
+)
+def test_a_cluster_named_anywhere_goes_before_the_default(
+    arguments: list[str], environment: dict[str, str], address: str, tmp_path: Path
+) -> None:
+    (tmp_path / "connecting.py").write_text(CONNECTING)
+    (tmp_path / "client.properties").write_text("bootstrap.servers=127.0.0.1:2\n")
+    inherited = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    with subprocess.Popen(
+        [sys.executable, "-m", "sharecore", *arguments],
+        cwd=tmp_path,
+        env=inherited | environment,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        process.terminate()
+    assert f"no broker at {address}:" in line or f"event=no answer worker=handle brokers={address} " in line
