@@ -83,6 +83,7 @@ class SharePartition:
         first: lowest and highest count of the first delivery.
         floor: records below may be gone from the log.
         loaded_at: when it was led anew for the last time.
+        taken_over_until: until when members may hold what a leader gave them that was killed, at least.
         start_may_fall: its state was lost, and who leads it may not know.
         suspended: resets that are under way.
         going: somebody asked for its deletion and was refused: that may be tried again at any time.
@@ -107,6 +108,7 @@ class SharePartition:
     over: set[int] = field(default_factory=set)
     lives: int = 0
     loaded_at: float = 0.0
+    taken_over_until: float = 0.0
     start_may_fall: bool = False
     set_to: int | None = None
     first: tuple[int, int] = (1, 1)

@@ -142,6 +142,7 @@ class QueueAudit:
         if not self._ledger.retained(name) and name not in self._ledger.compacted:
             self._in_order(delivery, queues)
         self._at_its_time(delivery, queues, settings)
+        self._after_takeover(delivery, queues)
         self._not_paused(delivery, queues)
         self._within_rate(delivery, settings)
 
@@ -253,6 +254,14 @@ class QueueAudit:
         if waits and early_s > _TICK_S:
             text = f"{early_s:.3f} s before the end of its back-off after {sorted(causes)}, delivery {count}"
             self._broken(_EARLY, delivery, offset, text)
+
+    def _after_takeover(self, delivery: Delivery, queues: Sequence[Queue]) -> None:
+        """After a leader was killed nothing is acquired while members may hold what it gave them (I1)."""
+        left_s = delivery.share.taken_over_until - delivery.now
+        waits = all(queue.ordering != "none" and queue.waits_after_takeovers for queue in queues)
+        if waits and left_s > _TICK_S:
+            text = f"members of a leader that was killed may hold records for {left_s:.3f} s"
+            self._broken("no wait after a takeover", delivery, delivery.offsets[0], text)
 
     def _not_paused(self, delivery: Delivery, queues: Sequence[Queue]) -> None:
         """Nothing is acquired while a group is paused (I8)."""

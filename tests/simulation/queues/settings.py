@@ -10,11 +10,12 @@ ORDER, WAITS, BOUNDS, CHANGES = "order", "waits", "bounds", "queue administrator
 FEATURES = (ORDER, WAITS, BOUNDS, CHANGES)
 DELIVER_AT, TTL, KEY = "at", "ttl", "k"
 """Headers of records."""
-RATE = "share.records.per.second"
+RATE, TAKEOVER_WAIT = "share.records.per.second", "share.ordering.takeover.wait"
 PLAIN: dict[str, object] = {
     "share.ordering": "none",
     "share.ordering.key.header": "",
     "share.ordering.run.max": 1,
+    TAKEOVER_WAIT: "false",
     "share.retry.backoff.ms": 0,
     "share.retry.backoff.max.ms": 300_000,
     "share.retry.backoff.multiplier": 2.0,
@@ -86,6 +87,8 @@ def drawn_for_tier(chance: random.Random, features: Iterable[str]) -> dict[str, 
     """Settings of a group, by what is on: of the bounds those that each node keeps by itself."""
     on = set(features)
     found = drawn(chance, on - {BOUNDS}, 0)
+    if found["share.ordering"] != "none":
+        found[TAKEOVER_WAIT] = chance.choice(["false", "true"])
     if BOUNDS in on:
         found |= {"share.member.max.record.locks": chance.choice([0, 2, 10]), RATE: chance.choice([0, 4, 30])}
     return found
@@ -108,6 +111,7 @@ class Queue:
     ordering: str = "none"
     key_header: str = ""
     run_max: int = 1
+    waits_after_takeovers: bool = False
     backoff_ms: int = 0
     backoff_max_ms: int = 300_000
     multiplier: float = 2.0
@@ -130,6 +134,7 @@ class Queue:
             ordering=text["share.ordering"],
             key_header=text["share.ordering.key.header"],
             run_max=int(text["share.ordering.run.max"]),
+            waits_after_takeovers=text[TAKEOVER_WAIT] == "true",
             backoff_ms=int(text["share.retry.backoff.ms"]),
             backoff_max_ms=int(text["share.retry.backoff.max.ms"]),
             multiplier=float(text["share.retry.backoff.multiplier"]),

@@ -31,7 +31,7 @@ def test_each_kind_of_promise_has_planted_bugs() -> None:
 
 
 def test_no_bug_is_planted_that_the_engine_does_not_know() -> None:
-    with pytest.raises(ValueError, match="no such bug: rain"):
+    with pytest.raises(ValueError, match="unknown bug: rain"):
         _core.plant_bug("rain")
 
 

@@ -174,6 +174,9 @@ TIER_CANARIES: dict[str, Canary] = {
     "back-offs that a load forgets": replace(
         QUEUE_CANARIES["back-offs that a load forgets"], features=f"members,{WAITS},node kills,node stops"
     ),
+    "takeovers that nobody waits for": Canary(
+        _instead(SharePartition, "takeover_left_ms", 0), f"members,{ORDER},node kills"
+    ),
     "delivery times that nobody reads": Canary(_without(deliver_at_header=""), f"members,{WAITS}"),
     "records that do not expire": replace(
         QUEUE_CANARIES["records that do not expire"], features=f"members,{WAITS}"

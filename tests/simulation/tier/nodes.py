@@ -137,6 +137,7 @@ class Node:
         process, world = self.process, self.world
         if process is None:
             return
+        world.state.killed(self)
         self.process = None
         world.loop.end(process)
         world.loop.graveyard += [self.broker, self._starting]

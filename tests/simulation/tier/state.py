@@ -37,10 +37,14 @@ class _Slot:
         newest: sequence of the last batch that counts; a late copy of one before it does not.
         states: what the log says, by share partition.
         lost: the cluster has lost some of it.
+        orphaned: who has claimed it was killed, and has not released it.
+        taken_at: when it was claimed then; 0 where the last claim is another's.
         settled: what was answered, by share partition and the number of its life.
     """
 
     lost: bool = False
+    orphaned: bool = False
+    taken_at: float = 0.0
     producer: tuple[int, int] = (-1, -1)
     newest: int = -1
     epoch: int = -1
@@ -100,6 +104,8 @@ class StateAudit:
                     )
                     slot.producer, slot.newest = batch.producer, batch.sequence
                     slot.epoch, slot.node = epoch, node
+                    slot.taken_at = self._world.loop.now if slot.orphaned else 0.0
+                    slot.orphaned = False
                     self._take(slot, records[at + 1 :])
                     return int(node)
         self._world.story.tell("cluster", f"slot {log.index}: void batch at {batch.base}")
@@ -120,6 +126,16 @@ class StateAudit:
             share = self._world.auditor.share(key)
             if share.lives == life and not share.suspended:
                 self._check(slot, key, sorted(offsets))
+
+    def killed(self, node: Node) -> None:
+        """A node is about to be killed."""
+        for index, slot in enumerate(self._slots):
+            slot.orphaned |= slot.node == node.node_id and node.leases(index)
+
+    def waits_until(self, key: Key) -> float:
+        """Until when members may hold records of a leader that was killed, as the next one knows."""
+        taken_at = self._slots[slot_of(key)].taken_at
+        return taken_at + self._world.auditor.share(key).lock_s if taken_at else 0.0
 
     def may_lead(self, key: Key, node: Node) -> bool:
         """Whether a node may have the last claim; one that was paused goes on with what it had read."""

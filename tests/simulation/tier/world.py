@@ -311,6 +311,7 @@ def _loads_told(world: TierWorld) -> AbstractContextManager[object]:
         site = site_of(contextvars.copy_context())
         if world.state.may_lead(key, next(node for node in world.nodes if node.site == site)):
             world.auditor.led_by(key, site)
+            world.auditor.share(key).taken_over_until = world.state.waits_until(key)
             world.state.loaded(key, state.state)
         begin(self, state)
 
