@@ -7,6 +7,7 @@ import subprocess
 import sys
 from typing import cast
 
+import pytest
 from textual.widgets import DataTable, Input, Static
 
 from sharecore.admin.overview import GroupOverview, Position
@@ -131,6 +132,21 @@ def test_keys() -> None:
             assert "me at /127.0.0.1" in str(app.query_one("#members", Static).content)
             await pilot.press("escape")
             assert names() == ["idle", "workers", "hidden"]
+
+    asyncio.run(press())
+
+
+@pytest.mark.parametrize("keys", [["q"], ["ctrl+c"], ["slash", "w", "ctrl+c"]], ids=" ".join)
+def test_keys_that_quit(keys: list[str]) -> None:
+    async def press() -> None:
+        app = Top(cast(Watch, _Scripted(look(10, 100, 50))), "here:9092", 1000.0)
+        async with app.run_test(size=(120, 24)) as pilot:
+            await pilot.pause()
+            *others, last = keys
+            await pilot.press(*others)
+            assert not app._exit
+            await pilot.press(last)
+            assert app._exit
 
     asyncio.run(press())
 

@@ -48,6 +48,8 @@ class Top(App[None]):
         Binding("r", "reverse", "Reverse"),
         Binding("slash", "filter", "Filter"),
         Binding("q", "quit", "Quit"),
+        # Textual only says how to quit
+        Binding("ctrl+c", "quit", show=False, priority=True),
     ]
 
     def __init__(self, watch: Watch, address: str, interval_s: float) -> None:
