@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import struct
@@ -186,6 +187,25 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
         broker.send_signal(signal.SIGINT)
         broker.communicate(timeout=20)
     assert broker.returncode == 128 + signal.SIGINT
+
+
+@pytest.mark.parametrize("is_ignored", [False, True], ids=["terminal", "nohup"])
+def test_a_hangup_stops_it_cleanly_unless_it_is_ignored(tmp_path: Path, *, is_ignored: bool) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN if is_ignored else signal.SIG_DFL)
+    try:
+        broker = start("--port", "0", "--host", "127.0.0.1", "--data-dir", str(tmp_path / "data"))
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert broker.stdout is not None
+    port = int(re.search(r":(\d+) ", broker.stdout.readline())[1])  # type: ignore[index]
+    broker.send_signal(signal.SIGHUP)
+    if is_ignored:
+        assert answers(port, timeout=10)
+        broker.send_signal(signal.SIGTERM)
+    _, log = broker.communicate(timeout=20)
+    assert broker.returncode == 0
+    assert ("SIGHUP: stopping" in log) is not is_ignored
+    assert log.splitlines()[-1].endswith("stopped")
 
 
 def test_what_is_kept_is_nobody_elses_to_read(tmp_path: Path) -> None:

@@ -30,6 +30,8 @@ from sharecore.waiting import MovableTime
 log = logging.getLogger("sharecore.broker")
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_HANGUP: signal.Signals | None = getattr(signal, "SIGHUP", None)
+"""None on Windows."""
 
 
 class Announce(Enum):
@@ -67,7 +69,7 @@ def run(
     backend: Backend | None = None,
     manner: Manner = Manner(),  # noqa: B008 - it is immutable
 ) -> int:
-    """Serve until SIGINT or SIGTERM; return the exit status.
+    """Serve until SIGINT, SIGTERM or SIGHUP; return the exit status.
 
     Args:
         config: the configuration.
@@ -96,6 +98,8 @@ async def _serve(
 
     def stop(number: signal.Signals) -> None:
         if stopping.is_set():
+            if number == _HANGUP:
+                return  # a terminal that closes may send it twice
             # a second signal stops at once: answered writes are safe, as after kill -9
             logging.shutdown()
             os._exit(128 + number)
@@ -104,6 +108,9 @@ async def _serve(
 
     for number in _SIGNALS:
         loop.add_signal_handler(number, stop, number)
+    # ignored under nohup, which is to outlive its terminal
+    if _HANGUP is not None and signal.getsignal(_HANGUP) is not signal.SIG_IGN:
+        loop.add_signal_handler(_HANGUP, stop, _HANGUP)
     lock_time = MovableTime(SystemClock(), loop) if manner.control else None
     if manner.until_stdin_closes:
         _watch_stdin(loop, stopping)
