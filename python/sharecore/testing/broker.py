@@ -151,7 +151,7 @@ class EphemeralBroker:
 
         Raises:
             ValueError: `seconds` is negative.
-            RuntimeError: the broker does not run.
+            RuntimeError: the broker does not run, or has ended; then the message holds the end of its log.
         """
         await asyncio.to_thread(self.advance_blocking, seconds)
 
@@ -167,6 +167,9 @@ class EphemeralBroker:
         except HTTPError as error:
             reason = error.read().decode(errors="replace").strip()
             raise RuntimeError(f"the broker refused to advance: {reason}") from None
+        except OSError as error:
+            tail = self.log()[-_LOG_TAIL:].strip()
+            raise RuntimeError(f"the broker does not answer ({error}); the end of its log:\n{tail}") from None
 
     async def create_topic(self, name: str, partitions: int = 1) -> None:
         """Create a topic.
@@ -226,7 +229,14 @@ class EphemeralBroker:
         self.stop()
 
     async def __aenter__(self) -> Self:
-        return await asyncio.to_thread(self.start)
+        starting = asyncio.ensure_future(asyncio.to_thread(self.start))
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            # the thread goes on: its broker would run as long as this process
+            await asyncio.wait((starting,))
+            self.stop()
+            raise
 
     async def __aexit__(self, *_: object) -> None:
         await asyncio.to_thread(self.stop)

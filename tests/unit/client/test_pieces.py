@@ -10,6 +10,8 @@ import pytest
 
 from sharecore.client.settings import read_connection_settings
 from sharecore.client.wire.connection import Connection
+from sharecore.client.wire.refusals import refused_topic
+from sharecore.errors import ErrorCode
 from sharecore.protocol import ApiKey, codec
 
 ANSWERS = 5
@@ -55,3 +57,12 @@ def test_answers_in_pieces(size: int) -> None:
 
     asyncio.run(main())
     assert heard == [f"{number} {'h' * (number * 50 + number)}" for number in range(ANSWERS)]
+
+
+def test_an_invalid_topic_name_is_an_error_that_says_what_is_allowed() -> None:
+    error = refused_topic("dlq.\u00fc", ErrorCode.INVALID_TOPIC_EXCEPTION)
+    assert error.code is ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert (
+        error.message
+        == "'dlq.\u00fc' is not a topic name; allowed: 1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-'"
+    )

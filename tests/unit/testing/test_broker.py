@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -144,3 +145,22 @@ def test_what_a_killed_broker_left_is_deleted_at_the_next_start() -> None:
         with EphemeralBroker():
             assert not left.exists()
             assert kept.data_dir.exists()
+
+
+def test_a_broker_that_has_ended_is_an_error_with_its_log() -> None:
+    with EphemeralBroker() as broker:
+        os.kill(broker.pid, signal.SIGKILL)
+        wait_until(lambda: not answers(port_of(broker)))
+        with pytest.raises(RuntimeError, match=r"the broker does not answer .*the end of its log:"):
+            broker.advance_blocking(30)
+
+
+@in_loop
+async def test_a_start_that_is_cancelled_leaves_no_broker() -> None:
+    broker = EphemeralBroker()
+    starting = asyncio.ensure_future(broker.__aenter__())
+    await asyncio.to_thread(wait_until, lambda: broker._process is not None)
+    starting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+    assert broker._process is None

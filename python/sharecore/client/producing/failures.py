@@ -23,6 +23,13 @@ _CODES = {
 """librdkafka's own errors, by name without the prefix; its others have Kafka's codes."""
 
 
+_ADVICE = {
+    "MSG_SIZE_TOO_LARGE": "raise max.request.size of the producer and max.message.bytes of the topic, or "
+    "store the data elsewhere and send its address",
+}
+"""What to do about errors whose text does not say it."""
+
+
 def is_refusal(error: Any) -> bool:
     """Return whether the broker refused the credentials, or its certificate is not trusted."""
     # librdkafka also reports a broker that disconnects during the handshake as an SSL error
@@ -37,6 +44,7 @@ def kafka_error(error: Any, more: str = "") -> KafkaError:
     Args:
         more: details for an error that has none.
     """
+    more = more or _ADVICE.get(error.name(), "")
     message = f"{error.str()}{f'; {more}' if more else ''}"
     if is_refusal(error):
         return AuthenticationFailed(message)

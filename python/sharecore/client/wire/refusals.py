@@ -68,6 +68,9 @@ def refused_topic(name: str, code: int) -> KafkaError:
     """Return the error of a topic missing from the metadata."""
     if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
         return KafkaError(code, f"the right DESCRIBE on topic {name} is missing")
+    if code == ErrorCode.INVALID_TOPIC_EXCEPTION:
+        allowed = "1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-'"
+        return KafkaError(code, f"{name!r} is not a topic name; allowed: {allowed}")
     return KafkaError(code, f"topic {name}")
 
 

@@ -22,6 +22,7 @@ from sharecore.client.settings import (
 )
 from sharecore.client.topics import create_topic
 from sharecore.client.wire.cluster import Backoff as Pauses
+from sharecore.client.wire.refusals import refused_topic
 from sharecore.client.wire.transport import Transport
 from sharecore.client.workers.group_settings import (
     BACKOFF,
@@ -180,7 +181,7 @@ class _Preparation:
             elif topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
                 raise KafkaError(topic.error_code, f"the right READ on topic {topic.name} is missing")
             elif topic.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION:
-                raise KafkaError(topic.error_code, f"invalid topic name {topic.name!r}")
+                raise refused_topic(topic.name, topic.error_code)
         return missing
 
     async def _metadata(self, topics: list[dict[str, str]] | None) -> Collection[Any]:
