@@ -19,6 +19,7 @@ from tests.harness.broker import answers, free_port
 
 from sharecore.cli.serve import advertised
 from sharecore.errors import ConfigError
+from sharecore.security.certificates import Authority
 
 SHARECORE = [sys.executable, "-m", "sharecore"]
 
@@ -206,6 +207,23 @@ def test_a_hangup_stops_it_cleanly_unless_it_is_ignored(tmp_path: Path, *, is_ig
     assert broker.returncode == 0
     assert ("SIGHUP: stopping" in log) is not is_ignored
     assert log.splitlines()[-1].endswith("stopped")
+
+
+def test_a_hangup_reloads_certificates_of_a_broker_with_tls(tmp_path: Path) -> None:
+    Authority(tmp_path, days=1).issue("localhost", file="broker", hosts=["localhost"])
+    settings = ["listeners=SSL://localhost:0", "ssl.keystore.type=PEM", "sharecore.ssl.reload.interval.ms=0"]
+    settings.append(f"ssl.keystore.location={tmp_path / 'broker.pem'}")
+    broker = start("--data-dir", str(tmp_path / "data"), *(f"--set={setting}" for setting in settings))
+    assert broker.stdout is not None
+    assert broker.stderr is not None
+    broker.stdout.readline()
+    (tmp_path / "broker.pem").write_text("nothing of the kind")
+    broker.send_signal(signal.SIGHUP)
+    while "keeps its certificates" not in (line := broker.stderr.readline()):
+        assert line, "it has stopped"
+    broker.send_signal(signal.SIGTERM)
+    _, log = broker.communicate(timeout=20)
+    assert (broker.returncode, "SIGTERM: stopping" in log) == (0, True)
 
 
 def test_what_is_kept_is_nobody_elses_to_read(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def run(
     backend: Backend | None = None,
     manner: Manner = Manner(),  # noqa: B008 - it is immutable
 ) -> int:
-    """Serve until SIGINT, SIGTERM or SIGHUP; return the exit status.
+    """Serve until SIGINT or SIGTERM, or SIGHUP without TLS; return the exit status.
 
     Args:
         config: the configuration.
@@ -108,7 +108,7 @@ async def _serve(
 
     for number in _SIGNALS:
         loop.add_signal_handler(number, stop, number)
-    # ignored under nohup, which is to outlive its terminal
+    # ignored under nohup, which is to outlive its terminal; TLS listeners reload certificates instead
     if _HANGUP is not None and signal.getsignal(_HANGUP) is not signal.SIG_IGN:
         loop.add_signal_handler(_HANGUP, stop, _HANGUP)
     lock_time = MovableTime(SystemClock(), loop) if manner.control else None
