@@ -20,8 +20,8 @@ step() { printf '\n--- %s\n' "$*"; }
 step 'Containerfile: hadolint'
 "$tools/bin/hadolint" packaging/container/Containerfile
 
-step 'compose.yaml: the schema of compose files'
-"$tools/bin/check-jsonschema" --builtin-schema vendor.compose-spec packaging/compose/compose.yaml
+step 'compose.yaml, home.yaml: the schema of compose files'
+"$tools/bin/check-jsonschema" --builtin-schema vendor.compose-spec packaging/compose/compose.yaml packaging/compose/home.yaml
 
 step 'dashboard: the types of Grafana'\''s own SDK'
 "$tools/bin/python" packaging/observability/check_dashboard.py
