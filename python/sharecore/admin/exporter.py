@@ -16,7 +16,7 @@ from sharecore.client.wire.cluster import TopicPartition
 from sharecore.client.wire.transport import Transport
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.metrics import exporter_families as f
-from sharecore.metrics.exposition import CONTENT_TYPE, Lines, Sheet, labels_of
+from sharecore.metrics.exposition import CONTENT_TYPE, Exposition, Lines, labels_of
 from sharecore.metrics.listener import Page
 
 log = logging.getLogger("sharecore.exporter")
@@ -77,7 +77,7 @@ class Exporter:
     async def look(self) -> None:
         """One round."""
         began = time.monotonic()
-        sheet, lines = Sheet(), Lines()
+        sheet, lines = Exposition(), Lines()
         try:
             groups = await look_at_groups(self._transport)
             poison = await self._poison()

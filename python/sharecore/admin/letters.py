@@ -18,7 +18,7 @@ CAUSES = {
 }
 
 
-class Letter(NamedTuple):
+class DeadLetterRecord(NamedTuple):
     """A letter, where it lies and what it is about.
 
     Args:
@@ -70,7 +70,7 @@ def read_letter(
     key: bytes | None,
     value: bytes | None,
     headers: Iterable[Header],
-) -> Letter | None:
+) -> DeadLetterRecord | None:
     """Return the letter that a record is; None for one that is none."""
     errors: dict[str, str] = {}
     own: list[Header] = []
@@ -86,7 +86,7 @@ def read_letter(
     except (KeyError, ValueError):
         return None
     cause = errors.get("message", "")
-    return Letter(
+    return DeadLetterRecord(
         partition,
         offset,
         time_ms,
@@ -120,7 +120,7 @@ class Wanted:
     pattern: re.Pattern[str] | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
 
-    def takes(self, letter: Letter) -> bool:
+    def takes(self, letter: DeadLetterRecord) -> bool:
         """Whether the letter is one of them."""
         own = {name: (value or b"").decode(errors="replace") for name, value in letter.headers}
         return (

@@ -18,7 +18,7 @@ from sharecore.storage import Catalog, Configs, DamagedBatch, Topics
 from sharecore.storage.identity import Identity
 
 if TYPE_CHECKING:
-    from sharecore.metrics.exposition import Sheet
+    from sharecore.metrics.exposition import Exposition
 
 
 class Host(Protocol):
@@ -89,5 +89,5 @@ class Backend(StateLogs, Protocol):
     def damage(self) -> Sequence[DamagedBatch]:
         """Return the known damaged record batches."""
 
-    async def report(self, sheet: Sheet) -> None:
+    async def report(self, sheet: Exposition) -> None:
         """Add the backend's metrics."""

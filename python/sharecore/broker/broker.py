@@ -17,7 +17,7 @@ from sharecore.broker.connections.authentication import Authentication
 from sharecore.broker.connections.limits import check_hosts, connection_limits
 from sharecore.broker.connections.mechanisms import Mechanisms
 from sharecore.broker.connections.transport import Transport
-from sharecore.broker.coordinators.dead_letters import dead_letter_office
+from sharecore.broker.coordinators.dead_letters import dead_letter_service
 from sharecore.broker.coordinators.groups import Coordinators
 from sharecore.broker.coordinators.producer_ids import ProducerIds
 from sharecore.broker.coordinators.share import ShareServices
@@ -30,7 +30,7 @@ from sharecore.broker.requests.services import Services
 from sharecore.broker.store.backend import StoreBackend
 from sharecore.clock import Clock, SystemClock
 from sharecore.config import BrokerConfig, listeners_of, per_ip_overrides
-from sharecore.deadletters import DeadLetterOffice
+from sharecore.deadletters import DeadLetterService
 from sharecore.errors import ConfigError, ErrorCode, KafkaError, missing
 from sharecore.network import Answer, Connection, Server
 from sharecore.quotas import ClientQuotas, Throttles
@@ -261,8 +261,8 @@ class Broker(Services):
         undo.callback(self.share.stop)
         self.share.start()
 
-    def _dead_letters(self, loop: asyncio.AbstractEventLoop) -> DeadLetterOffice:
-        return dead_letter_office(
+    def _dead_letters(self, loop: asyncio.AbstractEventLoop) -> DeadLetterService:
+        return dead_letter_service(
             lambda: self.config,
             self.topics,
             self.configs,

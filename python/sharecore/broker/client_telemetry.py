@@ -16,7 +16,7 @@ from sharecore.storage import Configs, ResourceType
 
 if TYPE_CHECKING:
     from sharecore.config import BrokerConfig
-    from sharecore.metrics.exposition import Lines, Sheet
+    from sharecore.metrics.exposition import Exposition, Lines
     from sharecore.network import Connection
 
 _EXPANDED = 8
@@ -68,7 +68,7 @@ class ClientTelemetry:
             receive=partial(self._receive, request, client),
         )
 
-    def report(self, sheet: Sheet, lines: Lines) -> None:
+    def report(self, sheet: Exposition, lines: Lines) -> None:
         """Add the pushed metrics."""
         self._instances.forget_silent()
         sheet.add(f.CLIENT_INSTANCES, len(self._instances))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sharecore.deadletters.counts import GroupCounts
 from sharecore.deadletters.destination import Destinations, Unavailable
 from sharecore.deadletters.letter import DeadLetter
-from sharecore.deadletters.office import DeadLetterOffice
 from sharecore.deadletters.outbox import Outbox
+from sharecore.deadletters.service import DeadLetterService
 
-__all__ = ["DeadLetter", "DeadLetterOffice", "Destinations", "GroupCounts", "Outbox", "Unavailable"]
+__all__ = ["DeadLetter", "DeadLetterService", "Destinations", "GroupCounts", "Outbox", "Unavailable"]

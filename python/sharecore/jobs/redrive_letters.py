@@ -41,7 +41,7 @@ _RANGES = (
 
 
 @dataclass(frozen=True, slots=True)
-class LetterTopic:
+class DeadLetterTopic:
     """A dead-letter topic; `ends` of each partition says from where to where it is read."""
 
     name: str
@@ -68,11 +68,11 @@ class Sources:
         return name, partition % self.partitions[name]
 
 
-def letter_topic(connection: Mapping[str, str], topic: str) -> LetterTopic:
+def letter_topic(connection: Mapping[str, str], topic: str) -> DeadLetterTopic:
     """Return a dead-letter topic as it is now; raise KafkaError (UNKNOWN_TOPIC_OR_PARTITION)."""
     topic_id, partitions = topic_of(connection, topic)
     found = ends(connection, partitions)
-    return LetterTopic(topic, topic_id_text(topic_id), {each.partition: found[each] for each in found})
+    return DeadLetterTopic(topic, topic_id_text(topic_id), {each.partition: found[each] for each in found})
 
 
 def logs(
@@ -87,7 +87,7 @@ def logs(
 def letters(
     spark: SparkSession,
     connection: Mapping[str, str],
-    topic: LetterTopic,
+    topic: DeadLetterTopic,
     wanted: Wanted,
     *,
     topics: Collection[str] = (),

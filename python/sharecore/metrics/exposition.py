@@ -28,7 +28,7 @@ _MADE = {
 }
 
 
-class Sheet:
+class Exposition:
     """Samples of one scrape, except families with thousands of samples (see `Lines`)."""
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from sharecore._core import encode_records
 from sharecore.admin.client import Admin
-from sharecore.admin.letters import Letter
+from sharecore.admin.letters import DeadLetterRecord
 from sharecore.admin.model import OffsetChange, Target
 from sharecore.admin.origin import Header
 from sharecore.admin.times import parse_time
@@ -132,7 +132,7 @@ async def _produce(transport: Transport, batches: dict[TopicPartition, list[Fres
     return moved
 
 
-async def _content(transport: Transport, letter: Letter) -> Fresh | None:
+async def _content(transport: Transport, letter: DeadLetterRecord) -> Fresh | None:
     """Return what a letter is about: its copy, or the record where it was; None where that is gone."""
     topic, partition, offset = letter.origin
     key, value, own = letter.key, letter.value, letter.headers

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from sharecore._core import Record, decode_records, whole_batches
-from sharecore.admin.letters import Letter, read_letter
+from sharecore.admin.letters import DeadLetterRecord, read_letter
 from sharecore.admin.model import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from sharecore.admin.peek import PeekedRecord, Spans, look_at_records
 from sharecore.client.wire.cluster import TopicPartition
@@ -123,7 +123,7 @@ async def letters(transport: Transport, topic: str, group: str, cause: str, most
     starts = await transport.offsets_for(partitions, EARLIEST_TIMESTAMP)
     ends = await transport.offsets_for(partitions, LATEST_TIMESTAMP)
     most = min(most, RECORDS_MAX)
-    found: list[Letter] = []
+    found: list[DeadLetterRecord] = []
     complete = True
     for place in partitions:
         some, whole = await _newest(transport, place, starts[place], ends[place], most, group, cause)
@@ -149,7 +149,7 @@ async def record_at(transport: Transport, place: TopicPartition, offset: int) ->
     return records[0] if records else None
 
 
-def letter_of(record: Record) -> Letter | None:
+def letter_of(record: Record) -> DeadLetterRecord | None:
     """Return the letter that a record is; None for one that is none."""
     return read_letter(
         record.partition, record.offset, record.timestamp, record.key, record.value, record.headers
@@ -158,15 +158,15 @@ def letter_of(record: Record) -> Letter | None:
 
 async def _newest(
     transport: Transport, place: TopicPartition, start: int, end: int, most: int, group: str, cause: str
-) -> tuple[list[Letter], bool]:
+) -> tuple[list[DeadLetterRecord], bool]:
     """Letters of one partition, and whether these are all; the log is read from its end in steps back."""
-    found: list[Letter] = []
+    found: list[DeadLetterRecord] = []
     upto = end
     for _ in range(_LETTER_CHUNKS_MAX):
         if upto <= start or len(found) > most:
             break
         first = max(start, upto - max(2 * most, 50))
-        some: list[Letter] = []
+        some: list[DeadLetterRecord] = []
         offset = first
         while offset < upto:
             answer = await transport.fetch(place, offset, _LETTER_CHUNK)
@@ -234,7 +234,7 @@ def content(record: Record) -> Json:
     }
 
 
-def _letter(letter: Letter) -> Json:
+def _letter(letter: DeadLetterRecord) -> Json:
     topic, partition, offset = letter.origin
     return {
         "partition": letter.partition,

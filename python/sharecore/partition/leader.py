@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sharecore._core import ExpandedCache, Leader, Partition, Rules
 from sharecore.clock import Clock
 from sharecore.config import GroupConfig
-from sharecore.deadletters import DeadLetter, DeadLetterOffice
+from sharecore.deadletters import DeadLetter, DeadLetterService
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.partition.failures import client_error, is_fenced
 from sharecore.partition.leasing import Leasing
@@ -45,7 +45,7 @@ class SharePartition(Leader):
         fenced: called when another leader or state epoch has taken over, or the engine has failed:
             the object must not be used afterwards.
         loads: collects load durations.
-        office: writes dead-letter records; None disables them.
+        dead_letter_service: writes dead-letter records; None disables them.
         stateless: called if the persister has no state for this share partition.
         repaired: called with the number of state batches that were repaired on load.
         is_connected: returns whether a group member has a share session on this broker.
@@ -56,10 +56,30 @@ class SharePartition(Leader):
     """
 
     __slots__ = (
-        "_call_later", "_clock", "_closed", "_expanded", "_fenced", "_is_connected", "_load_began_ms",
-        "_loading", "_loads", "_office", "_on_loaded", "_on_read", "_outbox", "_paused", "_persister",
-        "_predecessor_ms", "_repaired", "_rests", "_stateless", "_switches", "_takeover",
-        "_when_configured", "key", "wall_ms",
+        "_call_later",
+        "_clock",
+        "_closed",
+        "_dead_letters",
+        "_expanded",
+        "_fenced",
+        "_is_connected",
+        "_load_began_ms",
+        "_loading",
+        "_loads",
+        "_on_loaded",
+        "_on_read",
+        "_outbox",
+        "_paused",
+        "_persister",
+        "_predecessor_ms",
+        "_repaired",
+        "_rests",
+        "_stateless",
+        "_switches",
+        "_takeover",
+        "_when_configured",
+        "key",
+        "wall_ms",
     )  # fmt: skip
 
     log: Log
@@ -76,7 +96,7 @@ class SharePartition(Leader):
         clock: Clock,
         call_later: CallLater,
         fenced: Callable[[SharePartition], None],
-        office: DeadLetterOffice | None = None,
+        dead_letter_service: DeadLetterService | None = None,
         leader_epoch: int = 0,
         loads: Spans | None = None,
         stateless: Callable[[SharePartitionKey], None] = lambda key: None,
@@ -102,7 +122,7 @@ class SharePartition(Leader):
         self._repaired = repaired
         self._is_connected = is_connected
         self._when_configured = when_configured
-        self._office = office
+        self._dead_letters = dead_letter_service
         self._outbox: Outbox | None = None
         self._loading = False
         self._rests = self._switches = self._paused = False
@@ -261,7 +281,8 @@ class SharePartition(Leader):
             "max_inflight": self.config.share_partition_max_record_locks,
             "lock_ms": self.config.share_record_lock_duration_ms,
             "renew_enabled": self.config.share_renew_acknowledge_enable,
-            "dead_letters": self._office is not None and self._office.wanted(self.key.group_id, self.config),
+            "dead_letters": self._dead_letters is not None
+            and self._dead_letters.wanted(self.key.group_id, self.config),
         }
 
     def _rules(self) -> Rules | None:
@@ -386,11 +407,13 @@ class SharePartition(Leader):
         self._log(logging.WARNING, text, batches)
 
     def _send(self, due: Sequence[tuple[int, int, int, int]]) -> None:
-        if self._office is not None:
+        if self._dead_letters is not None:
             if self._outbox is None:
                 # created on demand: few share partitions ever write a dead-letter record
                 log = self.log.isolate(committed=False)
-                self._outbox = self._office.outbox(self.key.group_id, self.key.topic_id, log, self._archive)
+                self._outbox = self._dead_letters.outbox(
+                    self.key.group_id, self.key.topic_id, log, self._archive
+                )
             self._outbox.send(map(DeadLetter._make, due))
 
     def _archive(self, spans: Sequence[tuple[int, int]]) -> None:

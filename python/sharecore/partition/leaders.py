@@ -13,7 +13,7 @@ from uuid import UUID
 from sharecore._core import ExpandedCache, GroupBounds, Leaders
 from sharecore.clock import Clock
 from sharecore.config import GroupConfig
-from sharecore.deadletters import DeadLetterOffice
+from sharecore.deadletters import DeadLetterService
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.partition.leader import SharePartition
 from sharecore.partition.pausing import Pauses
@@ -44,7 +44,7 @@ class SharePartitions(Leaders):
         group_config: returns the current configuration of a group.
         persister: stores the state.
         call_later: schedules lock expiry.
-        office: writes dead-letter records; None disables them.
+        dead_letter_service: writes dead-letter records; None disables them.
         leader_epoch: returns this broker's leader epoch for a topic partition.
         stateless: called if the persister has no state for a requested share partition.
         is_connected: returns whether a group member has a share session on this broker.
@@ -60,7 +60,7 @@ class SharePartitions(Leaders):
         persister: Persister,
         clock: Clock,
         call_later: CallLater,
-        office: DeadLetterOffice | None = None,
+        dead_letter_service: DeadLetterService | None = None,
         leader_epoch: Callable[[UUID, int], int] = lambda topic_id, partition: 0,
         stateless: Callable[[SharePartitionKey], None] = lambda key: None,
         is_connected: Callable[[str, str], bool] = lambda group_id, member_id: False,
@@ -74,7 +74,7 @@ class SharePartitions(Leaders):
         self._persister = persister
         self._clock = clock
         self._call_later = call_later
-        self._office = office
+        self._dead_letters = dead_letter_service
         self._stateless = stateless
         self._is_connected = is_connected
         self._when_configured = when_configured
@@ -124,7 +124,7 @@ class SharePartitions(Leaders):
             fenced=self._fenced,
             leader_epoch=self._leader_epoch(topic_id, partition),
             loads=self.loads,
-            office=self._office,
+            dead_letter_service=self._dead_letters,
             stateless=self._stateless,
             repaired=self._count_repaired,
             is_connected=self._is_connected,

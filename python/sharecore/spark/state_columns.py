@@ -52,7 +52,7 @@ Names = Mapping[str, str | None]
 """Names of topics by their ids as text; None where nobody knows it."""
 
 
-class _Taker:
+class _ColumnReader:
     """Takes the decoder's buffers one after the other, and makes arrays of them."""
 
     def __init__(self, rows: int, buffers: Sequence[Buffer]) -> None:
@@ -100,7 +100,7 @@ def state_rows(rows: int, buffers: Sequence[Buffer], partition: int) -> pa.Recor
     """Return what `decode_share_state` or a fold gave, with the partition of the state topic; no names
     yet.
     """
-    take = _Taker(rows, buffers)
+    take = _ColumnReader(rows, buffers)
     offset = take.numbers(pa.int64())
     timestamp = take.numbers(_TIME, take.validity())
     kind, group, topic_id = take.text(), take.text(), take.text()

@@ -30,7 +30,7 @@ from sharecore.tier.membership.peers import Peers, inter_node_listener, inter_no
 from sharecore.tier.membership.view import FIRST_NODE_ID, TierView
 from sharecore.tier.names import group_of, settings_topic, transactional_id
 from sharecore.tier.persister import TierPersister
-from sharecore.tier.settings.own_topics import Wrong, find_wrong, oversized, set_right
+from sharecore.tier.settings.own_topics import WrongSetting, find_wrong, oversized, set_right
 from sharecore.tier.settings.placement_rules import PlacementRules
 from sharecore.tier.settings.topic import Send, SettingsCatalog, TierConfigs, make_own_topic, topics_of
 from sharecore.tier.slots import slot_of_group, slot_of_partition
@@ -50,7 +50,7 @@ from sharecore.waiting import Periodic
 
 if TYPE_CHECKING:
     from sharecore.broker.backend import Host
-    from sharecore.metrics.exposition import Sheet
+    from sharecore.metrics.exposition import Exposition
 
 logger = logging.getLogger("sharecore.tier")
 
@@ -104,7 +104,7 @@ class TierBackend:
         self._sending = Sending(upstream, self._outlet)
         self._fetchers: dict[bool, Fetcher] = {}
         self._forwarding: Forwarding | None = None
-        self._said: set[Wrong] = set()
+        self._said: set[WrongSetting] = set()
         self._sources = self.sources(config, admin, self._sending.send)
         slots = await self._make_topics()
         await upstream.all_topics()
@@ -243,7 +243,7 @@ class TierBackend:
                 raise ConfigError(text)
             logger.warning("%s", text)
 
-    async def _set_right(self, wrong: Sequence[Wrong]) -> list[tuple[Wrong, KafkaError]]:
+    async def _set_right(self, wrong: Sequence[WrongSetting]) -> list[tuple[WrongSetting, KafkaError]]:
         """Correct the tier's own settings, and log each once; return those that failed."""
         failed = await set_right(self._admin, wrong)
         kept = {each for each, _ in failed}
@@ -423,7 +423,7 @@ class TierBackend:
         """Return nothing: the cluster stores the records."""
         return ()
 
-    async def report(self, sheet: Sheet) -> None:
+    async def report(self, sheet: Exposition) -> None:
         """Add metrics of slots and fetches."""
         leadership, nodes = self._leadership, len(self._nodes.others) + 1
         leadership.figures.report(sheet, leadership.count(), self._lease, self._sources.budget, nodes)

@@ -66,7 +66,7 @@ Changed = Callable[[TopicChange, Topic], None]
 Gone = Callable[[], object]
 
 
-class _Sought:
+class _Lookup:
     """A noted topic that is not in any answer yet.
 
     Attributes:
@@ -104,7 +104,7 @@ class Metadata:
         """Topics without ids whose leader epochs have decreased, with the time of the first such answer."""
         self._gone: set[uuid.UUID] = set()
         """Ids of deleted topics, which a lagging broker may still report."""
-        self._sought: dict[uuid.UUID, _Sought] = {}
+        self._sought: dict[uuid.UUID, _Lookup] = {}
         self._callbacks: list[Changed] = []
 
     def on_change(self, callback: Changed) -> None:
@@ -203,7 +203,7 @@ class Metadata:
         if topic_id in self._gone:
             gone()
         elif topic_id not in self._names:
-            self._sought.setdefault(topic_id, _Sought(name)).callbacks.append(gone)
+            self._sought.setdefault(topic_id, _Lookup(name)).callbacks.append(gone)
 
     def _seek(self, absent: Collection[str], now_ms: int) -> None:
         """Check sought topics: found, or absent for long enough."""

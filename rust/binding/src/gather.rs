@@ -4,7 +4,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 use sharecore_engine::Acquired;
-use sharecore_lease::{Shelf, Wish};
+use sharecore_lease::{LogCache, AcquireRequest};
 use sharecore_share::{Given, Limits, Partitions, Ration, Readiness};
 
 use crate::codes::OFFSET_OUT_OF_RANGE;
@@ -180,7 +180,7 @@ fn lease_of<'py>(
     } else {
         None
     };
-    let wish = Wish {
+    let request = AcquireRequest {
         now_ms: PyLeader::now_ms(partition)?,
         wall_ms: if has_rules {
             PyLeader::wall_ms(partition)?
@@ -195,12 +195,12 @@ fn lease_of<'py>(
         batch_size: limits.batch_size,
         record_limit: limits.record_limit,
         at_least_one: ration.at_least_one,
-        shelf: expanded.as_ref().map(|expanded| Shelf {
+        log_cache: expanded.as_ref().map(|expanded| LogCache {
             cache: &expanded.get().0,
             log: partition.borrow().name,
         }),
     };
-    let lease = match lease(engine.get(), &leasing, &wish) {
+    let lease = match lease(engine.get(), &leasing, &request) {
         Ok(lease) => lease,
         Err(error) => return Ok(Err(kafka_error_in(partition.py(), error)?)),
     };
@@ -210,7 +210,7 @@ fn lease_of<'py>(
         let noted = PyLeader::leased(
             partition,
             &engine,
-            wish.now_ms,
+            request.now_ms,
             any,
             lease.archived,
             stopped,

@@ -4,7 +4,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use sharecore_engine::{Acquired, OffsetRange};
-use sharecore_lease::{Admitted, Leased, Log, Part, Source, Stop, Want, Wish, lease as lease_from};
+use sharecore_lease::{Admitted, Leased, Log, Part, Source, Stop, Want, AcquireRequest, lease as lease_from};
 use sharecore_share::Tally;
 
 use crate::convert::ranges;
@@ -129,16 +129,16 @@ impl<'py> LogReader<'_, 'py> {
 pub(crate) fn lease<'py>(
     engine: &PyPartition,
     access: &Bound<'py, PyLogAccess>,
-    wish: &Wish<'_>,
+    request: &AcquireRequest<'_>,
 ) -> PyResult<Lease<'py>> {
     let py = access.py();
     let mut source = LogReader {
         access,
-        end: wish.end,
+        end: request.end,
         tally: &engine.tally,
         reading: false,
     };
-    let mut leased = lease_from(&engine.inner, &mut source, wish);
+    let mut leased = lease_from(&engine.inner, &mut source, request);
     if leased.thinned > 0 {
         engine.tally.thinned(leased.thinned);
     }

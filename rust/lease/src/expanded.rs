@@ -42,7 +42,7 @@ struct Entry {
 
 /// The cache, and the log whose batches are looked up.
 #[derive(Clone, Copy, Debug)]
-pub struct Shelf<'a> {
+pub struct LogCache<'a> {
     /// The cache.
     pub cache: &'a ExpandedCache,
     /// The log.
@@ -86,7 +86,7 @@ impl ExpandedCache {
     }
 }
 
-impl Shelf<'_> {
+impl LogCache<'_> {
     /// Expands a batch, and caches the result unless the batch was not compressed.
     ///
     /// # Errors
@@ -193,7 +193,7 @@ mod tests {
     /// The value of the record from the cache.
     fn value(cache: &ExpandedCache, log: LogId, bytes: &[u8]) -> Vec<u8> {
         let batch = Batches::new(bytes).next().unwrap();
-        let expanded = Shelf { cache, log }.expand(&batch).unwrap();
+        let expanded = LogCache { cache, log }.expand(&batch).unwrap();
         let record = batch.records(&expanded).next().unwrap().unwrap();
         record.value.unwrap().to_vec()
     }

@@ -26,7 +26,7 @@ use crate::{
     thinned::thinned,
 };
 
-pub use expanded::{ExpandedCache, LogId, Shelf};
+pub use expanded::{ExpandedCache, LogId, LogCache};
 pub use survey::{Survey, survey};
 
 /// The most reads for one acquire.
@@ -80,7 +80,7 @@ pub trait Log {
 
 /// A member's fetch.
 #[derive(Debug, Clone, Copy)]
-pub struct Wish<'a> {
+pub struct AcquireRequest<'a> {
     /// The start of the locks.
     pub now_ms: i64,
     /// Milliseconds since the epoch; used only if records have delivery times.
@@ -103,7 +103,7 @@ pub struct Wish<'a> {
     pub at_least_one: bool,
     /// If set, batches of which less than half is acquired (5/6 of the bytes without compression) are sent without the other records;
     /// expanded batches are cached here.
-    pub shelf: Option<Shelf<'a>>,
+    pub log_cache: Option<LogCache<'a>>,
 }
 
 /// Why the read ended early.
@@ -167,7 +167,7 @@ pub struct Admitted {
 pub type Ranges = SmallVec<[Range<usize>; 1]>;
 
 /// Acquires records for a member. Records not in memory are left for another call.
-pub fn lease<L: Log>(engine: &Guarded, log: &mut L, wish: &Wish<'_>) -> Leased<L::Bytes, L::Error> {
+pub fn lease<L: Log>(engine: &Guarded, log: &mut L, request: &AcquireRequest<'_>) -> Leased<L::Bytes, L::Error> {
     let mut leased = Leased {
         parts: SmallVec::new(),
         size: 0,
@@ -186,7 +186,7 @@ pub fn lease<L: Log>(engine: &Guarded, log: &mut L, wish: &Wish<'_>) -> Leased<L
         room: EXPANDED_BYTES,
     };
     for reads_left in (0..READS_MAX).rev() {
-        match step(engine, log, wish, &mut place, &mut leased) {
+        match step(engine, log, request, &mut place, &mut leased) {
             Ok(true) => {
                 if let Some(admitted) = &mut leased.admitted {
                     let is_over = reads_left == 0 || place.expanded_bytes >= EXPANDED_BYTES;
@@ -233,23 +233,23 @@ enum Next {
 fn step<L: Log>(
     engine: &Guarded,
     log: &mut L,
-    wish: &Wish<'_>,
+    request: &AcquireRequest<'_>,
     place: &mut Place,
     leased: &mut Leased<L::Bytes, L::Error>,
 ) -> Result<bool, Stop<L::Error>> {
-    let left = wish.max_records - leased.total;
+    let left = request.max_records - leased.total;
     let size = leased.size as i64;
-    if left <= 0 || (!leased.parts.is_empty() && size >= wish.max_bytes) {
+    if left <= 0 || (!leased.parts.is_empty() && size >= request.max_bytes) {
         return Ok(false);
     }
     let next = engine
-        .with(|engine| next(engine, wish, left, place.read_to))
+        .with(|engine| next(engine, request, left, place.read_to))
         .map_err(Stop::Engine)?;
     let (offset, slow, reach) = match next {
         Next::Nothing => return Ok(false),
         Next::Known(offset, slow, reach) => (offset, slow, reach),
         Next::Unseen(spec, offset, room) => {
-            return admit(engine, log, wish, place, leased, (&spec, offset, room));
+            return admit(engine, log, request, place, leased, (&spec, offset, room));
         }
     };
     let was_slow = std::mem::replace(&mut place.slow, slow);
@@ -258,9 +258,9 @@ fn step<L: Log>(
     }
     let want = Want {
         offset,
-        max_bytes: wish.max_bytes - size,
+        max_bytes: request.max_bytes - size,
         max_records: reach - offset + 1,
-        at_least_one: wish.at_least_one && leased.parts.is_empty(),
+        at_least_one: request.at_least_one && leased.parts.is_empty(),
     };
     let part = log.read(want).map_err(Stop::Log)?;
     let Some(part) = part.filter(|part| !part.batches.is_empty()) else {
@@ -271,8 +271,8 @@ fn step<L: Log>(
     let options = AcquireOptions {
         fetch_offset: offset,
         max_fetch_records: left,
-        batch_size: wish.batch_size,
-        record_limit: wish.record_limit,
+        batch_size: request.batch_size,
+        record_limit: request.record_limit,
     };
     let mut more = Vec::new();
     engine
@@ -280,12 +280,12 @@ fn step<L: Log>(
             if read.first > offset {
                 engine.pass_hole(offset, read.first - 1);
             }
-            engine.acquire(wish.now_ms, wish.member, &part.batches, options, &mut more);
+            engine.acquire(request.now_ms, request.member, &part.batches, options, &mut more);
         })
         .map_err(Stop::Engine)?;
     log.leased(&more);
     place.read_to = read.last;
-    keep(engine, wish, part, (aborted, more), place, leased)?;
+    keep(engine, request, part, (aborted, more), place, leased)?;
     Ok(true)
 }
 
@@ -293,24 +293,24 @@ fn step<L: Log>(
 fn admit<L: Log>(
     engine: &Guarded,
     log: &mut L,
-    wish: &Wish<'_>,
+    request: &AcquireRequest<'_>,
     place: &mut Place,
     leased: &mut Leased<L::Bytes, L::Error>,
     (spec, offset, room): (&Spec, i64, i64),
 ) -> Result<bool, Stop<L::Error>> {
-    let left = wish.max_records - leased.total;
+    let left = request.max_records - leased.total;
     let size = leased.size as i64;
     // while records are due, only as much as requested: anything examined beyond that is read again
     let (max_records, max_bytes) = if place.found_none {
-        (ADMITTED_RECORDS, ADMITTED_BYTES.max(wish.max_bytes))
+        (ADMITTED_RECORDS, ADMITTED_BYTES.max(request.max_bytes))
     } else {
-        (left, wish.max_bytes - size)
+        (left, request.max_bytes - size)
     };
     let want = Want {
-        offset: offset.max(wish.log_start),
+        offset: offset.max(request.log_start),
         max_bytes,
         max_records: max_records.min(room),
-        at_least_one: place.found_none || wish.at_least_one && leased.parts.is_empty(),
+        at_least_one: place.found_none || request.at_least_one && leased.parts.is_empty(),
     };
     let part = log.read(want).map_err(Stop::Log)?;
     let Some(part) = part.filter(|part| !part.batches.is_empty()) else {
@@ -321,19 +321,19 @@ fn admit<L: Log>(
     let bytes = part.bytes.as_ref();
     let mut gone = aborted_ranges(bytes, &part.batches, aborted);
     gone.extend(missing(bytes, &part.batches));
-    let survey = survey(bytes, spec, wish.wall_ms);
+    let survey = survey(bytes, spec, request.wall_ms);
     let options = AcquireOptions {
         fetch_offset: read.first,
         max_fetch_records: left,
-        batch_size: wish.batch_size,
+        batch_size: request.batch_size,
         record_limit: true,
     };
     let mut more = Vec::new();
     let admitted = engine
         .with(|engine| {
-            let times = (wish.now_ms, wish.wall_ms);
+            let times = (request.now_ms, request.wall_ms);
             let (batches, entries) = (&part.batches, &survey.entries);
-            if !engine.admit(times, spec, offset, batches, entries, wish.batch_size) {
+            if !engine.admit(times, spec, offset, batches, entries, request.batch_size) {
                 return false;
             }
             for range in &gone {
@@ -342,7 +342,7 @@ fn admit<L: Log>(
             let next = engine.next_ready();
             let is_slow = next.is_some_and(|next| engine.is_slow(next));
             if leased.acquired.is_empty() || !place.slow && !is_slow {
-                engine.acquire(wish.now_ms, wish.member, batches, options, &mut more);
+                engine.acquire(request.now_ms, request.member, batches, options, &mut more);
                 place.slow = is_slow;
             }
             true
@@ -359,14 +359,14 @@ fn admit<L: Log>(
     place.read_to = read.last;
     place.found_none = more.is_empty();
     place.expanded_bytes += survey.expanded_bytes;
-    keep(engine, wish, part, (Vec::new(), more), place, leased)?;
+    keep(engine, request, part, (Vec::new(), more), place, leased)?;
     Ok(true)
 }
 
 /// Adds the acquired records of a part, except those that turn out not to exist for this group.
 fn keep<B: AsRef<[u8]>, E>(
     engine: &Guarded,
-    wish: &Wish<'_>,
+    request: &AcquireRequest<'_>,
     part: Part<B>,
     (aborted, mut more): (Vec<(i64, i64)>, Vec<Acquired>),
     place: &mut Place,
@@ -388,9 +388,9 @@ fn keep<B: AsRef<[u8]>, E>(
         let bytes = part.bytes.as_ref();
         let mut ranges = holding(bytes, &part.batches, &more);
         let mut size = ranges.iter().map(Range::len).sum::<usize>();
-        let anew = wish
-            .shelf
-            .and_then(|shelf| thinned(bytes, &part.batches, &more, shelf, &mut place.room));
+        let anew = request
+            .log_cache
+            .and_then(|log_cache| thinned(bytes, &part.batches, &more, log_cache, &mut place.room));
         let source = match anew {
             None => Source::Read(part.bytes),
             Some(anew) => {
@@ -411,10 +411,10 @@ fn keep<B: AsRef<[u8]>, E>(
 }
 
 /// Decides the next read of a fetch for `left` more records.
-fn next(engine: &mut Engine, wish: &Wish<'_>, left: i64, read_to: i64) -> Next {
+fn next(engine: &mut Engine, request: &AcquireRequest<'_>, left: i64, read_to: i64) -> Next {
     let spec = engine.spec().cloned();
     if spec.is_some() {
-        engine.come_up(wish.now_ms, wish.wall_ms);
+        engine.come_up(request.now_ms, request.wall_ms);
     }
     if !engine.can_acquire() {
         return Next::Nothing;
@@ -423,11 +423,11 @@ fn next(engine: &mut Engine, wish: &Wish<'_>, left: i64, read_to: i64) -> Next {
         None => Some(engine.next_fetch_offset()),
         Some(_) => engine.next_ready(),
     };
-    let offset = next.map(|next| next.max(wish.log_start));
-    let offset = offset.filter(|offset| *offset < wish.end && *offset > read_to);
+    let offset = next.map(|next| next.max(request.log_start));
+    let offset = offset.filter(|offset| *offset < request.end && *offset > read_to);
     let Some(offset) = offset else {
         return match (spec, engine.next_admission()) {
-            (Some(spec), Some((offset, room))) if offset.max(wish.log_start) < wish.end => {
+            (Some(spec), Some((offset, room))) if offset.max(request.log_start) < request.end => {
                 Next::Unseen(spec, offset, room)
             }
             _ => Next::Nothing,
@@ -437,7 +437,7 @@ fn next(engine: &mut Engine, wish: &Wish<'_>, left: i64, read_to: i64) -> Next {
     let to = offset.saturating_add(left.min(run_max.unwrap_or(left)) - 1);
     let reach = if spec.is_some_and(|spec| spec.key.is_some()) {
         engine.last_ready(offset, to)
-    } else if wish.record_limit || run_max.is_some() {
+    } else if request.record_limit || run_max.is_some() {
         to
     } else {
         engine.batch_end(to)

@@ -7,7 +7,7 @@
 use sharecore_engine::{Acquired, Bug, OffsetRange, is_planted};
 use sharecore_records::{Batch, Batches, Compression, Outline, Rewrite};
 
-use crate::{EXPANDED_BYTES_MAX, expanded::Shelf, holding::partly};
+use crate::{EXPANDED_BYTES_MAX, expanded::LogCache, holding::partly};
 
 /// Smaller records are not compressed.
 const COMPRESSED_FROM: usize = 4 << 10;
@@ -18,7 +18,7 @@ pub(crate) fn thinned(
     records: &[u8],
     batches: &[OffsetRange],
     acquired: &[Acquired],
-    shelf: Shelf<'_>,
+    log_cache: LogCache<'_>,
     room: &mut usize,
 ) -> Option<Vec<u8>> {
     let mut out = Vec::new();
@@ -28,7 +28,7 @@ pub(crate) fn thinned(
     for (place, offsets, here) in partly(records, batches, acquired) {
         let anew = match *room {
             0 => None,
-            _ => thin(&records[place.clone()], offsets, here, shelf, room),
+            _ => thin(&records[place.clone()], offsets, here, log_cache, room),
         };
         match anew {
             None if is_anew => out.extend_from_slice(&records[place]),
@@ -51,7 +51,7 @@ fn thin(
     bytes: &[u8],
     offsets: OffsetRange,
     acquired: &[Acquired],
-    shelf: Shelf<'_>,
+    log_cache: LogCache<'_>,
     room: &mut usize,
 ) -> Option<Vec<u8>> {
     let counts = acquired
@@ -61,7 +61,7 @@ fn thin(
     if counts.sum::<i64>() >= offsets.count() || batch.header.is_control() {
         return None;
     }
-    let expanded = shelf.expand(&batch).ok()?;
+    let expanded = log_cache.expand(&batch).ok()?;
     *room = room.saturating_sub(expanded.len());
     let (mut kept, all_bytes) = kept(&batch, &expanded, offsets, acquired)?;
     let bytes_kept: usize = kept.iter().map(|record| record.bytes.len()).sum();

@@ -204,9 +204,9 @@ fn a_share_fetch_is_read_field_by_field() {
 
 /// Holds the records of responses.
 #[derive(Default)]
-struct Shelf(Vec<u8>);
+struct Records(Vec<u8>);
 
-impl Sink for Shelf {
+impl Sink for Records {
     fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.0
     }
@@ -243,7 +243,7 @@ fn answer(records: Records<'_>) -> ShareFetchResponse<'_> {
 
 #[test]
 fn records_that_the_sink_has_are_written_as_if_they_were_there() {
-    let (mut far, mut here) = (Shelf::default(), Shelf::default());
+    let (mut far, mut here) = (Records::default(), Records::default());
     answer(Records::Far { len: 5, id: 3 })
         .encode(2, &mut far)
         .expect("a shelf that has them");

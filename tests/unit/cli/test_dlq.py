@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.harness.running import RunningBroker
 
-from sharecore.admin.letters import Letter, Wanted
+from sharecore.admin.letters import DeadLetterRecord, Wanted
 from sharecore.cli.clients import CommandFailed
 from sharecore.cli.dlq.progress import Progress, Ranges
 from sharecore.cli.dlq.reading import dead_letter_topics, letter_of
@@ -54,7 +54,7 @@ class Message:
         return self._headers
 
 
-def letter(**fields: Any) -> Letter:
+def letter(**fields: Any) -> DeadLetterRecord:
     found = letter_of(cast(Any, Message(**fields)))
     assert found is not None
     return found

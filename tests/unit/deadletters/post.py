@@ -12,7 +12,7 @@ from tests.unit.partition.logs import MemoryLog, Ticket, World
 
 from sharecore._core import decode_records
 from sharecore.config import BrokerConfig, GroupConfig, TopicConfig
-from sharecore.deadletters import DeadLetter, DeadLetterOffice, Destinations
+from sharecore.deadletters import DeadLetter, DeadLetterService, Destinations
 from sharecore.deadletters.outbox import Outbox
 from sharecore.errors import KafkaError
 from sharecore.storage import Log, Topics
@@ -76,7 +76,7 @@ class Post:
         self.topics: dict[str, Any] = {NAME: SimpleNamespace(name=NAME, partitions=[self.queue])}
         self.create_errors: list[KafkaError] = []
         self.archived: list[tuple[int, int]] = []
-        self.office = DeadLetterOffice(
+        self.dead_letter_service = DeadLetterService(
             Destinations(
                 cast(Topics, self.topics),
                 lambda group_id: self.group,
@@ -94,7 +94,7 @@ class Post:
 
     def another_outbox(self) -> Outbox:
         """Add another share partition of the group, with the same records."""
-        return self.office.outbox("g", TOPIC_ID, cast(Log, self.source), self.archived.extend)
+        return self.dead_letter_service.outbox("g", TOPIC_ID, cast(Log, self.source), self.archived.extend)
 
     async def create(self, name: str, settings: dict[str, str]) -> None:
         await asyncio.sleep(0)
@@ -108,5 +108,5 @@ class Post:
     @property
     def counts(self) -> tuple[int, int, int, int]:
         """Dead-letter records, writes, failed writes, records without a dead-letter record."""
-        found = self.office.counts["g"]
+        found = self.dead_letter_service.counts["g"]
         return found.letters, found.writes, found.failed_writes, found.without_letter

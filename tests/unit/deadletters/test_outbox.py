@@ -162,7 +162,7 @@ def test_without_a_topic_records_are_archived_and_the_log_says_so(
     post.send((0, 1), (7, 7))
     assert post.archived == [(0, 7)]
     assert post.counts == (0, 0, 0, 3)
-    assert post.office.trouble("g") in (
+    assert post.dead_letter_service.trouble("g") in (
         "",
         *(record.getMessage().split(": ")[-1] for record in caplog.records),
     )
@@ -176,7 +176,7 @@ def test_without_a_topic_records_are_archived_and_the_log_says_so(
     post.send((9, 9))
     (_, line) = [record.getMessage() for record in caplog.records]
     assert "(5 in the group)" in line, "once a minute"
-    assert post.office.counts["g"].undeliverable == 5
+    assert post.dead_letter_service.counts["g"].undeliverable == 5
 
 
 def test_records_wait_for_a_required_topic(caplog: pytest.LogCaptureFixture) -> None:
@@ -189,7 +189,7 @@ def test_records_wait_for_a_required_topic(caplog: pytest.LogCaptureFixture) -> 
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert "2 records wait" in caplog.records[0].getMessage()
     post.topic = replace(post.topic, errors_deadletterqueue_group_enable=True)
-    post.office.changed()
+    post.dead_letter_service.changed()
     assert post.queue.batches == [[0, 1, 5, 6]]
     assert post.archived == [(0, 6)]
 
@@ -208,7 +208,7 @@ def test_who_waits_for_a_topic_stops_when_the_partition_is_led_no_more() -> None
     post.topics.clear()
     post.send((0, 1))
     post.outbox.close()
-    post.office.changed()
+    post.dead_letter_service.changed()
     post.world.run(60_000)
     assert not post.outbox.busy
     assert post.archived == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from prometheus_client.parser import text_string_to_metric_families
 
 from sharecore.metrics.durations import BUCKETS, EDGES, Durations
-from sharecore.metrics.exposition import Lines, Sheet, labels_of
+from sharecore.metrics.exposition import Exposition, Lines, labels_of
 from sharecore.metrics.family import Family, Kind, counter, gauge, histogram, summary
 
 
@@ -18,7 +18,7 @@ def read(text: bytes) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
 
 
 def test_samples_come_back_as_they_were_given() -> None:
-    sheet = Sheet()
+    sheet = Exposition()
     sheet.add(gauge("depth", "How deep.", "lake"), 4.5, "north")
     sheet.add(counter("fish", "Caught."), 7)
     sheet.summary(summary("swim_seconds", "Swims."), 2, 1.5)
@@ -36,7 +36,7 @@ def test_buckets_hold_what_is_not_longer_and_all_before_it() -> None:
     durations = Durations()
     for us in (0, 1, 3, 900, 10**9):
         durations.add(us * 1000)
-    sheet = Sheet()
+    sheet = Exposition()
     sheet.histogram(histogram("took", "Time."), EDGES, durations.buckets, durations.total_ns / 1e9)
     found = read(sheet.text())
     assert found["took_count", ()] == 5

@@ -13,7 +13,7 @@ from prometheus_client.registry import CollectorRegistry
 
 from sharecore.metrics import protobuf
 from sharecore.metrics.durations import BUCKETS, EDGES, Durations
-from sharecore.metrics.exposition import Lines, Sheet, labels_of
+from sharecore.metrics.exposition import Exposition, Lines, labels_of
 from sharecore.metrics.family import Family, Kind, counter, gauge, histogram, summary
 
 DECLARED = """
@@ -55,7 +55,7 @@ def declared() -> Any:
 FAMILY = declared()
 
 
-def read(sheet: Sheet, lines: Lines | None = None) -> dict[str, Any]:
+def read(sheet: Exposition, lines: Lines | None = None) -> dict[str, Any]:
     """The decoded families, by name."""
     found, at = {}, 0
     written = protobuf.Writer().messages(sheet.registry().collect(), lines or Lines())
@@ -79,7 +79,7 @@ def labels(metric: Any) -> dict[str, str]:
 
 
 def test_samples_come_back_as_they_were_given() -> None:
-    sheet = Sheet()
+    sheet = Exposition()
     sheet.add(gauge("depth", "How deep.", "lake"), -4.5, "north")
     sheet.add(gauge("depth", "How deep.", "lake"), 1e300, 's"\\\nü')
     sheet.add(counter("fish", "Caught."), 7)
@@ -107,7 +107,7 @@ def test_lines_come_back_too() -> None:
     for number, group in enumerate(groups):
         lines.of(lag).append(f"{labels_of(('group',), (group,))}}} {number}.5")
         lines.of(timeouts).append(f'{labels_of(("group",), (group,))},delivery="2"}} {number}')
-    found = read(Sheet(), lines)
+    found = read(Exposition(), lines)
     assert found.keys() == {"lag", "timeouts_total"}
     told = [(labels(each), each.gauge.value) for each in found["lag"].metric]
     assert told == [({"group": group}, number + 0.5) for number, group in enumerate(groups)]
@@ -128,7 +128,7 @@ def native(metric: Any) -> dict[float, int]:
 
 
 def test_durations_are_native_histograms_and_classic_ones() -> None:
-    sheet, family = Sheet(), histogram("took", "Time.", "request")
+    sheet, family = Exposition(), histogram("took", "Time.", "request")
     for name, took_ns in (("A", (0, 900, 1000, 3_000_000, 3_100_000, 15 * 10**9, 40 * 10**9)), ("B", ())):
         durations = Durations()
         for ns in took_ns:
@@ -148,7 +148,7 @@ def test_durations_are_native_histograms_and_classic_ones() -> None:
 
 
 def test_other_edges_are_classic_histograms_alone() -> None:
-    sheet = Sheet()
+    sheet = Exposition()
     sheet.histogram(histogram("took", "Time."), ("0.1", "+Inf"), (3, 1), 5.0)
     told = read(sheet)["took"].metric[0].histogram
     assert [bucket.cumulative_count for bucket in told.bucket] == [3, 4]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 from prometheus_client.parser import text_string_to_metric_families
 
-from sharecore.metrics.exposition import Lines, Sheet
+from sharecore.metrics.exposition import Exposition, Lines
 from sharecore.metrics.telemetry.instances import Client, text_of
 from sharecore.metrics.telemetry.otlp import read_push
 from sharecore.metrics.telemetry.series import PushedSeries
@@ -81,7 +81,7 @@ class Taken:
         self.series.take(instance_id, client, read_push(pushed.bytes(), 0, 1 << 20), 60_000)
 
     def scrape(self) -> Samples:
-        sheet, lines = Sheet(), Lines()
+        sheet, lines = Exposition(), Lines()
         self.series.report(sheet, lines)
         found: Samples = {}
         for family in text_string_to_metric_families((sheet.text() + lines.text()).decode()):

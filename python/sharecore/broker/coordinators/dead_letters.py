@@ -12,13 +12,13 @@ from sharecore.broker.features import Features
 from sharecore.broker.topic_rules import check_collision, check_name
 from sharecore.clock import Clock
 from sharecore.config import BrokerConfig
-from sharecore.deadletters import DeadLetterOffice, Destinations
+from sharecore.deadletters import DeadLetterService, Destinations
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage import Configs, ResourceType, Topics
 from sharecore.waiting import CallLater
 
 
-def dead_letter_office(
+def dead_letter_service(
     config: Callable[[], BrokerConfig],
     topics: Topics,
     configs: Configs,
@@ -28,8 +28,8 @@ def dead_letter_office(
     cluster: Cluster,
     clock: Clock,
     call_later: CallLater,
-) -> DeadLetterOffice:
-    """Return the dead-letter office of all share groups, which retries when a relevant topic changes."""
+) -> DeadLetterService:
+    """Return the dead-letter service of all share groups, which retries when a relevant topic changes."""
 
     async def create(name: str, settings: dict[str, str]) -> None:
         check_name(name)
@@ -46,17 +46,17 @@ def dead_letter_office(
         return True
 
     def changed(kind: int, name: str) -> None:
-        office.changed()
+        service.changed()
         if kind == ResourceType.GROUP:
-            office.warn(name)
+            service.warn(name)
 
-    office = DeadLetterOffice(
+    service = DeadLetterService(
         Destinations(topics, group_configs.get, topic_configs.get, config, create),
         lambda: features.has_dead_letters,
         clock,
         call_later,
         leads,
     )
-    topics.on_change(lambda change, topic: office.changed())
+    topics.on_change(lambda change, topic: service.changed())
     configs.on_change(changed)
-    return office
+    return service

@@ -23,7 +23,7 @@ from sharecore.coordinator.share.offsets import ShareOffsets
 from sharecore.coordinator.share.topic_state import ShareTopicStates
 from sharecore.coordinator.topics import TopicInfo
 from sharecore.coordinator_log.runtime import CoordinatorRuntime
-from sharecore.deadletters import DeadLetterOffice
+from sharecore.deadletters import DeadLetterService
 from sharecore.errors import NO_SUCH_PARTITION, ErrorCode, KafkaError
 from sharecore.network import Connection
 from sharecore.partition import SharePartition, SharePartitions
@@ -60,7 +60,7 @@ class ShareServices:
         group_configs: GroupConfigs,
         registry: GroupRegistry,
         records: CoordinatorRuntime,
-        dead_letters: DeadLetterOffice,
+        dead_letters: DeadLetterService,
         state: StateLogs,
         cluster: Cluster,
         clock: Clock,
@@ -99,7 +99,7 @@ class ShareServices:
             persister=self.persister,
             clock=lock_time or clock,
             call_later=(lock_time or loop).call_later,
-            office=dead_letters,
+            dead_letter_service=dead_letters,
             leader_epoch=lambda topic_id, partition: cluster.leader(topic_id, partition).epoch,
             stateless=lambda key: self.groups.state_lost(key),
             is_connected=lambda group_id, member_id: self.sessions.has(group_id, member_id),

@@ -28,7 +28,7 @@ from sharecore.storage.identity import Identity
 
 if TYPE_CHECKING:
     from sharecore.broker.backend import Host
-    from sharecore.metrics.exposition import Sheet
+    from sharecore.metrics.exposition import Exposition
 
 logger = logging.getLogger("sharecore.broker")
 
@@ -148,7 +148,7 @@ class LobbyBackend:
         """Return nothing: no records are here."""
         return ()
 
-    async def report(self, sheet: Sheet) -> None:
+    async def report(self, sheet: Exposition) -> None:
         """Add how the home stands."""
         report_standby(sheet, self._standing.claim, *self._standing.silence())
 

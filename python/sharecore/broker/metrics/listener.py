@@ -23,7 +23,7 @@ from sharecore.coordinator.share.group import ShareGroup
 from sharecore.metrics import families as f
 from sharecore.metrics import protobuf
 from sharecore.metrics.durations import BUCKETS, EDGES
-from sharecore.metrics.exposition import CONTENT_TYPE, Lines, Sheet
+from sharecore.metrics.exposition import CONTENT_TYPE, Exposition, Lines
 from sharecore.metrics.listener import HttpLimits, HttpListener, Page
 from sharecore.metrics.loop_delay import LoopDelay
 from sharecore.protocol import ApiKey
@@ -104,7 +104,7 @@ class BrokerMetrics:
 
     async def render(self, *, messages: bool = False) -> bytes:
         """Return all samples as text or as protobuf messages."""
-        sheet, lines = Sheet(), Lines()
+        sheet, lines = Exposition(), Lines()
         await self._shares.collect(sheet, lines)
         began = time.thread_time()
         self._about_broker(sheet)
@@ -123,7 +123,7 @@ class BrokerMetrics:
         self._scrape_cpu_s += self._shares.cpu_s + time.thread_time() - began
         return written
 
-    def _about_broker(self, sheet: Sheet) -> None:
+    def _about_broker(self, sheet: Exposition) -> None:
         broker = self._broker
         identity = broker.identity
         about = {"version": self._version, "node_id": str(identity.node_id)}
@@ -149,7 +149,7 @@ class BrokerMetrics:
         delays = self._delay.delays
         sheet.histogram(f.LOOP_DELAY, EDGES, delays.buckets, delays.total_ns / 1e9)
 
-    def _about_requests(self, sheet: Sheet) -> None:
+    def _about_requests(self, sheet: Exposition) -> None:
         if self._requests is None:
             return
         apis: dict[str, list[int]] = {}
@@ -182,7 +182,7 @@ class BrokerMetrics:
         sheet.add(f.SHARE_FETCHES, fetches[1] if fetches is not None else 0)
         sheet.add(f.SHARE_ACKNOWLEDGEMENTS, self._broker.share.partitions.acknowledgements)
 
-    def _about_groups(self, sheet: Sheet) -> None:
+    def _about_groups(self, sheet: Exposition) -> None:
         broker = self._broker
         groups, now_ms = broker.groups, broker.clock.now_ms()
         protocols, classic, consumer, share = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
@@ -221,7 +221,7 @@ class BrokerMetrics:
         sheet.add(f.SESSIONS, len(broker.share.sessions))
         _spans(sheet, broker.share.partitions.loads, f.SHARE_LOADS, f.SHARE_LOAD_MAX)
 
-    def _about_share_state(self, sheet: Sheet) -> None:
+    def _about_share_state(self, sheet: Exposition) -> None:
         coordinator = self._broker.share.coordinator
         sheet.add(f.STATE_PARTITIONS, coordinator.partition_count, "active")
         _spans(sheet, coordinator.loads, f.STATE_LOADS, f.STATE_LOAD_MAX)
@@ -232,6 +232,6 @@ class BrokerMetrics:
         sheet.add(f.STATE_REPAIRED, coordinator.repaired + self._broker.share.partitions.repaired)
 
 
-def _spans(sheet: Sheet, spans: Spans, times: Family, longest: Family) -> None:
+def _spans(sheet: Exposition, spans: Spans, times: Family, longest: Family) -> None:
     sheet.summary(times, spans.count, spans.total_ms / 1000)
     sheet.add(longest, spans.max_ms / 1000)

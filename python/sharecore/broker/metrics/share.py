@@ -12,7 +12,7 @@ from uuid import UUID
 from sharecore.errors import KafkaError
 from sharecore.metrics import families as f
 from sharecore.metrics import queue_families as q
-from sharecore.metrics.exposition import Lines, Sheet, labels_of
+from sharecore.metrics.exposition import Exposition, Lines, labels_of
 from sharecore.partition.tally import Tally, observe_together
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class ShareMetrics:
         self.cpu_s = 0.0
         """CPU time of the last collection."""
 
-    async def collect(self, sheet: Sheet, lines: Lines) -> None:
+    async def collect(self, sheet: Exposition, lines: Lines) -> None:
         """Add the samples."""
         began = thread_time()
         self.cpu_s = 0.0

@@ -8,14 +8,14 @@ from sharecore.metrics import families as f
 from sharecore.metrics.durations import BUCKETS
 
 if TYPE_CHECKING:
-    from sharecore.metrics.exposition import Sheet
+    from sharecore.metrics.exposition import Exposition
 
 _EDGES = (*(f"{2**i / 1e6:g}" for i in range(BUCKETS - 1)), "+Inf")
 """Upper bounds in seconds: the store counts in microseconds."""
 
 
 def report(
-    sheet: Sheet,
+    sheet: Exposition,
     figures: tuple[list[int], float, int, int, int, int, int, int],
     free: int,
     damaged: int,

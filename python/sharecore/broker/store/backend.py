@@ -40,7 +40,7 @@ from sharecore.storage.topics import TopicChange
 if TYPE_CHECKING:
     from sharecore._core import BucketStatus
     from sharecore.broker.backend import Host
-    from sharecore.metrics.exposition import Sheet
+    from sharecore.metrics.exposition import Exposition
 
 logger = logging.getLogger("sharecore.broker")
 
@@ -272,7 +272,7 @@ class StoreBackend:
         """Return the damaged record batches found by readers."""
         return self.storage.damaged
 
-    async def report(self, sheet: Sheet) -> None:
+    async def report(self, sheet: Exposition) -> None:
         """Add the metrics of the store."""
         # loaded only if metrics are requested
         from sharecore.broker.metrics.store import report

@@ -11,7 +11,7 @@ from sharecore.waiting import Periodic
 
 if TYPE_CHECKING:
     from sharecore._core import BucketStatus
-    from sharecore.metrics.exposition import Sheet
+    from sharecore.metrics.exposition import Exposition
 
 logger = logging.getLogger("sharecore.broker")
 
@@ -90,7 +90,7 @@ class BucketWatch:
             return f"the copy in {self.url} is {_amount(status)} behind: {why}"
         return ""
 
-    def report(self, sheet: Sheet) -> None:
+    def report(self, sheet: Exposition) -> None:
         """Put the figures of the copy among the metrics."""
         # loaded only if metrics are requested
         from sharecore.metrics import bucket_families as f
@@ -120,7 +120,7 @@ class BucketWatch:
             sheet.add(f.BUCKET_REQUESTS, count, request)
 
 
-def report_standby(sheet: Sheet, epoch: int, place: int, silent_ms: int) -> None:
+def report_standby(sheet: Exposition, epoch: int, place: int, silent_ms: int) -> None:
     """Put the figures of a standby among the metrics.
 
     Args:
@@ -137,7 +137,7 @@ def report_standby(sheet: Sheet, epoch: int, place: int, silent_ms: int) -> None
     sheet.add(f.BUCKET_SILENCE, silent_ms / 1000)
 
 
-def _report_state(sheet: Sheet, found: str) -> None:
+def _report_state(sheet: Exposition, found: str) -> None:
     from sharecore.metrics import bucket_families as f
 
     for state in STATES:

@@ -20,7 +20,7 @@ from sharecore.storage.identity import Identity
 from sharecore.waiting import Periodic
 
 if TYPE_CHECKING:
-    from sharecore.metrics.exposition import Sheet
+    from sharecore.metrics.exposition import Exposition
 
 logger = logging.getLogger("sharecore.broker")
 
@@ -138,7 +138,7 @@ class HomeNodes:
         }
         return Described(self._node_id, listeners, self._rack, now_ms).encode()
 
-    def report(self, sheet: Sheet) -> None:
+    def report(self, sheet: Exposition) -> None:
         """Put the number of the other brokers among the metrics."""
         # loaded only if metrics are requested
         from sharecore.metrics.bucket_families import BUCKET_STANDBYS

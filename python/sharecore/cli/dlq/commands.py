@@ -49,7 +49,7 @@ from sharecore.plural import counted
 if TYPE_CHECKING:
     from confluent_kafka import Consumer
 
-    from sharecore.admin.letters import Letter, Wanted
+    from sharecore.admin.letters import DeadLetterRecord, Wanted
 
 dlq = commands(
     "List, show and redrive dead-letter records (KIP-1191) of share groups, here or on Apache Kafka 4.4 "
@@ -84,7 +84,7 @@ def list_letters(
     with _clients(cluster) as chosen:
         from sharecore.cli.dlq.reading import dead_letter_topics, open_consumer
 
-        found: dict[tuple[str, str, str, str], list[Letter]] = {}
+        found: dict[tuple[str, str, str, str], list[DeadLetterRecord]] = {}
         counts: dict[tuple[str, str, str, str], int] = {}
         with open_consumer(chosen) as consumer:
             for name in topic or dead_letter_topics(chosen, _seconds(timeout)):
@@ -279,7 +279,7 @@ def _seconds(timeout: float | None) -> float:
     return SECONDS if timeout is None else timeout
 
 
-def _letters(consumer: Consumer, topic: str, wanted: Wanted, seconds: float) -> Iterator[Letter]:
+def _letters(consumer: Consumer, topic: str, wanted: Wanted, seconds: float) -> Iterator[DeadLetterRecord]:
     from sharecore.cli.dlq.reading import Topic, letter_of
 
     for message in Topic(consumer, topic, seconds=seconds).read():
@@ -288,7 +288,7 @@ def _letters(consumer: Consumer, topic: str, wanted: Wanted, seconds: float) -> 
             yield letter
 
 
-def _fields(letter: Letter) -> dict[str, object]:
+def _fields(letter: DeadLetterRecord) -> dict[str, object]:
     def text(content: bytes | None) -> str | None:
         return None if content is None else content.decode(errors="replace")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from sharecore.admin.letters import Letter, read_letter
+from sharecore.admin.letters import DeadLetterRecord, read_letter
 from sharecore.admin.origin import Header
 from sharecore.cli.clients import CommandFailed
 
@@ -172,7 +172,7 @@ class Origins:
         raise CommandFailed(f"{topic}-{partition}: nothing came within {self._seconds:g} s")
 
 
-def letter_of(message: Message) -> Letter | None:
+def letter_of(message: Message) -> DeadLetterRecord | None:
     """Return the letter that a record is; None for one that is none."""
     return read_letter(
         message.partition() or 0,

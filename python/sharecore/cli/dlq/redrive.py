@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sharecore.admin.letters import Letter
+from sharecore.admin.letters import DeadLetterRecord
 from sharecore.admin.origin import Header
 from sharecore.cli.clients import CommandFailed
 from sharecore.cli.dlq.progress import Progress
@@ -69,7 +69,7 @@ class Redrive:
         self.gone = 0
         self.younger: list[str] = []
 
-    def send(self, letter: Letter, progress: Progress) -> None:
+    def send(self, letter: DeadLetterRecord, progress: Progress) -> None:
         """Produce one letter's record; the letter is done once the broker has it.
 
         A letter whose record is younger than itself stays open: most likely the topic was deleted and created

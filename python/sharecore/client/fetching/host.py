@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 from sharecore.client.fetching.acknowledgements import Results
 from sharecore.client.fetching.buffer import Fetched
 from sharecore.client.fetching.lease import Lease
-from sharecore.client.fetching.outbox import Parcel
+from sharecore.client.fetching.outbox import PendingAcks
 from sharecore.client.fetching.refusals import Refusals
 from sharecore.client.metrics import Metrics
 from sharecore.client.settings import Settings
@@ -53,7 +53,7 @@ class Request:
     """A request in flight; `flushes` wait until everything up to it is answered."""
 
     api_key: ApiKey
-    parcel: Parcel
+    parcel: PendingAcks
     began: float
     opens: bool = False
     """Whether it opens the share session."""

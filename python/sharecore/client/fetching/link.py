@@ -11,7 +11,7 @@ from typing import Any
 from sharecore.client.errors import AuthenticationFailed, Disconnected, LeaseLost
 from sharecore.client.fetching.host import Demand, Host, Request
 from sharecore.client.fetching.lease import Lease
-from sharecore.client.fetching.outbox import Outbox, Parcel
+from sharecore.client.fetching.outbox import Outbox, PendingAcks
 from sharecore.client.fetching.session import ShareSession
 from sharecore.client.settings import RECORD_LIMIT
 from sharecore.client.wire.apis import RENEW_VERSION
@@ -246,7 +246,7 @@ class BrokerLink:
     # requests
 
     def _fetch(self, demand: Demand) -> None:
-        parcel = self.outbox.collect() if self._session.opened and self.outbox else Parcel({})
+        parcel = self.outbox.collect() if self._session.opened and self.outbox else PendingAcks({})
         wait_ms = demand.wait_ms
         if self.leases:
             wait_ms = min(wait_ms, BUSY_WAIT_MAX_MS, self.host.lock_ms // 10)
@@ -356,14 +356,14 @@ class BrokerLink:
                 self._end_session(KafkaError(ErrorCode.SHARE_SESSION_NOT_FOUND, "the consumer is closed"))
                 self._finished()
 
-    def _settle(self, parcel: Parcel, key: TopicIdPartition, code: int, message: str | None) -> None:
+    def _settle(self, parcel: PendingAcks, key: TopicIdPartition, code: int, message: str | None) -> None:
         error = KafkaError(code, message or "") if code else None
         settled = self.outbox.settle(parcel, key, error, self.host.lock_ms)
         if settled:
             self.host.metrics.acknowledged(settled, error is not None)
         self.leases -= {lease for lease, _ in parcel.entries.pop(key) if not lease.open}
 
-    def _settle_unanswered(self, parcel: Parcel) -> None:
+    def _settle_unanswered(self, parcel: PendingAcks) -> None:
         for key in list(parcel.entries):
             self._settle(parcel, key, ErrorCode.UNKNOWN_SERVER_ERROR, "the response lacks the partition")
 

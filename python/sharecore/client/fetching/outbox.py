@@ -13,7 +13,7 @@ from sharecore.errors import ErrorCode, KafkaError
 Entry = tuple[Lease, Span]
 
 
-class Parcel:
+class PendingAcks:
     """The acknowledgements of one request, by share partition, in offset order."""
 
     def __init__(self, entries: dict[TopicIdPartition, list[Entry]]) -> None:
@@ -78,7 +78,7 @@ class Outbox:
         """Return the share partitions that have something to send."""
         return {lease.key for lease in self._marked} | {key for key, _ in self._again}
 
-    def collect(self) -> Parcel:
+    def collect(self) -> PendingAcks:
         """Collect the acknowledgements for the next request."""
         if self._again:
             entries: dict[TopicIdPartition, list[Entry]] = {}
@@ -88,7 +88,7 @@ class Outbox:
                     self._again.append((key, group))
                 else:
                     entries[key] = group
-            return Parcel(entries)
+            return PendingAcks(entries)
         now = self._now_ms()
         late = {lease for lease in self._marked if lease.deadline_ms < now}
         leases = self._marked - late or late
@@ -101,7 +101,7 @@ class Outbox:
                 found[lease.key] += [(lease, span) for span in spans]
         for key, group in found.items():
             found[key] = self._in_order(group)
-        return Parcel(found)
+        return PendingAcks(found)
 
     def _in_order(self, entries: list[Entry]) -> list[Entry]:
         if len(entries) == 1:
@@ -117,14 +117,16 @@ class Outbox:
                 taken.append((lease, span))
         return taken
 
-    def put_back(self, parcel: Parcel) -> None:
+    def put_back(self, parcel: PendingAcks) -> None:
         """Restore the acknowledgements of a request that was not sent, or must be sent again."""
         for entries in parcel.entries.values():
             for lease, span in entries:
                 lease.put_back(span)
                 self._marked.add(lease)
 
-    def settle(self, parcel: Parcel, key: TopicIdPartition, error: KafkaError | None, lock_ms: int) -> int:
+    def settle(
+        self, parcel: PendingAcks, key: TopicIdPartition, error: KafkaError | None, lock_ms: int
+    ) -> int:
         """Apply the leader's response for one share partition; return the number of completed offsets."""
         entries = parcel.entries[key]
         if error is not None and error.code == ErrorCode.INVALID_RECORD_STATE and len(entries) > 1:

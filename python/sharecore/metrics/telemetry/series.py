@@ -12,7 +12,7 @@ from uuid import UUID
 from prometheus_client.utils import floatToGoString
 
 from sharecore.metrics import families as f
-from sharecore.metrics.exposition import Lines, Sheet, labels_of
+from sharecore.metrics.exposition import Exposition, Lines, labels_of
 from sharecore.metrics.family import Family, Kind, counter, gauge
 from sharecore.metrics.telemetry.instances import Client, text_of
 from sharecore.metrics.telemetry.otlp import Meaning, Point, Pushed
@@ -104,7 +104,7 @@ class PushedSeries:
             self._families = {name: self._families[name] for name in used}
             self._names.clear()
 
-    def report(self, sheet: Sheet, lines: Lines) -> None:
+    def report(self, sheet: Exposition, lines: Lines) -> None:
         """Add the series to the metrics."""
         self._forget_silent()
         sheet.add(f.CLIENT_SERIES, self._count)

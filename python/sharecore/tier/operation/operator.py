@@ -20,7 +20,7 @@ from sharecore.errors import ConfigError, ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 from sharecore.tier.membership.view import FIRST_NODE_ID
 from sharecore.tier.names import group_of, settings_topic
-from sharecore.tier.settings.own_topics import Wrong, find_wrong
+from sharecore.tier.settings.own_topics import WrongSetting, find_wrong
 from sharecore.tier.settings.placement_rules import PlacementRules
 from sharecore.tier.settings.topic import SettingsCatalog
 from sharecore.tier.slots import slot_of_partition
@@ -102,7 +102,7 @@ class Status(NamedTuple):
     nodes: list[NodeStatus]
     slots: list[SlotStatus]
     drained: list[int]
-    wrong: list[Wrong]
+    wrong: list[WrongSetting]
 
 
 class Operator:

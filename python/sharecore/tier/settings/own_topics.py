@@ -25,7 +25,7 @@ MESSAGE_BYTES_MIN = 1_048_588
 """Kafka's default of max.message.bytes: a snapshot of share state may come near it."""
 
 
-class Wrong(NamedTuple):
+class WrongSetting(NamedTuple):
     """A setting of one of the topics that must be corrected.
 
     Attributes:
@@ -115,7 +115,7 @@ class Configuring(Protocol):
     async def set_topic_configs(self, name: str, values: Mapping[str, str]) -> None: ...
 
 
-async def find_wrong(admin: Configuring, config: BrokerConfig) -> list[Wrong]:
+async def find_wrong(admin: Configuring, config: BrokerConfig) -> list[WrongSetting]:
     """Return the incorrect settings of both topics.
 
     The settings topic is skipped if this user may not describe it, as older versions needed only the state
@@ -163,7 +163,7 @@ def _sized(config: BrokerConfig) -> _Rule:
 
 def judge(
     topic: str, rules: Sequence[_Rule], values: Mapping[str, str | None], config: BrokerConfig
-) -> list[Wrong]:
+) -> list[WrongSetting]:
     """Return the incorrect settings of a topic; unreported ones count as correct, later rules win."""
     in_sync = config.sharecore_tier_min_insync_replicas
     replicated = _Rule(
@@ -174,15 +174,19 @@ def judge(
         is_ours=False,
     )
     return [
-        Wrong(topic, rule.name, value, rule.wanted, rule.why, rule.is_fatal, rule.is_ours, rule.costs_data)
+        WrongSetting(
+            topic, rule.name, value, rule.wanted, rule.why, rule.is_fatal, rule.is_ours, rule.costs_data
+        )
         for rule in {rule.name: rule for rule in (*rules, replicated)}.values()
         if (value := values.get(rule.name)) is not None and not rule.holds(value)
     ]
 
 
-async def set_right(admin: Configuring, wrong: Sequence[Wrong]) -> list[tuple[Wrong, KafkaError]]:
+async def set_right(
+    admin: Configuring, wrong: Sequence[WrongSetting]
+) -> list[tuple[WrongSetting, KafkaError]]:
     """Correct the tier's own settings; return those that failed, with the cluster's errors."""
-    failed: list[tuple[Wrong, KafkaError]] = []
+    failed: list[tuple[WrongSetting, KafkaError]] = []
     for topic in dict.fromkeys(each.topic for each in wrong):
         ours = [each for each in wrong if each.topic == topic and each.is_ours]
         if not ours:

@@ -10,7 +10,7 @@ from sharecore.metrics.durations import EDGES, Durations
 if TYPE_CHECKING:
     from collections import Counter
 
-    from sharecore.metrics.exposition import Sheet
+    from sharecore.metrics.exposition import Exposition
     from sharecore.tier.slots.lease import Lease
     from sharecore.tier.upstream.window import Budget
 
@@ -46,7 +46,9 @@ class SlotFigures:
         durations.add(int(seconds * 1e9))
         return seconds
 
-    def report(self, sheet: Sheet, slots: Counter[str], lease: Lease, budget: Budget, nodes: int) -> None:
+    def report(
+        self, sheet: Exposition, slots: Counter[str], lease: Lease, budget: Budget, nodes: int
+    ) -> None:
         """Add the metrics of slots; `slots` is their number by state."""
         # loaded only if metrics are requested
         from sharecore.metrics import families as f

@@ -19,12 +19,12 @@ fn thinned_of(
     room: &mut usize,
 ) -> Option<Vec<u8>> {
     let cache = ExpandedCache::new(1 << 20);
-    let shelf = Shelf {
+    let log_cache = LogCache {
         cache: &cache,
         log: ([7; 16], 0),
     };
-    let first = thinned(bytes, batches, acquired, shelf, &mut room.clone());
-    let again = thinned(bytes, batches, acquired, shelf, room);
+    let first = thinned(bytes, batches, acquired, log_cache, &mut room.clone());
+    let again = thinned(bytes, batches, acquired, log_cache, room);
     assert!(first == again, "what was kept is as it was");
     again
 }

@@ -24,7 +24,7 @@ _CAUSES_MAX = 1_000
 _CAUSE_CHARACTERS_MAX = 255
 
 
-class DeadLetterOffice:
+class DeadLetterService:
     """Create the outboxes of share partitions, and count results.
 
     Args:
