@@ -4,7 +4,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 use sharecore_engine::Acquired;
-use sharecore_lease::{LogCache, AcquireRequest};
+use sharecore_lease::{AcquireRequest, LogCache};
 use sharecore_share::{Given, Limits, Partitions, Ration, Readiness};
 
 use crate::codes::OFFSET_OUT_OF_RANGE;

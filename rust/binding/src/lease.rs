@@ -4,7 +4,9 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use sharecore_engine::{Acquired, OffsetRange};
-use sharecore_lease::{Admitted, Leased, Log, Part, Source, Stop, Want, AcquireRequest, lease as lease_from};
+use sharecore_lease::{
+    AcquireRequest, Admitted, Leased, Log, Part, Source, Stop, Want, lease as lease_from,
+};
 use sharecore_share::Tally;
 
 use crate::convert::ranges;

@@ -26,7 +26,7 @@ use crate::{
     thinned::thinned,
 };
 
-pub use expanded::{ExpandedCache, LogId, LogCache};
+pub use expanded::{ExpandedCache, LogCache, LogId};
 pub use survey::{Survey, survey};
 
 /// The most reads for one acquire.
@@ -167,7 +167,11 @@ pub struct Admitted {
 pub type Ranges = SmallVec<[Range<usize>; 1]>;
 
 /// Acquires records for a member. Records not in memory are left for another call.
-pub fn lease<L: Log>(engine: &Guarded, log: &mut L, request: &AcquireRequest<'_>) -> Leased<L::Bytes, L::Error> {
+pub fn lease<L: Log>(
+    engine: &Guarded,
+    log: &mut L,
+    request: &AcquireRequest<'_>,
+) -> Leased<L::Bytes, L::Error> {
     let mut leased = Leased {
         parts: SmallVec::new(),
         size: 0,
@@ -280,7 +284,13 @@ fn step<L: Log>(
             if read.first > offset {
                 engine.pass_hole(offset, read.first - 1);
             }
-            engine.acquire(request.now_ms, request.member, &part.batches, options, &mut more);
+            engine.acquire(
+                request.now_ms,
+                request.member,
+                &part.batches,
+                options,
+                &mut more,
+            );
         })
         .map_err(Stop::Engine)?;
     log.leased(&more);

@@ -11,6 +11,8 @@ from typer.testing import CliRunner
 
 from sharecore.cli.app import app
 
+pytestmark = pytest.mark.process
+
 
 def test_the_program_starts_without_what_only_some_commands_need() -> None:
     code = "import sys, sharecore.cli.app; print(*sys.modules)"

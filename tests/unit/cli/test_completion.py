@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from tests.harness.broker import SHARECORE
 
+pytestmark = pytest.mark.process
+
 SHELLS = ("bash", "zsh", "fish")
 LINES = [
     ("to", {"top", "topics"}),

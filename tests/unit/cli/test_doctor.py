@@ -19,6 +19,8 @@ from sharecore.admin.doctor import configuration, without_secrets
 from sharecore.cli.app import app
 from sharecore.protocol import ApiKey
 
+pytestmark = pytest.mark.process
+
 
 def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "sharecore", "doctor", *arguments]

@@ -21,6 +21,8 @@ from sharecore.cli.serve import advertised
 from sharecore.errors import ConfigError
 from sharecore.security.certificates import Authority
 
+pytestmark = pytest.mark.process
+
 SHARECORE = [sys.executable, "-m", "sharecore"]
 
 

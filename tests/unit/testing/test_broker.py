@@ -23,6 +23,8 @@ from sharecore.client import ShareConsumer
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.testing import EphemeralBroker
 
+pytestmark = pytest.mark.process
+
 MINUTE = 60.0
 
 
