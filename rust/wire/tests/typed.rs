@@ -204,9 +204,9 @@ fn a_share_fetch_is_read_field_by_field() {
 
 /// Holds the records of responses.
 #[derive(Default)]
-struct Records(Vec<u8>);
+struct FakeSink(Vec<u8>);
 
-impl Sink for Records {
+impl Sink for FakeSink {
     fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.0
     }
@@ -243,10 +243,10 @@ fn answer(records: Records<'_>) -> ShareFetchResponse<'_> {
 
 #[test]
 fn records_that_the_sink_has_are_written_as_if_they_were_there() {
-    let (mut far, mut here) = (Records::default(), Records::default());
+    let (mut far, mut here) = (FakeSink::default(), FakeSink::default());
     answer(Records::Far { len: 5, id: 3 })
         .encode(2, &mut far)
-        .expect("a shelf that has them");
+        .expect("a sink that has them");
     answer(Records::Here(b"batch"))
         .encode(2, &mut here)
         .expect("records that are there");

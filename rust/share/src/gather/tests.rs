@@ -91,49 +91,49 @@ use Readiness::{Empty, Failed, Loading, Ready};
 
 #[test]
 fn who_has_nothing_is_told_apart() {
-    let mut partitions = FakePartitions::of(&[(Loading, 0), (Empty, 0), (Failed, 0), (Ready, 3)]);
-    assert_eq!(gather(&mut partitions, &limits(10, 1_000)), Ok(()));
-    assert_eq!(partitions.emptied, [1]);
-    assert_eq!(partitions.failed, [2]);
-    assert_eq!(partitions.acquired, [(3, 3)]);
+    let mut fake = FakePartitions::of(&[(Loading, 0), (Empty, 0), (Failed, 0), (Ready, 3)]);
+    assert_eq!(gather(&mut fake, &limits(10, 1_000)), Ok(()));
+    assert_eq!(fake.emptied, [1]);
+    assert_eq!(fake.failed, [2]);
+    assert_eq!(fake.acquired, [(3, 3)]);
 }
 
 #[test]
 fn no_more_are_looked_at_than_records_are_wanted() {
-    let mut partitions = FakePartitions::of(&[(Ready, 5); 4]);
-    assert_eq!(gather(&mut partitions, &limits(2, 1_000)), Ok(()));
-    assert_eq!(partitions.looked_at, [0, 1]);
-    assert_eq!(partitions.acquired, [(0, 2)], "the first had enough");
+    let mut fake = FakePartitions::of(&[(Ready, 5); 4]);
+    assert_eq!(gather(&mut fake, &limits(2, 1_000)), Ok(()));
+    assert_eq!(fake.looked_at, [0, 1]);
+    assert_eq!(fake.acquired, [(0, 2)], "the first had enough");
 }
 
 #[test]
 fn each_that_has_something_has_its_part_of_the_bytes() {
-    let mut partitions = FakePartitions::of(&[(Ready, 100), (Ready, 100)]);
-    assert_eq!(gather(&mut partitions, &limits(500, 400)), Ok(()));
-    assert_eq!(partitions.acquired, [(0, 20), (1, 20)]);
+    let mut fake = FakePartitions::of(&[(Ready, 100), (Ready, 100)]);
+    assert_eq!(gather(&mut fake, &limits(500, 400)), Ok(()));
+    assert_eq!(fake.acquired, [(0, 20), (1, 20)]);
 }
 
 #[test]
 fn a_record_that_is_too_large_is_taken_alone() {
-    let mut partitions = FakePartitions::of(&[(Ready, 3), (Ready, 3)]);
-    assert_eq!(gather(&mut partitions, &limits(500, 4)), Ok(()));
-    assert_eq!(partitions.acquired, [(0, 1)], "it stands in nobody's way");
+    let mut fake = FakePartitions::of(&[(Ready, 3), (Ready, 3)]);
+    assert_eq!(gather(&mut fake, &limits(500, 4)), Ok(()));
+    assert_eq!(fake.acquired, [(0, 1)], "it stands in nobody's way");
 }
 
 #[test]
 fn what_is_being_read_has_its_room() {
-    let mut partitions = FakePartitions::of(&[(Ready, 0), (Ready, 100)]);
-    partitions.reading_bytes = 390;
-    assert_eq!(gather(&mut partitions, &limits(500, 400)), Ok(()));
-    assert_eq!(partitions.acquired, [(0, 0), (1, 1)]);
+    let mut fake = FakePartitions::of(&[(Ready, 0), (Ready, 100)]);
+    fake.reading_bytes = 390;
+    assert_eq!(gather(&mut fake, &limits(500, 400)), Ok(()));
+    assert_eq!(fake.acquired, [(0, 0), (1, 1)]);
 }
 
 #[test]
 fn an_error_ends_the_look() {
-    let mut partitions = FakePartitions::of(&[(Ready, 1), (Ready, 1), (Ready, 1)]);
-    partitions.breaks_at = Some(1);
-    assert_eq!(gather(&mut partitions, &limits(500, 400)), Err(1));
-    assert_eq!(partitions.acquired, [(0, 1)]);
+    let mut fake = FakePartitions::of(&[(Ready, 1), (Ready, 1), (Ready, 1)]);
+    fake.breaks_at = Some(1);
+    assert_eq!(gather(&mut fake, &limits(500, 400)), Err(1));
+    assert_eq!(fake.acquired, [(0, 1)]);
 }
 
 fn readiness() -> impl Strategy<Value = Readiness> {
@@ -147,19 +147,19 @@ proptest! {
         max_records in 1_i64..60,
         max_bytes in 1_i64..600,
     ) {
-        let mut partitions = FakePartitions::of(&partitions);
-        prop_assert_eq!(gather(&mut partitions, &limits(max_records, max_bytes)), Ok(()));
-        let total: i64 = partitions.acquired.iter().map(|(_, records)| records).sum();
+        let mut fake = FakePartitions::of(&partitions);
+        prop_assert_eq!(gather(&mut fake, &limits(max_records, max_bytes)), Ok(()));
+        let total: i64 = fake.acquired.iter().map(|(_, records)| records).sum();
         prop_assert!(total <= max_records);
         prop_assert!(total * BYTES <= max_bytes || total == 1);
-        let mut order = partitions.acquired.clone();
+        let mut order = fake.acquired.clone();
         order.sort_unstable();
-        prop_assert_eq!(&order, &partitions.acquired, "in their order");
-        for (at, _) in &partitions.acquired {
+        prop_assert_eq!(&order, &fake.acquired, "in their order");
+        for (at, _) in &fake.acquired {
             prop_assert_eq!(partitions[*at].0, Ready);
         }
         let any = partitions.iter().any(|(readiness, records)| *readiness == Ready && *records > 0);
-        let first_has = partitions.acquired.first().is_some_and(|(at, _)| partitions[*at].1 > 0);
+        let first_has = fake.acquired.first().is_some_and(|(at, _)| partitions[*at].1 > 0);
         if any && first_has {
             prop_assert!(total > 0, "there was something");
         }
