@@ -8,12 +8,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 INSTEAD = {
+    "catalogues?": "catalog",
     "desk": "forwarder",
     "grounds?": "backend",
     "heirs?": "successor",
     "house": "broker, package",
+    "parcels?": "batch",
     "purses?": "budget",
     "seats?": "assignment",
+    "shel(f|ves)": "cache",
+    "wish(es)?": "request",
     "witness(es)?": "watcher, client",
 }
 """Words, as regular expressions, and what to write in their place; in a name of several words too."""

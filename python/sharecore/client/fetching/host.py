@@ -53,7 +53,7 @@ class Request:
     """A request in flight; `flushes` wait until everything up to it is answered."""
 
     api_key: ApiKey
-    parcel: PendingAcks
+    acks: PendingAcks
     began: float
     opens: bool = False
     """Whether it opens the share session."""

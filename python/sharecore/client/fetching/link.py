@@ -246,13 +246,13 @@ class BrokerLink:
     # requests
 
     def _fetch(self, demand: Demand) -> None:
-        parcel = self.outbox.collect() if self._session.opened and self.outbox else PendingAcks({})
+        acks = self.outbox.collect() if self._session.opened and self.outbox else PendingAcks({})
         wait_ms = demand.wait_ms
         if self.leases:
             wait_ms = min(wait_ms, BUSY_WAIT_MAX_MS, self.host.lock_ms // 10)
         settings = self._settings
         opens = not self._session.opened
-        message = self._session.fetch(self.wanted, parcel.spans) | {
+        message = self._session.fetch(self.wanted, acks.spans) | {
             "max_wait_ms": wait_ms,
             "min_bytes": settings.fetch_min_bytes,
             "max_bytes": settings.fetch_max_bytes,
@@ -261,19 +261,19 @@ class BrokerLink:
             "share_acquire_mode": int(settings.share_acquire_mode == RECORD_LIMIT),
         }
         request = Request(
-            ApiKey.SHARE_FETCH, parcel, self.host.metrics.clock(), opens=opens, records=demand.records
+            ApiKey.SHARE_FETCH, acks, self.host.metrics.clock(), opens=opens, records=demand.records
         )
         self._send(request, message, wait_ms)
 
     def _acknowledge(self, *, final: bool = False) -> bool:
-        parcel = self.outbox.collect()
-        if not parcel and not final:
+        acks = self.outbox.collect()
+        if not acks and not final:
             return bool(self.outbox)
-        if parcel.renews and not self.renews:
-            self.outbox.put_back(parcel)
+        if acks.renews and not self.renews:
+            self.outbox.put_back(acks)
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"broker {self.node} cannot renew locks")
-        message = self._session.acknowledge(parcel.spans, final=final) | {"is_renew_ack": parcel.renews}
-        self._send(Request(ApiKey.SHARE_ACKNOWLEDGE, parcel, self.host.metrics.clock(), final=final), message)
+        message = self._session.acknowledge(acks.spans, final=final) | {"is_renew_ack": acks.renews}
+        self._send(Request(ApiKey.SHARE_ACKNOWLEDGE, acks, self.host.metrics.clock(), final=final), message)
         return True
 
     def _send(self, request: Request, message: dict[str, Any], wait_ms: int = 0) -> None:
@@ -322,21 +322,21 @@ class BrokerLink:
 
     def _fetched(self, request: Request, response: Any) -> None:
         size = records = 0
-        parcel = request.parcel
+        acks = request.acks
         # the clock counts whole milliseconds: unrounded, the value may lie after the response
         self.fetch_began_ms = round(request.began * 1000)
         for topic in response.responses:
             for answer in topic.partitions:
                 key = TopicIdPartition(topic.topic_id, answer.partition_index)
-                if key in parcel.entries:
-                    self._settle(parcel, key, answer.acknowledge_error_code, answer.acknowledge_error_message)
+                if key in acks.entries:
+                    self._settle(acks, key, answer.acknowledge_error_code, answer.acknowledge_error_message)
                 if answer.error_code:
                     self._partition_failed(key, answer, response.node_endpoints)
                 elif answer.acquired_records:
                     self.host.refusals.clear(key)
                     size += len(answer.records or b"")
                     records += self.host.take_in(key, answer, self, self.host)
-        self._settle_unanswered(parcel)
+        self._settle_unanswered(acks)
         self._drained = records == 0
         metrics = self.host.metrics
         metrics.fetched(metrics.clock() - request.began, size, records, response.throttle_time_ms)
@@ -345,27 +345,27 @@ class BrokerLink:
         for topic in response.responses:
             for answer in topic.partitions:
                 key = TopicIdPartition(topic.topic_id, answer.partition_index)
-                if key in request.parcel.entries:
-                    self._settle(request.parcel, key, answer.error_code, answer.error_message)
+                if key in request.acks.entries:
+                    self._settle(request.acks, key, answer.error_code, answer.error_message)
                 if answer.error_code in _MOVED:
                     self._partition_failed(key, answer, response.node_endpoints)
-        self._settle_unanswered(request.parcel)
+        self._settle_unanswered(request.acks)
         if request.final:
             self._session.reset()
             if self._closing:
                 self._end_session(KafkaError(ErrorCode.SHARE_SESSION_NOT_FOUND, "the consumer is closed"))
                 self._finished()
 
-    def _settle(self, parcel: PendingAcks, key: TopicIdPartition, code: int, message: str | None) -> None:
+    def _settle(self, acks: PendingAcks, key: TopicIdPartition, code: int, message: str | None) -> None:
         error = KafkaError(code, message or "") if code else None
-        settled = self.outbox.settle(parcel, key, error, self.host.lock_ms)
+        settled = self.outbox.settle(acks, key, error, self.host.lock_ms)
         if settled:
             self.host.metrics.acknowledged(settled, error is not None)
-        self.leases -= {lease for lease, _ in parcel.entries.pop(key) if not lease.open}
+        self.leases -= {lease for lease, _ in acks.entries.pop(key) if not lease.open}
 
-    def _settle_unanswered(self, parcel: PendingAcks) -> None:
-        for key in list(parcel.entries):
-            self._settle(parcel, key, ErrorCode.UNKNOWN_SERVER_ERROR, "the response lacks the partition")
+    def _settle_unanswered(self, acks: PendingAcks) -> None:
+        for key in list(acks.entries):
+            self._settle(acks, key, ErrorCode.UNKNOWN_SERVER_ERROR, "the response lacks the partition")
 
     # failures
 
@@ -415,7 +415,7 @@ class BrokerLink:
         """Handle requests in flight that will get no response, or only the same error."""
         requests, self._in_flight = self._in_flight, deque()
         for request in requests:
-            self.outbox.put_back(request.parcel)
+            self.outbox.put_back(request.acks)
             self._flushes += request.flushes
 
     def _end_session(self, error: KafkaError) -> None:

@@ -117,18 +117,16 @@ class Outbox:
                 taken.append((lease, span))
         return taken
 
-    def put_back(self, parcel: PendingAcks) -> None:
+    def put_back(self, acks: PendingAcks) -> None:
         """Restore the acknowledgements of a request that was not sent, or must be sent again."""
-        for entries in parcel.entries.values():
+        for entries in acks.entries.values():
             for lease, span in entries:
                 lease.put_back(span)
                 self._marked.add(lease)
 
-    def settle(
-        self, parcel: PendingAcks, key: TopicIdPartition, error: KafkaError | None, lock_ms: int
-    ) -> int:
+    def settle(self, acks: PendingAcks, key: TopicIdPartition, error: KafkaError | None, lock_ms: int) -> int:
         """Apply the leader's response for one share partition; return the number of completed offsets."""
-        entries = parcel.entries[key]
+        entries = acks.entries[key]
         if error is not None and error.code == ErrorCode.INVALID_RECORD_STATE and len(entries) > 1:
             half = len(entries) // 2
             self._again.append((key, entries[:half]))
