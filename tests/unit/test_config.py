@@ -306,8 +306,16 @@ def test_property_files_are_read_as_java_does(tmp_path: Path) -> None:
         "f g": "t\tabA",
         "w": "C:\\x",
     }
-    with pytest.raises(ConfigError, match="cannot be read"):
-        read_properties(tmp_path / "missing.properties")
+    missing, binary = tmp_path / "missing.properties", tmp_path / "binary.properties"
+    with pytest.raises(ConfigError) as caught:
+        read_properties(missing)
+    assert str(caught.value) == f"{missing}: cannot be read: No such file or directory"
+    with pytest.raises(ConfigError) as caught:
+        read_properties(tmp_path)
+    assert str(caught.value) == f"{tmp_path}: cannot be read: Is a directory"
+    binary.write_bytes(b"a=1\nb=\xfc\n")
+    with pytest.raises(ConfigError, match=r"binary.properties: cannot be read: line 2 is not UTF-8"):
+        read_properties(binary)
     with pytest.raises(ConfigError, match=r"/dev/zero: cannot be read: more than \d+ bytes"):
         read_properties("/dev/zero")
 

@@ -32,11 +32,17 @@ def read_properties(path: str | Path) -> dict[str, str]:
     try:
         with Path(path).open("rb") as file:
             content = file.read(_BYTES_MAX + 1)
-        text = content.decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot be read: {error}") from error
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from error
     if len(content) > _BYTES_MAX:
         raise ConfigError(f"{path}: cannot be read: more than {_BYTES_MAX} bytes")
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ConfigError(
+            f"{path}: cannot be read: line {line} is not UTF-8; save the file as UTF-8"
+        ) from error
     return parse_properties(text)
 
 
