@@ -1855,7 +1855,7 @@ class StateFold:
         """Apply a record, in offset order.
 
         Returns:
-            None, or why it was passed over: a type that is not known, an update without a snapshot.
+            None, or why it was skipped: an unknown type, or an update without a snapshot.
 
         Raises:
             ValueError: the record is damaged; earlier records stay applied.

@@ -165,13 +165,13 @@ def test_a_filter_leaves_letters_open_for_later_runs(broker: Broker, tmp_path: P
     assert redriven("--group", "filtered-g") == produced.format("2 records")
     assert redriven("--dry-run") == f"1 record would be produced to {to}"
     assert redriven() == produced.format("1 record")
-    assert redriven() == "0 are in their topic no more, 0 were passed over"
+    assert redriven() == "0 are no longer in their topic, 0 were skipped"
     delete_topic(broker, queue)
     produce(broker.bootstrap, topic, [b"bad-3"])
     reject_all(broker, "filtered-g", topic, queue, 1, copy=True)
     await_letters(broker, tmp_path, queue, 1)
     assert redriven() == produced.format("1 record")
-    assert redriven() == "0 are in their topic no more, 0 were passed over"
+    assert redriven() == "0 are no longer in their topic, 0 were skipped"
 
 
 def test_a_bare_letter_gives_no_record_of_a_topic_that_was_created_again(
@@ -189,7 +189,7 @@ def test_a_bare_letter_gives_no_record_of_a_topic_that_was_created_again(
     # two dead-letter records name offset 0 of a topic with this name; only the second belongs to the existing
     # topic
     shown = sharecore(broker, tmp_path, "dlq", "redrive", queue, "--to", to, "--progress", "p.json")
-    assert shown == f"1 record produced to {to}\n1 is in its topic no more, 0 were passed over\n"
+    assert shown == f"1 record produced to {to}\n1 is no longer in its topic, 0 were skipped\n"
     configure_group(broker.bootstrap, "again-reader", share_auto_offset_reset="earliest")
     with share_consumer(broker.bootstrap, "again-reader", [to]) as consumer:
         assert [message.value() for message in settle(consumer, 1)] == [b"bad-1"]

@@ -96,7 +96,7 @@ class BrokerConfig(
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> BrokerConfig:
-        """Read keys by Kafka's names; names that are not known here are passed over (see `unknown_names`).
+        """Read keys by Kafka's names; unknown names are skipped (see `unknown_names`).
 
         Raises:
             ConfigError: a value is not allowed, by itself or beside another; or something is asked for that

@@ -209,6 +209,6 @@ def test_topics_whose_settings_are_kept_from_a_client_are_named_and_passed_over(
             "sasl.password": "secret",
         }
         assert dead_letter_topics(client) == ["letters"]
-        assert capsys.readouterr().err.strip() == "no right to DESCRIBE_CONFIGS, passed over: dlq.hidden"
+        assert capsys.readouterr().err.strip() == "no right to DESCRIBE_CONFIGS, skipped: dlq.hidden"
     finally:
         broker.stop()

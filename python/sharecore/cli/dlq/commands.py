@@ -254,8 +254,8 @@ def redrive(
     verb = "would be produced" if dry_run else "produced"
     for target, count in sorted(moving.moved.items()):
         typer.echo(f"{counted(count, 'record')} {verb} to {target}")
-    gone = f"{moving.gone} {'is in its' if moving.gone == 1 else 'are in their'} topic no more"
-    typer.echo(f"{gone}, {passed} {'was' if passed == 1 else 'were'} passed over")
+    gone = f"{moving.gone} {'is no longer in its' if moving.gone == 1 else 'are no longer in their'} topic"
+    typer.echo(f"{gone}, {passed} {'was' if passed == 1 else 'were'} skipped")
     if moving.younger:
         shown = ", ".join(moving.younger[:5]) + (", ..." if len(moving.younger) > 5 else "")
         typer.echo(

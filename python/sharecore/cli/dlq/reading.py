@@ -64,7 +64,7 @@ def dead_letter_topics(settings: Mapping[str, str], seconds: float = SECONDS) ->
             if entry is not None and entry.value == "true":
                 found.append(resource.name)
     if hidden:
-        typer.echo(f"no right to DESCRIBE_CONFIGS, passed over: {', '.join(sorted(hidden))}", err=True)
+        typer.echo(f"no right to DESCRIBE_CONFIGS, skipped: {', '.join(sorted(hidden))}", err=True)
     return sorted(found)
 
 

@@ -119,7 +119,7 @@ export function redrive(topic, letters) {
     act: async () => {
       const done = await post("redrive", { topic, letters, to: to.value, confirm: topic });
       const parts = Object.entries(done.moved).map(([name, count]) => `${number(count)} produced to ${name}`);
-      if (done.gone) parts.push(`${number(done.gone)} are in their topic no more`);
+      if (done.gone) parts.push(`${number(done.gone)} are no longer in their topic`);
       told(parts.join(", "));
     },
   });
