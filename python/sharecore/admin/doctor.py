@@ -133,9 +133,9 @@ def configuration(properties: Mapping[str, str]) -> list[Finding]:
                 )
             )
         else:
-            found.append(
-                Finding(about, "good", f"a copy goes to {url}", "`sharecore bucket check` tries the bucket")
-            )
+            is_home = config.sharecore_durability == "bucket"
+            text = f"confirmed writes are in {url}" if is_home else f"a copy goes to {url}"
+            found.append(Finding(about, "good", text, "`sharecore bucket check` tries the bucket"))
     found.append(Finding(about, "good", f"{len(config.explicit)} settings, a broker starts with them"))
     return found
 

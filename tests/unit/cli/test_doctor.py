@@ -46,6 +46,12 @@ def run_here(*arguments: str) -> Result:
             "sends clients to localhost",
         ),
         ({"sharecore.durability": "os"}, "doubt", "loss of power"),
+        ({"sharecore.bucket.url": "file:///mnt/queue"}, "good", "a copy goes to file:///mnt/queue"),
+        (
+            {"sharecore.bucket.url": "file:///mnt/queue", "sharecore.durability": "bucket"},
+            "good",
+            "confirmed writes are in file:///mnt/queue",
+        ),
         ({}, "good", "a broker starts"),
     ],
 )
