@@ -219,7 +219,7 @@ class Producer:
                     self._produce(ready, answer)
                 except NoSpace:
                     return
-                except KafkaError as error:
+                except Exception as error:  # such as a serializer's str: records behind it go on
                     answer.set_exception(error)
             self._waiting.popleft()
 

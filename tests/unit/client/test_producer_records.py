@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
+from tests.harness.aio import in_loop
 
 from sharecore.cli.clients import CommandFailed
 from sharecore.cli.producing import Records
-from sharecore.client import BlockingProducer, NewRecord
+from sharecore.client import BlockingProducer, NewRecord, Producer
+from sharecore.errors import KafkaError
 
 NOWHERE = {"bootstrap.servers": "127.0.0.1:1"}
 
@@ -73,3 +76,23 @@ def test_the_command_line_refuses_a_name_that_crashes_librdkafka(
     with Records(NOWHERE, 1) as records, pytest.raises(CommandFailed) as raised:
         records.send(topic, b"x", headers=headers)
     assert said in str(raised.value)
+
+
+@in_loop
+async def test_a_record_that_cannot_be_sent_does_not_stop_those_waiting_behind_it() -> None:
+    values = {"first": b"first", "waiting": b"waiting", "wrong": 5, "behind": b"behind"}
+    settings = NOWHERE | {"queue.buffering.max.messages": 1, "max.block.ms": 60_000}
+    producer = Producer(settings, value_serializer=lambda name: values[name])
+    sending = {name: asyncio.ensure_future(producer.send("jobs", name)) for name in values}
+    await asyncio.sleep(0)
+    for name in ("first", "waiting"):
+        while not sending[name].done():
+            producer._engine._producer.purge()  # makes space, as a confirmation does
+            await asyncio.sleep(0.01)
+        with pytest.raises(KafkaError):
+            await sending[name]
+    with pytest.raises(TypeError):
+        await asyncio.wait_for(sending["wrong"], 30)
+    await producer.close(0)
+    with pytest.raises(KafkaError):
+        await sending["behind"]
