@@ -28,6 +28,8 @@ REFUSED = [
     (["mode=none", "scaler.enabled=true"], "scaler.bootstrapServer is missing"),
     (["listener.port=70000"], "port"),
     (["networkPolicy.enabled=perhaps"], "enabled"),
+    (["broker.home.url=file:///mnt"], "url"),
+    (["broker.home.standby=2"], "standby"),
 ]
 
 

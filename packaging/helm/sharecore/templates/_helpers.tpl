@@ -66,6 +66,11 @@ capabilities: {drop: [ALL]}
 {{- printf "%s:%d" (include "sharecore.fullname" .) (int .Values.listener.port) -}}
 {{- end -}}
 
+{{/* "true" if the broker's home is a bucket */}}
+{{- define "sharecore.isHome" -}}
+{{- if and (eq .Values.mode "broker") .Values.broker.home.url -}}true{{- end -}}
+{{- end -}}
+
 {{/* server.properties */}}
 {{- define "sharecore.properties" -}}
 listeners=CLIENTS://:{{ .Values.listener.port }}
@@ -75,6 +80,10 @@ sharecore.upstream.bootstrap.servers={{ .Values.tier.upstream }}
 {{- range $name, $value := .Values.tier.upstreamConfig }}
 sharecore.upstream.{{ $name }}={{ $value }}
 {{- end }}
+{{- end }}
+{{- if include "sharecore.isHome" . }}
+sharecore.durability=bucket
+sharecore.bucket.url={{ .Values.broker.home.url }}
 {{- end }}
 {{- if .Values.metrics.enabled }}
 sharecore.metrics.listener=0.0.0.0:{{ .Values.metrics.port }}
