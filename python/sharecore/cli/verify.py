@@ -244,19 +244,39 @@ def _run(plan: Plan, broken: _Broken | None, output: Path | None, report: Path |
         except asyncio.CancelledError:
             raise KeyboardInterrupt from None
         except (KafkaError, ConfigError, RuntimeError, OSError) as failure:
-            raise _CannotRun(str(failure)) from None
+            kept = _keep(plan.seed, home, path, in_place=output is not None)
+            raise _CannotRun("\n".join([str(failure), *kept])) from None
         for trouble in troubles[:5]:
             typer.echo(f"note: {trouble}", err=True)
         result = _checked([path])
         if result.counts and output is None:
-            kept = Path(f"verify-{plan.seed}.jsonl")
-            try:
-                shutil.copyfile(path, kept)
-                typer.echo(f"the history is {kept}", err=True)
-            except OSError as error:
-                typer.echo(f"the history cannot be kept as {kept}: {error.strerror}", err=True)
+            for line in _copied(path, Path(f"verify-{plan.seed}.jsonl"), "the history")[1]:
+                typer.echo(line, err=True)
         _show(result, report)
     return result
+
+
+def _keep(seed: int, home: Path, history: Path, *, in_place: bool) -> list[str]:
+    """Keep the history and the brokers' logs of a run that could not go on; return where they are."""
+    if not history.exists():
+        return []
+    lines = [f"the history until then is {history}"]
+    if not in_place:
+        history, lines = _copied(history, Path(f"verify-{seed}.jsonl"), "the history until then")
+    lines.append(f"Run: sharecore verify --history {history}")
+    for number, log in enumerate(sorted(home.rglob("broker.log")), 1):
+        kept = Path(f"verify-{seed}.broker-{number}.log")
+        lines += _copied(log, kept, f"the log of broker {number}")[1]
+    return lines
+
+
+def _copied(file: Path, kept: Path, what: str) -> tuple[Path, list[str]]:
+    """Copy a file; return where it is now, and what is to be said about it."""
+    try:
+        shutil.copyfile(file, kept)
+    except OSError as error:
+        return file, [f"{what} cannot be kept as {kept}: {error.strerror}"]
+    return kept, [f"{what} is {kept}"]
 
 
 async def _load(plan: Plan, broken: _Broken | None, home: Path, path: Path) -> list[str]:

@@ -87,6 +87,36 @@ def test_a_cluster_that_is_not_there_proves_nothing() -> None:
         assert run("-b", address) == (2, f"sharecore: no broker at {address}: Connection refused\n")
 
 
+def test_a_run_whose_broker_ends_keeps_its_history_and_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded = example(tmp_path).read_text()
+
+    async def load(plan: object, broken: object, home: Path, path: Path) -> list[str]:
+        path.write_text(recorded)
+        (home / "broker.log").write_text("out of luck")
+        raise RuntimeError("the broker ended with 3")
+
+    monkeypatch.setattr("sharecore.cli.verify._load", load)
+    monkeypatch.chdir(tmp_path)
+    arguments = ["--nemesis", "--seed", "7"]
+    kept = [
+        "sharecore: the broker ended with 3",
+        "the history until then is verify-7.jsonl",
+        "Run: sharecore verify --history verify-7.jsonl",
+        "the log of broker 1 is verify-7.broker-1.log",
+    ]
+    assert run(*arguments) == (2, "\n".join(["seed 7", *kept, ""]))
+    assert run("--history", "verify-7.jsonl")[0] == 1
+    assert (tmp_path / "verify-7.broker-1.log").read_text() == "out of luck"
+    status, output = run(*arguments, "--output", "own.jsonl")
+    assert (status, "the history until then is own.jsonl" in output) == (2, True)
+    (tmp_path / "verify-7.jsonl").unlink()
+    (tmp_path / "verify-7.jsonl").mkdir()
+    status, output = run(*arguments)
+    assert (status, "cannot be kept as verify-7.jsonl: Is a directory" in output) == (2, True)
+
+
 def test_each_client_gets_the_settings_that_it_knows(monkeypatch: pytest.MonkeyPatch) -> None:
     plans: list[Any] = []
     monkeypatch.setattr("sharecore.cli.verify.Cluster.check", lambda _: None)
