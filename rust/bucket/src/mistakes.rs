@@ -27,6 +27,10 @@ pub enum Mistake {
     TailTrusted,
     /// A checkpoint contains state that was not shipped.
     CheckpointUnshipped,
+    /// The lease is counted from the answer to an object, not from its sending.
+    LeaseFromAnswer,
+    /// The silence of a leader is counted over looks that failed.
+    SilenceOverFailures,
 }
 
 /// Whether a mistake is planted: always false.

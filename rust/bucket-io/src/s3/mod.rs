@@ -16,7 +16,7 @@ use crate::transport::Request;
 use requests::Objects;
 
 /// Concurrent requests; more wait in order.
-const UNDER_WAY_MAX: usize = 32;
+const UNDER_WAY_MAX: usize = 64;
 
 /// The thread that sends requests.
 pub(crate) struct S3 {

@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// Objects of the journal read at a time.
-const READ_AHEAD: u64 = 16;
+const READ_AHEAD: u64 = 64;
 
 /// The state of attaching.
 pub(super) enum Attached {

@@ -24,6 +24,8 @@ use crate::{
 
 /// Marks a directory whose contents are in the bucket.
 const MARK: &str = "bucket.home";
+/// Marks a directory that was empty, as its bucket was, and whose broker has confirmed nothing so far.
+const BEGUN: &str = "bucket.begun";
 /// Where the bucket's state is assembled.
 const FRESH: &str = "bucket.fresh";
 
@@ -39,7 +41,7 @@ pub enum Prepared {
 }
 
 /// Synchronize a directory with the bucket, so that it can be opened with [`Durability::Bucket`]. Anything that the
-/// bucket lacks is dropped, unless the directory was not a home so far. On an error the directory is unchanged, as it
+/// bucket lacks is dropped, unless the directory has served without it. On an error the directory is unchanged, as it
 /// is if the bucket belongs to another cluster than `cluster_id`, if known.
 pub fn prepare_home(
     bucket: &mut dyn Bucket,
@@ -49,6 +51,12 @@ pub fn prepare_home(
 ) -> Result<Prepared, BucketError> {
     let _lock = DirectoryLock::create(dir)?;
     let is_home = is_home(dir);
+    if !is_home && is_begun(dir) {
+        // another broker may have claimed the bucket first; nothing of this was ever confirmed
+        for path in files_of(dir)? {
+            files::remove(&path).map_err(StoreError::io(&path))?;
+        }
+    }
     let has_data = !files_of(dir)?.is_empty();
     if has_data && (!is_home || planted(Mistake::TailTrusted)) {
         return Ok(Prepared::Local);
@@ -84,6 +92,7 @@ pub fn prepare_home(
                     own::write(dir, &writers)?;
                 }
                 clear(&fresh)?;
+                begin(dir)?;
                 let format = What::Get {
                     name: names::FORMAT.into(),
                     range: None,
@@ -106,7 +115,7 @@ pub fn prepare_home(
 /// them. Fails if another process uses the directory, or it cannot be written.
 pub fn has_own_data(dir: &Path) -> Result<bool, StoreError> {
     let _lock = DirectoryLock::create(dir)?;
-    Ok(!is_home(dir) && !files_of(dir)?.is_empty())
+    Ok(!is_home(dir) && !is_begun(dir) && !files_of(dir)?.is_empty())
 }
 
 /// Refuse to open a directory with other durability than it was written with.
@@ -116,7 +125,8 @@ pub(crate) fn check(dir: &Path, options: &Options) -> Result<(), StoreError> {
         Durability::Fsync | Durability::Os if is_home(dir) => {
             "the directory is the cache of a home in a bucket, and may lack confirmed writes. Serve it with durability `bucket`, or restore the bucket to a new directory"
         }
-        _ => return Ok(()),
+        Durability::Fsync | Durability::Os => return end_begun(dir),
+        Durability::Bucket => return Ok(()),
     };
     Err(StoreError::io(dir)(io::Error::new(
         io::ErrorKind::InvalidInput,
@@ -129,8 +139,31 @@ pub(super) fn is_home(dir: &Path) -> bool {
     files::File::open(&dir.join(MARK)).is_ok()
 }
 
+/// Whether nothing that the directory holds was confirmed.
+fn is_begun(dir: &Path) -> bool {
+    files::File::open(&dir.join(BEGUN)).is_ok()
+}
+
+/// What the directory will hold is not confirmed before it is marked as a home.
+fn begin(dir: &Path) -> Result<(), StoreError> {
+    let path = dir.join(BEGUN);
+    fs::write(&path, b"").map_err(StoreError::io(&path))?;
+    segment::sync_dir(dir)
+}
+
+/// From now on what the directory holds counts.
+fn end_begun(dir: &Path) -> Result<(), StoreError> {
+    if !is_begun(dir) {
+        return Ok(());
+    }
+    let path = dir.join(BEGUN);
+    files::remove(&path).map_err(StoreError::io(&path))?;
+    segment::sync_dir(dir)
+}
+
 /// From now on the bucket is authoritative for the directory.
 pub(super) fn mark(dir: &Path) -> Result<(), StoreError> {
+    end_begun(dir)?;
     files::replace(
         &dir.join(MARK),
         &dir.join("bucket.new"),

@@ -101,7 +101,11 @@ impl Lead {
         }
         for shipped in done {
             let header = shipped.header;
-            backup.proven(shipped.sent_ms);
+            backup.proven(if planted(Mistake::LeaseFromAnswer) {
+                times.0
+            } else {
+                shipped.sent_ms
+            });
             let bytes = shipped.bytes - HEADER as u64;
             self.under_way -= bytes;
             self.frame = header.frames.first + u64::from(header.frames.count);

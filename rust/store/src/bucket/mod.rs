@@ -47,8 +47,13 @@ impl Store {
     /// Whether nobody else can lead who waits longer than `lease_ms` before a claim; always true without durability
     /// `bucket`.
     pub fn is_proven(&self, lease_ms: u64) -> bool {
+        self.is_proven_at(shared::steady_ms(), lease_ms)
+    }
+
+    /// As `is_proven`, at a time of the clock that `step_bucket` gets.
+    pub fn is_proven_at(&self, now_ms: u64, lease_ms: u64) -> bool {
         let home = self.shared.backup.as_ref().filter(|backup| backup.is_home);
-        home.is_none_or(|backup| backup.is_proven(lease_ms))
+        home.is_none_or(|backup| backup.is_proven(now_ms, lease_ms))
     }
 
     /// The state of the copy in a bucket; `None` without one.

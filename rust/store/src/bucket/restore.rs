@@ -22,7 +22,7 @@ use crate::{
 use journal::Journal;
 
 /// Objects of the journal read at a time.
-const READ_AHEAD: u64 = 16;
+const READ_AHEAD: u64 = 64;
 /// How often a restore is retried when the bucket changes meanwhile.
 pub(super) const ATTEMPTS: usize = 3;
 

@@ -406,9 +406,9 @@ impl Backup {
 
     /// Whether an object sent at most this long ago is known to be in the bucket: nobody can lead who waits longer
     /// before a claim.
-    pub(super) fn is_proven(&self, lease_ms: u64) -> bool {
+    pub(super) fn is_proven(&self, now_ms: u64, lease_ms: u64) -> bool {
         let proven_ms = self.proven_ms.load(Ordering::Relaxed);
-        proven_ms > 0 && steady_ms() <= proven_ms + lease_ms
+        proven_ms > 0 && now_ms <= proven_ms + lease_ms
     }
 
     /// Whether the directory is marked as one with durability `bucket`.

@@ -5,6 +5,7 @@
 
 use sharecore_bucket::{
     Answer, Bucket, Checkpoint, HOME_WINDOW, Kind, Step, Walk, What, Writer, counted, list_all,
+    mistakes::{Mistake, planted},
     names, object_claim,
 };
 
@@ -17,7 +18,7 @@ use super::{
 /// The longest time between two looks; after a longer one, the silence is counted from zero.
 const APART_MS: u64 = 3000;
 /// Objects of the journal that are read at a time while the end is far.
-const AHEAD_MAX: u64 = 32;
+const AHEAD_MAX: u64 = 64;
 
 /// The result of a look at the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,7 +97,7 @@ impl Standby {
     /// Look at the journal. After an error the silence is counted from zero.
     pub fn look(&mut self, bucket: &mut dyn Bucket, now: impl Fn() -> u64) -> Result<Led, String> {
         let found = self.try_look(bucket, now);
-        if found.is_err() {
+        if found.is_err() && !planted(Mistake::SilenceOverFailures) {
             self.free_since_ms = None;
         }
         found
@@ -136,7 +137,9 @@ impl Standby {
         } else {
             Led::Copied(self.leader, walk.epoch)
         };
-        if self.free_since_ms.is_none() || began_ms > self.looked_ms + APART_MS {
+        let is_apart = began_ms > self.looked_ms + APART_MS;
+        let is_unseen = is_apart && !planted(Mistake::SilenceOverFailures);
+        if self.free_since_ms.is_none() || is_unseen {
             // the requests may have taken long: the place is known to be free from their end on
             self.free_since_ms = Some(now());
         }

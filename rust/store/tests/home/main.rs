@@ -5,6 +5,7 @@
 mod common;
 mod files;
 mod network;
+mod pair;
 mod standby;
 mod world;
 
@@ -23,7 +24,9 @@ use sharecore_bucket::{
     mistakes::{Mistake, plant},
     names, read,
 };
-use sharecore_store::{Change, Moment, Prepared, Store, prepare_home, restore};
+use sharecore_store::{
+    BackupState, Change, Moment, Prepared, Store, has_own_data, prepare_home, restore,
+};
 use world::{NUMBERED, World, options};
 
 fn run(seed: u64, actions: u64) {
@@ -208,6 +211,55 @@ fn a_home_that_is_closed_releases_its_journal() {
     network.join().expect("no panic");
     let kinds = kinds(&bucket.lock().expect("no panic"));
     assert_eq!(kinds.last(), Some(&Kind::Release), "{kinds:?}");
+}
+
+#[test]
+fn of_two_that_begin_with_an_empty_bucket_the_slower_one_can_lead_later() {
+    let (one, two) = (directory(), directory());
+    let mut bucket = MemoryBucket::default();
+    for dir in [&one, &two] {
+        let found = prepare_home(&mut bucket, dir.path(), None, &mut |_| {}).expect("it answers");
+        assert_eq!(found, Prepared::Empty(None));
+    }
+    let first = Store::open_stepped(one.path(), &options(1)).expect("it opens");
+    let second = Store::open_stepped(two.path(), &options(2)).expect("it opens");
+    first.change(vec![Change::CreateLog(1)]).expect("room");
+    second.change(vec![Change::CreateLog(2)]).expect("room");
+    settle_up_to(&first, &mut bucket, u64::MAX);
+    settle_up_to(&second, &mut bucket, u64::MAX);
+    let state = |store: &Store| store.bucket_status().expect("it has a bucket").state;
+    assert_eq!(state(&first), BackupState::Leading);
+    assert_eq!(state(&second), BackupState::Refused);
+    first.abandon();
+    second.abandon();
+    assert!(
+        !has_own_data(two.path()).expect("readable"),
+        "it can stand by"
+    );
+    let found = prepare_home(&mut bucket, two.path(), None, &mut |_| {}).expect("it answers");
+    assert!(matches!(found, Prepared::Bucket(_)), "{found:?}");
+    let second = Store::open_stepped(two.path(), &options(3)).expect("it opens");
+    assert_eq!(second.logs(), [1], "what was confirmed");
+    settle_up_to(&second, &mut bucket, u64::MAX);
+    assert_eq!(state(&second), BackupState::Leading);
+    second.abandon();
+}
+
+#[test]
+fn what_a_directory_has_served_without_its_bucket_is_kept() {
+    let dir = directory();
+    let mut bucket = MemoryBucket::default();
+    let found = prepare_home(&mut bucket, dir.path(), None, &mut |_| {}).expect("it answers");
+    assert_eq!(found, Prepared::Empty(None));
+    let store = Store::open_stepped(dir.path(), &tiny()).expect("it opens");
+    store.change(vec![Change::CreateLog(1)]).expect("room");
+    while store.step() {}
+    drop(store);
+    assert!(has_own_data(dir.path()).expect("readable"));
+    let found = prepare_home(&mut bucket, dir.path(), None, &mut |_| {}).expect("it answers");
+    assert_eq!(found, Prepared::Local);
+    let store = Store::open_stepped(dir.path(), &tiny()).expect("it opens");
+    assert_eq!(store.logs(), [1]);
 }
 
 /// Return the first seed with which the world finds a mistake.
