@@ -49,6 +49,7 @@ class Nemesis:
     def __init__(self, cluster: LocalCluster, seed: int, hurry: float = 1.0) -> None:
         self._cluster, self._seed, self._hurry = cluster, seed, hurry
         self.done: list[str] = []
+        self._may_have_ended = False
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -68,7 +69,8 @@ class Nemesis:
                 pause_s=planned.pause_s / self._hurry, lasts_s=planned.lasts_s / self._hurry
             )
             await asyncio.sleep(step.pause_s)
-            await _whatever_comes(self._cluster.mend())
+            may_have_ended, self._may_have_ended = self._may_have_ended, False
+            await _whatever_comes(self._cluster.mend(any_status=may_have_ended))
             links = self._cluster.links
             on_link = step.kind in LINK_KINDS
             node, link = self._cluster.node(step.share), int(step.share * len(links))
@@ -109,6 +111,8 @@ class Nemesis:
                 await asyncio.sleep(step.lasts_s)
             finally:
                 node.free_disk()
+                # Apache Kafka stops later, once it knows that its log directory has failed
+                self._may_have_ended = True
                 await _whatever_comes(self._cluster.mend(any_status=True))
         elif step.kind == "clock":
             assert node.clock is not None

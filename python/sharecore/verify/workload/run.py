@@ -163,6 +163,11 @@ class Workload:
             await self._join(producing, journal, "producers send the rest")
             await living
             await self._drain(journal, admin, lock_s)
+        except BaseException:
+            # without a broker their calls take minutes
+            for each in (*working, living):
+                each.cancel()
+            raise
         finally:
             if breaking is not None:  # it must not restart a broker that is being stopped
                 breaking.cancel()
