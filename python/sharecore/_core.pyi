@@ -2494,6 +2494,7 @@ def prepare_home(
     region: str | None,
     allow_http: bool,
     cluster_id: str | None,
+    proposed: str,
     random: tuple[int, int],
     is_tried: bool = False,
 ) -> tuple[Literal["empty", "local", "bucket"], str | None, int, int, int]:
@@ -2501,7 +2502,7 @@ def prepare_home(
     unless that is known.
 
     Returns: `empty` (both are empty), `local` (the directory was not a home so far) or `bucket`; the cluster
-    of the home, None if unknown; place and time of the newest object, and bytes read. Raises ValueError for
+    of the home (`proposed` if there was none), None for `local`; place and time of the newest object, and bytes read. Raises ValueError for
     invalid settings, OSError if nothing was changed.
     """
 

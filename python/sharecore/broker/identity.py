@@ -106,10 +106,11 @@ def identify_home(data_dir: Path, node_id: int, bucket: BucketPlace, *, is_tried
         own = read_identity(data_dir)
     except DamagedIdentity:
         own = None
-    prepared = prepare(bucket, data_dir, own, is_tried=is_tried)
+    proposed = _new_cluster_id()
+    prepared = prepare(bucket, data_dir, own, proposed, is_tried=is_tried)
     if own is None:
         own = _without_file(data_dir) if prepared.cluster_id is None else None
-    cluster_id = prepared.cluster_id or (_new_cluster_id() if own is None else own.cluster_id)
+    cluster_id = prepared.cluster_id or (proposed if own is None else own.cluster_id)
     if prepared.how == "bucket":
         logger.info("%s holds what %s had, %.1f MB of it read", data_dir, bucket.url, prepared.bytes / 1e6)
     found = Identity(cluster_id, node_id)

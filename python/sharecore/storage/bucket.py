@@ -229,12 +229,13 @@ def home_nodes(bucket: BucketPlace) -> HomeNodes:
 
 
 def prepare(
-    bucket: BucketPlace, directory: Path, own: Identity | None, *, is_tried: bool = False
+    bucket: BucketPlace, directory: Path, own: Identity | None, proposed: str, *, is_tried: bool = False
 ) -> Prepared:
     """Synchronize a data directory with its home in a bucket, before it is opened.
 
     Args:
         own: the directory's cluster, if known.
+        proposed: the cluster id of a new home.
         is_tried: the bucket is known to be one that can be relied on.
 
     Raises:
@@ -249,6 +250,7 @@ def prepare(
             region=bucket.region,
             allow_http=bucket.allow_http,
             cluster_id=None if own is None else own.cluster_id,
+            proposed=proposed,
             random=_random(),
             is_tried=is_tried,
         )

@@ -162,10 +162,10 @@ pub(crate) fn restore_bucket(
 }
 
 /// Make a data directory match its home in a bucket. Return the starting point: `empty` (both are empty), `local` (the
-/// directory was not a home before) or `bucket`; the home's cluster id, if known; the place and time of the newest object; and
+/// directory was not a home before) or `bucket`; the home's cluster id, unless `local`; the place and time of the newest object; and
 /// the bytes read. Unless `is_tried`, the bucket is probed first. `ValueError`: wrong settings; `OSError`: nothing was changed.
 #[pyfunction]
-#[pyo3(signature = (url, path, *, endpoint, region, allow_http, cluster_id, random, is_tried = false))]
+#[pyo3(signature = (url, path, *, endpoint, region, allow_http, cluster_id, proposed, random, is_tried = false))]
 #[allow(clippy::needless_pass_by_value, clippy::too_many_arguments)]
 pub(crate) fn prepare_home(
     py: Python<'_>,
@@ -175,6 +175,7 @@ pub(crate) fn prepare_home(
     region: Option<String>,
     allow_http: bool,
     cluster_id: Option<String>,
+    proposed: String,
     random: (u64, u64),
     is_tried: bool,
 ) -> PyResult<(&'static str, Option<String>, u64, i64, u64)> {
@@ -196,10 +197,11 @@ pub(crate) fn prepare_home(
         Err(why) | Ok(Verdict::Unknown(why)) => return Err(refused(why)),
     }
     let prepared = py.detach(|| {
-        sharecore_store::prepare_home(&mut transport, &path, cluster_id.as_deref(), &mut |_| {})
+        let cluster = (cluster_id.as_deref(), proposed.as_str());
+        sharecore_store::prepare_home(&mut transport, &path, cluster, &mut |_| {})
     });
     match prepared {
-        Ok(Prepared::Empty(cluster)) => Ok(("empty", cluster, 0, 0, 0)),
+        Ok(Prepared::Empty(cluster)) => Ok(("empty", Some(cluster), 0, 0, 0)),
         Ok(Prepared::Local) => Ok(("local", None, 0, 0, 0)),
         Ok(Prepared::Bucket(made)) => {
             let cluster = Some(made.cluster_id);

@@ -17,6 +17,7 @@ from tests.unit.broker.test_bucket import TIMEOUT_S, backend, create, settings
 from tests.unit.broker.test_metrics import get
 
 from sharecore._core import is_proven
+from sharecore.broker.identity import identify_home
 from sharecore.broker.store import backend as backend_module
 from sharecore.config import BrokerConfig
 from sharecore.errors import ConfigError, ErrorCode
@@ -156,9 +157,16 @@ def test_the_home_of_another_cluster_is_refused_and_the_directory_stays_as_it_is
     other.rename(bucket)
     before = {path.name: path.read_bytes() for path in (tmp_path / "one").iterdir() if path.is_file()}
     with pytest.raises(OSError, match="and the directory is of another"):
-        prepare(BucketPlace(f"file://{bucket}"), tmp_path / "one", read_identity(tmp_path / "one"))
+        prepare(BucketPlace(f"file://{bucket}"), tmp_path / "one", read_identity(tmp_path / "one"), "new")
     after = {path.name: path.read_bytes() for path in (tmp_path / "one").iterdir() if path.is_file()}
     assert after == before
+
+
+def test_two_that_begin_at_once_are_of_one_cluster(tmp_path: Path, bucket: Path) -> None:
+    place = BucketPlace(f"file://{bucket}")
+    first, second = (identify_home(tmp_path / str(node), node, place) for node in (1, 2))
+    assert first.cluster_id == second.cluster_id
+    assert (first.node_id, second.node_id) == (1, 2)
 
 
 def test_a_directory_that_was_served_before_becomes_a_home(tmp_path: Path, bucket: Path) -> None:

@@ -31,6 +31,9 @@ pub(super) struct Keys {
     open: Vec<Open>,
 }
 
+/// How many unfinished records of a key the buffer for them keeps room for.
+const OPEN_KEPT: usize = 1024;
+
 impl Managed {
     /// Starts the order by key if the rules ask for it; no record has been read yet.
     pub(super) fn begin_keys(&mut self) {
@@ -195,6 +198,8 @@ impl Managed {
         }
         self.let_come_in_order(&open);
         if let Some(keys) = &mut self.keys {
+            // one key may have had very many
+            open.shrink_to(OPEN_KEPT);
             keys.open = open;
         }
     }

@@ -14,6 +14,7 @@ use super::{
     copy::Copied,
     frames::{Cursor, is_same, locate},
     home, own,
+    read_ahead::ReadAhead,
     shared::{Backup, Sealed},
 };
 use crate::{
@@ -23,9 +24,6 @@ use crate::{
     segment::SEGMENT_HEADER,
     store::Shared,
 };
-
-/// Objects of the journal read at a time.
-const READ_AHEAD: u64 = 64;
 
 /// The state of attaching.
 pub(super) enum Attached {
@@ -76,6 +74,7 @@ pub(super) struct Attach {
     phase: Phase,
     slot: Retried,
     ahead: BTreeMap<u64, Ahead>,
+    read_ahead: ReadAhead,
     copied: Copied,
     /// The place of the checkpoint that the walk started from.
     begun: u64,
@@ -91,6 +90,7 @@ impl Attach {
             phase: Phase::Home,
             slot: Retried::default(),
             ahead: BTreeMap::new(),
+            read_ahead: ReadAhead::default(),
             copied: Copied::default(),
             begun: 0,
             gap: 0,
@@ -113,7 +113,7 @@ impl Attach {
     pub(super) fn calls(&mut self, now_ms: u64, id: &mut u64, calls: &mut Vec<Call>) {
         if let Phase::Walk = self.phase {
             let place = self.copied.walk.place;
-            for at in place..place + READ_AHEAD {
+            for at in place..place + self.read_ahead.objects() {
                 let ahead = self.ahead.entry(at).or_insert_with(|| Ahead {
                     slot: Retried::begun(get(names::journal(at))),
                     was_next: at == place,
@@ -334,6 +334,7 @@ impl Attach {
             };
             match answer {
                 Answer::Bytes(bytes) => {
+                    self.read_ahead.note(bytes.len());
                     if let Err(damage) = self.copied.pass(bytes) {
                         self.ahead.clear();
                         self.phase = Phase::List(Vec::new(), Some(damage));

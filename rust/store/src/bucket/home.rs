@@ -1,7 +1,7 @@
 //! With durability `bucket` the directory is a cache: at startup it is synchronized with the bucket. Anything more in
 //! the local journal was never acknowledged, and may contradict what another broker has written.
 
-use std::{collections::BTreeSet, fs, io, path::Path};
+use std::{collections::BTreeSet, fs, io, path::Path, sync::Arc};
 
 use sharecore_bucket::{
     Answer, Bucket, What,
@@ -26,14 +26,16 @@ use crate::{
 const MARK: &str = "bucket.home";
 /// Marks a directory that was empty, as its bucket was, and whose broker has confirmed nothing so far.
 const BEGUN: &str = "bucket.begun";
+/// Where the files of such a directory go at its next start.
+const UNCONFIRMED: &str = "bucket.unconfirmed";
 /// Where the bucket's state is assembled.
 const FRESH: &str = "bucket.fresh";
 
 /// How a home starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Prepared {
-    /// Both the directory and the bucket are empty; with the bucket's cluster, if known.
-    Empty(Option<String>),
+    /// Both the directory and the bucket are empty; with the bucket's cluster.
+    Empty(String),
     /// The directory was not a home so far: its contents are shipped first.
     Local,
     /// The directory matches the bucket.
@@ -41,21 +43,21 @@ pub enum Prepared {
 }
 
 /// Synchronize a directory with the bucket, so that it can be opened with [`Durability::Bucket`]. Anything that the
-/// bucket lacks is dropped, unless the directory has served without it. On an error the directory is unchanged, as it
+/// bucket lacks is dropped, unless the directory has served without it. If neither has a cluster, it is `proposed`. On an error the directory is unchanged, as it
 /// is if the bucket belongs to another cluster than `cluster_id`, if known.
 pub fn prepare_home(
     bucket: &mut dyn Bucket,
     dir: &Path,
-    cluster_id: Option<&str>,
+    (cluster_id, proposed): (Option<&str>, &str),
     progress: &mut dyn FnMut(&Restoring),
 ) -> Result<Prepared, BucketError> {
     let _lock = DirectoryLock::create(dir)?;
     let is_home = is_home(dir);
+    let mut cluster_id = cluster_id;
     if !is_home && is_begun(dir) {
         // another broker may have claimed the bucket first; nothing of this was ever confirmed
-        for path in files_of(dir)? {
-            files::remove(&path).map_err(StoreError::io(&path))?;
-        }
+        put_aside(dir)?;
+        cluster_id = None;
     }
     let has_data = !files_of(dir)?.is_empty();
     if has_data && (!is_home || planted(Mistake::TailTrusted)) {
@@ -73,14 +75,11 @@ pub fn prepare_home(
         let cache = (dir, &local);
         let tried = attempt(bucket, &fresh, Moment::Latest, Some(cache), progress);
         match tried.result {
-            Ok(restored) if cluster_id.is_some_and(|own| own != restored.cluster_id) => {
-                clear(&fresh)?;
-                return Err(BucketError::Damaged(format!(
-                    "it is the home of cluster {}, and the directory is of another. Use another prefix",
-                    restored.cluster_id
-                )));
-            }
             Ok(restored) => {
+                if let Err(error) = check_cluster(&restored.cluster_id, cluster_id) {
+                    clear(&fresh)?;
+                    return Err(error);
+                }
                 install(dir, &fresh, &tried.segments)?;
                 return Ok(Prepared::Bucket(restored));
             }
@@ -92,15 +91,9 @@ pub fn prepare_home(
                     own::write(dir, &writers)?;
                 }
                 clear(&fresh)?;
+                let found = agree(bucket, cluster_id.unwrap_or(proposed))?;
                 begin(dir)?;
-                let format = What::Get {
-                    name: names::FORMAT.into(),
-                    range: None,
-                };
-                return Ok(Prepared::Empty(match bucket.ask(format) {
-                    Answer::Bytes(bytes) => read_home(&bytes),
-                    _ => None,
-                }));
+                return Ok(Prepared::Empty(found));
             }
             Err(error) => {
                 clear(&fresh)?;
@@ -139,6 +132,59 @@ pub(super) fn is_home(dir: &Path) -> bool {
     files::File::open(&dir.join(MARK)).is_ok()
 }
 
+/// Agree with other brokers that begin now on whose home the bucket is: the first to name a cluster decides.
+fn agree(bucket: &mut dyn Bucket, cluster_id: &str) -> Result<String, BucketError> {
+    let name = names::FORMAT;
+    let create = What::Create {
+        name: name.into(),
+        body: Arc::new(sharecore_bucket::home(cluster_id)),
+    };
+    let read = What::Get {
+        name: name.into(),
+        range: None,
+    };
+    let mut found = bucket.ask(read.clone());
+    if found == Answer::Absent {
+        // whatever the answer, the name is read again
+        bucket.ask(create);
+        found = bucket.ask(read);
+    }
+    match found {
+        Answer::Bytes(bytes) => read_home(&bytes).ok_or_else(|| {
+            let what = "the object `format` is from another release or program. Use another prefix";
+            BucketError::Damaged(what.into())
+        }),
+        Answer::Unknown(why) => Err(BucketError::Unreachable(format!("get {name}: {why}"))),
+        other => Err(BucketError::Unreachable(format!("get {name}: {other:?}"))),
+    }
+}
+
+fn check_cluster(found: &str, own: Option<&str>) -> Result<(), BucketError> {
+    if own.is_none_or(|own| own == found) {
+        return Ok(());
+    }
+    Err(BucketError::Damaged(format!(
+        "it is the home of cluster {found}, and the directory is of another. Use another prefix"
+    )))
+}
+
+/// Move the files of a directory whose broker never confirmed anything: somebody may have put others there.
+fn put_aside(dir: &Path) -> Result<(), StoreError> {
+    let paths = files_of(dir)?;
+    if paths.is_empty() {
+        return Ok(());
+    }
+    let aside = dir.join(UNCONFIRMED);
+    clear(&aside)?;
+    fs::create_dir(&aside).map_err(StoreError::io(&aside))?;
+    for path in paths {
+        if let Some(name) = path.file_name() {
+            files::rename(&path, &aside.join(name)).map_err(StoreError::io(&path))?;
+        }
+    }
+    segment::sync_dir(dir)
+}
+
 /// Whether nothing that the directory holds was confirmed.
 fn is_begun(dir: &Path) -> bool {
     files::File::open(&dir.join(BEGUN)).is_ok()
@@ -163,14 +209,15 @@ fn end_begun(dir: &Path) -> Result<(), StoreError> {
 
 /// From now on the bucket is authoritative for the directory.
 pub(super) fn mark(dir: &Path) -> Result<(), StoreError> {
-    end_begun(dir)?;
     files::replace(
         &dir.join(MARK),
         &dir.join("bucket.new"),
         b"sharecore-home=1\n",
     )
     .map_err(StoreError::io(dir))?;
-    segment::sync_dir(dir)
+    segment::sync_dir(dir)?;
+    // both marks mean a home
+    end_begun(dir)
 }
 
 /// Replace the directory's contents with those of `fresh`, except for common segments.

@@ -17,6 +17,7 @@ mod line;
 mod local;
 mod own;
 mod promote;
+mod read_ahead;
 mod restore;
 mod shared;
 mod standby;

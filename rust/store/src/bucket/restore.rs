@@ -9,7 +9,7 @@ use std::{
 
 use sharecore_bucket::{Bucket, Checkpoint, Segment, Step, Walk, names, read_home};
 
-use super::{copy::segments_added, fetch::Fetch, local::Local, own};
+use super::{copy::segments_added, fetch::Fetch, local::Local, own, read_ahead::ReadAhead};
 use crate::{
     checkpoint::{self, Since},
     error::StoreError,
@@ -21,8 +21,6 @@ use crate::{
 
 use journal::Journal;
 
-/// Objects of the journal read at a time.
-const READ_AHEAD: u64 = 64;
 /// How often a restore is retried when the bucket changes meanwhile.
 pub(super) const ATTEMPTS: usize = 3;
 
@@ -393,12 +391,14 @@ impl Restore<'_, '_> {
         mut journal: Journal<'_>,
         named: &[Segment],
     ) -> Result<End, BucketError> {
+        let mut ahead = ReadAhead::default();
         'walk: loop {
-            let places = walk.place..walk.place + READ_AHEAD;
+            let places = walk.place..walk.place + ahead.objects();
             let objects = self.fetch.all(places.clone().map(names::journal))?;
             for (place, object) in places.zip(objects) {
+                // a claim skips places
                 if place != walk.place {
-                    break;
+                    continue;
                 }
                 let Some(object) = object else {
                     let behind = self.fetch.page(walk.list_beyond())?;
@@ -416,6 +416,7 @@ impl Restore<'_, '_> {
                     }
                     continue 'walk;
                 };
+                ahead.note(object.len());
                 self.fetch.read.objects += 1;
                 let mut later = walk.clone();
                 match later.take(&object).map_err(BucketError::Damaged)? {

@@ -13,12 +13,11 @@ use super::{
     copy::check_format,
     follower::{Changed, Follower},
     promote,
+    read_ahead::ReadAhead,
 };
 
 /// The longest time between two looks; after a longer one, the silence is counted from zero.
 const APART_MS: u64 = 3000;
-/// Objects of the journal that are read at a time while the end is far.
-const AHEAD_MAX: u64 = 64;
 
 /// The result of a look at the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,6 +44,7 @@ pub struct Standby {
     looked_ms: u64,
     /// A copy was restarted, and its first checkpoint is not uploaded.
     is_baseless: bool,
+    read_ahead: ReadAhead,
     follower: Follower,
 }
 
@@ -59,6 +59,7 @@ impl Standby {
             is_released: false,
             free_since_ms: None,
             looked_ms: 0,
+            read_ahead: ReadAhead::default(),
             is_baseless: false,
             follower: Follower::default(),
         }
@@ -124,11 +125,12 @@ impl Standby {
                 // a claim skips places
                 if place == walk.place {
                     let Some(bytes) = bytes else { break 'walk };
+                    self.read_ahead.note(bytes.len());
                     // what is damaged is read anew from the newest checkpoint by the next look
                     self.pass(&mut walk, &bytes)?;
                 }
             }
-            ahead = (ahead * 2).min(AHEAD_MAX);
+            ahead = (ahead * 2).min(self.read_ahead.objects());
         }
         let is_own = walk.epoch == 0 || self.leader == self.node || self.is_released;
         let is_home = walk.window == HOME_WINDOW;

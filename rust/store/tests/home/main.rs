@@ -181,7 +181,8 @@ fn an_idle_home_gives_signs_of_life_and_its_bucket_does_not_grow() {
     assert_eq!(kinds(&bucket).last(), Some(&Kind::Beat));
     store.abandon();
     let again = directory();
-    let prepared = prepare_home(&mut bucket, again.path(), None, &mut |_| {}).expect("it is whole");
+    let prepared =
+        prepare_home(&mut bucket, again.path(), (None, "one"), &mut |_| {}).expect("it is whole");
     assert!(matches!(prepared, Prepared::Bucket(_)), "{prepared:?}");
     let store = Store::open_stepped(again.path(), &options(2)).expect("it opens");
     assert_eq!(store.logs(), [1]);
@@ -217,9 +218,10 @@ fn a_home_that_is_closed_releases_its_journal() {
 fn of_two_that_begin_with_an_empty_bucket_the_slower_one_can_lead_later() {
     let (one, two) = (directory(), directory());
     let mut bucket = MemoryBucket::default();
-    for dir in [&one, &two] {
-        let found = prepare_home(&mut bucket, dir.path(), None, &mut |_| {}).expect("it answers");
-        assert_eq!(found, Prepared::Empty(None));
+    // they agree on the first one's cluster
+    for (dir, proposed) in [(&one, "one"), (&two, "two")] {
+        let found = prepare_home(&mut bucket, dir.path(), (None, proposed), &mut |_| {});
+        assert_eq!(found.expect("it answers"), Prepared::Empty("one".into()));
     }
     let first = Store::open_stepped(one.path(), &options(1)).expect("it opens");
     let second = Store::open_stepped(two.path(), &options(2)).expect("it opens");
@@ -236,8 +238,12 @@ fn of_two_that_begin_with_an_empty_bucket_the_slower_one_can_lead_later() {
         !has_own_data(two.path()).expect("readable"),
         "it can stand by"
     );
-    let found = prepare_home(&mut bucket, two.path(), None, &mut |_| {}).expect("it answers");
+    // a cluster that it had thought of by itself
+    let own = (Some("two"), "three");
+    let found = prepare_home(&mut bucket, two.path(), own, &mut |_| {}).expect("it answers");
     assert!(matches!(found, Prepared::Bucket(_)), "{found:?}");
+    let aside = fs::read_dir(two.path().join("bucket.unconfirmed")).expect("put aside");
+    assert!(aside.count() > 0);
     let second = Store::open_stepped(two.path(), &options(3)).expect("it opens");
     assert_eq!(second.logs(), [1], "what was confirmed");
     settle_up_to(&second, &mut bucket, u64::MAX);
@@ -249,14 +255,16 @@ fn of_two_that_begin_with_an_empty_bucket_the_slower_one_can_lead_later() {
 fn what_a_directory_has_served_without_its_bucket_is_kept() {
     let dir = directory();
     let mut bucket = MemoryBucket::default();
-    let found = prepare_home(&mut bucket, dir.path(), None, &mut |_| {}).expect("it answers");
-    assert_eq!(found, Prepared::Empty(None));
+    let found =
+        prepare_home(&mut bucket, dir.path(), (None, "one"), &mut |_| {}).expect("it answers");
+    assert_eq!(found, Prepared::Empty("one".into()));
     let store = Store::open_stepped(dir.path(), &tiny()).expect("it opens");
     store.change(vec![Change::CreateLog(1)]).expect("room");
     while store.step() {}
     drop(store);
     assert!(has_own_data(dir.path()).expect("readable"));
-    let found = prepare_home(&mut bucket, dir.path(), None, &mut |_| {}).expect("it answers");
+    let found =
+        prepare_home(&mut bucket, dir.path(), (None, "one"), &mut |_| {}).expect("it answers");
     assert_eq!(found, Prepared::Local);
     let store = Store::open_stepped(dir.path(), &tiny()).expect("it opens");
     assert_eq!(store.logs(), [1]);

@@ -224,7 +224,7 @@ impl Pair {
             machine: node,
             spent_ms: &spent_ms,
         };
-        let prepared = prepare_home(&mut way, &dir, Some("one"), &mut |_| {});
+        let prepared = prepare_home(&mut way, &dir, (Some("one"), "one"), &mut |_| {});
         drop(way);
         let machine = &mut self.machines[node];
         if prepared.is_err() {

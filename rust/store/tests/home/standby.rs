@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use sharecore_bucket::{
     Answer, Bucket, Claimant, Claimed, Claiming, Frames, HOME_WINDOW, MemoryBucket, Walk, What,
+    names,
 };
 use sharecore_store::{BackupState, Change, FORMAT, Led, Standby, Store};
 
@@ -276,6 +277,31 @@ fn a_copy_that_has_been_written_since_the_look_is_not_promoted() {
     let why = promoted.expect_err("it is running");
     assert!(why.contains("it is running"), "{why}");
     leader.store.abandon();
+}
+
+#[test]
+fn a_copy_with_a_gap_is_not_promoted() {
+    for behind in [2, 6] {
+        let mut leader = with_window(4);
+        for log in 2..12 {
+            leader
+                .store
+                .change(vec![Change::CreateLog(log)])
+                .expect("room");
+            leader.tick(log * 5000);
+        }
+        let place = leader.store.bucket_status().expect("a bucket").place - behind;
+        let lost = names::journal(place);
+        leader.bucket.set(&lost, None);
+        let mut standby = Standby::new(7, SILENCE_MS);
+        let led = standby.look(&mut leader.bucket, || 1000);
+        assert_eq!(led, Ok(Led::Copied(0, 1)));
+        let promoted = standby.promote(&mut leader.bucket, [9; 16], 0);
+        let why = promoted.expect_err("its end is not known");
+        assert!(why.contains(&lost) && why.contains("is lost"), "{why}");
+        assert_eq!(leader.bucket.get(&lost), None, "nothing took its place");
+        leader.store.abandon();
+    }
 }
 
 #[test]

@@ -379,7 +379,7 @@ impl World {
         }
         let dir = self.machines[0].clone();
         let mut bucket = self.network.lock().expect("one thread").bucket.clone();
-        let prepared = prepare_home(&mut bucket, &dir, Some("one"), &mut |_| {});
+        let prepared = prepare_home(&mut bucket, &dir, (Some("one"), "one"), &mut |_| {});
         let prepared = prepared.unwrap_or_else(|error| panic!("{error}\n{}", journal(&bucket)));
         assert!(
             self.answered.is_empty() || matches!(prepared, Prepared::Bucket(_) | Prepared::Local),
