@@ -2502,8 +2502,8 @@ def prepare_home(
     unless that is known.
 
     Returns: `empty` (both are empty), `local` (the directory was not a home so far) or `bucket`; the cluster
-    of the home (`proposed` if there was none), None for `local`; place and time of the newest object, and bytes read. Raises ValueError for
-    invalid settings, OSError if nothing was changed.
+    of the home (`proposed` if there was none), None for `local`; place and time of the newest object, and
+    bytes read. Raises ValueError for invalid settings, OSError if nothing was changed.
     """
 
 def restore_bucket(

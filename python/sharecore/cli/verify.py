@@ -236,6 +236,7 @@ def _run(plan: Plan, broken: _Broken | None, output: Path | None, report: Path |
     with tempfile.TemporaryDirectory(prefix="sharecore-verify-") as directory:
         home = Path(directory)
         path = output or home / "history.jsonl"
+        before = _written(path)
         try:
             with confluent_failures():
                 troubles = asyncio.run(_load(plan, broken, home, path))
@@ -243,8 +244,10 @@ def _run(plan: Plan, broken: _Broken | None, output: Path | None, report: Path |
             raise
         except asyncio.CancelledError:
             raise KeyboardInterrupt from None
-        except (KafkaError, ConfigError, RuntimeError, OSError) as failure:
-            kept = _keep(plan.seed, home, path, in_place=output is not None)
+        except (CommandFailed, KafkaError, ConfigError, RuntimeError, OSError) as failure:
+            # a file of an earlier run says nothing about this one
+            began = _written(path) != before
+            kept = _keep(plan.seed, home, path, in_place=output is not None) if began else []
             raise _CannotRun("\n".join([str(failure), *kept])) from None
         for trouble in troubles[:5]:
             typer.echo(f"note: {trouble}", err=True)
@@ -258,16 +261,23 @@ def _run(plan: Plan, broken: _Broken | None, output: Path | None, report: Path |
 
 def _keep(seed: int, home: Path, history: Path, *, in_place: bool) -> list[str]:
     """Keep the history and the brokers' logs of a run that could not go on; return where they are."""
-    if not history.exists():
-        return []
     lines = [f"the history until then is {history}"]
     if not in_place:
         history, lines = _copied(history, Path(f"verify-{seed}.jsonl"), "the history until then")
-    lines.append(f"Run: sharecore verify --history {history}")
+    if in_place or history.parent != home:
+        lines.append(f"Run: sharecore verify --history {history}")
     for number, log in enumerate(sorted(home.rglob("broker.log")), 1):
         kept = Path(f"verify-{seed}.broker-{number}.log")
         lines += _copied(log, kept, f"the log of broker {number}")[1]
     return lines
+
+
+def _written(file: Path) -> int:
+    """Return when a file was written, in nanoseconds; 0 if there is none."""
+    try:
+        return file.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _copied(file: Path, kept: Path, what: str) -> tuple[Path, list[str]]:

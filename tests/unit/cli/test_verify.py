@@ -111,10 +111,20 @@ def test_a_run_whose_broker_ends_keeps_its_history_and_the_log(
     assert (tmp_path / "verify-7.broker-1.log").read_text() == "out of luck"
     status, output = run(*arguments, "--output", "own.jsonl")
     assert (status, "the history until then is own.jsonl" in output) == (2, True)
+    old = (tmp_path / "own.jsonl").stat().st_mtime_ns
+
+    async def refuse(plan: object, broken: object, home: Path, path: Path) -> list[str]:
+        raise RuntimeError("the broker ended with 3")
+
+    with monkeypatch.context() as other:
+        other.setattr("sharecore.cli.verify._load", refuse)
+        assert run(*arguments, "--output", "own.jsonl") == (2, "seed 7\nsharecore: the broker ended with 3\n")
+    assert (tmp_path / "own.jsonl").stat().st_mtime_ns == old
     (tmp_path / "verify-7.jsonl").unlink()
     (tmp_path / "verify-7.jsonl").mkdir()
     status, output = run(*arguments)
     assert (status, "cannot be kept as verify-7.jsonl: Is a directory" in output) == (2, True)
+    assert "Run:" not in output
 
 
 def test_each_client_gets_the_settings_that_it_knows(monkeypatch: pytest.MonkeyPatch) -> None:
