@@ -71,6 +71,39 @@ capabilities: {drop: [ALL]}
 {{- if and (eq .Values.mode "broker") .Values.broker.home.url -}}true{{- end -}}
 {{- end -}}
 
+{{/* Fail if the standby could claim the bucket before the broker that has the data. `lookup` finds nothing in `helm template`. */}}
+{{- define "sharecore.checkHome" -}}
+{{- $name := include "sharecore.fullname" . -}}
+{{- $url := .Values.broker.home.url -}}
+{{- $pods := lookup "apps/v1" "StatefulSet" .Release.Namespace $name -}}
+{{- with lookup "v1" "ConfigMap" .Release.Namespace $name -}}
+{{- $settings := splitList "\n" (index .data "server.properties") -}}
+{{- $names := has (printf "sharecore.bucket.url=%s" $url) $settings -}}
+{{- $isHome := and $names (has "sharecore.durability=bucket" $settings) -}}
+{{- $runs := "" -}}
+{{- if $pods -}}
+{{- range (index $pods.spec.template.spec.containers 0).env -}}
+{{- if eq .name "SHARECORE_NODE_ID" -}}{{- $runs = "home" -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if and $names (not $isHome) -}}
+{{- fail (printf "broker.home.url: %s holds the copy of the broker that runs. Name an empty prefix" $url) -}}
+{{- end -}}
+{{- if $.Values.broker.home.standby -}}
+{{- if or (not $isHome) (and $pods (not $runs)) -}}
+{{- fail (printf "broker.home.standby: the broker that runs has not uploaded its data to %s, and a standby could claim it first. Upgrade with broker.home.standby=false, wait until %s-0 is ready, then set it to true" $url $name) -}}
+{{- end -}}
+{{- if and $pods (eq (int $pods.spec.replicas) 1) -}}
+{{- $status := default dict $pods.status -}}
+{{- $isCurrent := and (eq (int $pods.metadata.generation) (int $status.observedGeneration)) (eq (toString $status.currentRevision) (toString $status.updateRevision)) -}}
+{{- if not (and $isCurrent (eq (int $status.readyReplicas) 1)) -}}
+{{- fail (printf "broker.home.standby: %s-0 is not ready, and may not have uploaded its data to %s. Wait until it is" $name $url) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* server.properties */}}
 {{- define "sharecore.properties" -}}
 listeners=CLIENTS://:{{ .Values.listener.port }}
