@@ -14,7 +14,7 @@ from click.shell_completion import CompletionItem
 from typer.core import TyperGroup
 
 from sharecore.cli.completion import completion_options
-from sharecore.cli.typers import CONTEXT, commands
+from sharecore.cli.typers import commands
 
 _COMMANDS = {
     "serve": "Run a broker.",
@@ -84,15 +84,12 @@ def _load(name: str) -> click.Command:
 
 
 # importing rich would take longer than starting the broker
-app = typer.Typer(
+app = commands(
+    "Kafka share groups (KIP-932) without the JVM.",
     cls=_Program,
     name="sharecore",
-    help="Kafka share groups (KIP-932) without the JVM.",
-    no_args_is_help=True,
     add_completion=False,
-    rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    context_settings=CONTEXT,
 )
 
 

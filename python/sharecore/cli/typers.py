@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import click
 import typer
 
 CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -14,4 +15,7 @@ def commands(help: str, **more: Any) -> typer.Typer:
     import.
     """
     given = {"no_args_is_help": True, "rich_markup_mode": None, "context_settings": CONTEXT} | more
-    return typer.Typer(help=help, **given)
+    made = typer.Typer(help=help, **given)
+    # click suggests the closest command from 8.4 on, and Typer would append the same again
+    made.suggest_commands = not hasattr(click.exceptions, "NoSuchCommand")
+    return made

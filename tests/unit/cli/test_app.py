@@ -27,10 +27,13 @@ def test_the_program_starts_without_what_only_some_commands_need() -> None:
     }
 
 
-def test_a_command_that_is_not_there_brings_one_that_may_be_meant() -> None:
-    shown = CliRunner().invoke(app, ["grups"])
+@pytest.mark.parametrize(
+    ("command", "meant"), [(["grups"], "groups"), (["topics", "lst"], "list")], ids=["program", "group"]
+)
+def test_an_unknown_command_gets_one_suggestion(command: list[str], meant: str) -> None:
+    shown = CliRunner().invoke(app, command)
     assert shown.exit_code == 2
-    assert "Did you mean 'groups'?" in shown.output
+    assert shown.output.count(f"Did you mean '{meant}'?") == 1
 
 
 @pytest.mark.parametrize("loading", ["app", "dlq", "clients"])
