@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from subprocess import PIPE
 
 import pytest
@@ -201,3 +202,22 @@ while time.monotonic() < until:
 print("here", flush=True)
 time.sleep(60)
 """
+
+
+@pytest.mark.long
+def test_a_setting_that_only_sharecore_has_is_named_on_apache_kafka(tmp_path: Path) -> None:
+    apache = Broker(tmp_path, "apache")
+    apache.start()
+    try:
+        cannot = "this cluster cannot pause share groups; sharecore brokers and tiers can"
+        lacks = "this cluster has no group setting share.ordering; sharecore brokers and tiers have it"
+        for arguments, error in (
+            (("pause", "g"), cannot),
+            (("pause", "g", "--for", "10m"), cannot),
+            (("config", "g", "--set", "share.ordering=key"), lacks),
+            (("config", "g", "--set", "share.nonsense=5"), "Unknown group config name: share.nonsense"),
+        ):
+            shown = sharecore(apache, *arguments)
+            assert shown == (1, "", f"sharecore: INVALID_CONFIG: {error}\n"), arguments
+    finally:
+        apache.kill()

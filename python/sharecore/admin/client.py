@@ -262,9 +262,17 @@ class Admin(Administration):
         Raises:
             KafkaError: INVALID_CONFIG with what is allowed, or the broker refused.
         """
-        await alter_configs(
-            self._transport, ResourceKind.GROUP, group_id, values, unset=unset, validate_only=validate_only
-        )
+        try:
+            await alter_configs(
+                self._transport,
+                ResourceKind.GROUP,
+                group_id,
+                values,
+                unset=unset,
+                validate_only=validate_only,
+            )
+        except KafkaError as error:
+            raise _explain(error, {*(values or ()), *unset}) from None
 
     async def waiting_of(self, group_id: str, partitions: Iterable[TopicPartition]) -> Waiting:
         """Return why records of a share group do not come, as far as its brokers tell."""
@@ -370,4 +378,21 @@ def _member(member: Any) -> Member:
         member.rack_id,
         tuple(sorted(member.subscribed_topic_names)),
         tuple(sorted(assignment)),
+    )
+
+
+def _explain(error: KafkaError, names: Collection[str]) -> KafkaError:
+    """Return the error of a change of group settings; it says if the cluster lacks settings of sharecore."""
+    from sharecore.config.group import group_keys  # takes long to import
+
+    _, is_unknown, name = error.message.partition("Unknown group config name: ")
+    known = group_keys().get(name)
+    if not is_unknown or name not in names or known is None or not known[1].own:
+        return error
+    if name in SETTINGS:
+        return KafkaError(
+            error.code, "this cluster cannot pause share groups; sharecore brokers and tiers can"
+        )
+    return KafkaError(
+        error.code, f"this cluster has no group setting {name}; sharecore brokers and tiers have it"
     )
