@@ -15,10 +15,10 @@ from sharecore.config.unserved import Unserved, find_unserved
 
 _WIDTH = 100
 _HEAD = """\
-Settings of a sharecore broker, each with its default. Take the # off the front of those that you change, and
-start with `sharecore serve --config FILE`; `sharecore config check FILE` says beforehand what cannot stand.
-Names are those of Kafka's server.properties; what begins with sharecore. is this broker's own. A variable of
-the environment stands over the file (SHARECORE_LOG_DIRS for log.dirs), the command line over both."""
+Settings of a sharecore broker, each with its default. To change one, remove the # in front of it. Check the
+file with `sharecore config check FILE`, and start the broker with `sharecore serve --config FILE`. Names are
+those of Kafka's server.properties; settings with the prefix sharecore. exist only here. An environment
+variable (SHARECORE_LOG_DIRS for log.dirs) overrides the file, and the command line overrides both."""
 _ALTERED = {
     Dynamic.PER_BROKER: "dynamic, for this broker",
     Dynamic.CLUSTER_WIDE: "dynamic",
@@ -27,7 +27,7 @@ _ALTERED = {
 
 
 def example() -> str:
-    """Return the file; as it stands it sets nothing."""
+    """Return the file, in which every setting is a comment."""
     parts = [_comment(_HEAD)]
     seen: set[str] = set()
     for settings in (BrokerConfig, *reversed(BrokerConfig.__mro__[1:])):
