@@ -8,6 +8,7 @@ import ssl
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import fields
 from functools import partial
 from typing import NamedTuple
 
@@ -165,11 +166,12 @@ class TlsListener:
 
         Args:
             files: reads the files.
-            config: new settings of the listener.
+            config: new settings of the listener; if none for TLS differs, only changed files are reloaded.
             changed_only: whether to reload only changed files.
         """
         wanted = config or self._config
-        unless = self._stamps if changed_only else None
+        is_same = config is not None and _tls_settings(config) == _tls_settings(self._config)
+        unless = self._stamps if changed_only or is_same else None
         try:
             loaded = await files.run(partial(load, wanted, unless), READ_SECONDS_MAX)
         except (ConfigError, Blocked) as error:
@@ -182,6 +184,10 @@ class TlsListener:
             self._context, self._stamps = loaded
             self._config = wanted
             log.info("listener %s has reloaded its certificates", self.name)
+
+
+def _tls_settings(config: BrokerConfig) -> list[object]:
+    return [getattr(config, field.name) for field in fields(config) if field.name.startswith("ssl_")]
 
 
 def _stamps(config: BrokerConfig) -> Stamps:
