@@ -6,8 +6,10 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Optional, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Optional, TypeVar
 
 import typer
 
@@ -63,11 +65,12 @@ def timeout_option(default_ms: int) -> Any:
 Timeout = Annotated[Optional[float], timeout_option(API_TIMEOUT_MS)]  # noqa: UP045
 
 
-class Cluster(NamedTuple):
+@dataclass(frozen=True)
+class Cluster:
     """The cluster that a command is for, as its options say.
 
     Args:
-        address: of a broker.
+        address: what --bootstrap-server or its default says; `servers` is what counts.
         settings: those of --set.
         file: that of --config.
         timeout: that of --timeout, in seconds.
@@ -78,6 +81,30 @@ class Cluster(NamedTuple):
     file: Path | None = None
     timeout: float | None = None
 
+    @cached_property
+    def given(self) -> Mapping[str, str]:
+        """What --set and the file say, and `bootstrap.servers`. The file is read once: it may be a pipe.
+
+        Only the default of --bootstrap-server gives way to `bootstrap.servers` of --set and the file.
+
+        Raises:
+            UsageFailed: one of --set is not KEY=VALUE.
+            ConfigError, OSError: the file cannot be read.
+        """
+        from sharecore.config import read_properties
+
+        chosen = read_properties(self.file) if self.file is not None else {}
+        chosen |= key_values(self.settings or [], "--set")
+        if names_cluster():
+            chosen["bootstrap.servers"] = self.address
+        chosen.setdefault("bootstrap.servers", self.address)
+        return chosen
+
+    @property
+    def servers(self) -> str:
+        """The addresses of the chosen cluster; raises as `given` does."""
+        return self.given["bootstrap.servers"]
+
     def check(self) -> None:
         """See to it that somebody listens; raises CommandFailed where nobody does.
 
@@ -86,11 +113,12 @@ class Cluster(NamedTuple):
         from sharecore.errors import ConfigError
 
         try:
-            address = given_settings(self.address, self.settings, self.file)["bootstrap.servers"]
+            servers = self.servers
         except (ConfigError, OSError) as error:
             raise CommandFailed(str(error)) from None
         seconds = CONNECT_SECONDS_MAX if self.timeout is None else min(self.timeout, CONNECT_SECONDS_MAX)
-        connect(address, seconds).close()
+        prefix = "--bootstrap-server " if servers == self.address else "bootstrap.servers="
+        connect(servers, seconds, prefix).close()
 
     def client_settings(self, timeout_ms: int = API_TIMEOUT_MS) -> dict[str, str]:
         """Return a client's settings: --timeout, then --set, then the file, then the default.
@@ -99,8 +127,7 @@ class Cluster(NamedTuple):
             UsageFailed: one of --set is not KEY=VALUE.
             ConfigError, OSError: the file cannot be read.
         """
-        given = given_settings(self.address, self.settings, self.file)
-        return {"default.api.timeout.ms": str(timeout_ms)} | with_timeout(given, self.timeout)
+        return {"default.api.timeout.ms": str(timeout_ms)} | with_timeout(self.given, self.timeout)
 
 
 def with_timeout(settings: Mapping[str, str], timeout: float | None) -> dict[str, str]:
@@ -214,32 +241,13 @@ def administered(
     return run_with(cluster, run)
 
 
-def given_settings(address: str, settings: list[str] | None, file: Path | None) -> dict[str, str]:
-    """Return what --set and the file say, and where the cluster is; raise as `Cluster.client_settings`
-    does.
-
-    Args:
-        address: the cluster's; only the default of the option gives way to `bootstrap.servers` of the others.
-    """
-    from sharecore.config import read_properties
-
-    chosen = read_properties(file) if file is not None else {}
-    chosen |= key_values(settings or [], "--set")
-    if names_cluster():
-        chosen["bootstrap.servers"] = address
-    chosen.setdefault("bootstrap.servers", address)
-    return chosen
-
-
 def confluent_settings(cluster: Cluster) -> dict[str, Any]:
     """Return the same for a client of confluent-kafka; raise CommandFailed."""
     from sharecore.client.java_names import from_java
     from sharecore.errors import ConfigError
 
     try:
-        chosen = {"log_level": "0"} | from_java(
-            given_settings(cluster.address, cluster.settings, cluster.file)
-        )
+        chosen = {"log_level": "0"} | from_java(cluster.given)
     except (ConfigError, OSError) as error:
         raise CommandFailed(str(error)) from None
     if "ssl.certificate.location" in chosen:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CONNECT_SECONDS_MAX = 5.0
+_PART_SECONDS_MIN = 0.05
+_PORT_MAX = 65_535
 
 BOOTSTRAP = "localhost:9092"
 VARIABLE = "SHARECORE_BOOTSTRAP_SERVER"
@@ -52,10 +55,16 @@ def usual_bootstrap() -> str:
 
 def names_cluster() -> bool:
     """Return whether the command that runs was given its cluster, by an option or the environment."""
-    context = click.get_current_context(silent=True)
-    if context is None or os.environ.get(VARIABLE):
+    if os.environ.get(VARIABLE):
         return True
-    return context.get_parameter_source("bootstrap") is not ParameterSource.DEFAULT
+    context = click.get_current_context(silent=True)
+    sources = []
+    # commands below `groups` take the option before and after their name
+    while context is not None:
+        sources.append(context.get_parameter_source("bootstrap"))
+        context = context.parent
+    known = [source for source in sources if source is not None]
+    return not known or any(source is not ParameterSource.DEFAULT for source in known)
 
 
 class CommandFailed(Exception):
@@ -107,20 +116,38 @@ def confluent_failures() -> Iterator[None]:
             raise CommandFailed(error.args[0].str()) from None
 
 
-def connect(address: str, seconds: float = CONNECT_SECONDS_MAX) -> socket.socket:
-    """Return a connection to HOST:PORT, the first where there are several, within so many seconds.
+def connect(
+    servers: str, seconds: float = CONNECT_SECONDS_MAX, prefix: str = "--bootstrap-server "
+) -> socket.socket:
+    """Return a connection to the first of comma-separated HOST:PORT addresses that accepts one.
+
+    Args:
+        seconds: time limit for all addresses together; each gets an equal part of what remains.
+        prefix: what the message about an invalid address puts before the addresses.
 
     Raises:
-        UsageFailed: the address cannot be read.
-        CommandFailed: nobody listens there.
+        UsageFailed: an address cannot be read.
+        CommandFailed: none of them accepts a connection.
     """
-    host, colon, port = address.split(",")[0].rpartition(":")
-    if not colon or not port.isdecimal():
-        raise UsageFailed(f"--bootstrap-server {address}: not HOST:PORT")
-    try:
-        return socket.create_connection((host.strip("[]"), int(port)), seconds)
-    except OSError as error:
-        raise CommandFailed(f"no broker at {address}: {error.strerror or error}") from None
+    addresses = [each.strip() for each in servers.split(",") if each.strip()] or [servers]
+    places = [_place(each, f"{prefix}{servers}") for each in addresses]
+    failures = []
+    until = time.monotonic() + seconds
+    for number, (address, place) in enumerate(zip(addresses, places, strict=True)):
+        part = max(_PART_SECONDS_MIN, (until - time.monotonic()) / (len(places) - number))
+        try:
+            return socket.create_connection(place, part)
+        except OSError as error:
+            failures.append(f"{address}: {error.strerror or error}")
+    raise CommandFailed(f"no broker at {'; '.join(failures)}")
+
+
+def _place(address: str, named: str) -> tuple[str, int]:
+    """Return the host and port of an address, which may start with a protocol; raise UsageFailed."""
+    host, colon, port = address.rpartition("://")[2].rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > _PORT_MAX:
+        raise UsageFailed(f"{named}: not HOST:PORT")
+    return host.strip("[]"), int(port)
 
 
 def is_refusal(error: Any) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from sharecore.cli.admin import Cluster, Settings, SettingsFile, Timeout, given_settings, over_transport
+from sharecore.cli.admin import Cluster, Settings, SettingsFile, Timeout, over_transport
 from sharecore.cli.clients import (
     BOOTSTRAP,
     Bootstrap,
@@ -81,7 +81,7 @@ def consume(
         from sharecore.errors import ConfigError, KafkaError
 
         try:
-            config = {"enable.metrics.push": "false", **given_settings(bootstrap, settings, command_config)}
+            config = {"enable.metrics.push": "false", **cluster.given}
             config |= _MEMBER | {"group.id": group}
             read_settings(config)
         except (ConfigError, OSError) as error:

@@ -82,7 +82,7 @@ def dashboard(
             access = ClusterAccess(cluster.client_settings())
             everyone = allow_actions and not access.mechanisms
             config = PageConfig(
-                about=bootstrap,
+                about=cluster.servers,
                 actions="everyone" if everyone else "users",
                 hosts=[*(host or ()), *([address] if address else ())],
                 interval_s=interval,
@@ -91,7 +91,7 @@ def dashboard(
             listening = bind(address, port)
             bound = listening.getsockname()[1]
             scheme = "http" if context is None else "https"
-            typer.echo(f"the page of {bootstrap} is on {url(scheme, address, bound)}/")
+            typer.echo(f"the page of {cluster.servers} is on {url(scheme, address, bound)}/")
             await _serve(PageServer(page, listening, context))
 
         with ctrl_c_ends():

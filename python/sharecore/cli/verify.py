@@ -23,7 +23,6 @@ from sharecore.cli.admin import (
     SettingsFile,
     Timeout,
     confluent_settings,
-    given_settings,
     with_timeout,
 )
 from sharecore.cli.clients import (
@@ -172,7 +171,6 @@ def verify(
             run = f"{chosen:x}-{int(time.time()) % 100_000}"
             cluster = Cluster(bootstrap or "127.0.0.1:1", settings, command_config, timeout)
             confluent = confluent_settings(cluster)
-            given = given_settings(cluster.address, settings, command_config)
             if bootstrap:
                 cluster.check()
             plan = Plan(
@@ -180,7 +178,7 @@ def verify(
                 run,
                 chosen,
                 group or f"verify-{run}",
-                connection_settings_among(with_timeout(given, timeout)),
+                connection_settings_among(with_timeout(cluster.given, timeout)),
                 confluent,
                 minutes * 60,
                 producers,

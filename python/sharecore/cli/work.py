@@ -115,13 +115,14 @@ def work(
                 config |= read_properties(command_config)
         except ConfigError as error:
             raise CommandFailed(str(error)) from None
+        config |= {name: value.strip() for name, value in key_values(settings or [], "--set").items()}
+        # --bootstrap-server and --group override --set
         if names_cluster():
             config["bootstrap.servers"] = bootstrap
         elif not {"bootstrap_servers", "bootstrap.servers"} & {*found.settings, *config}:
             config["bootstrap.servers"] = BOOTSTRAP
         if group is not None:
             config["group.id"] = group
-        config |= {name: value.strip() for name, value in key_values(settings or [], "--set").items()}
         try:
             runner = asyncio.Runner(loop_factory=loop_factory())
             runner.run(run_until_signal(found, config))

@@ -53,6 +53,12 @@ def handle(record): ...
         (["work", "connecting:handle"], {}, "127.0.0.1:1"),
         (["work", "connecting:handle", "-c", "client.properties"], {}, "127.0.0.1:2"),
         (["work", "connecting:handle", "-c", "client.properties", "-b", "127.0.0.1:3"], {}, "127.0.0.1:3"),
+        (["work", "connecting:handle", "-s", "bootstrap.servers=127.0.0.1:5"], {}, "127.0.0.1:5"),
+        (
+            ["work", "connecting:handle", "-s", "bootstrap.servers=127.0.0.1:5", "-b", "127.0.0.1:3"],
+            {},
+            "127.0.0.1:3",
+        ),
         (["work", "connecting:handle"], {VARIABLE: "127.0.0.1:4"}, "127.0.0.1:4"),
         (["groups", "list", "-c", "client.properties"], {}, "127.0.0.1:2"),
         (["groups", "list", "-s", "bootstrap.servers=127.0.0.1:5"], {}, "127.0.0.1:5"),

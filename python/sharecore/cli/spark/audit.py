@@ -119,7 +119,7 @@ def audit(
             f"{records:,} records about {len(counts):,} share partitions: {errors:,} errors, "
             f"{len(found) - errors:,} warnings"
         )
-        where = str(data_dir) if data_dir is not None else bootstrap or usual_bootstrap()
+        where = str(data_dir) if data_dir is not None else settings["bootstrap.servers"]
         facts = {"state of": where, "group": group or "all", "topics": ", ".join(topic or []) or "all"}
         write_report(audit_report(found, counts, facts), html)
     if errors:

@@ -94,5 +94,9 @@ def lag(
                     for row in rows
                 ],
             )
-        facts = {"cluster": bootstrap, "group": group or "all", "topics": ", ".join(topic or []) or "all"}
+        facts = {
+            "cluster": settings["bootstrap.servers"],
+            "group": group or "all",
+            "topics": ", ".join(topic or []) or "all",
+        }
         write_report(lag_report(rows, facts), html)

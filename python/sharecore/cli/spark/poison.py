@@ -90,7 +90,7 @@ def poison(
                 None,
             )
         facts = {
-            "cluster": bootstrap,
+            "cluster": settings["bootstrap.servers"],
             "group": group,
             "delivery limit": limit,
             "delivered at least": f"{least} times",

@@ -129,7 +129,7 @@ def redrive(
         from sharecore.jobs.redrive_report import redrive_report
 
         facts = {
-            "cluster": bootstrap,
+            "cluster": settings["bootstrap.servers"],
             **source.facts,
             "outcome": outcome,
             "to": to_topic or "the topics that they came from",

@@ -59,7 +59,7 @@ def top(
             try:
                 # report a wrong address, URL or missing rights before taking over the screen
                 await watch.look()
-                await Top(watch, bootstrap, interval).run_async()
+                await Top(watch, cluster.servers, interval).run_async()
             finally:
                 await watch.close()
 
