@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import math
+import operator
 import os
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, SupportsIndex
 
 from sharecore.errors import ConfigError
 
@@ -49,12 +50,24 @@ def check_timeout(timeout: float | None) -> None:
         raise ValueError(f"timeout={timeout!r}: pass seconds, 0 or more")
 
 
-def check_max_records(max_records: int | None) -> None:
-    """Raise ValueError unless a maximum is None or at least one record."""
-    if max_records is None:
-        return
-    if isinstance(max_records, bool) or not isinstance(max_records, int) or max_records < 1:
+def whole_number(value: object) -> int | None:
+    """Return a whole number, also one of numpy's; None for anything else, and for True and False."""
+    try:
+        return None if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        return None
+
+
+def read_max_records(max_records: SupportsIndex) -> int:
+    """Return a maximum of at least one record.
+
+    Raises:
+        ValueError: anything else.
+    """
+    found = whole_number(max_records)
+    if found is None or found < 1:
         raise ValueError(f"max_records={max_records!r}: pass 1 or more")
+    return found
 
 
 def topic_names(topics: Any) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import Any, Self
 from uuid import UUID
 
 from sharecore._core import Record
-from sharecore.client.arguments import check_loop, check_max_records, check_timeout, loop_of, topic_names
+from sharecore.client.arguments import check_loop, check_timeout, loop_of, read_max_records, topic_names
 from sharecore.client.delivery import Deliveries
 from sharecore.client.errors import ConsumerClosed, LeaseLost, WakeupError
 from sharecore.client.fetching.acknowledgements import Callback, TopicPartition
@@ -161,7 +161,8 @@ class ShareConsumer:
                 acknowledged nor in progress (`lease`, `renew`).
         """
         check_timeout(timeout)
-        check_max_records(max_records)
+        if max_records is not None:
+            max_records = read_max_records(max_records)
         check_loop(self._loop)
         runtime = self._runtime
         self._begin()

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, cast
 
 from sharecore._core import Record, damaged_batches
-from sharecore.client.arguments import check_max_records, check_timeout
+from sharecore.client.arguments import check_timeout, read_max_records
 from sharecore.client.consumer import ASKS_MS_MIN
 from sharecore.client.errors import CorruptRecords
 from sharecore.client.fetching.batch import Part
@@ -127,7 +127,7 @@ class LeaseConsumer(KeepingConsumer):
             As `poll` does.
         """
         check_timeout(timeout)
-        check_max_records(max_records)
+        max_records = read_max_records(max_records)
         runtime, buffer = self._runtime, self._runtime.buffer
         self._begin()
         gap = runtime.metrics.poll_began()

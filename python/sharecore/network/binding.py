@@ -38,6 +38,21 @@ def bind_all(
     return bind_all(found, send_buffer_bytes, ports_tried=ports_tried - 1)
 
 
+def bind_first(found: Sequence[Address]) -> socket.socket:
+    """Return a socket bound to the first of a host's addresses that the machine has.
+
+    Raises:
+        OSError: this address is not available, or the machine has none of them.
+    """
+    each, *others = found
+    try:
+        return bind_all([each])[0]
+    except OSError as error:
+        if not others or error.errno not in _NO_SUCH_ADDRESS:
+            raise
+    return bind_first(others)
+
+
 def _bind(found: Sequence[Address], send_buffer_bytes: int) -> list[socket.socket]:
     bound: list[socket.socket] = []
     missing: OSError | None = None

@@ -13,7 +13,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from sharecore.errors import listening_on
-from sharecore.network.binding import bind_all
+from sharecore.network.binding import bind_first
 from sharecore.network.door import Door
 from sharecore.page.app import Page
 from sharecore.page.settings import PageLimits
@@ -173,8 +173,6 @@ def listen(host: str | None, port: int) -> socket.socket:
                 ("", port), family=family, backlog=128, dualstack_ipv6=family == socket.AF_INET6
             )
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        first, *others = bind_all(found)
-        for other in others:
-            other.close()
-        first.listen(128)
-        return first
+        listening = bind_first(found)
+        listening.listen(128)
+        return listening

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from tests.unit.client.scripted import LOCK_MS, ScriptedBroker, acknowledged, member
@@ -95,6 +96,29 @@ async def test_a_commit_accepts_what_was_delivered() -> None:
         await consumer.poll()
         await consumer.commit_sync()
     assert broker.acknowledged == [(0, 29, b"\1"), (30, 39, b"\1")]
+
+
+# how many records a poll takes
+
+
+class Two:
+    """A whole number that is not an `int`, such as one of numpy's."""
+
+    def __index__(self) -> int:
+        return 2
+
+
+@in_virtual_time
+async def test_a_poll_takes_any_whole_number_of_records() -> None:
+    broker = ScriptedBroker()
+    broker.offer(0, 29)
+    async with implicit() as consumer:
+        most: Any = Two()
+        assert offsets(await consumer.poll(most)) == [0, 1]
+        for refused in (0, -1, True, 1.0, "1"):
+            most = refused
+            with pytest.raises(ValueError, match="pass 1 or more"):
+                await consumer.poll(most)
 
 
 # polls with almost no wait

@@ -21,6 +21,7 @@ NOWHERE = {"bootstrap.servers": "127.0.0.1:1"}
     [
         ({"headers": {"\ud800": "x"}}, ValueError, "header '\\ud800'"),
         ({"headers": {"a\0b": "x"}}, ValueError, "header 'a\\x00b'"),
+        ({"headers": {"a": "\ud800"}}, ValueError, "header 'a': a string value cannot contain a lone"),
         ({"headers": "ab"}, TypeError, "headers='ab': pass a mapping"),
         ({"headers": 5}, TypeError, "headers=5: pass a mapping"),
         ({"headers": [("a",)]}, TypeError, "header ('a',): pass a pair"),

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from sharecore.network.binding import bind_all
+from sharecore.page.server import listen
 
 
 def found(*hosts: str, port: int = 0) -> list[tuple[Any, ...]]:
@@ -96,4 +97,22 @@ def test_a_machine_without_any_of_the_addresses_is_an_error(machine: Machine) ->
     machine.lacks = {"127.0.0.1": errno.EADDRNOTAVAIL, "127.0.0.2": errno.EADDRNOTAVAIL}
     with pytest.raises(OSError, match="lacks it"):
         bind_all(found("127.0.0.1", "127.0.0.2"))
+    assert machine.left_open() == 0
+
+
+def test_a_page_needs_only_the_first_address_that_the_machine_has(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    three = found("127.0.0.1", "127.0.0.2", "127.0.0.3")
+    monkeypatch.setattr("sharecore.page.server.socket.getaddrinfo", lambda *_, **__: three)
+    machine.lacks = {"127.0.0.1": errno.EADDRNOTAVAIL}
+    machine.taken = {"127.0.0.3": 1 << 30}
+    assert listen("here", 0).getsockname()[0] == "127.0.0.2"
+    assert machine.left_open() == 1
+    machine.taken = {"127.0.0.2": 1 << 30}
+    with pytest.raises(OSError, match="another process uses this port"):
+        listen("here", 0)
+    machine.lacks = dict.fromkeys(("127.0.0.1", "127.0.0.2", "127.0.0.3"), errno.EADDRNOTAVAIL)
+    with pytest.raises(OSError, match="no such address"):
+        listen("here", 0)
     assert machine.left_open() == 0

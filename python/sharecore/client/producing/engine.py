@@ -5,13 +5,13 @@ from __future__ import annotations
 import atexit
 import contextlib
 import logging
-import operator
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple, SupportsIndex
 
+from sharecore.client.arguments import whole_number
 from sharecore.client.errors import AuthenticationFailed
 from sharecore.client.producing.bulk import Bulk, Callback
 from sharecore.client.producing.failures import is_refusal, kafka_error
@@ -50,7 +50,7 @@ class Ready(NamedTuple):
     key: bytes | None
     partition: int
     timestamp: int
-    headers: list[tuple[str, str | bytes | None]] | None
+    headers: list[tuple[str, bytes | None]] | None
 
 
 class NoSpace(Exception):
@@ -155,7 +155,7 @@ class Engine:
                     record.partition,
                     answered,
                     timestamp=record.timestamp,
-                    headers=record.headers,
+                    headers=record.headers,  # type: ignore[arg-type]  # lists are invariant
                 )
         except BufferError:
             raise NoSpace from None
@@ -395,10 +395,7 @@ def _check_topic(topic: Any) -> None:
 
 
 def _whole(name: str, number: SupportsIndex, low: int, high: int, otherwise: str) -> int:
-    try:
-        found = None if isinstance(number, bool) else operator.index(number)
-    except TypeError:
-        found = None
+    found = whole_number(number)
     if found is None:
         raise TypeError(f"{name}={number!r}: pass a whole number, or {otherwise}")
     if not low <= found <= high:

@@ -142,8 +142,8 @@ def _as_json(value: Any) -> Any:
     raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
 
 
-def header_pairs(headers: Headers | None) -> list[tuple[str, str | bytes | None]] | None:
-    """Return headers as (name, value) pairs.
+def header_pairs(headers: Headers | None) -> list[tuple[str, bytes | None]] | None:
+    """Return headers as (name, value) pairs, string values as UTF-8.
 
     Raises:
         TypeError, ValueError: they are invalid.
@@ -153,7 +153,7 @@ def header_pairs(headers: Headers | None) -> list[tuple[str, str | bytes | None]
     pairs = headers.items() if isinstance(headers, Mapping) else headers
     if isinstance(pairs, str | bytes) or not isinstance(pairs, Iterable):
         raise TypeError(f"headers={headers!r}: pass a mapping, or pairs of a name and a value")
-    found: list[tuple[str, str | bytes | None]] = []
+    found: list[tuple[str, bytes | None]] = []
     for pair in pairs:
         try:
             name, value = pair
@@ -163,7 +163,10 @@ def header_pairs(headers: Headers | None) -> list[tuple[str, str | bytes | None]
             raise TypeError(f"header {name!r}: pass a string as its name, and bytes, a string or None")
         if not is_sendable(name):
             raise ValueError(f"header {name!r}: a name cannot contain a null character or a lone surrogate")
-        found.append((name, value))
+        try:
+            found.append((name, value.encode() if isinstance(value, str) else value))
+        except UnicodeEncodeError:
+            raise ValueError(f"header {name!r}: a string value cannot contain a lone surrogate") from None
     return found
 
 

@@ -172,7 +172,7 @@ def schedule_headers(
         if text is not None and not isinstance(text, str):
             raise ConfigError(f"{name}={text!r}: pass a string")
     every_ms = None if every is None else _span_ms("every", every)
-    pairs = [(name, _bytes(content)) for name, content in header_pairs(headers) or []]
+    pairs = header_pairs(headers) or []
     at_ms = at_ms_of(at, delay, round(time.time() * 1000))
     schedule = Schedule(
         _bytes(key) or b"",
