@@ -255,6 +255,10 @@ class ConfigError(PortableError):
         self.answer = answer or text
 
 
+class ConfigUnavailable(ConfigError):
+    """A valid value that depends on something which is unavailable now: a later start may succeed."""
+
+
 class PackageMissing(ConfigError):
     """A valid value that needs something which is not installed here."""
 

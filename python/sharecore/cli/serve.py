@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from sharecore.errors import ConfigError, KafkaError, os_error_line
+from sharecore.errors import ConfigError, ConfigUnavailable, KafkaError, os_error_line
 
 if TYPE_CHECKING:
     from sharecore.broker.backend import Backend
@@ -176,7 +176,9 @@ def serve(
             logging.getLogger("sharecore").error("%s", line)
         else:
             typer.echo(f"sharecore: {line}", err=True)
-        raise typer.Exit(EXIT_USAGE if isinstance(error, ConfigError) else 1) from None
+        # systemd and the like restart the broker, except after EXIT_USAGE: a restart corrects no setting
+        is_lasting = isinstance(error, ConfigError) and not isinstance(error, ConfigUnavailable)
+        raise typer.Exit(EXIT_USAGE if is_lasting else 1) from None
     finally:
         leaving.close()
     sys.exit(status)

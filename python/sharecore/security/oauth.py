@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from sharecore.config import BrokerConfig
-from sharecore.errors import ConfigError
+from sharecore.errors import ConfigError, ConfigUnavailable
 from sharecore.security.files import read_file
 from sharecore.security.sasl import Refused
 
@@ -31,7 +31,8 @@ class TokenKeys:
         config: the listener's settings for OAUTHBEARER.
 
     Raises:
-        ConfigError: the URL is not set, or the keys cannot be fetched.
+        ConfigError: the URL is not set, or its content is no key set.
+        ConfigUnavailable: the keys cannot be fetched.
     """
 
     def __init__(self, config: BrokerConfig) -> None:
@@ -46,7 +47,9 @@ class TokenKeys:
         self._keys: dict[str | None, Any] = {}
         try:
             self.fetch()
-        except (OSError, ValueError) as error:
+        except OSError as error:
+            raise ConfigUnavailable(f"sasl.oauthbearer.jwks.endpoint.url={url}: {error}") from None
+        except ValueError as error:
             raise ConfigError(f"sasl.oauthbearer.jwks.endpoint.url={url}: {error}") from None
 
     def fetch(self) -> None:

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.harness.broker import answers, free_port
+from tests.harness.broker import ROOT, answers, free_port
 
 from sharecore.cli.serve import advertised
 from sharecore.errors import ConfigError
@@ -243,3 +243,22 @@ def test_what_is_kept_is_nobody_elses_to_read(tmp_path: Path) -> None:
     finally:
         process.terminate()
         process.communicate(timeout=30)
+
+
+@pytest.mark.parametrize(
+    ("keys", "is_restarted"), [("http://127.0.0.1:1/keys", True), ("ftp://localhost/keys", False)]
+)
+def test_systemd_restarts_a_broker_unless_a_setting_is_invalid(
+    tmp_path: Path, keys: str, is_restarted: bool
+) -> None:
+    settings = [
+        "listeners=SASL_PLAINTEXT://localhost:0",
+        "sasl.enabled.mechanisms=OAUTHBEARER",
+        f"sasl.oauthbearer.jwks.endpoint.url={keys}",
+    ]
+    done = run("serve", "--data-dir", str(tmp_path), *(f"--set={setting}" for setting in settings))
+    assert done.stderr.startswith(f"sharecore: sasl.oauthbearer.jwks.endpoint.url={keys}: ")
+    unit = (ROOT / "packaging/systemd/sharecore.service").read_text()
+    assert "\nRestart=on-failure\n" in unit
+    [kept] = re.findall(r"^RestartPreventExitStatus=(.+)$", unit, re.MULTILINE)
+    assert (done.returncode not in {0, *map(int, kept.split())}) == is_restarted

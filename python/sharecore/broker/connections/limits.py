@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from sharecore.broker.served import PIPELINED, as_bits
 from sharecore.config import BrokerConfig, per_ip_overrides
-from sharecore.errors import ConfigError
+from sharecore.errors import ConfigUnavailable
 from sharecore.network import Limits, ListenerLimits
 from sharecore.rates import Window
 from sharecore.waiting import HostAddresses
@@ -46,10 +46,10 @@ def connection_limits(config: BrokerConfig, listeners: Iterable[str], addresses:
 
 
 async def check_hosts(hosts: HostAddresses, config: BrokerConfig) -> None:
-    """Resolve the hosts of `max.connections.per.ip.overrides`; raise ConfigError if one has no address."""
+    """Resolve the hosts of `max.connections.per.ip.overrides`; raise ConfigUnavailable if one has none."""
     for host in per_ip_overrides(config.max_connections_per_ip_overrides):
         if await hosts.find(host) is None:
-            raise ConfigError(
+            raise ConfigUnavailable(
                 f"max.connections.per.ip.overrides: the host {host!r} has no address; "
                 "name one that has, or an address"
             )

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
 from sharecore.config import BrokerConfig, Listener
-from sharecore.errors import ConfigError
+from sharecore.errors import ConfigError, ConfigUnavailable
 from sharecore.security.mechanisms import mechanisms_of
 from sharecore.security.oauth import TokenKeys
 from sharecore.security.sasl import Mechanism
@@ -104,7 +104,7 @@ class Mechanisms:
         try:
             return await self._fetching.run(partial(self._read, config), _FETCH_SECONDS_MAX)
         except Blocked as blocked:
-            raise ConfigError(f"cannot fetch the token signing keys: {blocked}") from None
+            raise ConfigUnavailable(f"cannot fetch the token signing keys: {blocked}") from None
 
     def _with_tokens(self, config: BrokerConfig) -> Iterator[BrokerConfig]:
         """Yield the settings of each listener with OAUTHBEARER."""

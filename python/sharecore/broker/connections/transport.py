@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
 from sharecore.config import BrokerConfig, Listener
-from sharecore.errors import ConfigError
+from sharecore.errors import ConfigUnavailable
 from sharecore.network import Connection, Disconnect
 from sharecore.network.handshakes import ContextSource
 from sharecore.security.distinguished_name import subject_of
@@ -83,7 +83,7 @@ class Transport:
             for name in self._tls:
                 await self._files.run(partial(load, config.for_listener(name)), READ_SECONDS_MAX)
         except Blocked as blocked:
-            raise ConfigError(f"cannot read keys and certificates: {blocked}") from None
+            raise ConfigUnavailable(f"cannot read keys and certificates: {blocked}") from None
 
     def reconfigure(self, config: BrokerConfig) -> None:
         """Apply a changed configuration; a listener that cannot use it keeps the previous one.

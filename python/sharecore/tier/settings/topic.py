@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from sharecore.clock import Clock
 from sharecore.config import BrokerConfig
 from sharecore.coordinator_log.topic_log import Record
-from sharecore.errors import ConfigError, ErrorCode, KafkaError
+from sharecore.errors import ConfigError, ConfigUnavailable, ErrorCode, KafkaError
 from sharecore.logs import shorten
 from sharecore.storage import Catalog, Configs, Objects, ResourceType, Ticket, Value
 from sharecore.tier.names import settings_topic
@@ -318,7 +318,7 @@ async def make_own_topic(
     """Create one of the tier's topics.
 
     Raises:
-        ConfigError: the cluster has too few brokers for the replicas.
+        ConfigUnavailable: the cluster has too few brokers for the replicas.
         KafkaError: it refused for another reason.
     """
     try:
@@ -326,7 +326,7 @@ async def make_own_topic(
     except KafkaError as error:
         if error.code is not ErrorCode.INVALID_REPLICATION_FACTOR:
             raise
-        raise ConfigError(
+        raise ConfigUnavailable(
             f"sharecore.tier.replication.factor={replicas}: {error.message}; allowed: as many as brokers "
             "upstream, and sharecore.tier.min.insync.replicas at most as many"
         ) from None
