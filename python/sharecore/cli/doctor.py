@@ -72,8 +72,7 @@ def doctor(
         if bootstrap:
             try:
                 cluster = Cluster(bootstrap, setting, command_config, timeout)
-                chosen = cluster.client_settings()
-                findings += run_with(cluster, lambda: look.cluster(chosen))
+                findings += run_with(cluster, lambda: look.cluster(cluster.client_settings()))
             except CommandFailed as failure:
                 findings.append(look.Finding("cluster", "bad", str(failure)))
         if output == "json":

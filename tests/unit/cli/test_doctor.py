@@ -153,3 +153,10 @@ def test_the_bundle_holds_no_secret_and_no_record(tmp_path: Path) -> None:
     assert json.loads(contents["settings.json"])["num.partitions"] == "7"
     assert json.loads(contents["files.json"])
     assert "planted" not in "".join(contents.values())
+
+
+def test_a_file_of_client_settings_that_cannot_be_read_is_a_finding(tmp_path: Path) -> None:
+    gone = tmp_path / "client.properties"
+    ended = run_here("-b", "127.0.0.1:1", "--command-config", str(gone))
+    assert ended.exit_code == 1
+    assert f"cluster: {gone}: cannot be read: No such file or directory" in ended.stdout
