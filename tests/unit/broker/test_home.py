@@ -174,11 +174,15 @@ def test_a_directory_that_was_served_before_becomes_a_home(tmp_path: Path, bucke
     create(before, "jobs")
     produce(before, "jobs", [b"1"])
     before.stop()
-    first = home(tmp_path / "data", bucket)
+    # with another node id, as the Helm chart gives it
+    first = home(tmp_path / "data", bucket, **{"node.id": "100"})
     produce(first, "jobs", [b"2"])
     first.stop()
     shutil.rmtree(tmp_path / "data")
-    home(tmp_path / "data", bucket).stop()
+    home(tmp_path / "data", bucket, **{"node.id": "101"}).stop()
+    identity = read_identity(tmp_path / "data")
+    assert identity is not None
+    assert identity.node_id == 101
     storage = Storage(tmp_path / "data", StorageOptions(read_only=True))
     topic = storage.topics.get("jobs")
     assert topic is not None
