@@ -158,7 +158,7 @@ class Checks:
     """Which checks requests need; all of them until `publish`."""
 
     def __new__(cls) -> Self: ...
-    def publish(self, *, rights: bool, features: bool, quotas: bool, leaders: bool) -> None:
+    def publish(self, *, rights: bool, features: bool, quotas: bool, leaders: bool, leases: bool) -> None:
         """Set the checks needed from now on.
 
         Args:

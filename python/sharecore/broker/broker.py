@@ -182,6 +182,7 @@ class Broker(Services):
             features=not self.features.has_share_groups,
             quotas=self.throttles.on,
             leaders=not self.cluster.leads_all,
+            leases=not self.cluster.leases_always,
         )
 
     async def _start_services(self, undo: AsyncExitStack) -> None:

@@ -41,6 +41,13 @@ class Cluster(Protocol):
     def leads_all(self) -> bool:
         """Whether this broker always leads every partition: `check_leader` never raises."""
 
+    @property
+    def leases_always(self) -> bool:
+        """Whether `may_lease` is always true."""
+
+    def may_lease(self) -> bool:
+        """Return whether records may be leased: no other broker can lead now what this one leads."""
+
     def nodes(self, listener: str) -> Sequence[Node]:
         """Return the live brokers, with their addresses on a listener."""
 
@@ -76,6 +83,7 @@ class SingleBroker:
     """
 
     leads_all = True
+    leases_always = True
 
     def __init__(
         self,
@@ -101,6 +109,9 @@ class SingleBroker:
 
     def coordinator(self, group_id: str) -> int:
         return self._node_id
+
+    def may_lease(self) -> bool:
+        return True
 
     def check_leader(self, topic_id: UUID, partition: int) -> None:
         """Accept: this broker leads every partition."""

@@ -13,6 +13,8 @@ pub(crate) const FEATURES: u8 = 2;
 pub(crate) const QUOTAS: u8 = 4;
 /// Another broker may lead a partition.
 pub(crate) const LEADERS: u8 = 8;
+/// The broker may have to stop leasing records.
+pub(crate) const LEASES: u8 = 16;
 
 /// The checks that need a call to Python; all of them until the broker publishes.
 #[pyclass(name = "Checks", module = "sharecore._core", frozen)]
@@ -33,14 +35,15 @@ impl PyChecks {
     }
 
     /// Publishes which checks are needed from now on.
-    #[pyo3(signature = (*, rights, features, quotas, leaders))]
+    #[pyo3(signature = (*, rights, features, quotas, leaders, leases))]
     #[allow(clippy::fn_params_excessive_bools, reason = "Python names them")]
-    fn publish(&self, rights: bool, features: bool, quotas: bool, leaders: bool) {
+    fn publish(&self, rights: bool, features: bool, quotas: bool, leaders: bool, leases: bool) {
         let each = [
             (rights, RIGHTS),
             (features, FEATURES),
             (quotas, QUOTAS),
             (leaders, LEADERS),
+            (leases, LEASES),
         ];
         let bits = each.into_iter().filter(|(needed, _)| *needed);
         let bits = bits.fold(0, |bits, (_, bit)| bits | bit);

@@ -3,6 +3,7 @@
 //! Acknowledgements start first; the fetch proceeds while they become durable, and the response is sent when both have ended.
 //! No object stays borrowed while Python code runs: Python may call back into the same object.
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use sharecore_share::lost_partitions;
@@ -12,6 +13,7 @@ use crate::gather::PyPartitionFetch;
 use crate::gathering::{Part, PyGather};
 use crate::leader::PyLeader;
 use crate::leaders::PyLeaders;
+use crate::python;
 use crate::session::PyShareSession;
 use crate::share_answer::{PyShareAnswer, check_led, leader_check};
 use crate::share_services::ShareServices;
@@ -30,6 +32,8 @@ pub(crate) struct PyShareFetching {
     names_new: bool,
     /// True if another broker may lead fetched partitions.
     checks_leaders: bool,
+    /// True if the broker may have to stop leasing records.
+    checks_lease: bool,
     /// Partitions excluded from the fetch, with their errors.
     pub(crate) refused: Option<Py<PyDict>>,
     fetched: Vec<Py<PyPartitionFetch>>,
@@ -45,7 +49,7 @@ impl PyShareFetching {
         session: Bound<'py, PyShareSession>,
         gather: Bound<'py, PyGather>,
         names_new: bool,
-        checks_leaders: bool,
+        (checks_leaders, checks_lease): (bool, bool),
     ) -> Self {
         let py = listener.py();
         Self {
@@ -53,6 +57,7 @@ impl PyShareFetching {
             listener: listener.unbind(),
             leaders: share.leaders.clone_ref(py),
             checks_leaders,
+            checks_lease,
             session: session.unbind(),
             gather: gather.unbind(),
             names_new,
@@ -121,14 +126,18 @@ impl PyShareFetching {
         } else {
             None
         };
-        let answer = Bound::new(py, PyShareAnswer::new(cluster, listener, lock_ms))?;
         let fetched = std::mem::take(&mut fetching.borrow_mut().fetched);
+        let has_acquired = fetched.iter().any(|each| !each.get().acquired.is_empty());
+        let may_lease = !fetching.borrow().checks_lease
+            || !has_acquired
+            || cluster_may_lease(cluster.bind(py))?;
+        let answer = Bound::new(py, PyShareAnswer::new(cluster, listener, lock_ms))?;
         for each in &fetched {
             let lost = match &check_leader {
                 Some(check_leader) => not_led(check_leader, each.get())?,
                 None => None,
             };
-            PyShareAnswer::put(&answer, each.get(), lost)?;
+            PyShareAnswer::put(&answer, each.get(), may_lease, lost)?;
         }
         let mut failed = Vec::new();
         if let (Some(check_leader), true) = (&check_leader, fetched.is_empty()) {
@@ -166,6 +175,14 @@ impl PyShareFetching {
         PyShareAnswer::acknowledged(&answer, &gather, true)?;
         PyShareAnswer::message(&answer)
     }
+}
+
+/// Whether the broker may lease records now. It may have been suspended since they were acquired, while another one took over.
+fn cluster_may_lease(cluster: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = cluster.py();
+    cluster
+        .call_method0(intern!(py, python::MAY_LEASE))?
+        .extract()
 }
 
 /// Returns the error for a fetched partition that this broker no longer leads, for example after it was suspended.

@@ -28,6 +28,7 @@ pub(crate) const CANCELLED_ERROR: &str = "CancelledError";
 pub(crate) const CHECK: &str = "check";
 pub(crate) const CHECKS: &str = "checks";
 pub(crate) const CHECK_ACKNOWLEDGED: &str = "check_acknowledged";
+pub(crate) const MAY_LEASE: &str = "may_lease";
 pub(crate) const CHECK_LEADER: &str = "check_leader";
 pub(crate) const CHECK_SIZE: &str = "check_size";
 pub(crate) const CLOSE: &str = "close";

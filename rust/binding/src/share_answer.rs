@@ -125,13 +125,14 @@ impl PyShareAnswer {
     pub(crate) fn put(
         answer: &Bound<'_, Self>,
         fetch: &PyPartitionFetch,
+        may_lease: bool,
         error: Option<Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let py = answer.py();
         let Some(partition) = fetch.partition.borrow(py).id(py) else {
             return Err(PyTypeError::new_err("the share partition has no id"));
         };
-        let (records, acquired) = if error.is_some() {
+        let (records, acquired) = if error.is_some() || !may_lease {
             (PyBytes::new(py, b"").unbind(), Vec::new())
         } else {
             let acquired = fetch.acquired.iter().map(|each| AcquiredRecords {

@@ -13,7 +13,7 @@ use sharecore_share::{Claim, Invalid, Wanted};
 use sharecore_wire::typed::share_fetch::ShareFetchRequest;
 
 use crate::acknowledging::acknowledge;
-use crate::checks::{FEATURES, LEADERS, RIGHTS};
+use crate::checks::{FEATURES, LEADERS, LEASES, RIGHTS};
 use crate::codes::INVALID_REQUEST;
 use crate::collected::collected;
 use crate::completion::Completion;
@@ -164,7 +164,7 @@ impl<'py> FetchRequest<'_, '_, '_, '_, 'py> {
             session.clone(),
             gather.clone(),
             wanted.names_new(),
-            self.incoming.needs(LEADERS),
+            (self.incoming.needs(LEADERS), self.incoming.needs(LEASES)),
         );
         let fetching = Bound::new(py, fetching)?;
         if wanted.is_last() {

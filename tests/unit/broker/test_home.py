@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.harness.batches import batch
 from tests.harness.running import RunningBroker
-from tests.unit.broker.share_member import Member, acquired, errors
+from tests.unit.broker.share_member import ACCEPT, Member, acquired, errors
 from tests.unit.broker.test_bucket import TIMEOUT_S, backend, create, settings
 from tests.unit.broker.test_metrics import get
 
@@ -20,7 +20,7 @@ from sharecore._core import is_proven
 from sharecore.broker.identity import identify_home
 from sharecore.broker.store import backend as backend_module
 from sharecore.config import BrokerConfig
-from sharecore.errors import ConfigError, ErrorCode
+from sharecore.errors import ConfigError
 from sharecore.protocol import ApiKey
 from sharecore.storage import Storage, StorageOptions
 from sharecore.storage.bucket import BucketPlace, prepare
@@ -99,8 +99,13 @@ def test_an_answer_leases_nothing_once_another_broker_may_lead(
         assert acquired(member.fetch(0, max_wait_ms=10_000)) == {0: [(0, 0, 1)]}
         produce(broker, "jobs", [b"2"])
         proven[0] = False
-        assert errors(member.fetch()) == [(0, ErrorCode.NOT_LEADER_OR_FOLLOWER, 0)]
+        # no error: the member keeps its broker, and what it holds
+        answer = member.fetch(max_wait_ms=10_000)
+        assert (acquired(answer), [each for each in errors(answer) if any(each[1:])]) == ({}, [])
+        assert errors(member.fetch(max_wait_ms=100)) == []
         proven[0] = True
+        held = member.acknowledge({0: [(0, 0, ACCEPT)]})
+        assert (held.error_code, errors(held)) == (0, [(0, 0, 0)])
         produce(broker, "jobs", [b"3"])
         assert acquired(member.fetch(max_wait_ms=10_000)) == {0: [(2, 2, 1)]}
     finally:

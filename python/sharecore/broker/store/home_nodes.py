@@ -184,7 +184,7 @@ class HomeCluster(SingleBroker):
         may_lease: whether no other broker can lead now.
     """
 
-    leads_all = False
+    leases_always = False
 
     def __init__(
         self,
@@ -199,11 +199,10 @@ class HomeCluster(SingleBroker):
         self._others = nodes
         self._may_lease = may_lease
 
-    def check_leader(self, topic_id: UUID, partition: int) -> None:
+    def may_lease(self) -> bool:
         # asked as an answer with acquired records is written: the process may have stood still since they
         # were acquired. What else is answered waits for the bucket, which has another leader's claim then
-        if not self._may_lease():
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return self._may_lease()
 
     def nodes(self, listener: str) -> Sequence[Node]:
         return [*super().nodes(listener), *self._others.others(listener)]
@@ -221,6 +220,7 @@ class LobbyCluster:
     """
 
     leads_all = False
+    leases_always = True
 
     def __init__(
         self,
@@ -253,6 +253,9 @@ class LobbyCluster:
 
     def coordinator(self, group_id: str) -> int:
         return self.leading().node_id
+
+    def may_lease(self) -> bool:
+        return False
 
     def check_leader(self, topic_id: UUID, partition: int) -> None:
         raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)

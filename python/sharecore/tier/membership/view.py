@@ -29,6 +29,7 @@ class TierView:
     """
 
     leads_all = False
+    leases_always = True
 
     def __init__(
         self, node_id: int, nodes: Nodes, leadership: Leadership, slot_of: Callable[[UUID, int], int]
@@ -64,6 +65,10 @@ class TierView:
 
     def coordinator(self, group_id: str) -> int:
         return self.owner(slot_of_group(group_id, self._slots)).node_id
+
+    def may_lease(self) -> bool:
+        # `check_leader` asks for the lease of each slot
+        return True
 
     def check_leader(self, topic_id: UUID, partition: int) -> None:
         try:
