@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sharecore.config import BrokerConfig
 from sharecore.config.secret import Secret
-from sharecore.errors import ConfigError
+from sharecore.errors import ConfigError, ConfigUnavailable
 from sharecore.security.files import read_file
 
 _JKS_MAGIC = b"\xfe\xed\xfe\xed"
@@ -114,7 +114,7 @@ def _read(name: str, location: str, kind: str) -> bytes | str:
     try:
         data = read_file(location)
     except OSError as error:
-        raise ConfigError(f"{name}={location}: cannot be read: {error.strerror or error}") from None
+        raise ConfigUnavailable(f"{name}={location}: cannot be read: {error.strerror or error}") from None
     if data.startswith(_JKS_MAGIC):
         pkcs12 = str(Path(location).with_suffix(".p12"))
         raise ConfigError(

@@ -31,8 +31,8 @@ class TokenKeys:
         config: the listener's settings for OAUTHBEARER.
 
     Raises:
-        ConfigError: the URL is not set, or its content is no key set.
-        ConfigUnavailable: the keys cannot be fetched.
+        ConfigError: the URL is not set.
+        ConfigUnavailable: the keys cannot be fetched, or are no key set.
     """
 
     def __init__(self, config: BrokerConfig) -> None:
@@ -47,10 +47,9 @@ class TokenKeys:
         self._keys: dict[str | None, Any] = {}
         try:
             self.fetch()
-        except OSError as error:
+        except (OSError, ValueError) as error:
+            # an identity provider under maintenance may answer with something else
             raise ConfigUnavailable(f"sasl.oauthbearer.jwks.endpoint.url={url}: {error}") from None
-        except ValueError as error:
-            raise ConfigError(f"sasl.oauthbearer.jwks.endpoint.url={url}: {error}") from None
 
     def fetch(self) -> None:
         """Fetch the keys; blocks on the network, so it needs a separate thread.

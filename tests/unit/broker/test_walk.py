@@ -54,7 +54,9 @@ def test_an_acknowledgement_goes_the_way_that_the_page_tells(
     produce(broker, topic, 10)
     assert acquired(member.fetch(0)) == {0: [(0, 9, 1)]}
     # as with an authorizer; permissions are not checked without
-    broker.look(lambda it: it.checks.publish(rights=True, features=False, quotas=False, leaders=False))
+    broker.look(
+        lambda it: it.checks.publish(rights=True, features=False, quotas=False, leaders=False, leases=False)
+    )
     broker.look(lambda _: sys.setprofile(note))
     answer = member.acknowledge({0: [(0, 9, ACCEPT)]})
     broker.look(lambda _: sys.setprofile(None))

@@ -102,11 +102,11 @@ class LocalCluster:
                 node.raise_if_ended()
             await self.start_node(node)
 
-    async def settle(self) -> None:
+    async def settle(self, any_status: bool = False) -> None:
         """With a standby, wait until a leader fenced during a fault has ended, and start it again."""
         if self.has_standby:
             await asyncio.sleep(_FENCED_SECONDS)
-            await self.mend()
+            await self.mend(any_status)
 
     async def close(self) -> None:
         """End processes and proxies."""

@@ -68,9 +68,11 @@ class Nemesis:
             step = planned._replace(
                 pause_s=planned.pause_s / self._hurry, lasts_s=planned.lasts_s / self._hurry
             )
-            await asyncio.sleep(step.pause_s)
-            may_have_ended, self._may_have_ended = self._may_have_ended, False
-            await _whatever_comes(self._cluster.mend(any_status=may_have_ended))
+            try:
+                await asyncio.sleep(step.pause_s)
+            finally:
+                may_have_ended, self._may_have_ended = self._may_have_ended, False
+                await _whatever_comes(self._cluster.mend(any_status=may_have_ended))
             links = self._cluster.links
             on_link = step.kind in LINK_KINDS
             node, link = self._cluster.node(step.share), int(step.share * len(links))
@@ -81,7 +83,7 @@ class Nemesis:
                     await _break_link(links[link], step.kind.removeprefix("link-"), step.lasts_s)
                 else:
                     await self._break(node, step)
-                await _whatever_comes(self._cluster.settle())
+                await _whatever_comes(self._cluster.settle(self._may_have_ended))
             finally:
                 # a broker that is starting is waited for, even if this is cancelled
                 await asyncio.shield(self._note(step.kind, target, began, writer))

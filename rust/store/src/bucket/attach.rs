@@ -114,11 +114,14 @@ impl Attach {
         if let Phase::Walk = self.phase {
             let place = self.copied.walk.place;
             for at in place..place + self.read_ahead.objects() {
-                let ahead = self.ahead.entry(at).or_insert_with(|| Ahead {
+                self.ahead.entry(at).or_insert_with(|| Ahead {
                     slot: Retried::begun(get(names::journal(at))),
                     was_next: at == place,
                     found: None,
                 });
+            }
+            // also those that were begun when more were read at a time
+            for ahead in self.ahead.values_mut() {
                 ahead.slot.calls(now_ms, id, calls);
             }
             return;

@@ -26,8 +26,10 @@ use crate::{
 const MARK: &str = "bucket.home";
 /// Marks a directory that was empty, as its bucket was, and whose broker has confirmed nothing so far.
 const BEGUN: &str = "bucket.begun";
-/// Where the files of such a directory go at its next start.
+/// Where the files of such a directory go at its next start; followed by a number.
 const UNCONFIRMED: &str = "bucket.unconfirmed";
+/// So many starts keep their files. What comes later is this program's own, of a broker that cannot get to lead.
+const UNCONFIRMED_MAX: u32 = 8;
 /// Where the bucket's state is assembled.
 const FRESH: &str = "bucket.fresh";
 
@@ -85,14 +87,14 @@ pub fn prepare_home(
             }
             Err(_) if tried.is_stale && n < ATTEMPTS => {}
             Err(BucketError::Nothing(_)) if !is_home => {
-                // its claimer has written nothing
                 let writers = own::read(&fresh)?;
-                if !writers.is_empty() {
-                    own::write(dir, &writers)?;
-                }
                 clear(&fresh)?;
                 let found = agree(bucket, cluster_id.unwrap_or(proposed))?;
                 begin(dir)?;
+                // its claimer has written nothing
+                if !writers.is_empty() {
+                    own::write(dir, &writers)?;
+                }
                 return Ok(Prepared::Empty(found));
             }
             Err(error) => {
@@ -146,8 +148,11 @@ fn agree(bucket: &mut dyn Bucket, cluster_id: &str) -> Result<String, BucketErro
     let mut found = bucket.ask(read.clone());
     if found == Answer::Absent {
         // whatever the answer, the name is read again
-        bucket.ask(create);
+        let created = bucket.ask(create);
         found = bucket.ask(read);
+        if let (Answer::Absent, Answer::Unknown(why)) = (&found, created) {
+            return Err(BucketError::Unreachable(format!("create {name}: {why}")));
+        }
     }
     match found {
         Answer::Bytes(bytes) => read_home(&bytes).ok_or_else(|| {
@@ -174,14 +179,20 @@ fn put_aside(dir: &Path) -> Result<(), StoreError> {
     if paths.is_empty() {
         return Ok(());
     }
-    let aside = dir.join(UNCONFIRMED);
-    clear(&aside)?;
+    let mut asides = (1..=UNCONFIRMED_MAX).map(|n| dir.join(format!("{UNCONFIRMED}.{n}")));
+    let Some(aside) = asides.find(|aside| !aside.exists()) else {
+        for path in paths {
+            files::remove(&path).map_err(StoreError::io(&path))?;
+        }
+        return Ok(());
+    };
     fs::create_dir(&aside).map_err(StoreError::io(&aside))?;
     for path in paths {
         if let Some(name) = path.file_name() {
             files::rename(&path, &aside.join(name)).map_err(StoreError::io(&path))?;
         }
     }
+    segment::sync_dir(&aside)?;
     segment::sync_dir(dir)
 }
 

@@ -36,7 +36,8 @@ fn prove_end(bucket: &mut dyn Bucket, walk: &Walk) -> Result<(), String> {
     // it may have been written since the walk
     match bucket.ask(get(walk.name())) {
         Answer::Absent => Err(lost),
-        _ => Err(IS_RUNNING.into()),
+        Answer::Bytes(_) => Err(IS_RUNNING.into()),
+        other => Err(unknown(&get(walk.name()), other)),
     }
 }
 

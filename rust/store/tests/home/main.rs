@@ -242,7 +242,7 @@ fn of_two_that_begin_with_an_empty_bucket_the_slower_one_can_lead_later() {
     let own = (Some("two"), "three");
     let found = prepare_home(&mut bucket, two.path(), own, &mut |_| {}).expect("it answers");
     assert!(matches!(found, Prepared::Bucket(_)), "{found:?}");
-    let aside = fs::read_dir(two.path().join("bucket.unconfirmed")).expect("put aside");
+    let aside = fs::read_dir(two.path().join("bucket.unconfirmed.1")).expect("put aside");
     assert!(aside.count() > 0);
     let second = Store::open_stepped(two.path(), &options(3)).expect("it opens");
     assert_eq!(second.logs(), [1], "what was confirmed");
