@@ -249,6 +249,8 @@ def test_a_fenced_leader_becomes_the_standby_and_another_end_is_a_failure(tmp_pa
             await until(lambda: first.ended_with == 75)
             (first.data / "fenced").unlink()
             (tmp_path / "leads").rmdir()
+            # else the first, started again, may be quicker
+            await until(second.is_listening)
             await cluster.mend()
             assert first.is_running
             assert cluster.node(0.1) is second
