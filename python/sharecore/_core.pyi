@@ -1031,8 +1031,9 @@ class Socket:
     def fileno(self) -> int:
         """Return the descriptor; -1 once the connection is over."""
 
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """Return `peername`, the address and port of the client, or the default."""
+    @staticmethod
+    def get_extra_info(_name: str, default: Any = None) -> Any:
+        """Return the default: a plaintext connection has no `ssl_object`."""
 
 @final
 class Later(Generic[_Answer_co]):

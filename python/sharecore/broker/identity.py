@@ -36,9 +36,6 @@ def as_node_id(text: str) -> int | None:
 
     Returns:
         None if the text is not a 32-bit number.
-
-    Returns:
-        None where the text is no number of 32 bits.
     """
     # Java inspects digits by surrogate halves, which are not digits
     if not _NUMBER.fullmatch(text) or max(text) > "\uffff":

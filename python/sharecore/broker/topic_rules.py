@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 from uuid import UUID
 
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage import Topics
+from sharecore.topic_names import NAME_LENGTH_MAX, is_legal_name
 
 if TYPE_CHECKING:
     from sharecore.protocol import messages
@@ -20,12 +20,9 @@ if TYPE_CHECKING:
 
 Name = TypeVar("Name")
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-NAME_LENGTH_MAX = 249
 PARTITIONS_PER_REQUEST_MAX = 10_000
 TIME_IS_OVER = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
 """Answer to a request without time (`timeout_ms` of 0 or less): nothing is done."""
-
-_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def has_no_time(request: _Timed, named: Mapping[Name, int], permitted: Container[Name] | None = None) -> bool:
@@ -49,15 +46,10 @@ def check_name(name: str) -> None:
         wrong = f"'{name}' is not allowed"
     elif len(name) > NAME_LENGTH_MAX:
         wrong = f"the length of '{name}' is longer than the max allowed length {NAME_LENGTH_MAX}"
-    elif not _LEGAL_NAME.fullmatch(name):
+    elif not is_legal_name(name):
         wrong = f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
     if wrong:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {wrong}")
-
-
-def is_legal_name(name: str) -> bool:
-    """Return whether a topic name is valid."""
-    return bool(_LEGAL_NAME.fullmatch(name)) and name not in (".", "..") and len(name) <= NAME_LENGTH_MAX
 
 
 def check_collision(name: str, topics: Topics) -> None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from sharecore.config.keys import Dynamic, Kind, setting
 from sharecore.errors import ConfigError
-
-_NAME_LENGTH_MAX = 249
-LEGAL_NAME = re.compile(rf"[a-zA-Z0-9._-]{{1,{_NAME_LENGTH_MAX}}}")
+from sharecore.topic_names import NAME_LENGTH_MAX, is_legal_name
 
 RESERVED_PREFIX = "__"
 """What names of topics begin with that no group may have its letters in."""
@@ -59,10 +56,10 @@ class GroupDeadLetterSettings:
         Whether there is such a topic, and whether it may be used, is found out when a letter is written.
         """
         name = self.errors_deadletterqueue_topic_name
-        if name and (name in (".", "..") or not LEGAL_NAME.fullmatch(name)):
+        if name and not is_legal_name(name):
             raise ConfigError(
-                f"errors.deadletterqueue.topic.name: DLQ topic name '{name[:_NAME_LENGTH_MAX]}' is illegal; "
-                f"allowed: up to {_NAME_LENGTH_MAX} ASCII letters, digits, '.', '_' and '-'"
+                f"errors.deadletterqueue.topic.name: DLQ topic name '{name[:NAME_LENGTH_MAX]}' is illegal; "
+                f"allowed: up to {NAME_LENGTH_MAX} ASCII letters, digits, '.', '_' and '-'"
             )
         if self.errors_deadletterqueue_topic_name.startswith(RESERVED_PREFIX):
             raise ConfigError(

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from sharecore.config.dead_letters import LEGAL_NAME
 from sharecore.config.keys import Kind, setting
 from sharecore.config.share import RECORD_LOCKS_MAX
 from sharecore.errors import ConfigError
+from sharecore.topic_names import LEGAL_NAME
 
 _WEIGHT_MAX = 100
 _HEADER_BYTES_MAX = 249

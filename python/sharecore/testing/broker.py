@@ -233,7 +233,7 @@ class EphemeralBroker:
         try:
             return await asyncio.shield(starting)
         except asyncio.CancelledError:
-            # the thread goes on: its broker would run as long as this process
+            # the thread continues, and its broker would run until this process exits
             await asyncio.wait((starting,))
             self.stop()
             raise

@@ -65,8 +65,6 @@ pub(crate) struct PySocket {
     protocol: Option<Py<PyExchange>>,
     sockets: Py<PySockets>,
     key: usize,
-    /// The address and port of the client, if it has any.
-    peer: Option<(String, u16)>,
     is_closing: bool,
     is_paused: bool,
     /// True if it is queued for sending at the end of the turn.
@@ -81,7 +79,6 @@ impl PySocket {
         key: usize,
     ) -> Self {
         Self {
-            peer: stream.peer(),
             stream: Some(stream),
             output: Output::new(usize::MAX),
             protocol: Some(protocol.clone().unbind()),
@@ -338,19 +335,11 @@ impl PySocket {
         self.stream.as_ref().map_or(-1, AsRawFd::as_raw_fd)
     }
 
-    #[pyo3(signature = (name, default = None))]
-    fn get_extra_info(
-        &self,
-        py: Python<'_>,
-        name: &str,
-        default: Option<Py<PyAny>>,
-    ) -> PyResult<Option<Py<PyAny>>> {
-        match (name, &self.peer) {
-            ("peername", Some((host, port))) => {
-                Ok(Some((host, port).into_pyobject(py)?.into_any().unbind()))
-            }
-            _ => Ok(default),
-        }
+    /// Returns the default: a plaintext connection has no `ssl_object`, and the rest is known since it was accepted.
+    #[staticmethod]
+    #[pyo3(signature = (_name, default = None))]
+    fn get_extra_info(_name: &str, default: Option<Py<PyAny>>) -> Option<Py<PyAny>> {
+        default
     }
 }
 

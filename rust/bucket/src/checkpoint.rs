@@ -206,6 +206,9 @@ pub fn home(cluster_id: &str) -> Vec<u8> {
     format!("{HOME}{cluster_id}\n").into_bytes()
 }
 
+/// What is said of an object `format` without a cluster ID.
+pub const FOREIGN_HOME: &str = "the object `format` is from another release or program";
+
 /// Return the cluster ID in the object `format`; None if it is invalid or from a later release.
 pub fn read_home(bytes: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(bytes).ok()?;

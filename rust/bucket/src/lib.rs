@@ -24,7 +24,8 @@ mod walk;
 
 pub use call::{Answer, Body, Bucket, Call, What, list_all};
 pub use checkpoint::{
-    Checkpoint, Folded, Manifest, Segment, counted, home, kept, may_be_swept, read_home,
+    Checkpoint, FOREIGN_HOME, Folded, Manifest, Segment, counted, home, kept, may_be_swept,
+    read_home,
 };
 pub use claim::{Claimant, Claimed, Claiming};
 pub use memory::MemoryBucket;

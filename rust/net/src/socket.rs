@@ -51,12 +51,6 @@ impl Socket {
         self.ended |= ended;
     }
 
-    /// Address and port of the peer; none of a socket that has no internet address.
-    pub fn peer(&self) -> Option<(String, u16)> {
-        let peer = self.inner.peer_addr().ok()?.as_socket()?;
-        Some((peer.ip().to_string(), peer.port()))
-    }
-
     /// Whether there may be something to receive.
     pub fn is_readable(&self) -> bool {
         self.readable

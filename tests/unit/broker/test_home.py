@@ -16,9 +16,10 @@ from tests.unit.broker.share_member import ACCEPT, Member, acquired, errors
 from tests.unit.broker.test_bucket import TIMEOUT_S, backend, create, settings
 from tests.unit.broker.test_metrics import get
 
-from sharecore._core import is_proven
+from sharecore._core import Store, is_proven
 from sharecore.broker.identity import identify_home
 from sharecore.broker.store import backend as backend_module
+from sharecore.broker.store.home_watch import LEASE_MS
 from sharecore.config import BrokerConfig
 from sharecore.errors import ConfigError
 from sharecore.protocol import ApiKey
@@ -86,7 +87,11 @@ def test_an_answer_leases_nothing_once_another_broker_may_lead(
 ) -> None:
     """A process that stood still may handle requests before the regular look at the lease."""
     proven = [True]
-    monkeypatch.setattr(backend_module, "is_proven", lambda store, ms: proven[0] and is_proven(store, ms))
+
+    def may_lease(store: Store, lease_ms: int) -> bool:
+        return proven[0] and lease_ms == LEASE_MS and is_proven(store, lease_ms)
+
+    monkeypatch.setattr(backend_module, "is_proven", may_lease)
     monkeypatch.setattr("sharecore.broker.store.home_watch._LEASE_LOOK_MS", 3_600_000)
     broker = home(tmp_path / "data", bucket)
     try:

@@ -16,12 +16,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sharecore.broker.requests.context import RequestContext, Result
-from sharecore.broker.topic_rules import check_name, is_legal_name
+from sharecore.broker.topic_rules import check_name
 from sharecore.coordinator.expressions import is_quick, matches
 from sharecore.coordinator.offset_records import TopicPartition
 from sharecore.coordinator.transactions import ProducerState, Transaction, TransactionState
 from sharecore.errors import DENIED, NO_SUCH_PARTITION, ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
+from sharecore.topic_names import is_legal_name
 from sharecore.waiting import Begun, Gather, Steps, promise
 
 if TYPE_CHECKING:

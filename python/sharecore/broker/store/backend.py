@@ -150,7 +150,7 @@ class StoreBackend:
         if self._nodes is not None:
             fenced_mark(self._data_dir).unlink(missing_ok=True)
         if isinstance(self._copy, HomeWatch):
-            self._lease = Lease(partial(is_proven, self.storage.store), broker.share.partitions)
+            self._lease = Lease(self.cluster.may_lease, broker.share.partitions)
             self._lease.start()
         self._last_leases = LastLeases(self.catalog, broker.share.partitions, broker.clock)
         has_topics = any(name not in INTERNAL_TOPICS for name in self.topics.names())

@@ -220,7 +220,7 @@ class LobbyCluster:
     """
 
     leads_all = False
-    leases_always = True
+    leases_always = False
 
     def __init__(
         self,

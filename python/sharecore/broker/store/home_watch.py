@@ -43,12 +43,12 @@ class Lease:
     Leases are written nowhere, so time alone keeps two brokers from leasing one record.
 
     Args:
-        is_proven: whether nobody else can lead who waits longer than so many milliseconds before a claim.
+        may_lease: whether no other broker can lead now.
         partitions: what leases.
     """
 
-    def __init__(self, is_proven: Callable[[int], bool], partitions: SharePartitions) -> None:
-        self._is_proven = is_proven
+    def __init__(self, may_lease: Callable[[], bool], partitions: SharePartitions) -> None:
+        self._may_lease = may_lease
         self._partitions = partitions
         self._rests = False
         self._rounds = Periodic(self._round, lambda: _LEASE_LOOK_MS, "the look at the lease of the home")
@@ -67,7 +67,7 @@ class Lease:
 
     def look(self) -> None:
         """Stop leasing, or lease again."""
-        rests = not self._is_proven(LEASE_MS)
+        rests = not self._may_lease()
         if rests and not self._rests:
             logger.warning("the bucket has not been heard for %d s: no records are leased", LEASE_MS // 1000)
             self._partitions.rest(_PART, lambda topic_id, partition: True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from sharecore.client.producing.records import Headers, header_pairs
 from sharecore.client.producing.times import milliseconds
 from sharecore.errors import ConfigError, PackageMissing, missing
+from sharecore.topic_names import is_legal_name
 
 TOPIC = "schedules"
 """The default topic for schedules."""
@@ -24,7 +24,6 @@ EVERY_MS_MIN = 1000
 _MS_MAX = 253_402_300_799_000
 """The end of the year 9999."""
 
-_TOPIC_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
 
 Pair = tuple[str, bytes | None]
 
@@ -62,7 +61,7 @@ class Schedule:
             raise ConfigError("a schedule needs a key")
         if not self.target:
             raise ConfigError(f"{TARGET}: a schedule needs the topic to write to")
-        if _TOPIC_NAME.fullmatch(self.target) is None:
+        if not is_legal_name(self.target):
             raise ConfigError(f"{TARGET}={self.target[:40]!r}: not the name of a topic")
         if self.at_ms is None and self.every_ms is None and not self.cron:
             raise ConfigError(f"a schedule needs a time: {AT}, {EVERY} or {CRON}")

@@ -8,6 +8,7 @@ from typing import Any
 
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
+from sharecore.topic_names import NAME_LENGTH_MAX
 
 Missing = Mapping[ErrorCode, str]
 """The permission needed, by error code, such as `READ on topic jobs`."""
@@ -69,7 +70,7 @@ def refused_topic(name: str, code: int) -> KafkaError:
     if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
         return KafkaError(code, f"the right DESCRIBE on topic {name} is missing")
     if code == ErrorCode.INVALID_TOPIC_EXCEPTION:
-        allowed = "1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-'"
+        allowed = f"1 to {NAME_LENGTH_MAX} of a-z, A-Z, 0-9, '.', '_' and '-'"
         return KafkaError(code, f"{name!r} is not a topic name; allowed: {allowed}")
     return KafkaError(code, f"topic {name}")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import struct
 
-from sharecore.broker.topic_rules import NAME_LENGTH_MAX
 from sharecore.errors import ErrorCode
 from sharecore.tier.forward.forwarder import MOVED
 from sharecore.tier.forward.shapes import Place
+from sharecore.topic_names import NAME_LENGTH_MAX
 
 _MAGIC_AT, _MAGIC = 16, 2
 _PRODUCER_AT = 43

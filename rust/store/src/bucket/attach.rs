@@ -6,8 +6,8 @@ mod base;
 use std::{collections::BTreeMap, sync::Arc};
 
 use sharecore_bucket::{
-    Answer, Call, Checkpoint, Claimant, Claimed, Claiming, Frames, Retried, What, counted, home,
-    names, read_home,
+    Answer, Call, Checkpoint, Claimant, Claimed, Claiming, FOREIGN_HOME, Frames, Retried, What,
+    counted, home, names, read_home,
 };
 
 use super::{
@@ -271,11 +271,7 @@ impl Attach {
             Some(id) => Attached::Refused(format!(
                 "the bucket holds the copy of cluster {id}; this is cluster {own}. Use another prefix"
             )),
-            None => {
-                let what =
-                    "the object `format` is from another release or program. Use another prefix";
-                Attached::Refused(what.into())
-            }
+            None => Attached::Refused(format!("{FOREIGN_HOME}. Use another prefix")),
         }
     }
 

@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, fs, io, path::Path, sync::Arc};
 
 use sharecore_bucket::{
-    Answer, Bucket, What,
+    Answer, Bucket, FOREIGN_HOME, What, home,
     mistakes::{Mistake, planted},
     names, read_home,
 };
@@ -45,8 +45,9 @@ pub enum Prepared {
 }
 
 /// Synchronize a directory with the bucket, so that it can be opened with [`Durability::Bucket`]. Anything that the
-/// bucket lacks is dropped, unless the directory has served without it. If neither has a cluster, it is `proposed`. On an error the directory is unchanged, as it
-/// is if the bucket belongs to another cluster than `cluster_id`, if known.
+/// bucket lacks is dropped, unless the directory has served without it. If neither has a cluster, it is `proposed`. On an
+/// error the data are unchanged, as they are if the bucket belongs to another cluster than `cluster_id`, if known; what
+/// was never confirmed may have been put aside.
 pub fn prepare_home(
     bucket: &mut dyn Bucket,
     dir: &Path,
@@ -139,7 +140,7 @@ fn agree(bucket: &mut dyn Bucket, cluster_id: &str) -> Result<String, BucketErro
     let name = names::FORMAT;
     let create = What::Create {
         name: name.into(),
-        body: Arc::new(sharecore_bucket::home(cluster_id)),
+        body: Arc::new(home(cluster_id)),
     };
     let read = What::Get {
         name: name.into(),
@@ -155,10 +156,8 @@ fn agree(bucket: &mut dyn Bucket, cluster_id: &str) -> Result<String, BucketErro
         }
     }
     match found {
-        Answer::Bytes(bytes) => read_home(&bytes).ok_or_else(|| {
-            let what = "the object `format` is from another release or program. Use another prefix";
-            BucketError::Damaged(what.into())
-        }),
+        Answer::Bytes(bytes) => read_home(&bytes)
+            .ok_or_else(|| BucketError::Damaged(format!("{FOREIGN_HOME}. Use another prefix"))),
         Answer::Unknown(why) => Err(BucketError::Unreachable(format!("get {name}: {why}"))),
         other => Err(BucketError::Unreachable(format!("get {name}: {other:?}"))),
     }

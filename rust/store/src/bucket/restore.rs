@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use sharecore_bucket::{Bucket, Checkpoint, Segment, Step, Walk, names, read_home};
+use sharecore_bucket::{Bucket, Checkpoint, FOREIGN_HOME, Segment, Step, Walk, names, read_home};
 
 use super::{copy::segments_added, fetch::Fetch, local::Local, own, read_ahead::ReadAhead};
 use crate::{
@@ -186,9 +186,8 @@ impl Restore<'_, '_> {
     fn run(&mut self) -> Result<Restored, BucketError> {
         let home = self.fetch.get(names::FORMAT)?;
         let home = home.ok_or_else(|| BucketError::Nothing("the bucket holds no copy".into()))?;
-        let cluster_id = read_home(&home).ok_or_else(|| {
-            BucketError::Damaged("the object `format` is from another release or program".into())
-        })?;
+        let cluster_id =
+            read_home(&home).ok_or_else(|| BucketError::Damaged(FOREIGN_HOME.into()))?;
         self.known = self.fetch.checkpoints()?;
         let from = self.choose()?;
         if !from.later.is_empty() {
