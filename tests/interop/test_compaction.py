@@ -218,10 +218,11 @@ class Side:
         return sorted(seen, key=itemgetter(0))
 
 
-def _until(condition: Any, what: str) -> None:
+def _until(condition: Any, what: str, seen: object = "") -> None:
+    """`seen` is shown when it fails."""
     deadline = time.monotonic() + SECONDS_MAX
     while not condition():
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        assert time.monotonic() < deadline, f"waited in vain for {what}; {seen}"
         time.sleep(0.05)
 
 
@@ -392,12 +393,17 @@ def test_records_of_a_compacted_topic_are_not_deleted_on_request(brokers: dict[s
             topic = {"name": "kept", "partitions": [part]}
             expected = 44 if policy == "compact" else 0
 
-            def error(side: Side = side, topic: dict[str, Any] = topic) -> int:
+            seen: list[Any] = []
+
+            def error(side: Side = side, topic: dict[str, Any] = topic, seen: list[Any] = seen) -> int:
                 asked = side.client.ask(ApiKey.DELETE_RECORDS, 2, topics=[topic], timeout_ms=5000)
-                code: int = asked.topics[0].partitions[0].error_code
+                part = asked.topics[0].partitions[0]
+                seen[:] = [part]
+                code: int = part.error_code
                 return code
 
-            _until(lambda error=error, expected=expected: error() == expected, f"error {expected}")
+            what = f"{broker.kind} to answer {expected} with {policy}"
+            _until(lambda error=error, expected=expected: error() == expected, what, seen)
             answers.append(expected)
         side.close()
     assert answers == [44, 0] * 2

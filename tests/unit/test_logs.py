@@ -7,11 +7,13 @@ import logging
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from sharecore.cli.logs import JsonLines
+from sharecore.cli.logs import JsonLines, say_after_the_log
 from sharecore.logs import NAME_MAX, LineLimit, LogGuard, LogThread, shorten
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.security.audit import Decision, record, write_to
@@ -194,6 +196,26 @@ def test_a_line_that_says_why_the_process_ends_is_waited_for(log: logging.Logger
     log.addHandler(LogThread(target))
     log.critical("the disk is gone")
     assert target.lines == ["the disk is gone"]
+
+
+def test_the_line_of_a_failed_start_stands_behind_the_log(
+    log: logging.Logger, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    handler = LogThread(DelayedLines(sys.stderr))
+    monkeypatch.setattr(logging.getLogger(), "handlers", [handler])
+    log.propagate = True
+    log.error("writing failed")
+    say_after_the_log("sharecore: File too large")
+    assert capsys.readouterr().err == "writing failed\nsharecore: File too large\n"
+    handler.close()
+
+
+class DelayedLines(logging.StreamHandler[Any]):
+    """Writes a line only some time after it was asked to."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        time.sleep(0.05)
+        super().emit(record)
 
 
 @pytest.mark.parametrize("end", ["pass", "raise SystemExit(3)", "raise ValueError('why')"])

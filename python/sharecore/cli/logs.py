@@ -8,6 +8,8 @@ import sys
 from datetime import datetime, timezone
 from typing import Any
 
+import typer
+
 from sharecore.cli.clients import UsageFailed
 from sharecore.logs import LogGuard, LogThread
 
@@ -47,6 +49,13 @@ def formatter_of(log_format: str) -> logging.Formatter | None:
     if log_format not in FORMATS:
         raise UsageFailed(f"--log-format {log_format}: unknown; allowed: one of {', '.join(FORMATS)}")
     return JsonLines() if log_format == "json" else None
+
+
+def say_after_the_log(line: str) -> None:
+    """Write a line to standard error that stands behind everything logged so far."""
+    for handler in logging.getLogger().handlers:
+        handler.flush()
+    typer.echo(line, err=True)
 
 
 def _flush_before_tracebacks(handler: logging.Handler) -> None:

@@ -139,7 +139,7 @@ def serve(
     Environment variables (SHARECORE_LOG_DIRS for log.dirs) override the file, the command line overrides
     both. Ctrl-C or SIGTERM stops the broker cleanly; a second Ctrl-C stops it at once.
     """
-    from sharecore.cli.logs import FORMATS, LEVELS, JsonLines, set_up_logging
+    from sharecore.cli.logs import FORMATS, LEVELS, JsonLines, say_after_the_log, set_up_logging
 
     leaving = ExitStack()
     try:
@@ -175,7 +175,7 @@ def serve(
             # log collectors parse JSON only
             logging.getLogger("sharecore").error("%s", line)
         else:
-            typer.echo(f"sharecore: {line}", err=True)
+            say_after_the_log(f"sharecore: {line}")
         # systemd and the like restart the broker, except after EXIT_USAGE: a restart corrects no setting
         is_lasting = isinstance(error, ConfigError) and not isinstance(error, ConfigUnavailable)
         raise typer.Exit(EXIT_USAGE if is_lasting else 1) from None
