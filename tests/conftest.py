@@ -57,8 +57,8 @@ def _no_loop_is_blocked() -> Iterator[None]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Of several processes (--dist=loadfile), one runs all tests of a file, or of a broker of Apache Kafka:
-    it starts in about four seconds, and no other process needs one then.
+    """Run all tests of a file in one process (--dist=loadfile), and so all of a broker of Apache Kafka, which
+    takes about four seconds to start, and all of the tree's text.
     """
     if config.getvalue("dist") != "loadfile":
         return None
@@ -71,5 +71,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 def _runs_with(nodeid: str) -> str:
     file, _, test = nodeid.partition("::")
+    if file.startswith("tests/tidy/"):
+        return "tests/tidy"  # each file of the tree is read and parsed once
     shared = _SHARED.search(test) if file.startswith(_SHARING) else None
     return f"{file.rpartition('/')[0]} on {shared[0]}" if shared else file

@@ -6,7 +6,8 @@ import ast
 from collections import Counter
 from pathlib import Path
 
-PACKAGE = Path(__file__).parents[2] / "python/sharecore"
+from tests.tidy.tree import PACKAGE, nodes
+
 TYPED = ("broker/handlers", "broker/lobby", "coordinator")
 """Packages without `Any`."""
 MOST = {
@@ -45,9 +46,7 @@ MOST = {
 
 
 def uses(path: Path) -> int:
-    return sum(
-        isinstance(node, ast.Name) and node.id == "Any" for node in ast.walk(ast.parse(path.read_text()))
-    )
+    return sum(isinstance(node, ast.Name) and node.id == "Any" for node in nodes(path))
 
 
 def test_typed_packages_have_no_any() -> None:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
-from pathlib import Path
 
 import pytest
+from tests.tidy.tree import PACKAGE, ROOT, nodes, text
 
-ROOT = Path(__file__).parents[2]
-PACKAGE = ROOT / "python/sharecore"
-PAGE = (ROOT / "docs/architecture.md").read_text()
+PAGE = text(ROOT / "docs/architecture.md")
 EVERYWHERE = {"errors"}
 
 
@@ -29,11 +27,11 @@ def table() -> dict[str, set[str]]:
 def imported(room: str) -> set[str]:
     path = PACKAGE / room
     files = path.rglob("*.py") if path.is_dir() else [path.with_suffix(".py")]
-    return {name for file in files for name in _imports(ast.parse(file.read_text()))} - {room} - EVERYWHERE
+    return {name for file in files for name in _imports(nodes(file))} - {room} - EVERYWHERE
 
 
-def _imports(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
+def _imports(found: Iterable[ast.AST]) -> Iterator[str]:
+    for node in found:
         if isinstance(node, ast.ImportFrom) and node.module == "sharecore":
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("sharecore."):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tests.tidy.tree import ROOT
 
 
 def test_every_docstring_begins_with_an_imperative() -> None:

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 import tomllib
+from tests.tidy.tree import PACKAGE, ROOT, nodes
 
-ROOT = Path(__file__).resolve().parents[2]
-PACKAGE = ROOT / "python"
 THROUGH: dict[str, list[str]] = tomllib.loads((ROOT / "tests/map.toml").read_text())["through"]
 # they only combine definitions of other modules
 GATHERING = {"__init__", "__main__"}
@@ -21,7 +20,7 @@ GATHERING = {"__init__", "__main__"}
 def imported(path: Path) -> frozenset[str]:
     """Modules and names of the package that a file imports."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if isinstance(node, ast.ImportFrom) and node.module is not None:
             found.add(node.module)
             found.update(f"{node.module}.{alias.name}" for alias in node.names)
@@ -35,8 +34,8 @@ def handed_on() -> dict[str, str]:
     """The names that packages hand on, each with the module that defines it."""
     names = {}
     for path in PACKAGE.rglob("__init__.py"):
-        package = ".".join(path.parent.relative_to(PACKAGE).parts)
-        for node in ast.walk(ast.parse(path.read_text())):
+        package = ".".join(path.parent.relative_to(PACKAGE.parent).parts)
+        for node in nodes(path):
             if isinstance(node, ast.ImportFrom) and node.module is not None:
                 names.update({f"{package}.{alias.name}": node.module for alias in node.names})
     return names
@@ -45,9 +44,8 @@ def handed_on() -> dict[str, str]:
 @cache
 def modules() -> list[str]:
     """Paths under the package, as the map has them."""
-    package = PACKAGE / "sharecore"
-    paths = sorted(path for path in package.rglob("*.py") if path.stem not in GATHERING)
-    return [str(path.relative_to(package).with_suffix("")) for path in paths]
+    paths = sorted(path for path in PACKAGE.rglob("*.py") if path.stem not in GATHERING)
+    return [str(path.relative_to(PACKAGE).with_suffix("")) for path in paths]
 
 
 @cache
@@ -79,6 +77,6 @@ def test_each_unit_test_stands_in_the_room_that_it_tests() -> None:
     astray = []
     for path in sorted((ROOT / "tests/unit").rglob("test_*.py")):
         room = path.relative_to(ROOT / "tests/unit").parts[0]
-        if not room.endswith(".py") and not (PACKAGE / "sharecore" / room).is_dir():
+        if not room.endswith(".py") and not (PACKAGE / room).is_dir():
             astray.append(str(path.relative_to(ROOT)))
     assert astray == []

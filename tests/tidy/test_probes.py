@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import ast
 from functools import cache
-from pathlib import Path
 
 import pytest
 import tomllib
+from tests.tidy.tree import ROOT, parsed, text
 
 from sharecore.config import Status, broker_keys, group_keys, topic_keys
 
-ROOT = Path(__file__).parents[2]
 PROBES: dict[str, dict[str, str]] = tomllib.loads((ROOT / "tests/probes.toml").read_text())
 KEYS = {"broker": broker_keys(), "topic": topic_keys(), "group": group_keys()}
 
 
 @cache
 def functions_in(path: str) -> set[str]:
-    tree = ast.parse((ROOT / path).read_text())
+    tree = parsed(ROOT / path)
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
     return {node.name for node in tree.body if isinstance(node, functions)}
 
@@ -37,5 +36,5 @@ def test_every_probe_is_there_and_names_its_setting(scope: str) -> None:
     for name, probe in PROBES[scope].items():
         path, _, test = probe.partition("::")
         assert test in functions_in(path), f"{name}: no test {probe}"
-        text = (ROOT / path).read_text()
-        assert name in text or KEYS[scope][name][0] in text, f"{probe} does not name {name}"
+        source = text(ROOT / path)
+        assert name in source or KEYS[scope][name][0] in source, f"{probe} does not name {name}"

@@ -9,14 +9,14 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import tomllib
+from tests.tidy.tree import PACKAGE, ROOT, nodes, parsed, text
 
-ROOT = Path(__file__).parents[2]
-PACKAGE = ROOT / "python/sharecore"
 SERVING = (
     "broker",
     "coordinator",
@@ -69,12 +69,12 @@ def is_table(value: ast.expr | None) -> bool:
     return bool(_EMPTY.fullmatch(text) or _FACTORY.fullmatch(text))
 
 
-def tables_in(tree: ast.Module) -> Iterator[str]:
+def tables_in(path: Path) -> Iterator[str]:
     """Name what begins empty and may grow: attributes, variables of a module, functions that remember."""
-    for statement in tree.body:
+    for statement in parsed(path).body:
         if isinstance(statement, (ast.Assign, ast.AnnAssign)) and is_table(statement.value):
             yield name_of(statement)
-    for node in ast.walk(tree):
+    for node in nodes(path):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             if any(_MEMO.match(ast.unparse(each)) for each in node.decorator_list):
                 yield f"{node.name}()"
@@ -100,17 +100,18 @@ def tables_in_rust(source: str) -> Iterator[str]:
             yield f"{struct['name']}.{field['name']}"
 
 
+@cache
 def tables() -> set[str]:
     found = set()
     for crate in CRATES:
         for path in sorted((ROOT / "rust" / crate / "src").rglob("*.rs")):
             module = path.relative_to(ROOT).with_suffix("").as_posix()
-            found |= {f"{module}:{name}" for name in tables_in_rust(path.read_text())}
+            found |= {f"{module}:{name}" for name in tables_in_rust(text(path))}
     for part in SERVING:
         place = PACKAGE / part
         for path in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
             module = path.relative_to(PACKAGE).with_suffix("").as_posix()
-            found |= {f"{module}:{name}" for name in tables_in(ast.parse(path.read_text()))}
+            found |= {f"{module}:{name}" for name in tables_in(path)}
     return found
 
 
@@ -137,7 +138,7 @@ def test_every_bound_is_a_row_of_the_documentation_or_says_why_none_is_needed(na
         assert len(str(bound["why"])) > 20
 
 
-def test_a_new_table_would_be_seen() -> None:
+def test_a_new_table_would_be_seen(tmp_path: Path) -> None:
     source = """
 known: dict[str, int] = {}
 @lru_cache(maxsize=10)
@@ -158,4 +159,11 @@ pub(crate) struct Sessions {
 }
 """
     assert [*tables_in_rust(rust)] == ["Sessions.members", "Sessions.seen"]
-    assert [*tables_in(ast.parse(source))] == ["known", "find()", "Cache.names", "Cache._seen", "Cache._last"]
+    (tmp_path / "new.py").write_text(source)
+    assert [*tables_in(tmp_path / "new.py")] == [
+        "known",
+        "find()",
+        "Cache.names",
+        "Cache._seen",
+        "Cache._last",
+    ]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 import tomllib
+from tests.tidy.tree import ROOT, line_of, text, tracked
 
-ROOT = Path(__file__).resolve().parents[2]
-ARCHITECTURE = (ROOT / "docs/architecture.md").read_text()
+ARCHITECTURE = text(ROOT / "docs/architecture.md")
 LINES_MAX = 500
 SOURCE = {".py", ".pyi", ".rs", ".java", ".sh", ".c", ".h"}
 BANNED = {
@@ -31,52 +30,34 @@ MAY_BE_LONG = {
 EXEMPT = {Path("tests/tidy/test_tree.py")}
 
 
-def tracked() -> list[Path]:
-    names = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout.split("\0")
-    return [Path(name) for name in names if name and (ROOT / name).is_file()]
-
-
 def sources() -> list[Path]:
     return [path for path in tracked() if path.suffix in SOURCE]
 
 
+def found(pattern: str, files: list[Path]) -> list[tuple[Path, int, str]]:
+    """List the files and lines with a pattern, and what is there."""
+    expression = re.compile(pattern)
+    return [
+        (path, line_of(text(path), match.start()), match[0])
+        for path in files
+        for match in expression.finditer(text(path))
+    ]
+
+
 def test_no_file_is_longer_than_one_idea() -> None:
-    lengths = {
-        str(path): len((ROOT / path).read_text().splitlines())
-        for path in sources()
-        if path not in MAY_BE_LONG
-    }
+    lengths = {str(path): len(text(path).splitlines()) for path in sources() if path not in MAY_BE_LONG}
     assert {path: lines for path, lines in lengths.items() if lines > LINES_MAX} == {}
 
 
 @pytest.mark.parametrize("pattern", BANNED, ids=lambda pattern: BANNED[pattern] + ": " + pattern)
 def test_no_banned_pattern(pattern: str) -> None:
-    text = [*sources(), *(path for path in tracked() if path.suffix in {".md", ".toml", ".xml"})]
-    found = [
-        f"{path}:{number}: {line.strip()}"
-        for path in text
-        if path not in EXEMPT
-        for number, line in enumerate((ROOT / path).read_text().splitlines(), 1)
-        if re.search(pattern, line)
-    ]
-    assert found == []
+    documents = [path for path in tracked() if path.suffix in {".md", ".toml", ".xml"}]
+    assert [place for place in found(pattern, [*sources(), *documents]) if place[0] not in EXEMPT] == []
 
 
 def test_every_ignored_type_error_is_named() -> None:
-    found = [
-        f"{path}:{number}"
-        for path in sources()
-        if path.suffix in {".py", ".pyi"}
-        for number, line in enumerate((ROOT / path).read_text().splitlines(), 1)
-        if re.search(r"#\s*type:\s*ignore(?!\[)|#\s*noqa(?!:)", line)
-    ]
-    assert found == []
+    python = [path for path in sources() if path.suffix in {".py", ".pyi"}]
+    assert found(r"#\s*type:\s*ignore(?!\[)|#\s*noqa(?!:)", python) == []
 
 
 def test_every_package_states_its_licence() -> None:
@@ -104,6 +85,6 @@ def test_only_the_rooms_named_for_it_touch_the_compiled_part() -> None:
         for path in sources()
         if path.suffix == ".py"
         and path.is_relative_to("python/sharecore")
-        and imports_core.search((ROOT / path).read_text())
+        and imports_core.search(text(path))
     }
     assert importers <= allowed

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
-PACKAGE = ROOT / "python/sharecore"
+from tests.tidy.tree import PACKAGE, ROOT, nodes, parsed, text
+
 SOURCES = ("python", "rust", "tests", "benches", "examples", "packaging")
 SUFFIXES = {".py", ".pyi", ".rs", ".js", ".html", ".toml", ".md"}
 CALLED_BY_LIBRARIES = {
@@ -34,8 +34,7 @@ CALLED_BY_LIBRARIES = {
 
 def definitions(path: Path) -> Iterator[tuple[str, int]]:
     """Names of functions, classes and constants, with their lines; a decorator may register one."""
-    tree = ast.parse(path.read_text())
-    for node in ast.walk(tree):
+    for node in nodes(path):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             registered = [
                 each
@@ -44,7 +43,7 @@ def definitions(path: Path) -> Iterator[tuple[str, int]]:
             ]
             if not registered:
                 yield node.name, node.lineno
-    for statement in tree.body:
+    for statement in parsed(path).body:
         if isinstance(statement, ast.Assign):
             for target in statement.targets:
                 if isinstance(target, ast.Name):
@@ -56,7 +55,7 @@ def test_each_name_of_the_package_is_used() -> None:
     for folder in SOURCES:
         for path in (ROOT / folder).rglob("*"):
             if path.suffix in SUFFIXES and "target" not in path.parts:
-                words.update(re.findall(r"\w+", path.read_text()))
+                words.update(re.findall(r"\w+", text(path)))
     unused = [
         f"{path.relative_to(ROOT)}:{line}: {name}"
         for path in sorted(PACKAGE.rglob("*.py"))

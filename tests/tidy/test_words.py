@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-import subprocess
-from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tests.tidy.tree import line_of, text, tracked
+
 INSTEAD = {
     "catalogues?": "catalog",
     "desk": "forwarder",
@@ -22,32 +21,26 @@ INSTEAD = {
 }
 """Words, as regular expressions, and what to write in their place; in a name of several words too."""
 TREES = ("python", "rust", "docs", "README.md", "CONTRIBUTING.md")
+SUFFIXES = {".py", ".rs", ".md", ".h", ".js", ".html"}
 _LOWER, _CAPITALIZED = "|".join(INSTEAD), "|".join(word.capitalize() for word in INSTEAD)
 WORDS = re.compile(rf"(?<![a-zA-Z])({_LOWER})(?![a-zA-Z])|(?<![A-Z])({_CAPITALIZED})(?![a-z])")
 
 
-def found(line: str) -> list[str]:
-    return [match[0] for match in WORDS.finditer(line)]
+def found(source: str) -> list[tuple[int, str]]:
+    """List the words found, each with its line."""
+    return [(line_of(source, match.start()), match[0]) for match in WORDS.finditer(source)]
 
 
 def test_names_are_split_into_their_words() -> None:
-    assert found("self._desk = TierGround(heirs)") == ["desk", "Ground", "heirs"]
+    assert found("self._desk = \nTierGround(heirs)") == [(1, "desk"), (2, "Ground"), (2, "heirs")]
     assert found("background desktop their Household theirs") == []
 
 
 def test_no_private_words() -> None:
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *TREES],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
     places = [
-        f"{path}:{number}: {word}"
-        for path in listed.split("\0")
-        if path.endswith((".py", ".rs", ".md", ".h", ".js", ".html"))
-        for number, line in enumerate((ROOT / path).read_text().splitlines(), 1)
-        for word in found(line)
+        f"{path}:{line}: {word}"
+        for path in tracked()
+        if path.parts[0] in TREES and path.suffix in SUFFIXES
+        for line, word in found(text(path))
     ]
     assert places == [], f"write instead: {INSTEAD}"
