@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -72,6 +73,7 @@ class _Program(TyperGroup):
         return names + click.Command.shell_complete(self, ctx, incomplete)
 
 
+@cache
 def _load(name: str) -> click.Command:
     identifier = name.replace("-", "_")
     command = getattr(import_module(f"sharecore.cli.{identifier}"), identifier)

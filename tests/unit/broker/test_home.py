@@ -19,6 +19,7 @@ from tests.unit.broker.test_metrics import get
 from sharecore._core import Store, is_proven
 from sharecore.broker.identity import identify_home
 from sharecore.broker.store import backend as backend_module
+from sharecore.broker.store import home_watch
 from sharecore.broker.store.home_watch import LEASE_MS
 from sharecore.config import BrokerConfig
 from sharecore.errors import ConfigError
@@ -117,7 +118,10 @@ def test_an_answer_leases_nothing_once_another_broker_may_lead(
         broker.stop()
 
 
-def test_a_broker_stops_while_the_bucket_is_down(tmp_path: Path, bucket: Path) -> None:
+def test_a_broker_stops_while_the_bucket_is_down(
+    tmp_path: Path, bucket: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(home_watch, "_SETTLE_S", 0.5)
     broker = home(tmp_path / "data", bucket)
     create(broker, "jobs")
     produce(broker, "jobs", [b"1"])

@@ -63,7 +63,7 @@ def test_a_peer_that_hangs_up(silent_port: int) -> None:
         listener.settimeout(5)
         thread = Thread(target=lambda: listener.accept()[0].close())
         thread.start()
-        ended = run("groups", "-b", f"127.0.0.1:{silent_port}")
+        ended = run("groups", "list", "-b", f"127.0.0.1:{silent_port}", "--timeout", "1")
         thread.join()
     assert ended.exit_code == 1
     assert ended.stderr.startswith("sharecore: ")

@@ -12,6 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from sharecore.broker.handlers import SERVED, TELEMETRY
@@ -142,6 +143,7 @@ def _add(known: dict[str, Made], struct: schema.Struct, *, response: bool) -> Ma
     return made
 
 
+@cache
 def messages() -> dict[ApiKey, tuple[Made, Made]]:
     """Return request and response of each API, with unique struct names."""
     found = {

@@ -20,7 +20,7 @@ from sharecore.tier.forward.shapes import Keys
 from sharecore.waiting import Turns, exhaust
 from sharecore.waiting.turns import _STEPS_A_TURN
 
-MANY = 2_000
+MANY = 600
 _LISTS = {
     ApiKey.PRODUCE: "topic_data",
     ApiKey.FETCH: "topics",
