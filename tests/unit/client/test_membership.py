@@ -42,6 +42,7 @@ async def test_each_answers_interval_is_honoured() -> None:
 
 @in_virtual_time
 async def test_a_consumer_that_is_closed_at_once_leaves_nothing_unfinished() -> None:
+    gc.collect()  # what other tests left
     ScriptedBroker()
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
