@@ -14,8 +14,8 @@ MOST = {
     "adapters": 38,
     "admin": 18,
     "broker": 37,
-    "cli": 66,
-    "client": 208,
+    "cli": 30,
+    "client": 60,
     "config": 21,
     "coordinator_log": 8,
     "errors": 3,
@@ -39,7 +39,6 @@ MOST = {
     "tier": 17,
     "trace": 30,
     "upstream": 39,
-    "verify": 61,
     "waiting": 23,
 }
 """Number of times that the other packages and modules use it. It only goes down."""

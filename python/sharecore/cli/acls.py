@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
@@ -140,7 +140,7 @@ def delete(
         typer.echo(f"{count} deleted")
 
 
-def _run(cluster: Cluster, act: Callable[[AclAdmin], Coroutine[Any, Any, Value]]) -> Value:
+def _run(cluster: Cluster, act: Callable[[AclAdmin], Coroutine[object, None, Value]]) -> Value:
     from sharecore.admin.acls import AclAdmin
 
     return administered(AclAdmin, cluster, act)

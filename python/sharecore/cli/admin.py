@@ -168,7 +168,7 @@ def admin_beside(
     return admin_at(Cluster(bootstrap or given, (before or []) + (setting or []), file or whole, timeout))
 
 
-def run_with(cluster: Cluster, act: Callable[[], Coroutine[Any, Any, Value]]) -> Value:
+def run_with(cluster: Cluster, act: Callable[[], Coroutine[object, None, Value]]) -> Value:
     """Return what comes of an action on the cluster; raise CommandFailed with one line."""
     from sharecore.errors import ConfigError, KafkaError
 
@@ -198,7 +198,7 @@ def topic_id_of(topic: str, cluster: Cluster) -> str:
     return over_transport(cluster, look)
 
 
-def over_transport(cluster: Cluster, act: Callable[[Transport], Coroutine[Any, Any, Value]]) -> Value:
+def over_transport(cluster: Cluster, act: Callable[[Transport], Coroutine[object, None, Value]]) -> Value:
     """Return what comes of an action over connections of its own; raise CommandFailed with one line."""
     from sharecore.client.settings import connection_settings_among, read_connection_settings
     from sharecore.client.wire.transport import Transport
@@ -226,7 +226,7 @@ def check_answers(cluster: Cluster) -> None:
 def administered(
     kind: Callable[[dict[str, str]], AbstractAsyncContextManager[Administrator]],
     cluster: Cluster,
-    act: Callable[[Administrator], Coroutine[Any, Any, Value]],
+    act: Callable[[Administrator], Coroutine[object, None, Value]],
 ) -> Value:
     """Return what comes of an action of an administrator; raise CommandFailed with one line.
 
@@ -241,13 +241,13 @@ def administered(
     return run_with(cluster, run)
 
 
-def confluent_settings(cluster: Cluster) -> dict[str, Any]:
+def confluent_settings(cluster: Cluster) -> dict[str, object]:
     """Return the same for a client of confluent-kafka; raise CommandFailed."""
     from sharecore.client.java_names import from_java
     from sharecore.errors import ConfigError
 
     try:
-        chosen = {"log_level": "0"} | from_java(cluster.given)
+        chosen: dict[str, object] = {"log_level": "0", **from_java(cluster.given)}
     except (ConfigError, OSError) as error:
         raise CommandFailed(str(error)) from None
     if "ssl.certificate.location" in chosen:

@@ -16,6 +16,8 @@ from click.core import ParameterSource
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from confluent_kafka import KafkaError
+
 CONNECT_SECONDS_MAX = 5.0
 _PART_SECONDS_MIN = 0.05
 _PORT_MAX = 65_535
@@ -150,7 +152,7 @@ def _place(address: str, named: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def is_refusal(error: Any) -> bool:
+def is_refusal(error: KafkaError) -> bool:
     """Whether an error of confluent-kafka's says that no time will help: certificates or credentials."""
     from confluent_kafka import KafkaError
 

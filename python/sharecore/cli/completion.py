@@ -58,7 +58,7 @@ class _Shell(click.Choice[str]):
     def __init__(self) -> None:
         super().__init__(SHELLS)
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         return value if value == _DETECT else super().convert(value, param, ctx)
 
 

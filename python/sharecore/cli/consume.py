@@ -6,7 +6,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
@@ -105,10 +105,10 @@ def consume(
             raise CommandFailed(str(error)) from None
 
 
-_MEMBER: dict[str, Any] = {
+_MEMBER = {
     "share.acknowledgement.mode": "explicit",
     # prefetched records would lose a delivery when they are released
-    "prefetch.records": 0,
+    "prefetch.records": "0",
     "share.acquire.mode": "record_limit",
 }
 

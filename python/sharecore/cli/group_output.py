@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -58,7 +58,7 @@ def describe_group(
 
 def group_fields(
     group: ShareGroup, offsets: Sequence[PartitionOffset], pause: Pause, waiting: Waiting
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return a group as an object of JSON."""
     return {
         "group": group.group_id,

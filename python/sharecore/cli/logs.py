@@ -6,7 +6,7 @@ import json
 import logging
 import sys
 from datetime import datetime, timezone
-from typing import Any
+from types import TracebackType
 
 import typer
 
@@ -62,9 +62,9 @@ def _flush_before_tracebacks(handler: logging.Handler) -> None:
     """Have what was logged before an exception that ends the process stand before its traceback."""
     show = sys.excepthook
 
-    def flush_and_show(*error: Any) -> None:
+    def flush_and_show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         handler.flush()
-        show(*error)
+        show(kind, error, trace)
 
     sys.excepthook = flush_and_show
 

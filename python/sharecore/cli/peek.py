@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
@@ -118,7 +118,7 @@ def _print_table(found: list[Peeked]) -> None:
             )
 
 
-def _fields(found: list[Peeked]) -> list[dict[str, Any]]:
+def _fields(found: list[Peeked]) -> list[dict[str, object]]:
     return [
         {
             "topic": each.partition.topic,

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
@@ -225,8 +225,8 @@ def _written(count: int) -> str:
     return f"{counted(count, 'record')} written"
 
 
-def _read(file: Path | None, as_json: bool, usual: Input, settings: Mapping[str, Any]) -> Iterator[Input]:
+def _read(file: Path | None, as_json: bool, usual: Input, settings: Mapping[str, object]) -> Iterator[Input]:
     """Read records from a file or standard input; raises CommandFailed where that ends in the middle."""
     with opened(file) as stream:
-        for number, line in enumerate(lines(stream, int(settings[SIZE])), 1):
+        for number, line in enumerate(lines(stream, int(str(settings[SIZE]))), 1):
             yield of_json(line, number, usual) if as_json else usual._replace(value=line)

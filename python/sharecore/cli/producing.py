@@ -10,12 +10,15 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from threading import current_thread, main_thread
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from sharecore.cli.clients import CommandFailed, is_refusal
 from sharecore.client.producing.records import is_sendable
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError
 
 _LOOK_SECONDS = 0.5
 _SAID_AGAIN_SECONDS = 10.0
@@ -40,13 +43,13 @@ class Records:
         failed: why records were not written, in the order in which it was heard.
     """
 
-    def __init__(self, settings: Mapping[str, Any], seconds: float) -> None:
+    def __init__(self, settings: Mapping[str, object], seconds: float) -> None:
         from confluent_kafka import KafkaError, KafkaException, Producer
 
         chosen = {"enable.idempotence": True, "acks": "all", "error_cb": self._on_error, **settings}
         if not chosen.keys() & {*_TIMEOUTS}:
             chosen[_TIMEOUTS[0]] = round(seconds * 1000)
-        self._seconds = next(float(chosen[name]) / 1000 for name in _TIMEOUTS if name in chosen)
+        self._seconds = next(float(str(chosen[name])) / 1000 for name in _TIMEOUTS if name in chosen)
         logger = None
         if "debug" not in chosen and chosen.get("log_level") == "0":
             # librdkafka reports retries only in its debug log
@@ -110,7 +113,7 @@ class Records:
                     f"record {number + 1}: {kind} {name!r} is not UTF-8 without null characters"
                 )
 
-        def answered(error: Any, message: Any) -> None:
+        def answered(error: KafkaError | None, message: object) -> None:
             # it is missing if Ctrl-C came in between
             self._sent_at.pop(number, None)
             if error is not None:
@@ -161,7 +164,7 @@ class Records:
             raise KeyboardInterrupt
         return left
 
-    def _on_error(self, error: Any) -> None:
+    def _on_error(self, error: KafkaError) -> None:
         if is_refusal(error):
             self._refused = error.str()
         else:

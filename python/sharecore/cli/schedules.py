@@ -8,7 +8,7 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
@@ -19,6 +19,10 @@ from sharecore.cli.tables import Output, print_json, show
 from sharecore.cli.times import FORMAT, read_duration_ms, read_time, show_duration, show_time
 from sharecore.cli.typers import commands
 from sharecore.plural import counted
+
+if TYPE_CHECKING:
+    from sharecore.cli.producing import Headers
+    from sharecore.schedules.index import Entry
 
 _WIDTH = 60
 _SECONDS = 30
@@ -204,14 +208,14 @@ def list_schedules(
         typer.echo(f"{len(found)} of {total}; --max shows more")
 
 
-def _again(entry: Any) -> str:
+def _again(entry: Entry) -> str:
     schedule = entry.schedule
     if schedule.cron:
         return f"{schedule.cron} {schedule.zone}"
     return "-" if schedule.every_ms is None else f"every {show_duration(schedule.every_ms)}"
 
 
-def _fields(entry: Any) -> dict[str, Any]:
+def _fields(entry: Entry) -> dict[str, object]:
     schedule = entry.schedule
     return {
         "key": schedule.key.decode("utf-8", "backslashreplace"),
@@ -229,7 +233,7 @@ def _write(
     topic: str,
     keys: Sequence[str],
     value: bytes | None,
-    headers: Sequence[Any],
+    headers: Headers,
     written: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Write a record with each of these keys; call `written` with a key once the cluster has its record."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -107,7 +107,7 @@ def show_problems(problems: Iterable[StateProblem]) -> None:
         )
 
 
-def _fields(change: StateChange) -> dict[str, Any]:
+def _fields(change: StateChange) -> dict[str, object]:
     """Return the fields of a record, named and ordered as in Kafka's schemas; none of a tombstone."""
     from sharecore.sharestate.records import Snapshot
 
@@ -140,7 +140,7 @@ def _type(change: StateChange) -> str:
     return "ShareSnapshot" if change.kind == SNAPSHOT else "ShareUpdate"
 
 
-def _named(group_id: str, topic: str | None, topic_id: str, partition: int) -> dict[str, Any]:
+def _named(group_id: str, topic: str | None, topic_id: str, partition: int) -> dict[str, object]:
     return {"groupId": group_id, "topic": topic, "topicId": topic_id, "partition": partition}
 
 
@@ -161,7 +161,7 @@ def _short(batches: Sequence[StateBatch]) -> str:
     return ", ".join(texts) or "-"
 
 
-def _print(found: list[dict[str, Any]], output: str) -> None:
+def _print(found: list[dict[str, object]], output: str) -> None:
     if output == "json":
         print_json(found)
         return

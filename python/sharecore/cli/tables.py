@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -53,7 +53,7 @@ Output = Annotated[
 ]
 
 
-def show_list(output: str, columns: Mapping[str, str], rows: Sequence[Sequence[Any]]) -> None:
+def show_list(output: str, columns: Mapping[str, str], rows: Sequence[Sequence[object]]) -> None:
     """Print a list: as a table, or as a JSON array of objects.
 
     Args:
@@ -72,7 +72,7 @@ def print_json(document: object) -> None:
     typer.echo(json.dumps(document, indent=2))
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     if isinstance(value, list):
         return " ".join(map(str, value)) or "-"
     return "-" if value is None else str(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
@@ -190,7 +190,7 @@ def delete(
 
 def _run(
     cluster: Cluster,
-    act: Callable[[TopicAdmin], Coroutine[Any, Any, Value]],
+    act: Callable[[TopicAdmin], Coroutine[object, None, Value]],
 ) -> Value:
     with failures_in_one_line():
         from sharecore.admin.topics import TopicAdmin
@@ -201,7 +201,7 @@ def _run(
 def _each(
     names: list[str],
     cluster: Cluster,
-    act: Callable[[TopicAdmin, str], Coroutine[Any, Any, str]],
+    act: Callable[[TopicAdmin, str], Coroutine[object, None, str]],
 ) -> None:
     """Act on topics one after the other, each with a line; ends the program where any failed."""
     from sharecore.errors import KafkaError
@@ -279,7 +279,7 @@ def _id(found: TopicDescription) -> str:
     return topic_id_text(found.listing.topic_id)
 
 
-def _fields(found: TopicDescription) -> dict[str, Any]:
+def _fields(found: TopicDescription) -> dict[str, object]:
     name = found.listing.name
     groups = None
     if found.groups is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
@@ -117,7 +117,7 @@ def _password(name: str) -> str:
     return str(password)
 
 
-def _run(cluster: Cluster, act: Callable[[Users], Coroutine[Any, Any, Value]]) -> Value:
+def _run(cluster: Cluster, act: Callable[[Users], Coroutine[object, None, Value]]) -> Value:
     from sharecore.admin.users import Users
 
     return administered(Users, cluster, act)

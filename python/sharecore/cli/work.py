@@ -109,7 +109,7 @@ def work(
         found.needs = replace(found.needs, **wanted)
         found.health_port = found.health_port if health_port is None else health_port
         found.health_host = found.health_host if health_host is None else health_host
-        config: dict[str, Any] = {}
+        config: dict[str, object] = {}
         try:
             if command_config is not None:
                 config |= read_properties(command_config)

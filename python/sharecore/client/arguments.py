@@ -7,7 +7,7 @@ import math
 import operator
 import os
 from collections.abc import Iterable
-from typing import Any, SupportsIndex
+from typing import SupportsIndex
 
 from sharecore.errors import ConfigError
 
@@ -70,7 +70,7 @@ def read_max_records(max_records: SupportsIndex) -> int:
     return found
 
 
-def topic_names(topics: Any) -> tuple[str, ...]:
+def topic_names(topics: object) -> tuple[str, ...]:
     """Return the topic names of a subscription, sorted, without duplicates.
 
     Raises:

@@ -48,7 +48,7 @@ class ShareConsumer:
         ConfigError: an unknown, missing or invalid setting.
     """
 
-    def __init__(self, config: Mapping[str, Any] | None = None, /, **keywords: Any) -> None:
+    def __init__(self, config: Mapping[str, object] | None = None, /, **keywords: object) -> None:
         self._marked: deque[Marks] = deque()
         self._process = os.getpid()
         self._loop = asyncio.new_event_loop()
@@ -65,10 +65,10 @@ class ShareConsumer:
         _open.add(self)
 
     @staticmethod
-    async def _make(config: Mapping[str, Any] | None, keywords: dict[str, Any]) -> aio.ShareConsumer:
+    async def _make(config: Mapping[str, object] | None, keywords: dict[str, Any]) -> aio.ShareConsumer:
         return aio.ShareConsumer(config, **keywords)
 
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+    def _run(self, work: Coroutine[object, None, T]) -> T:
         if threading.current_thread() is self._thread:
             work.close()
             raise RuntimeError(_OWN_THREAD)
@@ -84,12 +84,12 @@ class ShareConsumer:
             waiting.cancel()
             raise
 
-    async def _after_marks(self, work: Coroutine[Any, Any, T]) -> T:
+    async def _after_marks(self, work: Coroutine[object, None, T]) -> T:
         while self._marked:
             self._inner.deliveries.mark_late(self._marked.popleft())
         return await work
 
-    def _take(self, call: Callable[[], Coroutine[Any, Any, T]], records: Callable[[T], Batch]) -> T:
+    def _take(self, call: Callable[[], Coroutine[object, None, T]], records: Callable[[T], Batch]) -> T:
         """Run a call for records.
 
         An interrupted call, by Ctrl-C for example, returns its records to the buffer: in implicit mode the
@@ -113,7 +113,7 @@ class ShareConsumer:
         for each in taken:
             self._inner.deliveries.take_back(records(each))
 
-    def _call(self, function: Callable[..., T], *arguments: Any) -> T:
+    def _call(self, function: Callable[..., T], *arguments: object) -> T:
         async def call() -> T:
             return function(*arguments)
 

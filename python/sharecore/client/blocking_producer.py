@@ -37,7 +37,7 @@ class BlockingProducer:
         ConfigError: an unknown, missing or invalid setting.
     """
 
-    def __init__(self, config: Mapping[str, Any] | None = None, /, **keywords: Any) -> None:
+    def __init__(self, config: Mapping[str, object] | None = None, /, **keywords: object) -> None:
         self._engine = Engine(read_producer_settings(config, **keywords))
         # runs callbacks and librdkafka's long calls, away from Ctrl-C
         self._work = ThreadPoolExecutor(1, "sharecore producer")
@@ -58,9 +58,9 @@ class BlockingProducer:
     def send(
         self,
         topic: str,
-        value: Any,
+        value: object,
         *,
-        key: Any = None,
+        key: object = None,
         headers: Headers | None = None,
         partition: int | None = None,
         timestamp: int | None = None,
@@ -78,9 +78,9 @@ class BlockingProducer:
     def submit(
         self,
         topic: str,
-        value: Any,
+        value: object,
         *,
-        key: Any = None,
+        key: object = None,
         headers: Headers | None = None,
         partition: int | None = None,
         timestamp: int | None = None,
@@ -122,7 +122,7 @@ class BlockingProducer:
         self,
         key: str | bytes,
         topic: str,
-        value: Any,
+        value: object,
         *,
         at: datetime | int | None = None,
         delay: timedelta | float | None = None,
@@ -153,7 +153,7 @@ class BlockingProducer:
         check_key(key)
         return self.send(schedules, None, key=key)
 
-    def send_many(self, topic: str, records: Iterable[Any]) -> SentRecords:
+    def send_many(self, topic: str, records: Iterable[object]) -> SentRecords:
         """Send records in order, and return their positions; as `Producer.send_many`."""
         self._check_open()
         given = several(records)

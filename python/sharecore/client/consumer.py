@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from math import inf
 from threading import get_ident
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 from uuid import UUID
 
 from sharecore._core import Record
@@ -58,11 +58,11 @@ class ShareConsumer:
 
     def __init__(
         self,
-        config: Mapping[str, Any] | None = None,
+        config: Mapping[str, object] | None = None,
         /,
         *,
         clock: Clock | None = None,
-        **keywords: Any,
+        **keywords: object,
     ) -> None:
         self.settings = read_settings(config, **keywords)
         self._loop = loop_of("sharecore.client.ShareConsumer", "sharecore.client.blocking.ShareConsumer")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TypeVar
 
 from sharecore.errors import ConfigError
 
@@ -15,11 +15,12 @@ _PEM = {
     },
     "keystore": {"ssl.keystore.location": "ssl.certificate.location"},
 }
+Value = TypeVar("Value")
 _MODULES = ("PlainLoginModule", "ScramLoginModule")
 _OPTION = re.compile(r"""(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)')""")
 
 
-def from_java(given: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def from_java(given: Mapping[str, Value], prefix: str = "") -> dict[str, Value | str]:
     """Return settings with `sasl.jaas.config`, trust store and key store replaced by their contents.
 
     Args:
@@ -31,7 +32,7 @@ def from_java(given: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     if not isinstance(given, Mapping):
         example = "such as {'bootstrap.servers': 'localhost:9092'}"
         raise ConfigError(f"the settings are a {type(given).__name__}: pass a mapping, {example}")
-    settings = dict(given)
+    settings: dict[str, Value | str] = dict(given)
     jaas = settings.pop("sasl.jaas.config", None)
     if jaas is not None:
         settings |= _credentials(str(jaas), prefix)

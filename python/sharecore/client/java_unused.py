@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 REFUSED = {
     "auto.offset.reset": "it belongs to the group: set the group's share.auto.offset.reset",
     "enable.auto.commit": "set share.acknowledgement.mode to implicit or explicit",
@@ -100,7 +98,7 @@ UNUSED = _NO_EFFECT | set(_INSTEAD)
 """Accepted by Java's share consumer."""
 
 
-def warning(name: str, value: Any) -> str | None:
+def warning(name: str, value: object) -> str | None:
     """Return a warning about a setting in `UNUSED`; None if its value is what happens anyway."""
     asks_for, instead = _INSTEAD.get(name, (None, "it is for Java's client"))
     if asks_for is not None and str(value).lower() == asks_for:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from sharecore._core import Record, damaged_batches
 from sharecore.client.arguments import check_timeout, read_max_records
@@ -18,6 +18,9 @@ from sharecore.client.fetching.link import BrokerLink
 from sharecore.client.keeping import KeepingConsumer
 from sharecore.client.wire.cluster import TopicIdPartition
 from sharecore.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from sharecore.protocol.received import ShareFetchPartitionData
 
 _HELD_RUN = re.compile(re.escape(_HELD_BYTE) + rb"+")
 
@@ -80,7 +83,7 @@ class _Bare(Fetched):
         return Part(self.lease, self.taken, self.taken + count)
 
 
-def _take_in(key: TopicIdPartition, answer: Any, link: BrokerLink, host: Host) -> int:
+def _take_in(key: TopicIdPartition, answer: ShareFetchPartitionData, link: BrokerLink, host: Host) -> int:
     """Deliver acquired offsets; reject those that are visibly damaged. Return the number of offsets.
 
     Raises:

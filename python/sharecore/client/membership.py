@@ -8,7 +8,7 @@ import contextlib
 import logging
 import uuid
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sharecore.client.errors import AuthenticationFailed, Disconnected
 from sharecore.client.metrics import Metrics
@@ -18,6 +18,9 @@ from sharecore.client.wire.connection import Connection
 from sharecore.client.wire.refusals import group_error
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
+
+if TYPE_CHECKING:
+    from sharecore.protocol.received import ShareGroupHeartbeatResponse
 
 logger = logging.getLogger(__name__)
 
@@ -143,12 +146,12 @@ class Membership:
         self._take(response)
         return self._interval_ms / 1000
 
-    async def _heartbeat(self, epoch: int) -> Any:
+    async def _heartbeat(self, epoch: int) -> ShareGroupHeartbeatResponse:
         if self._connection is None or self._connection.closed:
             self._connection = None
             self._told = None
             self._connection = await self._cluster.coordinator(self._settings.group_id)
-        message: dict[str, Any] = {
+        message: dict[str, object] = {
             "group_id": self._settings.group_id,
             "member_id": self.member_id,
             "member_epoch": epoch,
@@ -162,7 +165,9 @@ class Membership:
             message["subscribed_topic_names"] = names
         began = self._metrics.clock()
         self._metrics.heartbeat_sent(began)
-        response = await self._connection.request(ApiKey.SHARE_GROUP_HEARTBEAT, message)
+        response: ShareGroupHeartbeatResponse = await self._connection.request(
+            ApiKey.SHARE_GROUP_HEARTBEAT, message
+        )
         self._metrics.heartbeat_answered(self._metrics.clock() - began)
         if epoch != LEAVE and not response.error_code:
             self._told = names
@@ -170,7 +175,7 @@ class Membership:
             self._known = known_before
         return response
 
-    def _take(self, response: Any) -> None:
+    def _take(self, response: ShareGroupHeartbeatResponse) -> None:
         if not self._joined:
             logger.info("member %s joined group %s", self.member_id, self._settings.group_id)
         self._joined = True
@@ -182,6 +187,7 @@ class Membership:
                     TopicIdPartition(topic.topic_id, partition)
                     for topic in response.assignment.topic_partitions
                     for partition in topic.partitions
+                    if topic.topic_id is not None
                 )
             )
 

@@ -50,7 +50,7 @@ class Producer:
         ConfigError: an unknown, missing or invalid setting.
     """
 
-    def __init__(self, config: Mapping[str, Any] | None = None, /, **keywords: Any) -> None:
+    def __init__(self, config: Mapping[str, object] | None = None, /, **keywords: object) -> None:
         self._loop = loop_of("sharecore.client.Producer", "sharecore.client.BlockingProducer")
         self._engine = Engine(read_producer_settings(config, **keywords))
         self._work = ThreadPoolExecutor(1, "sharecore producer")
@@ -75,9 +75,9 @@ class Producer:
     async def send(
         self,
         topic: str,
-        value: Any,
+        value: object,
         *,
-        key: Any = None,
+        key: object = None,
         headers: Headers | None = None,
         partition: int | None = None,
         timestamp: int | None = None,
@@ -128,7 +128,7 @@ class Producer:
         self,
         key: str | bytes,
         topic: str,
-        value: Any,
+        value: object,
         *,
         at: datetime | int | None = None,
         delay: timedelta | float | None = None,
@@ -223,7 +223,7 @@ class Producer:
                     answer.set_exception(error)
             self._waiting.popleft()
 
-    async def send_many(self, topic: str, records: Iterable[Any]) -> SentRecords:
+    async def send_many(self, topic: str, records: Iterable[object]) -> SentRecords:
         """Send records in order, and return their positions once the cluster has confirmed all.
 
         Args:

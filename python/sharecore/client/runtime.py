@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import defaultdict, deque
 from collections.abc import Callable, Coroutine, Iterable
-from typing import Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from sharecore.client.errors import AuthenticationFailed
@@ -26,6 +26,9 @@ from sharecore.client.telemetry import Telemetry
 from sharecore.client.wire.cluster import Backoff, Cluster, TopicIdPartition
 from sharecore.clock import Clock
 from sharecore.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from sharecore.client.fetching.host import TakeIn
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +51,7 @@ class Runtime:
         self,
         settings: Settings,
         clock: Clock,
-        intake: Callable[[TopicIdPartition, Any, Any, Any], int] = take_in,
+        intake: TakeIn = take_in,
     ) -> None:
         self.settings = settings
         self.take_in = intake
@@ -124,7 +127,7 @@ class Runtime:
         self.refresh()
         self.start()
 
-    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> object:
+    def spawn(self, work: Coroutine[object, None, None], name: str) -> object:
         """Run a task that ends with the consumer at the latest."""
         task = asyncio.get_running_loop().create_task(work, name=f"sharecore {name}")
         self._tasks.add(task)

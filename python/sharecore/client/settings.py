@@ -9,25 +9,25 @@ from dataclasses import dataclass
 from typing import Any
 
 from sharecore.client import java_unused
-from sharecore.client.java_names import from_java
+from sharecore.client.java_names import Value, from_java
 from sharecore.errors import ConfigError
 
 logger = logging.getLogger(__name__)
 
-Deserializer = Callable[[bytes], Any]
-Parser = Callable[[str, Any], Any]
+Deserializer = Callable[[bytes], object]
+Parser = Callable[[str, object], object]
 
 IMPLICIT, EXPLICIT = "implicit", "explicit"
 BATCH_OPTIMIZED, RECORD_LIMIT = "batch_optimized", "record_limit"
 
 
-def _text(name: str, value: Any) -> str:
+def _text(name: str, value: object) -> str:
     if not isinstance(value, str) or not value:
         raise ConfigError(f"{name}={value!r}: must be a non-empty string")
     return value
 
 
-def _optional_text(name: str, value: Any) -> str | None:
+def _optional_text(name: str, value: object) -> str | None:
     return None if value is None or value == "" else _text(name, value)
 
 
@@ -45,7 +45,7 @@ def _number(low: int, high: int) -> Parser:
 
 
 def _choice(*allowed: str, lower: bool = True) -> Parser:
-    def parse(name: str, value: Any) -> str:
+    def parse(name: str, value: object) -> str:
         chosen = str(value).lower() if lower else str(value).upper()
         if chosen not in allowed:
             raise ConfigError(f"{name}={value!r}: must be one of {', '.join(allowed)}")
@@ -54,7 +54,7 @@ def _choice(*allowed: str, lower: bool = True) -> Parser:
     return parse
 
 
-def _flag(name: str, value: Any) -> bool:
+def _flag(name: str, value: object) -> bool:
     if isinstance(value, bool):
         return value
     if str(value).lower() in ("true", "false"):
@@ -62,14 +62,14 @@ def _flag(name: str, value: Any) -> bool:
     raise ConfigError(f"{name}={value!r}: must be true or false")
 
 
-def _callable(name: str, value: Any) -> Deserializer | None:
+def _callable(name: str, value: object) -> Deserializer | None:
     if value is None or callable(value):
         function: Deserializer | None = value
         return function
     raise ConfigError(f"{name}={value!r}: must be a function from bytes to a value")
 
 
-def _addresses(name: str, value: Any) -> tuple[tuple[str, int], ...]:
+def _addresses(name: str, value: object) -> tuple[tuple[str, int], ...]:
     parts = value.split(",") if isinstance(value, str) else value
     found = []
     for part in parts if isinstance(parts, Iterable) else ():
@@ -85,13 +85,13 @@ def _addresses(name: str, value: Any) -> tuple[tuple[str, int], ...]:
     return tuple(found)
 
 
-def _token(name: str, value: Any) -> str | Callable[[], Any] | None:
+def _token(name: str, value: object) -> str | Callable[[], object] | None:
     if value is None or callable(value) or isinstance(value, str):
         return value or None
     raise ConfigError(f"{name}: must be a token or a function that returns one")
 
 
-def _address(name: str, value: Any) -> str | None:
+def _address(name: str, value: object) -> str | None:
     text = _optional_text(name, value)
     if text is not None and not text.startswith(("https://", "http://")):
         raise ConfigError(f"{name}={value!r}: must be an https: or http: URL")
@@ -100,7 +100,7 @@ def _address(name: str, value: Any) -> str | None:
 
 _MS_MAX = 2**31 - 1
 _TIME = _number(0, _MS_MAX)
-_CONNECTION_KEYS: dict[str, tuple[Parser, Any]] = {
+_CONNECTION_KEYS: dict[str, tuple[Parser, object]] = {
     "bootstrap.servers": (_addresses, None),
     "client.id": (_text, "sharecore"),
     "receive.message.max.bytes": (_number(1_000, _MS_MAX), 100_000_000),
@@ -136,7 +136,7 @@ _CONNECTION_KEYS: dict[str, tuple[Parser, Any]] = {
     "sasl.oauthbearer.scope": (_optional_text, None),
     "sasl.oauthbearer.method": (_choice("default", "oidc"), "default"),
 }
-_CONSUMER_KEYS: dict[str, tuple[Parser, Any]] = {
+_CONSUMER_KEYS: dict[str, tuple[Parser, object]] = {
     "group.id": (_text, None),
     "client.rack": (_optional_text, None),
     "share.acknowledgement.mode": (_choice(IMPLICIT, EXPLICIT), IMPLICIT),
@@ -192,7 +192,7 @@ class ConnectionSettings:
     sasl_mechanism: str | None
     sasl_username: str | None
     sasl_password: str | None
-    sasl_oauthbearer_token: str | Callable[[], Any] | None
+    sasl_oauthbearer_token: str | Callable[[], object] | None
     sasl_oauthbearer_token_endpoint_url: str | None
     sasl_oauthbearer_client_id: str | None
     sasl_oauthbearer_client_secret: str | None
@@ -235,7 +235,7 @@ class Settings(ConnectionSettings):
         return self.share_acknowledgement_mode == EXPLICIT
 
 
-def read_settings(config: Mapping[str, Any] | None = None, /, **keywords: Any) -> Settings:
+def read_settings(config: Mapping[str, object] | None = None, /, **keywords: object) -> Settings:
     """Read a share consumer's settings: a mapping with Kafka's names, keywords with `_` for each dot, or
     both.
 
@@ -251,13 +251,13 @@ def read_settings(config: Mapping[str, Any] | None = None, /, **keywords: Any) -
 
 
 def read_connection_settings(
-    config: Mapping[str, Any] | None = None, /, **keywords: Any
+    config: Mapping[str, object] | None = None, /, **keywords: object
 ) -> ConnectionSettings:
     """Read the settings common to all clients; raise ConfigError as `read_settings` does."""
     return ConnectionSettings(**_read(_CONNECTION_KEYS, "an admin client", config, keywords))
 
 
-def connection_settings_among(config: Mapping[str, Any]) -> dict[str, Any]:
+def connection_settings_among(config: Mapping[str, Value]) -> dict[str, Value | str]:
     """Return those of a client's settings that `read_connection_settings` knows."""
     return {
         name: value
@@ -267,12 +267,12 @@ def connection_settings_among(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read(
-    keys: Mapping[str, tuple[Parser, Any]],
+    keys: Mapping[str, tuple[Parser, object]],
     client: str,
-    config: Mapping[str, Any] | None,
-    keywords: Mapping[str, Any],
+    config: Mapping[str, object] | None,
+    keywords: Mapping[str, object],
 ) -> dict[str, Any]:
-    given: dict[str, Any] = {}
+    given: dict[str, object] = {}
     dotted = {key.replace("_", "."): value for key, value in keywords.items()}
     for name, value in [*from_java(config or {}).items(), *from_java(dotted).items()]:
         name = _ALIASES.get(name, name)

@@ -8,7 +8,7 @@ import logging
 import random
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from sharecore.client.errors import AuthenticationFailed
@@ -19,6 +19,9 @@ from sharecore.client.wire.cluster import Backoff, Cluster
 from sharecore.client.wire.connection import Connection
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
+
+if TYPE_CHECKING:
+    from sharecore.protocol.received import GetTelemetrySubscriptionsResponse
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +52,7 @@ class Telemetry:
         self._cluster = cluster
         self._read = read
         self._pushes = Pushes(about, time.time_ns())
-        self._asked: Any = None
+        self._asked: GetTelemetrySubscriptionsResponse | None = None
         self._id: UUID | None = None
         self._known = asyncio.Event()
         self._refused: KafkaError | None = None
@@ -111,6 +114,7 @@ class Telemetry:
 
     async def _push(self, connection: Connection, *, terminating: bool) -> float | None:
         asked = self._asked
+        assert asked is not None
         data = self._pushes.write(
             self._read(), asked.requested_metrics, time.time_ns(), delta=asked.delta_temporality
         )

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self, TypedDict
 
 FORMAT = 1
 _TELL_BYTES = 1 << 22
@@ -18,11 +18,51 @@ class HistoryError(ValueError):
     """A file is not a history, or has an invalid line."""
 
 
+GroupOf = TypedDict("GroupOf", {"delivery_limit": int, "isolation": str, "from": str}, total=False)
+"""What the first line says about a share group."""
+
+Op = TypedDict(
+    "Op",
+    {
+        "op": str,
+        "start": float,
+        "end": float,
+        "outcome": str,
+        "format": int,
+        "groups": dict[str, GroupOf],
+        "clock_uncertainty_ms": float,
+        "bound_ms": float,
+        "client": str,
+        "group": str,
+        "topic": str,
+        "partition": int,
+        "id": int,
+        "offset": int,
+        "records": list[list[int]],
+        "offsets": list[list[int]],
+        "from": int,
+        "next": int,
+        "kind": str,
+        "isolation": str,
+        "lock_ms": float,
+        "txn": str,
+        "commit": bool,
+        "start_offset": int,
+        "lag": int,
+    },
+    total=False,
+)
+"""The content of a line: each operation has some of the fields (docs/verify.md).
+
+A file may have other types, or lack fields: the check of that line fails.
+"""
+
+
 class Line(NamedTuple):
     """A line of a history: its number across all files, from 1, and its content."""
 
     number: int
-    op: dict[str, Any]
+    op: Op
 
 
 class Writer:
@@ -34,7 +74,7 @@ class Writer:
         now_ms: the clock of the run.
     """
 
-    def __init__(self, path: Path, header: Mapping[str, Any], now_ms: Callable[[], float]) -> None:
+    def __init__(self, path: Path, header: Mapping[str, object], now_ms: Callable[[], float]) -> None:
         self.path, self.now_ms = path, now_ms
         self.written = 0
         self._lock = threading.Lock()
@@ -42,7 +82,7 @@ class Writer:
         now = now_ms()
         self._put({"op": "history", "format": FORMAT, "start": now, "end": now, **header})
 
-    def write(self, op: str, start: float, outcome: str = "ok", /, **fields: Any) -> None:
+    def write(self, op: str, start: float, outcome: str = "ok", /, **fields: object) -> None:
         """Add a call that ends now."""
         with self._lock:
             if not self._file.closed:
@@ -50,7 +90,7 @@ class Writer:
                 ended = self.now_ms()
                 self._put({"op": op, "start": start, "end": ended, "outcome": outcome, **fields})
 
-    def _put(self, line: Mapping[str, Any]) -> None:
+    def _put(self, line: Mapping[str, object]) -> None:
         self._file.write(json.dumps(line, separators=(",", ":")) + "\n")
         self.written += 1
 
@@ -113,12 +153,11 @@ def read(paths: Sequence[Path], progress: Progress | None = None) -> Iterator[Li
         yield Line(number, op)
 
 
-def _end(op: dict[str, Any]) -> float:
-    end: float = op["end"]
-    return end
+def _end(op: Op) -> float:
+    return op["end"]
 
 
-def _operations(path: Path, progress: Progress) -> Iterator[dict[str, Any]]:
+def _operations(path: Path, progress: Progress) -> Iterator[Op]:
     with path.open("rb") as file:
         number = 0
         for text in file:
@@ -138,14 +177,14 @@ def _operations(path: Path, progress: Progress) -> Iterator[dict[str, Any]]:
         raise HistoryError(f"{path} is empty. A history begins with a line whose `op` is `history`")
 
 
-def _check_header(path: Path, op: Mapping[str, Any]) -> None:
+def _check_header(path: Path, op: Op) -> None:
     if op["op"] != "history":
         raise HistoryError(f"{path}: the first line has `op` {op['op']!r}; it must be `history`")
     if op.get("format") != FORMAT:
         raise HistoryError(f"{path} has format {op.get('format')!r}; this program reads format {FORMAT}")
 
 
-def _check_times(path: Path, number: int, op: Any) -> None:
+def _check_times(path: Path, number: int, op: Op) -> None:
     try:
         known = op["start"] <= op["end"] and type(op["op"]) is str
     except (KeyError, TypeError):

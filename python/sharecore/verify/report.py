@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from typing import Any
 
 from sharecore.verify.check import Result
 from sharecore.verify.timeline import Timeline
@@ -105,7 +104,7 @@ def _run(result: Result) -> str:
     return _table(("", ""), rows, numbers=False)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{key}={_text(each)}" for key, each in value.items())
     return str(value)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from sharecore.verify.history import Op
 
 _BUCKETS_MAX = 600
 _FAULTS_MAX = 10_000
@@ -36,7 +38,7 @@ class Timeline:
         self._buckets: list[Counter[tuple[str, str]]] = []
         self._latencies: dict[str, Counter[int]] = {}
 
-    def add(self, op: dict[str, Any]) -> None:
+    def add(self, op: Op) -> None:
         """Add a line."""
         name, start, end = op["op"], op["start"], op["end"]
         if name == "history":

@@ -266,7 +266,7 @@ def redrive(
 
 
 @contextmanager
-def _clients(cluster: Cluster) -> Iterator[dict[str, str]]:
+def _clients(cluster: Cluster) -> Iterator[dict[str, object]]:
     with failures_in_one_line():
         check_answers(cluster)
         with confluent_failures():

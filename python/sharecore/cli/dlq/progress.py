@@ -7,7 +7,6 @@ import time
 from bisect import bisect_right
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from sharecore.cli.clients import CommandFailed
 
@@ -75,7 +74,7 @@ class Progress:
         self._file = file
         self._topic = topic
         self._topic_id = topic_id
-        self._others: dict[str, Any] = {}
+        self._others: dict[str, object] = {}
         self._done: dict[int, Ranges] = {}
         self._saved = time.monotonic()
         self._pause = _SAVE_SECONDS

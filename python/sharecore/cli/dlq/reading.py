@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -28,7 +28,7 @@ _SETTINGS: dict[str, object] = {
 _ENABLED = "errors.deadletterqueue.group.enable"
 
 
-def open_consumer(settings: Mapping[str, str]) -> Consumer:
+def open_consumer(settings: Mapping[str, Any]) -> Consumer:
     """Return a consumer that is given its partitions by hand; for `with`, as its threads must not outlive
     it.
     """
@@ -37,7 +37,7 @@ def open_consumer(settings: Mapping[str, str]) -> Consumer:
     return Consumer({**settings, **_SETTINGS})
 
 
-def dead_letter_topics(settings: Mapping[str, str], seconds: float = SECONDS) -> list[str]:
+def dead_letter_topics(settings: Mapping[str, Any], seconds: float = SECONDS) -> list[str]:
     """Names of the topics that share groups may have their letters in; those that this client may not ask
     about are told on stderr.
 

@@ -28,7 +28,7 @@ _PRODUCER: dict[str, object] = {
 }
 
 
-def open_producer(settings: Mapping[str, str]) -> Records:
+def open_producer(settings: Mapping[str, object]) -> Records:
     """Where a redrive's records go."""
     return Records({**settings, **_PRODUCER}, _TRIED_SECONDS)
 

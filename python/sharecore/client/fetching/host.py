@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from sharecore.client.fetching.acknowledgements import Results
 from sharecore.client.fetching.buffer import Fetched
@@ -16,6 +16,12 @@ from sharecore.client.metrics import Metrics
 from sharecore.client.settings import Settings
 from sharecore.client.wire.cluster import Cluster, TopicIdPartition
 from sharecore.protocol import ApiKey
+
+if TYPE_CHECKING:
+    from sharecore.client.fetching.link import BrokerLink
+    from sharecore.protocol.received import ShareFetchPartitionData
+
+    TakeIn = Callable[[TopicIdPartition, ShareFetchPartitionData, BrokerLink, "Host"], int]
 
 
 class Demand(NamedTuple):
@@ -28,7 +34,7 @@ class Demand(NamedTuple):
 class Host(Protocol):
     """The consumer, as a link sees it."""
 
-    take_in: Callable[[TopicIdPartition, Any, Any, Any], int]
+    take_in: TakeIn
     """Processes a share partition's response; arguments and result as `intake.take_in`."""
 
     cluster: Cluster[Settings]
@@ -45,7 +51,7 @@ class Host(Protocol):
     def lose(self, lease: Lease) -> None: ...
     def fail(self, error: Exception, final: bool) -> None: ...
     def refresh(self) -> None: ...
-    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> object: ...
+    def spawn(self, work: Coroutine[object, None, None], name: str) -> object: ...
 
 
 @dataclass(slots=True)

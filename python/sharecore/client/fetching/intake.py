@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sharecore._core import decode_records
 from sharecore.client.errors import CorruptRecords
@@ -13,8 +13,11 @@ from sharecore.client.fetching.link import BrokerLink
 from sharecore.client.wire.cluster import TopicIdPartition
 from sharecore.errors import ErrorCode, KafkaError
 
+if TYPE_CHECKING:
+    from sharecore.protocol.received import ShareFetchPartitionData
 
-def take_in(key: TopicIdPartition, answer: Any, link: BrokerLink, host: Host) -> int:
+
+def take_in(key: TopicIdPartition, answer: ShareFetchPartitionData, link: BrokerLink, host: Host) -> int:
     """Decode and deliver the acquired records of a share partition; return their number.
 
     Acquired offsets without a record are acknowledged as gaps, those of a truncated batch are released, and

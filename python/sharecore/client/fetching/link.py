@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sharecore.client.errors import AuthenticationFailed, Disconnected, LeaseLost
 from sharecore.client.fetching.host import Demand, Host, Request
@@ -19,6 +19,15 @@ from sharecore.client.wire.cluster import Backoff, TopicIdPartition
 from sharecore.client.wire.connection import Connection
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
+
+if TYPE_CHECKING:
+    from sharecore.client.wire.cluster import Endpoint
+    from sharecore.protocol.received import (
+        ShareAcknowledgePartitionData,
+        ShareAcknowledgeResponse,
+        ShareFetchPartitionData,
+        ShareFetchResponse,
+    )
 
 logger = logging.getLogger(__name__)
 
@@ -276,7 +285,7 @@ class BrokerLink:
         self._send(Request(ApiKey.SHARE_ACKNOWLEDGE, acks, self.host.metrics.clock(), final=final), message)
         return True
 
-    def _send(self, request: Request, message: dict[str, Any], wait_ms: int = 0) -> None:
+    def _send(self, request: Request, message: dict[str, object], wait_ms: int = 0) -> None:
         if not self.outbox:
             self._commit = False
             request.flushes, self._flushes = self._flushes, []
@@ -320,12 +329,14 @@ class BrokerLink:
         if not self._in_flight or self._in_flight[0] is not request:
             self._in_flight.appendleft(request)
 
-    def _fetched(self, request: Request, response: Any) -> None:
+    def _fetched(self, request: Request, response: ShareFetchResponse) -> None:
         size = records = 0
         acks = request.acks
         # the clock counts whole milliseconds: unrounded, the value may lie after the response
         self.fetch_began_ms = round(request.began * 1000)
         for topic in response.responses:
+            if topic.topic_id is None:
+                continue
             for answer in topic.partitions:
                 key = TopicIdPartition(topic.topic_id, answer.partition_index)
                 if key in acks.entries:
@@ -341,8 +352,10 @@ class BrokerLink:
         metrics = self.host.metrics
         metrics.fetched(metrics.clock() - request.began, size, records, response.throttle_time_ms)
 
-    def _acknowledged(self, request: Request, response: Any) -> None:
+    def _acknowledged(self, request: Request, response: ShareAcknowledgeResponse) -> None:
         for topic in response.responses:
+            if topic.topic_id is None:
+                continue
             for answer in topic.partitions:
                 key = TopicIdPartition(topic.topic_id, answer.partition_index)
                 if key in request.acks.entries:
@@ -369,7 +382,12 @@ class BrokerLink:
 
     # failures
 
-    def _partition_failed(self, key: TopicIdPartition, answer: Any, endpoints: Iterable[Any]) -> None:
+    def _partition_failed(
+        self,
+        key: TopicIdPartition,
+        answer: ShareFetchPartitionData | ShareAcknowledgePartitionData,
+        endpoints: Iterable[Endpoint],
+    ) -> None:
         host = self.host
         error = KafkaError(answer.error_code, answer.error_message or "")
         if error.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
 from uuid import UUID
 
 from sharecore.client.fetching.lease import Span
@@ -36,7 +35,7 @@ class ShareSession:
 
     def fetch(
         self, wanted: frozenset[TopicIdPartition], acknowledgements: Acknowledgements
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Return the session's fields of a ShareFetch for `wanted`, which must include the acknowledged
         partitions.
         """
@@ -52,7 +51,7 @@ class ShareSession:
             ],
         }
 
-    def acknowledge(self, acknowledgements: Acknowledgements, *, final: bool = False) -> dict[str, Any]:
+    def acknowledge(self, acknowledgements: Acknowledgements, *, final: bool = False) -> dict[str, object]:
         """Return the session's ShareAcknowledge fields; the final request closes the session."""
         self._next = frozenset() if final else self._known
         return {
@@ -70,12 +69,14 @@ class ShareSession:
         self.epoch = INITIAL_EPOCH
         self._known = frozenset()
 
-    def _identity(self, epoch: int) -> dict[str, Any]:
+    def _identity(self, epoch: int) -> dict[str, object]:
         return {"group_id": self._group_id, "member_id": self._member_id, "share_session_epoch": epoch}
 
 
-def _topics(added: frozenset[TopicIdPartition], acknowledgements: Acknowledgements) -> list[dict[str, Any]]:
-    topics: dict[UUID, list[dict[str, Any]]] = defaultdict(list)
+def _topics(
+    added: frozenset[TopicIdPartition], acknowledgements: Acknowledgements
+) -> list[dict[str, object]]:
+    topics: dict[UUID, list[dict[str, object]]] = defaultdict(list)
     for key in sorted(added | acknowledgements.keys()):
         topics[key.topic_id].append(
             {
@@ -86,7 +87,7 @@ def _topics(added: frozenset[TopicIdPartition], acknowledgements: Acknowledgemen
     return [{"topic_id": topic_id, "partitions": partitions} for topic_id, partitions in topics.items()]
 
 
-def _batch(span: Span) -> dict[str, Any]:
+def _batch(span: Span) -> dict[str, object]:
     types = span.types
     uniform = types.count(types[0]) == len(types)
     return {

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sharecore.client.producing.records import SentRecords
 from sharecore.errors import KafkaError
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError as RdkafkaError
 
 UNUSED_MAX = 20_000
 """The most callbacks kept for reuse, about 2 MB."""
@@ -26,7 +29,7 @@ class Bulk:
         self,
         topic: str,
         count: int,
-        failure: Callable[[Any], KafkaError],
+        failure: Callable[[RdkafkaError], KafkaError],
         done: Callable[[SentRecords], None],
     ) -> None:
         self.count, self._failure, self._done = count, failure, done
@@ -42,7 +45,7 @@ class Bulk:
         """Pass on the results after the last record's response."""
         self._done(self._results)
 
-    def failed(self, index: int, error: Any) -> None:
+    def failed(self, index: int, error: RdkafkaError) -> None:
         """Record librdkafka's error for a record."""
         self._results.failures[index] = self._failure(error)
 
@@ -72,7 +75,7 @@ class Callback:
     def __init__(self, unused: list[Callback]) -> None:
         self._unused = unused
 
-    def __call__(self, error: Any, message: Any) -> None:
+    def __call__(self, error: RdkafkaError | None, message: Any) -> None:
         bulk, index = self.bulk, self.index
         if error is None:
             bulk.partitions[index] = message.partition()

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple, SupportsIndex
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 
 from sharecore.client.arguments import whole_number
 from sharecore.client.errors import AuthenticationFailed
@@ -25,6 +25,11 @@ from sharecore.client.producing.records import (
 )
 from sharecore.client.producing.settings import ProducerSettings, refused
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError as RdkafkaError
+
+    Answered = Callable[[RdkafkaError | None, Any], None]
 
 logger = logging.getLogger("sharecore.client.producing")
 
@@ -101,7 +106,7 @@ class Engine:
 
     # records
 
-    def ready(self, topic: str, record: Any) -> Ready:
+    def ready(self, topic: str, record: object) -> Ready:
         """Return a value, or a `NewRecord`, in librdkafka's form.
 
         Raises:
@@ -138,7 +143,7 @@ class Engine:
             self._ended(1)
             raise
 
-    def _produce(self, topic: str, record: bytes | Ready, answered: Callable[[Any, Any], None]) -> None:
+    def _produce(self, topic: str, record: bytes | Ready, answered: Answered) -> None:
         produce = self._producer.produce
         try:
             if isinstance(record, bytes):
@@ -162,7 +167,7 @@ class Engine:
         except self._exception as error:
             raise kafka_error(error.args[0]) from None
 
-    def prepare(self, topic: str, records: Iterable[Any]) -> list[bytes | Ready]:
+    def prepare(self, topic: str, records: Iterable[object]) -> list[bytes | Ready]:
         """Return records for `send_bulk`; raise as `ready` does, before anything is sent."""
         plain = self.settings.value_serializer is serialize
         _check_topic(topic)
@@ -216,9 +221,7 @@ class Engine:
             finally:
                 self._no_bulk.set()
 
-    def _produce_when_space(
-        self, topic: str, record: bytes | Ready, answered: Callable[[Any, Any], None]
-    ) -> None:
+    def _produce_when_space(self, topic: str, record: bytes | Ready, answered: Answered) -> None:
         until = time.monotonic() + self.settings.max_block_ms / 1000
         while True:
             self._poll(_SPACE_SECONDS)
@@ -239,11 +242,11 @@ class Engine:
 
     # answers
 
-    def _answered(self, done: Done, error: Any, message: Any) -> None:
+    def _answered(self, done: Done, error: RdkafkaError | None, message: Any) -> None:
         done(None if error is None else self._failure(error), message)
         self._ended(1)
 
-    def _failure(self, error: Any) -> KafkaError:
+    def _failure(self, error: RdkafkaError) -> KafkaError:
         if error.name() in ("_PURGE_QUEUE", "_PURGE_INFLIGHT"):
             return (
                 self._fatal
@@ -274,7 +277,7 @@ class Engine:
             # such as a newer producer with the same transactional.id: nothing can be sent any more
             self._fatal = self._fatal or kafka_error(error.args[0])
 
-    def _on_error(self, error: Any) -> None:
+    def _on_error(self, error: RdkafkaError) -> None:
         self._last_error, self._last_error_at = error.str(), time.monotonic()
         if is_refusal(error):
             refusal = kafka_error(error)
@@ -389,7 +392,7 @@ class Engine:
             self._check_refusal()
 
 
-def _check_topic(topic: Any) -> None:
+def _check_topic(topic: object) -> None:
     if not isinstance(topic, str) or not topic or not is_sendable(topic):
         raise ValueError(f"topic={topic!r}: pass the name of a topic")
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sharecore.client.errors import AuthenticationFailed
 from sharecore.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError as RdkafkaError
 
 _CODES = {
     "_ALL_BROKERS_DOWN": ErrorCode.NETWORK_EXCEPTION,
@@ -30,7 +33,7 @@ _ADVICE = {
 """What to do about errors whose text does not say it."""
 
 
-def is_refusal(error: Any) -> bool:
+def is_refusal(error: RdkafkaError) -> bool:
     """Return whether the broker refused the credentials, or its certificate is not trusted."""
     # librdkafka also reports a broker that disconnects during the handshake as an SSL error
     return error.name() == "_AUTHENTICATION" or (
@@ -38,7 +41,7 @@ def is_refusal(error: Any) -> bool:
     )
 
 
-def kafka_error(error: Any, more: str = "") -> KafkaError:
+def kafka_error(error: RdkafkaError, more: str = "") -> KafkaError:
     """Convert an error of confluent-kafka.
 
     Args:

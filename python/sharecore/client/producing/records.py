@@ -25,8 +25,8 @@ class NewRecord:
         timestamp: in ms since the epoch; the time of sending by default.
     """
 
-    value: Any
-    key: Any = None
+    value: object
+    key: object = None
     headers: Headers | None = None
     partition: int | None = None
     timestamp: int | None = None
@@ -133,7 +133,7 @@ def serialize(value: Any) -> bytes | None:
         ) from error
 
 
-def _as_json(value: Any) -> Any:
+def _as_json(value: Any) -> object:
     """Convert a nested value for JSON."""
     if hasattr(type(value), "model_dump"):
         return value.model_dump(mode="json")

@@ -97,7 +97,9 @@ class ProducerSettings:
         return bool(self.rdkafka.get("transactional.id"))
 
 
-def read_producer_settings(config: Mapping[str, Any] | None = None, /, **keywords: Any) -> ProducerSettings:
+def read_producer_settings(
+    config: Mapping[str, object] | None = None, /, **keywords: object
+) -> ProducerSettings:
     """Read a producer's settings: a mapping with Kafka's names, keywords with `_` for each dot, or both.
 
     Raises:
@@ -168,7 +170,7 @@ def _whole(name: str, value: Any, high: int = _MS_MAX) -> int:
     return number
 
 
-def _serializer(name: str, value: Any) -> Serializer:
+def _serializer(name: str, value: object) -> Serializer:
     if value is None:
         return serialize
     if not callable(value):

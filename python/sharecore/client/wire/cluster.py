@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from sharecore.client.wire.brokers import AnySettings, Brokers
@@ -13,6 +13,20 @@ from sharecore.client.wire.connection import Connection, Dial
 from sharecore.client.wire.refusals import accept, group_error
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
+
+if TYPE_CHECKING:
+    from sharecore.protocol.received import (
+        Coordinator,
+        FindCoordinatorResponse,
+        MetadataResponse,
+        ShareAcknowledgeLeaderIdAndEpoch,
+        ShareAcknowledgeNodeEndpoint,
+        ShareFetchLeaderIdAndEpoch,
+        ShareFetchNodeEndpoint,
+    )
+
+    NewLeader = ShareFetchLeaderIdAndEpoch | ShareAcknowledgeLeaderIdAndEpoch
+    Endpoint = ShareFetchNodeEndpoint | ShareAcknowledgeNodeEndpoint
 
 _GROUP, _SHARE = 0, 2
 """Coordinator types."""
@@ -89,9 +103,9 @@ class Cluster(Brokers[AnySettings]):
             KafkaError: no broker could be reached, or the response has an error.
         """
         connection = await self.any_connection()
-        topics: list[dict[str, Any]] = [{"name": name} for name in sorted(names)]
+        topics: list[dict[str, object]] = [{"name": name} for name in sorted(names)]
         topics += [{"topic_id": topic_id, "name": None} for topic_id in sorted(topic_ids)]
-        response = await connection.request(
+        response: MetadataResponse = await connection.request(
             ApiKey.METADATA, {"topics": topics, "allow_auto_topic_creation": False}
         )
         if getattr(response, "error_code", 0):
@@ -105,6 +119,8 @@ class Cluster(Brokers[AnySettings]):
                     refused[topic.name] = topic.error_code
                 if topic.topic_id in self.topics:
                     self.topics[topic.topic_id].leaders.clear()
+                continue
+            if topic.topic_id is None or topic.name is None:
                 continue
             known = self.topics.setdefault(topic.topic_id, Topic(topic.name))
             for partition in topic.partitions:
@@ -120,7 +136,9 @@ class Cluster(Brokers[AnySettings]):
         leader = topic.leaders.get(partition.partition) if topic is not None else None
         return leader.node if leader is not None and leader.node in self._nodes else -1
 
-    def learn_leader(self, partition: TopicIdPartition, current: Any, endpoints: Iterable[Any]) -> bool:
+    def learn_leader(
+        self, partition: TopicIdPartition, current: NewLeader | None, endpoints: Iterable[Endpoint]
+    ) -> bool:
         """Store a new leader reported by a former one; return whether it was news."""
         for endpoint in endpoints:
             self._nodes.setdefault(endpoint.node_id, (endpoint.host, endpoint.port))
@@ -163,8 +181,9 @@ class Cluster(Brokers[AnySettings]):
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{key} has no share coordinator")
         return await self._connect(f"coordinator {found.node_id}", found.host, found.port)
 
-    async def _find_coordinator(self, kind: int, key: str) -> Any:
+    async def _find_coordinator(self, kind: int, key: str) -> Coordinator:
         connection = await self.any_connection()
         message = {"key_type": kind, "coordinator_keys": [key]}
-        (found,) = (await connection.request(ApiKey.FIND_COORDINATOR, message)).coordinators
+        answer: FindCoordinatorResponse = await connection.request(ApiKey.FIND_COORDINATOR, message)
+        (found,) = answer.coordinators
         return found

@@ -203,7 +203,7 @@ class Connection(asyncio.Protocol):
                     await self._authenticate()
 
     async def request(
-        self, api_key: ApiKey, message: dict[str, Any], *, wait_ms: int = 0, newest: int | None = None
+        self, api_key: ApiKey, message: Mapping[str, object], *, wait_ms: int = 0, newest: int | None = None
     ) -> Any:
         """Send a request and wait for its response; the arguments are those of `send`.
 
@@ -216,7 +216,7 @@ class Connection(asyncio.Protocol):
         return await self._request(api_key, message, wait_ms, newest)
 
     async def _request(
-        self, api_key: ApiKey, message: dict[str, Any], wait_ms: int = 0, newest: int | None = None
+        self, api_key: ApiKey, message: Mapping[str, object], wait_ms: int = 0, newest: int | None = None
     ) -> Any:
         answer: asyncio.Future[Any] = self._loop.create_future()
         self.send(api_key, message, partial(_resolve, answer), wait_ms=wait_ms, newest=newest)
@@ -225,7 +225,7 @@ class Connection(asyncio.Protocol):
     def send(
         self,
         api_key: ApiKey,
-        message: dict[str, Any] | NamedTuple,
+        message: Mapping[str, object] | NamedTuple,
         answered: Answered,
         *,
         wait_ms: int = 0,
@@ -248,7 +248,7 @@ class Connection(asyncio.Protocol):
     def _send(
         self,
         messages: Codec,
-        message: dict[str, Any] | NamedTuple,
+        message: Mapping[str, object] | NamedTuple,
         read: Callable[[bytes], Any],
         answered: Answered,
         wait_ms: int = 0,

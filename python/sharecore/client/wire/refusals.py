@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 from sharecore.topic_names import NAME_LENGTH_MAX
 
+Answer = TypeVar("Answer")
 Missing = Mapping[ErrorCode, str]
 """The permission needed, by error code, such as `READ on topic jobs`."""
 _NONE: Missing = MappingProxyType({})
@@ -30,7 +31,7 @@ _CHANGES_TOPIC = {
 }
 
 
-def on_changed(api_key: ApiKey, topic: Any) -> Missing:
+def on_changed(api_key: ApiKey, topic: object) -> Missing:
     """Return the permission needed to change a topic, from the response about that topic."""
     return on_topic(_CHANGES_TOPIC.get(api_key, "ALTER"), getattr(topic, "name", None) or "")
 
@@ -92,7 +93,7 @@ def error_of(answer: Any, missing: Missing = _NONE) -> KafkaError:
     return worded(KafkaError(answer.error_code, getattr(answer, "error_message", None) or ""), missing)
 
 
-def accept(answer: Any, missing: Missing = _NONE) -> Any:
+def accept(answer: Answer, missing: Missing = _NONE) -> Answer:
     """Return the response; raise KafkaError if it contains an error."""
     if getattr(answer, "error_code", 0):
         raise error_of(answer, missing)

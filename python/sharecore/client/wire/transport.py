@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 from sharecore.client.errors import RETRIED, Disconnected
@@ -23,6 +23,15 @@ from sharecore.client.wire.refusals import (
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 
+if TYPE_CHECKING:
+    from sharecore.protocol.received import (
+        FetchPartitionData,
+        FetchResponse,
+        MetadataResponse,
+        MetadataResponseTopic,
+        ProduceResponse,
+    )
+
 Value = TypeVar("Value")
 
 
@@ -38,12 +47,12 @@ class Transport:
         self._settings = settings
         self._cluster: Cluster[ConnectionSettings] = Cluster(settings, dial)
 
-    async def any(self, api_key: ApiKey, message: Mapping[str, Any]) -> Any:
+    async def any(self, api_key: ApiKey, message: Mapping[str, object]) -> Any:
         """Return the response of any broker; raise KafkaError."""
 
         async def ask() -> Any:
             connection = await self._cluster.any_connection()
-            return accept(await connection.request(api_key, dict(message)), on_cluster(api_key))
+            return accept(await connection.request(api_key, message), on_cluster(api_key))
 
         return await self._try(ask)
 
@@ -51,12 +60,12 @@ class Transport:
         """Check the response of any broker; raise KafkaError."""
         await self.any(ApiKey.METADATA, {"topics": [], "allow_auto_topic_creation": False})
 
-    async def all(self, api_key: ApiKey, message: Mapping[str, Any]) -> list[Any]:
+    async def all(self, api_key: ApiKey, message: Mapping[str, object]) -> list[Any]:
         """Return the responses of all brokers; raise KafkaError if one does not respond."""
 
         return list((await self.by_node(api_key, message)).values())
 
-    async def by_node(self, api_key: ApiKey, message: Mapping[str, Any]) -> dict[int, Any]:
+    async def by_node(self, api_key: ApiKey, message: Mapping[str, object]) -> dict[int, Any]:
         """Return as `all`, by broker ID."""
 
         async def ask() -> dict[int, Any]:
@@ -67,12 +76,15 @@ class Transport:
 
         return await self._try(ask)
 
-    async def node(self, node: int, api_key: ApiKey, message: Mapping[str, Any]) -> Any:
+    async def node(self, node: int, api_key: ApiKey, message: Mapping[str, object]) -> Any:
         """Return the response of one broker; raise KafkaError."""
         return await self._try(lambda: self._ask_node(node, api_key, message))
 
     async def controller(
-        self, api_key: ApiKey, message: Mapping[str, Any], pick: Callable[[Any], Any] = lambda answer: answer
+        self,
+        api_key: ApiKey,
+        message: Mapping[str, object],
+        pick: Callable[[Any], Any] = lambda answer: answer,
     ) -> Any:
         """Return the response of the controller, or of any broker if the metadata has no controller.
 
@@ -88,7 +100,7 @@ class Transport:
             node = self._cluster.controller
             known = node in self._cluster.nodes
             connection = await (self._cluster.connect(node) if known else self._cluster.any_connection())
-            changed = pick(await connection.request(api_key, dict(message)))
+            changed = pick(await connection.request(api_key, message))
             return accept(changed, on_changed(api_key, changed))
 
         return await self._try(ask)
@@ -103,7 +115,7 @@ class Transport:
         return await self._try(ask)
 
     async def coordinator(
-        self, group_id: str, api_key: ApiKey, message: Mapping[str, Any], pick: Callable[[Any], Any]
+        self, group_id: str, api_key: ApiKey, message: Mapping[str, object], pick: Callable[[Any], Any]
     ) -> Any:
         """Return the response of a group's coordinator.
 
@@ -121,11 +133,11 @@ class Transport:
             except KafkaError as error:
                 # locating it only takes DESCRIBE, which every other permission implies
                 raise worded(error, missing) from None
-            return accept(pick(await connection.request(api_key, dict(message))), missing)
+            return accept(pick(await connection.request(api_key, message)), missing)
 
         return await self._try(ask)
 
-    async def share_coordinator(self, key: str, api_key: ApiKey, message: Mapping[str, Any]) -> Any:
+    async def share_coordinator(self, key: str, api_key: ApiKey, message: Mapping[str, object]) -> Any:
         """Return the share coordinator's response about a share partition.
 
         Args:
@@ -138,7 +150,7 @@ class Transport:
 
         async def ask() -> Any:
             connection = await self._cluster.share_coordinator(key)
-            answer = await connection.request(api_key, dict(message))
+            answer = await connection.request(api_key, message)
             return accept(answer.results[0].partitions[0])
 
         return await self._try(ask)
@@ -150,6 +162,8 @@ class Transport:
     async def topic(self, topic: str) -> tuple[UUID, list[TopicPartition]]:
         """Return the ID and the partitions of a topic; raise KafkaError (UNKNOWN_TOPIC_OR_PARTITION)."""
         (found,) = await self._topics([topic])
+        if found.topic_id is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"the broker has no ID for topic {topic}")
         return found.topic_id, [TopicPartition(topic, part.partition_index) for part in found.partitions]
 
     async def topic_names(self) -> list[str]:
@@ -198,14 +212,14 @@ class Transport:
 
         return await self._try(ask) if wanted else {}
 
-    async def fetch(self, partition: TopicPartition, offset: int, max_bytes: int) -> Any:
+    async def fetch(self, partition: TopicPartition, offset: int, max_bytes: int) -> FetchPartitionData:
         """Return the records of a partition from an offset: its part of a Fetch response.
 
         Raises:
             KafkaError: OFFSET_OUT_OF_RANGE, the topic is unknown, or its leader did not respond.
         """
 
-        async def ask() -> Any:
+        async def ask() -> FetchPartitionData:
             leader = (await self._leaders([partition]))[partition]
             ids = {topic.name: topic_id for topic_id, topic in self._cluster.topics.items()}
             asked = {
@@ -223,7 +237,7 @@ class Transport:
                 "session_epoch": -1,
                 "topics": [{"topic_id": ids[partition.topic], "partitions": [asked]}],
             }
-            answer = await self._ask_node(leader, ApiKey.FETCH, message)
+            answer: FetchResponse = await self._ask_node(leader, ApiKey.FETCH, message)
             return accept(answer.responses[0].partitions[0], on_topic("READ", partition.topic))
 
         return await self._try(ask)
@@ -246,10 +260,9 @@ class Transport:
                 "timeout_ms": self._settings.request_timeout_ms,
                 "topic_data": [{"name": partition.topic, "partition_data": [batch]}],
             }
-            answer = await self._ask_node(leader, ApiKey.PRODUCE, message)
+            answer: ProduceResponse = await self._ask_node(leader, ApiKey.PRODUCE, message)
             part = answer.responses[0].partition_responses[0]
-            first: int = accept(part, on_topic("WRITE", partition.topic)).base_offset
-            return first
+            return accept(part, on_topic("WRITE", partition.topic)).base_offset
 
         return await self._try(ask)
 
@@ -270,16 +283,18 @@ class Transport:
         """End all connections."""
         await self._cluster.close()
 
-    async def _ask_node(self, node: int, api_key: ApiKey, message: Mapping[str, Any]) -> Any:
+    async def _ask_node(self, node: int, api_key: ApiKey, message: Mapping[str, object]) -> Any:
         connection = await self._cluster.connect(node)
-        return accept(await connection.request(api_key, dict(message)))
+        return accept(await connection.request(api_key, message))
 
-    async def _topics(self, names: Iterable[str]) -> list[Any]:
+    async def _topics(self, names: Iterable[str]) -> Sequence[MetadataResponseTopic]:
         asked = [{"name": name} for name in sorted(set(names))]
-        answer = await self.any(ApiKey.METADATA, {"topics": asked, "allow_auto_topic_creation": False})
+        answer: MetadataResponse = await self.any(
+            ApiKey.METADATA, {"topics": asked, "allow_auto_topic_creation": False}
+        )
         for topic in answer.topics:
             if topic.error_code:
-                raise refused_topic(topic.name, topic.error_code)
+                raise refused_topic(topic.name or "", topic.error_code)
         return list(answer.topics)
 
     async def _leaders(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:

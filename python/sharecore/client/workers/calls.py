@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from sharecore._core import Record
 from sharecore.client.fetching.lease import AcknowledgeType
@@ -80,7 +79,7 @@ class Calls:
             job.stop_timer()
             self._ended(job, error)
 
-    def _start_task(self, job: Job, work: Coroutine[Any, Any, BaseException | None]) -> None:
+    def _start_task(self, job: Job, work: Coroutine[object, None, BaseException | None]) -> None:
         job.task = self._loop.create_task(work, name="sharecore handler")
         job.task.add_done_callback(partial(self._task_ended, job))
 
@@ -108,7 +107,7 @@ class Calls:
         return None
 
     def _run_in_thread(self, job: Job) -> None:
-        result: Any = None
+        result: object = None
         error: BaseException | None = None
         try:
             result = self._plan.handler(self._decoded(job.record))
@@ -116,7 +115,7 @@ class Calls:
             error = raised
         self._inbox.post(self._thread_ended, job, result, error)
 
-    def _thread_ended(self, job: Job, result: Any, error: BaseException | None) -> None:
+    def _thread_ended(self, job: Job, result: object, error: BaseException | None) -> None:
         job.stop_timer()
         if error is None and hasattr(result, "__await__") and job.state is State.RUNNING:
             self._start_task(job, self._limited(job, lambda: result))

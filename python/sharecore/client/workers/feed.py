@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 from sharecore.client.errors import ConsumerClosed, CorruptRecords, LeaseLost, WakeupError
 from sharecore.client.fetching.batch import parts_of, work_on
@@ -72,7 +72,7 @@ class Feed:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        settings: Mapping[str, Any],
+        settings: Mapping[str, object],
         topics: Sequence[str],
         prepare: Prepare,
         run: Listener,

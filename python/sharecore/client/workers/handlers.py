@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from sharecore._core import Record
 from sharecore.errors import ConfigError
@@ -57,7 +56,7 @@ def check_handler(handler: object) -> None:
         ) from None
 
 
-async def finish(result: Any) -> None:
+async def finish(result: object) -> None:
     """Await an awaitable result; a forgotten `await` must not lose a job.
 
     Raises:
@@ -70,7 +69,7 @@ async def finish(result: Any) -> None:
     check_result(result)
 
 
-def check_result(result: Any) -> None:
+def check_result(result: object) -> None:
     """Refuse results that show that the handler did not run.
 
     Raises:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
 
 from sharecore._core import Record
 from sharecore.client.workers.verdicts import describe
@@ -30,12 +29,12 @@ class WorkerLog:
         record: Record | None = None,
         error: BaseException | None = None,
         trace: bool = False,
-        **rest: Any,
+        **rest: object,
     ) -> None:
         """Log an event; `trace` adds the error's traceback."""
         if not logger.isEnabledFor(level):
             return
-        fields: dict[str, Any] = {"event": event, "worker": self._name}
+        fields: dict[str, object] = {"event": event, "worker": self._name}
         if record is not None:
             fields |= {
                 "topic": record.topic,

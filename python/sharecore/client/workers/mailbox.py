@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import Callable
-from typing import Any
 
 
 class Mailbox:
@@ -14,10 +13,10 @@ class Mailbox:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._calls: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
+        self._calls: deque[tuple[Callable[..., object], tuple[object, ...]]] = deque()
         self._scheduled = False
 
-    def post(self, function: Callable[..., object], *arguments: Any) -> None:
+    def post(self, function: Callable[..., object], *arguments: object) -> None:
         """Call a function in the loop soon; dropped if the loop is closed. Thread-safe."""
         self._calls.append((function, arguments))
         if not self._scheduled:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import difflib
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sharecore.client.arguments import check_flag, check_text, check_whole
 from sharecore.client.configs import ConfigEntry, ResourceKind, alter_configs, describe_configs
@@ -42,6 +42,9 @@ from sharecore.client.workers.log import WorkerLog
 from sharecore.client.workers.retry import Backoff
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
+
+if TYPE_CHECKING:
+    from sharecore.protocol.received import MetadataResponse, MetadataResponseTopic
 
 _DENIED = frozenset({ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED})
 _WINDOW_DEFAULT = 2000
@@ -84,7 +87,7 @@ class GroupLimits:
 
 
 async def prepare(
-    config: Mapping[str, Any],
+    config: Mapping[str, object],
     topics: Sequence[str],
     needs: Needs,
     log: WorkerLog,
@@ -176,19 +179,19 @@ class _Preparation:
     async def _missing(self) -> list[str]:
         missing = []
         for topic in await self._metadata([{"name": name} for name in sorted(set(self._topics))]):
+            name = topic.name or ""
             if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                missing.append(topic.name)
+                missing.append(name)
             elif topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-                raise KafkaError(topic.error_code, f"the right READ on topic {topic.name} is missing")
+                raise KafkaError(topic.error_code, f"the right READ on topic {name} is missing")
             elif topic.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION:
-                raise refused_topic(topic.name, topic.error_code)
+                raise refused_topic(name, topic.error_code)
         return missing
 
-    async def _metadata(self, topics: list[dict[str, str]] | None) -> Collection[Any]:
+    async def _metadata(self, topics: list[dict[str, str]] | None) -> Sequence[MetadataResponseTopic]:
         message = {"topics": topics, "allow_auto_topic_creation": False}
-        answer = await self._transport.any(ApiKey.METADATA, message)
-        found: Collection[Any] = answer.topics
-        return found
+        answer: MetadataResponse = await self._transport.any(ApiKey.METADATA, message)
+        return answer.topics
 
     async def _create(self, name: str) -> None:
         try:

@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections import Counter, deque
 from collections.abc import Sequence
-from typing import Any
 
 from sharecore.client.fetching.lease import AcknowledgeType
 from sharecore.client.workers.calls import Calls, Plan
@@ -225,7 +224,7 @@ class Run:
 
     # slots
 
-    def _post(self, method: str, *arguments: Any) -> None:
+    def _post(self, method: str, *arguments: object) -> None:
         assert self._feed is not None
         self._feed.inbox.post(getattr(self._feed, method), *arguments)
 
@@ -294,7 +293,7 @@ class Run:
             job.cancelled = why
             job.task.cancel()
 
-    def interrupt(self, task: asyncio.Task[Any] | None) -> None:
+    def interrupt(self, task: asyncio.Task[object] | None) -> None:
         """Raise if this is a handler's task, so that the handler ends; its job is released."""
         for job in list(self.running):
             if task is not None and job.task is task:
@@ -396,7 +395,14 @@ class Run:
             self._settle(job, _RELEASE, logging.INFO, "released")
 
     def _settle(
-        self, job: Job, kind: AcknowledgeType, level: int, event: str, *, trace: bool = False, **fields: Any
+        self,
+        job: Job,
+        kind: AcknowledgeType,
+        level: int,
+        event: str,
+        *,
+        trace: bool = False,
+        **fields: object,
     ) -> None:
         """Acknowledge a job; logging and counting wait for the broker's response."""
         self._forget(job)

@@ -22,7 +22,7 @@ _masks: dict[int, set[signal.Signals] | set[int]] = {}
 """The signals that a forking thread had already blocked."""
 
 
-async def run_until_signal(work: Worker, config: Mapping[str, Any] | None = None) -> None:
+async def run_until_signal(work: Worker, config: Mapping[str, object] | None = None) -> None:
     """Run a worker. SIGTERM and SIGINT drain it; a second one cancels running handlers, and interrupts a
     handler that blocks the event loop.
 

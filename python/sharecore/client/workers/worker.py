@@ -8,7 +8,6 @@ import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from sharecore._core import Record
 from sharecore.client.arguments import check_number, check_text, check_whole
@@ -59,7 +58,7 @@ class Worker:
     handler_timeout: float | None
     drain_seconds: float | None
     needs: Needs
-    settings: Mapping[str, Any]
+    settings: Mapping[str, object]
     has_thread: bool = True
     """The consumer has its own thread and loop; a simulator allows no threads."""
     health_port: int | None = None
@@ -81,7 +80,7 @@ class Worker:
     def name(self) -> str:
         return name_of(self.handler)
 
-    async def run(self, config: Mapping[str, Any] | None = None, /, **keywords: Any) -> None:
+    async def run(self, config: Mapping[str, object] | None = None, /, **keywords: object) -> None:
         """Work until `stop` is called; then let handlers run for `drain_seconds`, and cancel the others.
 
         Args:
@@ -224,7 +223,7 @@ def worker(
     dead_letters: str | None = None,
     health_port: int | None = None,
     health_host: str = "",
-    **settings: Any,
+    **settings: object,
 ) -> Callable[[Handler], Worker]:
     """Turn a function that takes a record into a worker: a coroutine function, or a plain one that runs in a
     thread.

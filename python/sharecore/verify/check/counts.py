@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from sharecore.verify.check.doubts import Doubt, Doubts
 from sharecore.verify.check.tables import Share, SharePage, Take
 from sharecore.verify.check.world import World
+from sharecore.verify.history import Op
 
 
 class Counts:
@@ -41,7 +40,7 @@ class Counts:
             Doubt("count", text, lines, page.client[at], share.group.name, page.start[at], take.end)
         )
 
-    def _lost(self, line: int, op: dict[str, Any]) -> None:
+    def _lost(self, line: int, op: Op) -> None:
         """Drop breaches that the end of a session explains."""
         self._doubts.explain(self._world.client(op["client"]), op["group"], op["start"])
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from sharecore.verify.check.tables import MASK, Share
 from sharecore.verify.check.transactions import Transactions
 from sharecore.verify.check.world import World
+from sharecore.verify.history import Op
 
 
 class GivenUp:
@@ -18,7 +17,7 @@ class GivenUp:
         self._world, self._transactions = world, transactions
         self.handlers = {"offsets": self._offsets}
 
-    def _offsets(self, line: int, op: dict[str, Any]) -> None:
+    def _offsets(self, line: int, op: Op) -> None:
         """Record the offsets that the start offset has passed since the last call."""
         if op["outcome"] != "ok" or op["start_offset"] < 0:
             return

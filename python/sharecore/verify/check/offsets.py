@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from sharecore.verify.check.world import World
+from sharecore.verify.history import Op
 
 
 class Offsets:
@@ -25,11 +24,11 @@ class Offsets:
             "offsets": self._offsets,
         }
 
-    def _seek(self, line: int, op: dict[str, Any]) -> None:
+    def _seek(self, line: int, op: Op) -> None:
         """Forget the position of a reader that seeks."""
         self._positions.pop((op["client"], op["topic"], op["partition"]), None)
 
-    def _read(self, line: int, op: dict[str, Any]) -> None:
+    def _read(self, line: int, op: Op) -> None:
         """Check that a reader continues at its position, and that offsets increase."""
         if op["outcome"] != "ok":
             return
@@ -51,7 +50,7 @@ class Offsets:
                 return
             last = offset
 
-    def _ends(self, line: int, op: dict[str, Any]) -> None:
+    def _ends(self, line: int, op: Op) -> None:
         """Check that the end of a log does not go back."""
         if op["outcome"] != "ok":
             return
@@ -63,7 +62,7 @@ class Offsets:
         if known is None or op["offset"] >= known[0]:
             self._log_ends[key] = (op["offset"], line, op["end"])
 
-    def _commit(self, line: int, op: dict[str, Any]) -> None:
+    def _commit(self, line: int, op: Op) -> None:
         """Record an offset that a plain group committed, or may have."""
         if op["outcome"] == "failed":
             return
@@ -74,7 +73,7 @@ class Offsets:
             kept.append((op["offset"], line, op["end"]))
             del kept[:-8]
 
-    def _committed(self, line: int, op: dict[str, Any]) -> None:
+    def _committed(self, line: int, op: Op) -> None:
         """Check that the offset was confirmed last, or attempted since."""
         if op["outcome"] != "ok":
             return
@@ -90,7 +89,7 @@ class Offsets:
                 "committed", f"{name}: nobody committed offset {offset}", (line,), op["end"]
             )
 
-    def _offsets(self, line: int, op: dict[str, Any]) -> None:
+    def _offsets(self, line: int, op: Op) -> None:
         """Check that a start offset does not go back."""
         if op["outcome"] != "ok":
             return

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from sharecore.verify.check.doubts import Doubt, Doubts
 from sharecore.verify.check.tables import Settle, Share, SharePage, Take
 from sharecore.verify.check.world import TERMINAL, World
+from sharecore.verify.history import Op
 
 
 class Overlap:
@@ -86,7 +85,7 @@ class Overlap:
         given_up = share.group.limit and page.count[at] >= share.group.limit
         return not (page.settled_line[at] or page.perhaps[at] or given_up)
 
-    def _lost(self, line: int, op: dict[str, Any]) -> None:
+    def _lost(self, line: int, op: Op) -> None:
         """Drop suspicions that a lost lease explains."""
         holder = self._world.client(op["client"])
         self._young = {

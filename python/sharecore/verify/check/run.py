@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from sharecore.verify.check.breach import Breach, Breaches
 from sharecore.verify.check.counts import Counts
@@ -17,9 +16,9 @@ from sharecore.verify.check.overlap import Overlap
 from sharecore.verify.check.settled import Settled
 from sharecore.verify.check.stuck import Stuck
 from sharecore.verify.check.transactions import Transactions
-from sharecore.verify.check.world import World
+from sharecore.verify.check.world import Check, World
 from sharecore.verify.check.writes import Writes
-from sharecore.verify.history import HistoryError, Progress, pick, read
+from sharecore.verify.history import HistoryError, Op, Progress, pick, read
 from sharecore.verify.timeline import Timeline
 
 _EVERY = 1 << 12
@@ -42,7 +41,7 @@ class Result:
         timeline: rates and latencies.
     """
 
-    header: dict[str, Any]
+    header: Op
     operations: Counter[tuple[str, str]]
     records: int
     unchecked: int
@@ -64,12 +63,12 @@ def check(paths: Sequence[Path], progress: Callable[[int], None] = lambda _: Non
     """
     breaches = Breaches()
     world = World(breaches)
-    header: dict[str, Any] = {}
+    header: Op = {}
     operations: Counter[tuple[str, str]] = Counter()
     number = 0
-    op: dict[str, Any] = {}
+    op: Op = {}
     writes, timeline = Writes(world), Timeline()
-    checks: list[Any] = []
+    checks: list[Check] = []
     try:
         for number, op in read(paths, Progress(progress)):
             if number == 1:
@@ -95,9 +94,9 @@ def check(paths: Sequence[Path], progress: Callable[[int], None] = lambda _: Non
     )
 
 
-def _checks(world: World, writes: Writes, header: dict[str, Any]) -> list[Any]:
+def _checks(world: World, writes: Writes, header: Op) -> list[Check]:
     transactions = Transactions(world)
-    checks = [
+    checks: list[Check] = [
         writes,
         Order(world),
         transactions,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from sharecore.verify.check.tables import MASK, Share
 from sharecore.verify.check.transactions import Transactions
 from sharecore.verify.check.world import World
+from sharecore.verify.history import Op
 
 
 class Stuck:
@@ -30,22 +29,22 @@ class Stuck:
             "settle": self._locks,
         }
 
-    def _quiet(self, line: int, op: dict[str, Any]) -> None:
+    def _quiet(self, line: int, op: Op) -> None:
         """Record a time in which members polled, held nothing and got nothing."""
         self._quiets[self._world.share(op)] = (line, op["start"], op["end"])
 
-    def _locks(self, line: int, op: dict[str, Any]) -> None:
+    def _locks(self, line: int, op: Op) -> None:
         """Record when the last lock expires, whoever holds it."""
         if "lock_ms" in op:
             share = self._world.share(op)
             self._locked_until[share] = max(self._locked_until.get(share, 0.0), op["end"] + op["lock_ms"])
 
-    def _ends(self, line: int, op: dict[str, Any]) -> None:
+    def _ends(self, line: int, op: Op) -> None:
         """Record the end of a log."""
         if op["outcome"] == "ok":
             self._log_ends[self._world.log(op).number] = op["offset"]
 
-    def _offsets(self, line: int, op: dict[str, Any]) -> None:
+    def _offsets(self, line: int, op: Op) -> None:
         """Record the reported lag while nothing moved."""
         share, lag = self._world.share(op), op.get("lag")
         if op["outcome"] == "ok" and lag is not None and share in self._quiets:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from array import array
-from typing import Any
 
 from sharecore.verify.check.tables import MASK, SIZE, Log
 from sharecore.verify.check.world import READ_COMMITTED, World
+from sharecore.verify.history import Op
 
 _OPEN, _COMMITTED, _ABORTED, _EITHER = range(4)
 
@@ -37,13 +37,13 @@ class Transactions:
             self._start.append(0.0)
         return number
 
-    def _send(self, line: int, op: dict[str, Any]) -> None:
+    def _send(self, line: int, op: Op) -> None:
         """Record the transaction of a record."""
         name = op.get("txn")
         if name is not None:
             self._world.sent.at(op["id"]).txn[op["id"] & MASK] = self._number(name)
 
-    def _end_txn(self, line: int, op: dict[str, Any]) -> None:
+    def _end_txn(self, line: int, op: Op) -> None:
         """Record the end of a transaction."""
         number, outcome = self._number(op["txn"]), op["outcome"]
         if not op["commit"] or outcome == "failed":
@@ -52,7 +52,7 @@ class Transactions:
             state = _COMMITTED if outcome == "ok" else _EITHER
         self._state[number], self._line[number], self._start[number] = state, line, op["start"]
 
-    def _read(self, line: int, op: dict[str, Any]) -> None:
+    def _read(self, line: int, op: Op) -> None:
         """Record the reads of a transaction."""
         name = op.get("txn")
         if name is not None and op["outcome"] == "ok" and op["isolation"] == READ_COMMITTED:

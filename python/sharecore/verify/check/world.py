@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Protocol
 
 from sharecore.verify.check.breach import Breaches
 from sharecore.verify.check.tables import MASK, Group, Log, Pages, SentPage, Settle, Share, SharePage, Take
+from sharecore.verify.history import GroupOf, Op
 
 READ_COMMITTED = "read_committed"
 TERMINAL = ("accept", "reject")
@@ -50,7 +51,7 @@ class World:
         self._logs: dict[tuple[str, int], Log] = {}
         self.shares: dict[tuple[str, str, int], Share] = {}
         self._groups: dict[str, Group] = {}
-        self._described: dict[str, Any] = {}
+        self._described: dict[str, GroupOf] = {}
         self.clients: dict[str, int] = {}
         self.client_names: list[str] = []
         self.faults = Faults()
@@ -59,7 +60,7 @@ class World:
         self.records = 0
         self._on_delivery: list[Callable[[Share, SharePage, int, int, int, Take], None]] = []
         self._on_settled: list[Callable[[Share, SharePage, int, int, Settle], None]] = []
-        self._others: dict[str, list[Callable[[int, dict[str, Any]], None]]] = {}
+        self._others: dict[str, list[Callable[[int, Op], None]]] = {}
         self._own = {
             "history": self._header,
             "send": self._send,
@@ -81,7 +82,7 @@ class World:
             if hasattr(each, "settled"):
                 self._on_settled.append(each.settled)
 
-    def tell(self, line: int, op: dict[str, Any]) -> None:
+    def tell(self, line: int, op: Op) -> None:
         """Process a line."""
         name = op["op"]
         own = self._own.get(name)
@@ -105,7 +106,7 @@ class World:
             number = self.clients[name] = len(self.client_names)
         return number
 
-    def log(self, op: dict[str, Any]) -> Log:
+    def log(self, op: Op) -> Log:
         """Return the log of a line."""
         key = (op["topic"], op["partition"])
         log = self._logs.get(key)
@@ -114,7 +115,7 @@ class World:
             self.logs.append(log)
         return log
 
-    def share(self, op: dict[str, Any]) -> Share:
+    def share(self, op: Op) -> Share:
         """Return the share partition of a line."""
         key = (op["group"], op["topic"], op["partition"])
         share = self.shares.get(key)
@@ -137,10 +138,10 @@ class World:
 
     # lines
 
-    def _header(self, line: int, op: dict[str, Any]) -> None:
+    def _header(self, line: int, op: Op) -> None:
         self._described.update(op.get("groups", {}))
 
-    def _send(self, line: int, op: dict[str, Any]) -> None:
+    def _send(self, line: int, op: Op) -> None:
         self.records += 1
         ident = op["id"]
         page, at = self.sent.at(ident), ident & MASK
@@ -158,7 +159,7 @@ class World:
         page.client[at] = self.client(op["client"])
         page.line[at], page.end[at] = line, op["end"]
 
-    def _read(self, line: int, op: dict[str, Any]) -> None:
+    def _read(self, line: int, op: Op) -> None:
         if op["outcome"] != "ok":
             return
         log = self.log(op)
@@ -192,7 +193,7 @@ class World:
         if committed and not record.committed_line[at]:
             record.committed_line[at], record.committed_end[at] = line, end
 
-    def _take(self, line: int, op: dict[str, Any]) -> None:
+    def _take(self, line: int, op: Op) -> None:
         records = op["records"]
         if not records:
             return
@@ -212,7 +213,7 @@ class World:
                 page.start[at], page.end[at], page.until[at] = start, end, take.until
             page.events[at] = group.events
 
-    def _settle(self, line: int, op: dict[str, Any]) -> None:
+    def _settle(self, line: int, op: Op) -> None:
         share = self.share(op)
         kind, outcome = op["kind"], op["outcome"]
         if kind not in KINDS:
@@ -238,12 +239,12 @@ class World:
                 elif terminal and outcome == "unknown":
                     page.perhaps[at] = line
 
-    def _lost(self, line: int, op: dict[str, Any]) -> None:
+    def _lost(self, line: int, op: Op) -> None:
         key = (self.client(op["client"]), op["group"])
         self.lost_at[key] = max(op["end"], self.lost_at.get(key, 0.0))
         self.group(op["group"]).events += 1
 
-    def _fault(self, line: int, op: dict[str, Any]) -> None:
+    def _fault(self, line: int, op: Op) -> None:
         self.faults.add(op["start"], op["end"])
         for group in self._groups.values():
             group.events += 1

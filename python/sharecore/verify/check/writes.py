@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from sharecore.verify.check.tables import MASK, SIZE, Log
 from sharecore.verify.check.world import World
+from sharecore.verify.history import Op
 
 
 class Writes:
@@ -21,7 +20,7 @@ class Writes:
         self.unchecked = 0
         self.handlers = {"send": self._send, "ends": self._ends}
 
-    def _send(self, line: int, op: dict[str, Any]) -> None:
+    def _send(self, line: int, op: Op) -> None:
         """Record the highest confirmed offset of a log."""
         offset = op.get("offset", -1)
         if op["outcome"] == "ok" and offset >= 0:
@@ -30,7 +29,7 @@ class Writes:
             if known is None or known[0] < offset:
                 self._highest[log] = (offset, line, op["end"])
 
-    def _ends(self, line: int, op: dict[str, Any]) -> None:
+    def _ends(self, line: int, op: Op) -> None:
         """Check the end of a log against earlier confirmations."""
         if op["outcome"] != "ok":
             return

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Awaitable, Mapping
 
 from sharecore.admin import Admin, TopicPartition
 from sharecore.admin.model import Target
@@ -44,7 +43,7 @@ class Lives:
                     await asyncio.sleep(1)
             await self._call("delete_topic", topics.delete(self._topic))
 
-    async def _call(self, what: str, call: Any) -> bool:
+    async def _call(self, what: str, call: Awaitable[object]) -> bool:
         """Retry an administrator's call until it succeeds; return whether it did."""
         began = self._journal.now_ms()
         try:

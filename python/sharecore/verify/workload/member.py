@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from sharecore._core import Record, decode_records
+from sharecore.client.fetching.host import Host
 from sharecore.client.fetching.intake import take_in
 from sharecore.client.fetching.lease import AcknowledgeType, Lease, Span
+from sharecore.client.fetching.link import BrokerLink
 from sharecore.client.keeping import KeepingConsumer
+from sharecore.client.wire.cluster import TopicIdPartition
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.verify.workload.journal import Journal
+
+if TYPE_CHECKING:
+    from sharecore.protocol.received import ShareFetchPartitionData
 
 _KINDS = {kind.value: kind.name.lower() for kind in AcknowledgeType}
 _REFUSED = (ErrorCode.INVALID_RECORD_STATE, ErrorCode.INVALID_REQUEST)
@@ -31,7 +37,7 @@ class Member(KeepingConsumer):
         journal: Journal,
         name: str,
         group: str,
-        settings: dict[str, Any],
+        settings: Mapping[str, object],
         labels: dict[str, str] | None = None,
     ) -> None:
         self._journal, self.name, self._label = journal, name, group
@@ -42,7 +48,7 @@ class Member(KeepingConsumer):
         self._runtime.told_lost = self._lost
         self.when_answered(self._answered)
 
-    def _place(self, topic: str, partition: int) -> dict[str, Any]:
+    def _place(self, topic: str, partition: int) -> dict[str, object]:
         return {
             "client": self.name,
             "group": self._label,
@@ -50,7 +56,9 @@ class Member(KeepingConsumer):
             "partition": partition,
         }
 
-    def _taken(self, key: Any, answer: Any, link: Any, host: Any) -> int:
+    def _taken(
+        self, key: TopicIdPartition, answer: ShareFetchPartitionData, link: BrokerLink, host: Host
+    ) -> int:
         """Record the records of a fetch, before anyone sees them."""
         topic = host.cluster.topics[key.topic_id].name
         count = take_in(key, answer, link, host)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 DELIVERY_LIMIT = 5
 LOCKS_MS = (2000, 15_000)
@@ -32,8 +31,8 @@ class Plan:
     run: str
     seed: int
     group: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    confluent: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
+    confluent: Mapping[str, object] = field(default_factory=dict)
     seconds: float = 600.0
     producers: int = 8
     transactions: int = 3

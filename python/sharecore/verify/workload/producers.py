@@ -6,7 +6,6 @@ import logging
 import random
 import time
 from collections.abc import Mapping
-from typing import Any
 
 from confluent_kafka import (
     Consumer,
@@ -39,9 +38,9 @@ class Sender:
         pause_s: between bursts.
     """
 
-    def __init__(self, journal: Journal, name: str, settings: Mapping[str, str], pause_s: float) -> None:
+    def __init__(self, journal: Journal, name: str, settings: Mapping[str, object], pause_s: float) -> None:
         self._journal, self._name, self._pause_s = journal, name, pause_s
-        self._settings: dict[str, Any] = {
+        self._settings: dict[str, object] = {
             **_QUIET,
             "enable.idempotence": True,
             "linger.ms": 2,
@@ -73,7 +72,7 @@ class Sender:
         topic, partition = self._random.choice(self._journal.plan.places)
         ident = self._journal.new_id()
         began = self._journal.now_ms()
-        fields: dict[str, Any] = {"client": client, "id": ident, "topic": topic, "partition": partition}
+        fields: dict[str, object] = {"client": client, "id": ident, "topic": topic, "partition": partition}
         if txn is not None:
             fields["txn"] = txn
 

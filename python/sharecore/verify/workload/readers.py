@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
@@ -22,7 +21,7 @@ class Reader:
         isolation: read_committed or read_uncommitted.
     """
 
-    def __init__(self, journal: Journal, isolation: str, settings: Mapping[str, str]) -> None:
+    def __init__(self, journal: Journal, isolation: str, settings: Mapping[str, object]) -> None:
         self._journal, self._isolation = journal, isolation
         self._name = f"reader-{isolation}"
         self._group = journal.plan.reader_group(isolation)
@@ -78,10 +77,10 @@ class Reader:
             if following == first:
                 continue
             self._positions[place] = following
-            span: dict[str, Any] = {"from": first, "next": following, "records": records}
+            span: dict[str, object] = {"from": first, "next": following, "records": records}
             self._journal.write("read", began, isolation=self._isolation, **self._place(place), **span)
 
-    def _place(self, place: tuple[str, int]) -> dict[str, Any]:
+    def _place(self, place: tuple[str, int]) -> dict[str, str | int]:
         return {"client": self._name, "topic": place[0], "partition": place[1]}
 
     def _commit(self) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from sharecore.admin import Admin
 from sharecore.admin.topics import TopicAdmin
+from sharecore.client.wire.cluster import TopicPartition
 from sharecore.clock import SystemClock
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.verify.history import Writer
@@ -41,7 +41,7 @@ class Workload:
         self,
         plan: Plan,
         path: Path,
-        header: dict[str, Any],
+        header: Mapping[str, object],
         told: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._plan, self._path, self._header, self._told = plan, path, header, told
@@ -197,7 +197,7 @@ class Workload:
                 await self._look(journal, admin)
             await asyncio.sleep(0.2)
 
-    async def _look(self, journal: Journal, admin: Admin) -> dict[Any, tuple[int, int | None]]:
+    async def _look(self, journal: Journal, admin: Admin) -> Mapping[TopicPartition, tuple[int, int | None]]:
         try:
             return await look(journal, admin)
         except KafkaError as error:
