@@ -12,9 +12,8 @@ from sharecore.client.consumer import ASKS_MS_MIN
 from sharecore.client.errors import CorruptRecords
 from sharecore.client.fetching.batch import Part
 from sharecore.client.fetching.buffer import Fetched, done_by
-from sharecore.client.fetching.host import Host
+from sharecore.client.fetching.host import Host, Source
 from sharecore.client.fetching.lease import _HELD_BYTE, AcknowledgeType, Lease
-from sharecore.client.fetching.link import BrokerLink
 from sharecore.client.keeping import KeepingConsumer
 from sharecore.client.wire.cluster import TopicIdPartition
 from sharecore.errors import ErrorCode, KafkaError
@@ -57,7 +56,7 @@ class CountedLease(Lease):
         key: TopicIdPartition,
         acquired: Iterable[tuple[int, int, int]],
         deadline_ms: int,
-        owner: BrokerLink,
+        owner: Source,
         size: int,
     ) -> None:
         self.acquired = tuple(acquired)
@@ -83,7 +82,7 @@ class _Bare(Fetched):
         return Part(self.lease, self.taken, self.taken + count)
 
 
-def _take_in(key: TopicIdPartition, answer: ShareFetchPartitionData, link: BrokerLink, host: Host) -> int:
+def _take_in(key: TopicIdPartition, answer: ShareFetchPartitionData, link: Source, host: Host) -> int:
     """Deliver acquired offsets; reject those that are visibly damaged. Return the number of offsets.
 
     Raises:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from sharecore.client.fetching.acknowledgements import Results
 from sharecore.client.fetching.buffer import Fetched
-from sharecore.client.fetching.lease import Lease
+from sharecore.client.fetching.lease import Lease, Owner
 from sharecore.client.fetching.outbox import PendingAcks
 from sharecore.client.fetching.refusals import Refusals
 from sharecore.client.metrics import Metrics
@@ -18,10 +18,9 @@ from sharecore.client.wire.cluster import Cluster, TopicIdPartition
 from sharecore.protocol import ApiKey
 
 if TYPE_CHECKING:
-    from sharecore.client.fetching.link import BrokerLink
     from sharecore.protocol.received import ShareFetchPartitionData
 
-    TakeIn = Callable[[TopicIdPartition, ShareFetchPartitionData, BrokerLink, "Host"], int]
+    TakeIn = Callable[[TopicIdPartition, ShareFetchPartitionData, "Source", "Host"], int]
 
 
 class Demand(NamedTuple):
@@ -29,6 +28,13 @@ class Demand(NamedTuple):
 
     wait_ms: int
     records: int
+
+
+class Source(Owner, Protocol):
+    """The link whose broker sent a response."""
+
+    leases: set[Lease]
+    fetch_began_ms: int
 
 
 class Host(Protocol):

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from sharecore._core import decode_records
 from sharecore.client.errors import CorruptRecords
 from sharecore.client.fetching.buffer import Fetched
-from sharecore.client.fetching.host import Host
+from sharecore.client.fetching.host import Host, Source
 from sharecore.client.fetching.lease import GAP, AcknowledgeType, Lease
-from sharecore.client.fetching.link import BrokerLink
 from sharecore.client.wire.cluster import TopicIdPartition
 from sharecore.errors import ErrorCode, KafkaError
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from sharecore.protocol.received import ShareFetchPartitionData
 
 
-def take_in(key: TopicIdPartition, answer: ShareFetchPartitionData, link: BrokerLink, host: Host) -> int:
+def take_in(key: TopicIdPartition, answer: ShareFetchPartitionData, link: Source, host: Host) -> int:
     """Decode and deliver the acquired records of a share partition; return their number.
 
     Acquired offsets without a record are acknowledged as gaps, those of a truncated batch are released, and

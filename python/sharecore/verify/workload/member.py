@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sharecore._core import Record, decode_records
-from sharecore.client.fetching.host import Host
+from sharecore.client.fetching.host import Host, Source
 from sharecore.client.fetching.intake import take_in
 from sharecore.client.fetching.lease import AcknowledgeType, Lease, Span
-from sharecore.client.fetching.link import BrokerLink
 from sharecore.client.keeping import KeepingConsumer
 from sharecore.client.wire.cluster import TopicIdPartition
 from sharecore.errors import ErrorCode, KafkaError
@@ -56,9 +55,7 @@ class Member(KeepingConsumer):
             "partition": partition,
         }
 
-    def _taken(
-        self, key: TopicIdPartition, answer: ShareFetchPartitionData, link: BrokerLink, host: Host
-    ) -> int:
+    def _taken(self, key: TopicIdPartition, answer: ShareFetchPartitionData, link: Source, host: Host) -> int:
         """Record the records of a fetch, before anyone sees them."""
         topic = host.cluster.topics[key.topic_id].name
         count = take_in(key, answer, link, host)
