@@ -431,7 +431,7 @@ class LogOffsets:
 
 @final
 class ExpandedCache:
-    """A cache of expanded record batches of all logs; the least recently used are evicted first.
+    """A cache of record batches that are delivered in parts; the least recently used are evicted first.
 
     Args:
         bytes_max: its capacity.

@@ -104,7 +104,7 @@ class ShareSettings:
     sharecore_expanded_cache_bytes: int = setting(
         Kind.LONG,
         67108864,
-        "Memory for decompressed record batches that are delivered in parts, to groups with order, "
+        "Memory for record batches that are delivered in parts, decompressed, to groups with order, "
         "back-off, delivery times or a TTL.",
         low=0,
     )

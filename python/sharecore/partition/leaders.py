@@ -48,7 +48,7 @@ class SharePartitions(Leaders):
         leader_epoch: returns this broker's leader epoch for a topic partition.
         stateless: called if the persister has no state for a requested share partition.
         is_connected: returns whether a group member has a share session on this broker.
-        expanded_bytes: memory for expanded batches of which members acquired a part.
+        expanded_bytes: memory for batches that are delivered in parts.
         when_configured: calls back once `group_config` returns the current settings of every node.
     """
 

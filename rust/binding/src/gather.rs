@@ -198,6 +198,8 @@ fn lease_of<'py>(
         log_cache: expanded.as_ref().map(|expanded| LogCache {
             cache: &expanded.get().0,
             log: partition.borrow().name,
+            // an upstream cluster may lose records and reuse their offsets
+            is_read: leasing.borrow().stored.is_some(),
         }),
     };
     let lease = match lease(engine.get(), &leasing, &request) {

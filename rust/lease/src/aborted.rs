@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use sharecore_engine::{Acquired, OffsetRange};
+use sharecore_guard::{Failed, Guarded};
 use sharecore_records::Header;
 
 use crate::holding::places;
@@ -42,8 +43,24 @@ pub(crate) fn aborted_ranges(
     found
 }
 
+/// Archives records of aborted transactions and offsets without records, and returns the rest of the acquired ones.
+/// Other members may hold some of the archived ones: a group that read uncommitted records until now may have acquired
+/// them.
+pub(crate) fn without(
+    engine: &Guarded,
+    gone: &[OffsetRange],
+    acquired: &[Acquired],
+) -> Result<Vec<Acquired>, Failed> {
+    engine.with(|engine| {
+        for range in gone {
+            engine.archive(range.first, range.last);
+        }
+    })?;
+    Ok(subtracted(acquired, gone))
+}
+
 /// The acquired offsets without those in `gone`; both ascending.
-pub(crate) fn subtracted(acquired: &[Acquired], gone: &[OffsetRange]) -> Vec<Acquired> {
+fn subtracted(acquired: &[Acquired], gone: &[OffsetRange]) -> Vec<Acquired> {
     let mut left = Vec::new();
     for each in acquired {
         let mut first = each.first;

@@ -17,7 +17,7 @@ pub(crate) fn holding(records: &[u8], batches: &[OffsetRange], acquired: &[Acqui
         found.push(0..records.len());
         return found;
     }
-    for (range, _, _) in partly(records, batches, acquired) {
+    for (range, _, _) in partly(places(records), batches, acquired) {
         match found.last_mut() {
             Some(before) if before.end == range.start => before.end = range.end,
             _ => found.push(range),
@@ -26,21 +26,19 @@ pub(crate) fn holding(records: &[u8], batches: &[OffsetRange], acquired: &[Acqui
     found
 }
 
-/// The record batches that hold acquired records: byte range and offsets of each, and the acquired ranges that overlap
-/// it.
-pub(crate) fn partly<'a>(
-    records: &'a [u8],
+/// The record batches that hold acquired records: what `each` has of it, its offsets, and the acquired ranges that
+/// overlap it.
+pub(crate) fn partly<'a, T>(
+    each: impl Iterator<Item = T>,
     batches: &'a [OffsetRange],
     mut acquired: &'a [Acquired],
-) -> impl Iterator<Item = (Range<usize>, OffsetRange, &'a [Acquired])> {
-    let all = places(records)
-        .zip(batches)
-        .map_while(move |(place, batch)| {
-            let passed = acquired.iter().take_while(|each| each.last < batch.first);
-            acquired = &acquired[passed.count()..];
-            let here = acquired.iter().take_while(|each| each.first <= batch.last);
-            (!acquired.is_empty()).then(|| (place, *batch, &acquired[..here.count()]))
-        });
+) -> impl Iterator<Item = (T, OffsetRange, &'a [Acquired])> {
+    let all = each.zip(batches).map_while(move |(this, batch)| {
+        let passed = acquired.iter().take_while(|each| each.last < batch.first);
+        acquired = &acquired[passed.count()..];
+        let here = acquired.iter().take_while(|each| each.first <= batch.last);
+        (!acquired.is_empty()).then(|| (this, *batch, &acquired[..here.count()]))
+    });
     all.filter(|(_, _, here)| !here.is_empty())
 }
 

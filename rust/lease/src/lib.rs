@@ -6,8 +6,10 @@
 #![forbid(unsafe_code)]
 
 mod aborted;
+mod cached;
 mod expanded;
 mod holding;
+mod indexed;
 mod missing;
 mod survey;
 mod thinned;
@@ -20,7 +22,8 @@ use sharecore_guard::{Failed, Guarded};
 use smallvec::SmallVec;
 
 use crate::{
-    aborted::{aborted_ranges, subtracted},
+    aborted::{aborted_ranges, without},
+    cached::take_cached,
     holding::holding,
     missing::missing,
     thinned::thinned,
@@ -101,8 +104,8 @@ pub struct AcquireRequest<'a> {
     pub record_limit: bool,
     /// Whether to return one record batch whatever its size.
     pub at_least_one: bool,
-    /// If set, batches of which less than half is acquired (5/6 of the bytes without compression) are sent without the other records;
-    /// expanded batches are cached here.
+    /// If set, batches of which less than half is acquired (5/6 of the bytes without compression) are sent without the
+    /// other records, and are cached here.
     pub log_cache: Option<LogCache<'a>>,
 }
 
@@ -133,6 +136,17 @@ pub struct Leased<B, E> {
     pub admitted: Option<Admitted>,
     /// Why the read ended early; the records above are acquired all the same.
     pub stopped: Option<Stop<E>>,
+}
+
+impl<B, E> Leased<B, E> {
+    /// Adds acquired records, and the batches that hold them.
+    fn put(&mut self, source: Source<B>, ranges: Ranges, acquired: Vec<Acquired>) {
+        self.size += ranges.iter().map(Range::len).sum::<usize>();
+        self.parts.push((source, ranges));
+        let counts = acquired.iter().map(|each| each.last - each.first + 1);
+        self.total += counts.sum::<i64>();
+        self.acquired.extend(acquired);
+    }
 }
 
 /// The bytes of a response's batches.
@@ -266,18 +280,22 @@ fn step<L: Log>(
         max_records: reach - offset + 1,
         at_least_one: request.at_least_one && leased.parts.is_empty(),
     };
-    let part = log.read(want).map_err(Stop::Log)?;
-    let Some(part) = part.filter(|part| !part.batches.is_empty()) else {
-        return Ok(false);
-    };
-    let read = OffsetRange::new(part.batches[0].first, last_of(&part.batches));
-    let aborted = log.aborted(read).map_err(Stop::Log)?;
     let options = AcquireOptions {
         fetch_offset: offset,
         max_fetch_records: left,
         batch_size: request.batch_size,
         record_limit: request.record_limit,
     };
+    if let Some(read_to) = take_cached(engine, log, request, leased, (want, options))? {
+        place.read_to = read_to;
+        return Ok(true);
+    }
+    let part = log.read(want).map_err(Stop::Log)?;
+    let Some(part) = part.filter(|part| !part.batches.is_empty()) else {
+        return Ok(false);
+    };
+    let read = OffsetRange::new(part.batches[0].first, last_of(&part.batches));
+    let aborted = log.aborted(read).map_err(Stop::Log)?;
     let mut more = Vec::new();
     engine
         .with(|engine| {
@@ -398,9 +416,20 @@ fn keep<B: AsRef<[u8]>, E>(
         let bytes = part.bytes.as_ref();
         let mut ranges = holding(bytes, &part.batches, &more);
         let mut size = ranges.iter().map(Range::len).sum::<usize>();
-        let anew = request
-            .log_cache
-            .and_then(|log_cache| thinned(bytes, &part.batches, &more, log_cache, &mut place.room));
+        let unfinished = |offsets| {
+            let count = engine.with(|engine| engine.unfinished_records(offsets));
+            count.unwrap_or(0)
+        };
+        let anew = request.log_cache.and_then(|log_cache| {
+            thinned(
+                bytes,
+                &part.batches,
+                &more,
+                log_cache,
+                &mut place.room,
+                unfinished,
+            )
+        });
         let source = match anew {
             None => Source::Read(part.bytes),
             Some(anew) => {
@@ -411,11 +440,8 @@ fn keep<B: AsRef<[u8]>, E>(
                 Source::Anew(anew)
             }
         };
-        leased.size += size;
-        leased.parts.push((source, ranges));
-        let counts = more.iter().map(|each| each.last - each.first + 1);
-        leased.total += counts.sum::<i64>();
-        leased.acquired.append(&mut more);
+        debug_assert_eq!(size, ranges.iter().map(Range::len).sum::<usize>());
+        leased.put(source, ranges, more);
     }
     Ok(())
 }
@@ -455,22 +481,9 @@ fn next(engine: &mut Engine, request: &AcquireRequest<'_>, left: i64, read_to: i
     Next::Known(offset, engine.is_slow(offset), reach)
 }
 
-/// Archives records of aborted transactions and offsets without records, and returns the rest of the acquired ones.
-/// Other members may hold some of the archived ones: a group that read uncommitted records until now may have acquired
-/// them.
-fn without(
-    engine: &Guarded,
-    gone: &[OffsetRange],
-    acquired: &[Acquired],
-) -> Result<Vec<Acquired>, Failed> {
-    engine.with(|engine| {
-        for range in gone {
-            engine.archive(range.first, range.last);
-        }
-    })?;
-    Ok(subtracted(acquired, gone))
-}
-
 fn last_of(batches: &[OffsetRange]) -> i64 {
     batches.last().map_or(-1, |batch| batch.last)
 }
+
+#[cfg(test)]
+mod tests;

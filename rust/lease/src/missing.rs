@@ -16,11 +16,14 @@ pub(crate) fn missing(records: &[u8], batches: &[OffsetRange]) -> Vec<OffsetRang
     }
     Batches::new(records)
         .zip(batches)
-        .filter(|(batch, claimed)| {
-            claimed.count() > OFFSETS_TRUSTED.max(batch.bytes().len() as i64)
-        })
+        .filter(|(batch, claimed)| !is_trusted(**claimed, batch.bytes().len()))
         .flat_map(|(batch, claimed)| gaps(*claimed, &held(&batch)))
         .collect()
+}
+
+/// Whether a batch of this size may have a record for each offset that it claims.
+pub(crate) fn is_trusted(claimed: OffsetRange, size: usize) -> bool {
+    claimed.count() <= OFFSETS_TRUSTED.max(size as i64)
 }
 
 /// The offsets of a batch's records, merged into ranges; if the batch cannot be read, one record per byte.

@@ -4,31 +4,42 @@
 //! once for each of them. A client takes an acquired offset without a record for a gap and acknowledges it, so a record
 //! left out by mistake is lost.
 
-use sharecore_engine::{Acquired, Bug, OffsetRange, is_planted};
-use sharecore_records::{Batch, Batches, Compression, Outline, Rewrite};
+use std::sync::Arc;
 
-use crate::{EXPANDED_BYTES_MAX, expanded::LogCache, holding::partly};
+use sharecore_engine::{Acquired, Bug, OffsetRange, is_planted};
+use sharecore_records::{Batches, Compression, Outline, Rewrite};
+
+use crate::{
+    EXPANDED_BYTES_MAX,
+    expanded::LogCache,
+    holding::{partly, places},
+    indexed::IndexedBatch,
+};
 
 /// Smaller records are not compressed.
 const COMPRESSED_FROM: usize = 4 << 10;
 
 /// The batches that hold acquired records; those of which too little is acquired are rewritten. `None` if none is. `room`: how
-/// many more bytes may be expanded.
+/// many more bytes may be expanded. `unfinished` returns how many offsets of a batch are not finished.
 pub(crate) fn thinned(
     records: &[u8],
     batches: &[OffsetRange],
     acquired: &[Acquired],
     log_cache: LogCache<'_>,
     room: &mut usize,
+    unfinished: impl Fn(OffsetRange) -> i64,
 ) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     let mut is_anew = false;
     // batches kept as they are; copied only once one is rewritten
     let mut whole = Vec::new();
-    for (place, offsets, here) in partly(records, batches, acquired) {
+    for (place, offsets, here) in partly(places(records), batches, acquired) {
         let anew = match *room {
             0 => None,
-            _ => thin(&records[place.clone()], offsets, here, log_cache, room),
+            _ if counted(here, offsets) >= offsets.count() => None,
+            _ => log_cache
+                .indexed(&records[place.clone()], offsets, room, &unfinished)
+                .and_then(|batch| thin(&batch, here, log_cache)),
         };
         match anew {
             None if is_anew => out.extend_from_slice(&records[place]),
@@ -45,30 +56,42 @@ pub(crate) fn thinned(
     is_anew.then_some(out)
 }
 
-/// One batch with only its acquired records; `None` if they are most of it, or if it is sent as it is because
-/// it cannot be read or its header is wrong.
-fn thin(
-    bytes: &[u8],
-    offsets: OffsetRange,
+/// As [`thinned`], of cached batches: the batches that hold acquired records, and how many bytes they have in the log.
+pub(crate) fn thinned_from(
+    (batches, offsets): (&[Arc<IndexedBatch>], &[OffsetRange]),
     acquired: &[Acquired],
     log_cache: LogCache<'_>,
-    room: &mut usize,
-) -> Option<Vec<u8>> {
+) -> (Vec<u8>, usize) {
+    let mut out = Vec::new();
+    let mut size = 0;
+    for (batch, _, here) in partly(batches.iter(), offsets, acquired) {
+        size += batch.bytes().len();
+        match thin(batch, here, log_cache) {
+            Some(anew) => out.extend_from_slice(&anew),
+            None => out.extend_from_slice(batch.bytes()),
+        }
+    }
+    (out, size)
+}
+
+/// How many of a batch's offsets are acquired.
+fn counted(acquired: &[Acquired], offsets: OffsetRange) -> i64 {
     let counts = acquired
         .iter()
         .map(|each| each.last.min(offsets.last) - each.first.max(offsets.first) + 1);
-    let batch = Batches::new(bytes).next()?;
-    if counts.sum::<i64>() >= offsets.count() || batch.header.is_control() {
-        return None;
-    }
-    let expanded = log_cache.expand(&batch).ok()?;
-    *room = room.saturating_sub(expanded.len());
-    let (mut kept, all_bytes) = kept(&batch, &expanded, offsets, acquired)?;
+    counts.sum()
+}
+
+/// One batch with only its acquired records; `None` if they are most of it.
+fn thin(batch: &IndexedBatch, acquired: &[Acquired], log_cache: LogCache<'_>) -> Option<Vec<u8>> {
+    let mut kept = batch.records_in(acquired);
+    log_cache.delivered(batch, counted(acquired, batch.offsets()));
+    let all_bytes = batch.record_bytes();
     let bytes_kept: usize = kept.iter().map(|record| record.bytes.len()).sum();
-    let is_most = match batch.header.compression() {
+    let is_most = match batch.header().compression() {
         // rewriting it costs no more than a copy
         Ok(Compression::None) => 6 * bytes_kept >= 5 * all_bytes,
-        _ => 2 * kept.len() >= batch.header.count as usize && 2 * bytes_kept >= all_bytes,
+        _ => 2 * kept.len() >= batch.count() && 2 * bytes_kept >= all_bytes,
     };
     if kept.is_empty() || is_most {
         return None;
@@ -76,7 +99,9 @@ fn thin(
     if is_planted(Bug::ThinnedShort) {
         kept.pop();
     }
-    let mut rewrite = Rewrite::new(&batch.header, None);
+    // a length takes up to five bytes
+    let capacity = bytes_kept + 5 * kept.len();
+    let mut rewrite = Rewrite::with_capacity(batch.header(), None, capacity);
     for record in &kept {
         rewrite.push(*record);
     }
@@ -84,36 +109,9 @@ fn thin(
     debug_assert!(
         is_planted(Bug::ThinnedShort) || has_all(&anew, &kept),
         "the batch at {} lost a record",
-        batch.header.base_offset
+        batch.header().base_offset
     );
-    (anew.len() < bytes.len()).then_some(anew)
-}
-
-/// The acquired records of a batch, and the bytes of all its records; `None` if it cannot be read to the end, or its
-/// records contradict its header.
-fn kept<'a>(
-    batch: &Batch<'_>,
-    expanded: &'a [u8],
-    offsets: OffsetRange,
-    acquired: &[Acquired],
-) -> Option<(Vec<Outline<'a>>, usize)> {
-    let mut kept = Vec::new();
-    let (mut bytes, mut is_in_order) = (0, true);
-    let mut wanted = acquired.iter().peekable();
-    let mut next = offsets.first;
-    let walked = batch.records(expanded).outlines(|record| {
-        is_in_order &= (next..=offsets.last).contains(&record.offset);
-        next = record.offset.saturating_add(1);
-        bytes += record.bytes.len();
-        while wanted.next_if(|each| each.last < record.offset).is_some() {}
-        if wanted
-            .peek()
-            .is_some_and(|each| each.first <= record.offset)
-        {
-            kept.push(record);
-        }
-    });
-    (walked.is_ok() && is_in_order).then_some((kept, bytes))
+    (anew.len() < batch.bytes().len()).then_some(anew)
 }
 
 /// Whether a batch has exactly these records.

@@ -27,6 +27,11 @@ impl Rewrite {
     /// Starts a batch with the offsets, producer and compression of `header`; `horizon` is used if it has no delete
     /// horizon.
     pub fn new(header: &Header, horizon: Option<i64>) -> Self {
+        Self::with_capacity(header, horizon, header.size)
+    }
+
+    /// As [`new`](Self::new), with room for records of about this many bytes.
+    pub fn with_capacity(header: &Header, horizon: Option<i64>, bytes: usize) -> Self {
         let mut header = *header;
         let base_timestamp = header.base_timestamp;
         if let Some(horizon) = horizon.filter(|_| header.delete_horizon().is_none()) {
@@ -36,7 +41,7 @@ impl Rewrite {
         Self {
             header,
             base_timestamp,
-            records: Vec::with_capacity(header.size),
+            records: Vec::with_capacity(bytes),
             count: 0,
             max_timestamp: -1,
         }

@@ -190,6 +190,17 @@ impl Engine {
         self.first_ready()
     }
 
+    /// As [`next_ready`](Self::next_ready), from an offset.
+    pub fn next_ready_from(&self, offset: Offset) -> Option<Offset> {
+        self.first_ready_from(offset)
+    }
+
+    /// How many offsets are neither finished nor about to become dead letters.
+    pub fn unfinished_records(&self, range: OffsetRange) -> i64 {
+        let unsettled = self.unsettled_in(range).into_iter();
+        unsettled.map(|(piece, _)| piece.count()).sum()
+    }
+
     /// As [`Partition::next_fetch_offset`]; unexamined records count if need be.
     pub fn next_fetch_offset(&self) -> Offset {
         match self {

@@ -22,11 +22,59 @@ fn thinned_of(
     let log_cache = LogCache {
         cache: &cache,
         log: ([7; 16], 0),
+        is_read: true,
     };
-    let first = thinned(bytes, batches, acquired, log_cache, &mut room.clone());
-    let again = thinned(bytes, batches, acquired, log_cache, room);
+    let has_room = *room > 0;
+    let first = thinned(
+        bytes,
+        batches,
+        acquired,
+        log_cache,
+        &mut room.clone(),
+        OffsetRange::count,
+    );
+    let again = thinned(bytes, batches, acquired, log_cache, room, |offsets| {
+        offsets.count()
+    });
     assert!(first == again, "what was kept is as it was");
+    if has_room {
+        assert_cached_is_alike(bytes, batches, acquired, again.as_ref());
+    }
     again
+}
+
+/// Cached batches give the same bytes.
+fn assert_cached_is_alike(
+    bytes: &[u8],
+    batches: &[OffsetRange],
+    acquired: &[Acquired],
+    anew: Option<&Vec<u8>>,
+) {
+    let cache = ExpandedCache::new(0);
+    let log_cache = LogCache {
+        cache: &cache,
+        log: ([7; 16], 0),
+        is_read: true,
+    };
+    let all = places(bytes).zip(batches);
+    let all = all.map(|(place, offsets)| {
+        let batch = Batches::new(&bytes[place]).next()?;
+        IndexedBatch::new(&batch, *offsets).map(Arc::new)
+    });
+    let Some(cached) = all.collect::<Option<Vec<_>>>() else {
+        return;
+    };
+    let held = crate::holding::holding(bytes, batches, acquired);
+    let whole: Vec<u8> = held
+        .into_iter()
+        .flat_map(|range| bytes[range].to_vec())
+        .collect();
+    let (found, size) = thinned_from((&cached, batches), acquired, log_cache);
+    assert_eq!(size, whole.len());
+    assert!(
+        &found == anew.unwrap_or(&whole),
+        "other bytes from the cache"
+    );
 }
 
 /// The value of each offset; None where compaction has left a gap.
