@@ -2311,8 +2311,9 @@ def survey_store(
 class BucketCopy:
     """A bucket with the options of the copy in it; used by one store (`Store(bucket=)`).
 
-    `random`: 16 bytes, unique among all stores. `is_tried`: whether the bucket has passed the probe. Raises
-    ValueError for invalid settings.
+    `random`: 16 bytes, unique among all stores. `is_tried`: whether the bucket has passed the probe.
+    `standby`: has found that nobody leads; the home is claimed only if nobody has written since.
+    Raises ValueError for invalid settings.
     """
 
     def __new__(
@@ -2331,6 +2332,7 @@ class BucketCopy:
         linger_ms: int = ...,
         puts_per_second: int = ...,
         is_tried: bool = ...,
+        standby: Standby | None = ...,
     ) -> Self: ...
 
 @final
@@ -2431,7 +2433,11 @@ def is_proven(store: Store, lease_ms: int) -> bool:
     """
 @final
 class Standby:
-    """Watches a home in a bucket that another broker leads. Raises ValueError for invalid settings."""
+    """Watches a home in a bucket that another broker leads.
+
+    `path`: the data directory. A file without a name keeps what was read of the journal there, up to 256 MB,
+    for a takeover. Raises ValueError for invalid settings.
+    """
 
     def __new__(
         cls,
@@ -2442,6 +2448,7 @@ class Standby:
         allow_http: bool,
         node_id: int,
         silence_ms: int,
+        path: str | PathLike[str] | None = ...,
     ) -> Self: ...
     def look(self) -> tuple[int, int, bool] | None:
         """Return the node that leads, its epoch, and whether the bucket is its home; without that it copies
@@ -2498,9 +2505,10 @@ def prepare_home(
     proposed: str,
     random: tuple[int, int],
     is_tried: bool = False,
+    standby: Standby | None = None,
 ) -> tuple[Literal["empty", "local", "bucket"], str | None, int, int, int]:
     """Bring a data directory in line with its home in a bucket, after trying whether that can be relied on,
-    unless that is known.
+    unless that is known. What `standby` has read of the journal is not read again.
 
     Returns: `empty` (both are empty), `local` (the directory was not a home so far) or `bucket`; the cluster
     of the home (`proposed` if there was none), None for `local`; place and time of the newest object, and

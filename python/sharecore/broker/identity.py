@@ -7,6 +7,7 @@ import logging
 import re
 import uuid
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sharecore.errors import ConfigError
 from sharecore.storage import Catalog
@@ -24,6 +25,9 @@ from sharecore.storage.identity import (
     read_identity,
     write_identity,
 )
+
+if TYPE_CHECKING:
+    from sharecore._core import Standby
 
 logger = logging.getLogger("sharecore.broker")
 
@@ -86,13 +90,21 @@ def _new_cluster_id() -> str:
     return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
 
 
-def identify_home(data_dir: Path, node_id: int, bucket: BucketPlace, *, is_tried: bool = False) -> Identity:
+def identify_home(
+    data_dir: Path,
+    node_id: int,
+    bucket: BucketPlace,
+    *,
+    is_tried: bool = False,
+    standby: Standby | None = None,
+) -> Identity:
     """Bring a data directory in line with its home in a bucket; return who that makes this broker.
 
     The cluster is the bucket's, and the node the one that is configured: another one may serve the home next.
 
     Args:
         is_tried: the bucket is known to be one that can be relied on.
+        standby: what it has read of the journal is not read again.
 
     Raises:
         ConfigError: the bucket cannot be reached with these settings, or nothing says whose the directory is.
@@ -104,7 +116,7 @@ def identify_home(data_dir: Path, node_id: int, bucket: BucketPlace, *, is_tried
     except DamagedIdentity:
         own = None
     proposed = _new_cluster_id()
-    prepared = prepare(bucket, data_dir, own, proposed, is_tried=is_tried)
+    prepared = prepare(bucket, data_dir, own, proposed, is_tried=is_tried, standby=standby)
     if own is None:
         own = _without_file(data_dir) if prepared.cluster_id is None else None
     cluster_id = prepared.cluster_id or (proposed if own is None else own.cluster_id)

@@ -80,6 +80,7 @@ class CopyOptions:
         linger_ms: how long a write waits at most for others, with durability `bucket`.
         puts_per_second: how many small objects are created per second, with durability `bucket`.
         is_tried: whether the bucket has passed the probe.
+        standby: found that nobody leads the home; None if nothing was watched.
     """
 
     place: BucketPlace
@@ -91,6 +92,7 @@ class CopyOptions:
     linger_ms: int = 20
     puts_per_second: int = 10
     is_tried: bool = False
+    standby: Standby | None = None
 
     def begin(self) -> BucketCopy:
         """Return the copy for a store, and start the threads that send requests.
@@ -114,6 +116,7 @@ class CopyOptions:
                 linger_ms=self.linger_ms,
                 puts_per_second=self.puts_per_second,
                 is_tried=self.is_tried,
+                standby=self.standby,
             )
 
 
@@ -196,11 +199,14 @@ SILENCE_MS = 6500
 """How long the leader of a home is silent before another broker claims."""
 
 
-def standby(bucket: BucketPlace, node_id: int, silence_ms: int = SILENCE_MS) -> Standby:
+def standby(
+    bucket: BucketPlace, node_id: int, silence_ms: int = SILENCE_MS, directory: Path | None = None
+) -> Standby:
     """Return an object that watches a home until a broker may claim it.
 
     Args:
         silence_ms: how long the leader is silent before it may.
+        directory: its disk keeps what was read of the journal, for a takeover.
 
     Raises:
         ConfigError: the settings are invalid, or this build cannot reach the bucket.
@@ -213,6 +219,7 @@ def standby(bucket: BucketPlace, node_id: int, silence_ms: int = SILENCE_MS) -> 
             allow_http=bucket.allow_http,
             node_id=node_id,
             silence_ms=silence_ms,
+            path=directory,
         )
 
 
@@ -229,7 +236,13 @@ def home_nodes(bucket: BucketPlace) -> HomeNodes:
 
 
 def prepare(
-    bucket: BucketPlace, directory: Path, own: Identity | None, proposed: str, *, is_tried: bool = False
+    bucket: BucketPlace,
+    directory: Path,
+    own: Identity | None,
+    proposed: str,
+    *,
+    is_tried: bool = False,
+    standby: Standby | None = None,
 ) -> Prepared:
     """Synchronize a data directory with its home in a bucket, before it is opened.
 
@@ -237,6 +250,7 @@ def prepare(
         own: the directory's cluster, if known.
         proposed: the cluster id of a new home.
         is_tried: the bucket is known to be one that can be relied on.
+        standby: what it has read of the journal is not read again.
 
     Raises:
         ConfigError: the settings are invalid, or this build cannot reach the bucket.
@@ -253,6 +267,7 @@ def prepare(
             proposed=proposed,
             random=_random(),
             is_tried=is_tried,
+            standby=standby,
         )
     return Prepared(how, cluster_id, at_ms, read)
 

@@ -1,6 +1,6 @@
 //! Buckets for Python: URLs, probes, restores, homes and their standbys.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::{PyOSError, PyValueError};
@@ -10,7 +10,10 @@ use sharecore_bucket::inspect::inspect;
 use sharecore_bucket::probe::{Outcome, Verdict};
 use sharecore_bucket::{Answer, Bucket, HOME_WINDOW, What, list_all, names};
 use sharecore_bucket_io::{HAS_S3, Place, Settings, Transport};
-use sharecore_store::{BucketError, Led, Moment, Prepared, Restoring, Standby, restore};
+use sharecore_store::{
+    BackupOptions, BucketError, JournalCache, JournalEnd, Led, Moment, Prepared, Restoring,
+    Standby, restore,
+};
 
 use crate::{clock::monotonic_ms, copying::run_probe};
 
@@ -163,9 +166,10 @@ pub(crate) fn restore_bucket(
 
 /// Make a data directory match its home in a bucket. Return the starting point: `empty` (both are empty), `local` (the
 /// directory was not a home before) or `bucket`; the home's cluster id, unless `local`; the place and time of the newest object; and
-/// the bytes read. Unless `is_tried`, the bucket is probed first. `ValueError`: wrong settings; `OSError`: nothing was changed.
+/// the bytes read. Unless `is_tried`, the bucket is probed first. Objects that `standby` has read are not read again.
+/// `ValueError`: wrong settings; `OSError`: nothing was changed.
 #[pyfunction]
-#[pyo3(signature = (url, path, *, endpoint, region, allow_http, cluster_id, proposed, random, is_tried = false))]
+#[pyo3(signature = (url, path, *, endpoint, region, allow_http, cluster_id, proposed, random, is_tried = false, standby = None))]
 #[allow(clippy::needless_pass_by_value, clippy::too_many_arguments)]
 pub(crate) fn prepare_home(
     py: Python<'_>,
@@ -178,7 +182,9 @@ pub(crate) fn prepare_home(
     proposed: String,
     random: (u64, u64),
     is_tried: bool,
+    standby: Option<Py<PyStandby>>,
 ) -> PyResult<(&'static str, Option<String>, u64, i64, u64)> {
+    let standby = standby.as_ref().map(Py::get);
     let settings = settings(url, endpoint, region, allow_http)?;
     let mut transport = Transport::start(&settings).map_err(PyValueError::new_err)?;
     let refused = |why: String| PyOSError::new_err(format!("{}: {why}", settings.place));
@@ -198,13 +204,17 @@ pub(crate) fn prepare_home(
     }
     let prepared = py.detach(|| {
         let cluster = (cluster_id.as_deref(), proposed.as_str());
-        sharecore_store::prepare_home(&mut transport, &path, cluster, &mut |_| {})
+        let read = standby.map(|it| &*it.read);
+        sharecore_store::prepare_home(&mut transport, &path, cluster, read, &mut |_| {})
     });
     match prepared {
         Ok(Prepared::Empty(cluster)) => Ok(("empty", Some(cluster), 0, 0, 0)),
         Ok(Prepared::Local) => Ok(("local", None, 0, 0, 0)),
         Ok(Prepared::Bucket(made)) => {
             let cluster = Some(made.cluster_id);
+            if let Some(standby) = standby {
+                standby.hold(made.end);
+            }
             Ok(("bucket", cluster, made.place, made.ms, made.read.bytes))
         }
         Err(error) => Err(refused(error.to_string())),
@@ -221,12 +231,17 @@ pub(crate) fn has_own_data(py: Python<'_>, path: PathBuf) -> PyResult<bool> {
 
 /// Watches a home that another broker leads.
 #[pyclass(name = "Standby", module = "sharecore._core", frozen)]
-pub(crate) struct PyStandby(Mutex<(Transport, Standby)>);
+pub(crate) struct PyStandby {
+    watched: Mutex<(Transport, Standby)>,
+    read: Arc<JournalCache>,
+    end: Mutex<Option<JournalEnd>>,
+}
 
 #[pymethods]
 impl PyStandby {
     #[new]
-    #[pyo3(signature = (url, *, endpoint, region, allow_http, node_id, silence_ms))]
+    #[pyo3(signature = (url, *, endpoint, region, allow_http, node_id, silence_ms, path = None))]
+    #[allow(clippy::needless_pass_by_value, clippy::too_many_arguments)]
     fn new(
         url: &str,
         endpoint: Option<String>,
@@ -234,13 +249,20 @@ impl PyStandby {
         allow_http: bool,
         node_id: i32,
         silence_ms: u64,
+        path: Option<PathBuf>,
     ) -> PyResult<Self> {
         let settings = settings(url, endpoint, region, allow_http)?;
         let transport = Transport::start(&settings).map_err(PyValueError::new_err)?;
-        Ok(Self(Mutex::new((
-            transport,
-            Standby::new(node_id, silence_ms),
-        ))))
+        let mut standby = Standby::new(node_id, silence_ms);
+        let read = Arc::new(JournalCache::new(path.as_deref().unwrap_or(Path::new(""))));
+        if path.is_some() {
+            standby.keep(Arc::clone(&read));
+        }
+        Ok(Self {
+            watched: Mutex::new((transport, standby)),
+            read,
+            end: Mutex::default(),
+        })
     }
 
     /// Read the journal; return the leading node, its epoch, and whether the bucket is its home or holds a copy; None if this
@@ -292,7 +314,22 @@ impl PyStandby {
 
 impl PyStandby {
     fn held(&self) -> MutexGuard<'_, (Transport, Standby)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keep the end of the journal for the store that is opened next, if this broker may claim.
+    fn hold(&self, found: Option<JournalEnd>) {
+        let may_claim = self.held().1.claims_at().is_some();
+        let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        *end = found.filter(|_| may_claim);
+    }
+
+    /// Sets where a store claims the home, and where it begins to read the journal. What was read is kept no longer.
+    pub(crate) fn pass_on(&self, options: &mut BackupOptions) {
+        options.claims_at = self.held().1.claims_at();
+        let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        options.restored = end.take();
+        self.read.clear();
     }
 }
 

@@ -16,7 +16,10 @@ use sharecore_store::{
     BackupOptions, BackupState, BackupStatus, BucketLine, Durability, Options, Store,
 };
 
-use crate::{bucket::settings, store::PyStore};
+use crate::{
+    bucket::{PyStandby, settings},
+    store::PyStore,
+};
 
 /// How long closing waits in a home: writes that have not reached the bucket were never confirmed.
 const HOME_CLOSE_MS: u64 = 1000;
@@ -32,7 +35,7 @@ pub(crate) struct PyBucketCopy(Mutex<Option<(BucketSender, BackupOptions)>>);
 #[pymethods]
 impl PyBucketCopy {
     #[new]
-    #[pyo3(signature = (url, *, endpoint, region, allow_http, cluster_id, node_id, random, interval_ms, history_ms, surplus_bytes, linger_ms = 20, puts_per_second = 10, is_tried = false))]
+    #[pyo3(signature = (url, *, endpoint, region, allow_http, cluster_id, node_id, random, interval_ms, history_ms, surplus_bytes, linger_ms = 20, puts_per_second = 10, is_tried = false, standby = None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         url: &str,
@@ -48,10 +51,11 @@ impl PyBucketCopy {
         linger_ms: u64,
         puts_per_second: u64,
         is_tried: bool,
+        standby: Option<&Bound<'_, PyStandby>>,
     ) -> PyResult<Self> {
         let settings = settings(url, endpoint, region, allow_http)?;
         let transport = Transport::start(&settings).map_err(PyValueError::new_err)?;
-        let options = BackupOptions {
+        let mut options = BackupOptions {
             cluster_id,
             node: node_id,
             writer: random,
@@ -62,6 +66,9 @@ impl PyBucketCopy {
             puts_per_second,
             ..BackupOptions::default()
         };
+        if let Some(standby) = standby {
+            standby.get().pass_on(&mut options);
+        }
         let sender = BucketSender {
             transport,
             random: u128::from_le_bytes(random),

@@ -64,7 +64,7 @@ impl Store {
     pub fn step_bucket(&self, now_ms: u64, wall_ms: i64) -> Option<u64> {
         let backup = self.shared.backup.as_ref()?;
         let mut worker = hold(&self.stepped_worker);
-        let worker = worker.get_or_insert_with(Worker::new);
+        let worker = worker.get_or_insert_with(|| Worker::new(backup));
         worker.step(&self.shared, backup, now_ms, wall_ms)
     }
 

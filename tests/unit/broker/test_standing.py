@@ -110,7 +110,7 @@ def test_metrics_do_not_wait_for_the_bucket(tmp_path: Path, bucket: Path) -> Non
     config = settings(bucket) | HOME | {"log.dirs": str(tmp_path / "two")}
     standing = Standing(BrokerConfig.from_properties(config))
     slow = SlowStandby()
-    standing._watching = slow  # type: ignore[assignment]
+    standing.watching = slow  # type: ignore[assignment]
 
     async def look() -> None:
         looking = asyncio.ensure_future(standing.look())
@@ -123,6 +123,42 @@ def test_metrics_do_not_wait_for_the_bucket(tmp_path: Path, bucket: Path) -> Non
         assert silent_ms >= 2000
 
     asyncio.run(look())
+
+
+class SilentStandby:
+    """The watch over a bucket where nothing was written for a while."""
+
+    def __init__(self, silent_ms: int) -> None:
+        self._silent_ms = silent_ms
+
+    def look(self) -> tuple[int, int, bool]:
+        return 1, 1, True
+
+    def silence(self) -> tuple[int, int]:
+        return 5, self._silent_ms
+
+    def take_changed(self) -> list[tuple[bytes, bytes | None]]:
+        return []
+
+
+@pytest.mark.parametrize(
+    ("silent_ms", "due_s"), [(0, 1.0), (5000, 1.0), (6200, 0.31), (6500, 0.01), (9000, 0.01)]
+)
+def test_the_next_look_is_no_later_than_the_end_of_the_silence(
+    tmp_path: Path, bucket: Path, silent_ms: int, due_s: float
+) -> None:
+    config = settings(bucket) | HOME | {"log.dirs": str(tmp_path / "two")}
+    standing = Standing(BrokerConfig.from_properties(config))
+    standing.watching = SilentStandby(silent_ms)  # type: ignore[assignment]
+
+    async def looked() -> float:
+        now_s = asyncio.get_running_loop().time()
+        # the clock of the loop stands still meanwhile
+        asyncio.get_running_loop().time = lambda: now_s  # type: ignore[method-assign]
+        await standing.look()
+        return standing.due_s()
+
+    assert asyncio.run(looked()) == pytest.approx(due_s)
 
 
 class FailingOnce:
@@ -148,7 +184,7 @@ def test_a_first_look_that_fails_is_repeated(
 ) -> None:
     config = settings(bucket) | HOME | {"log.dirs": str(tmp_path / "two")}
     standing = Standing(BrokerConfig.from_properties(config))
-    standing._watching = FailingOnce()  # type: ignore[assignment]
+    standing.watching = FailingOnce()  # type: ignore[assignment]
 
     async def look() -> list[bool]:
         return [await standing.look() for _ in range(2)]
@@ -156,7 +192,7 @@ def test_a_first_look_that_fails_is_repeated(
     assert asyncio.run(look()) == [False, True]
     monkeypatch.setattr("sharecore.broker.lobby.standing._FIRST_S", 0.0)
     wrong = Standing(BrokerConfig.from_properties(config))
-    wrong._watching = FailingOnce()  # type: ignore[assignment]
+    wrong.watching = FailingOnce()  # type: ignore[assignment]
     with pytest.raises(OSError, match="503"):
         asyncio.run(wrong.look())
 
@@ -167,7 +203,7 @@ def test_a_copy_of_a_running_broker_is_not_taken_over(tmp_path: Path, bucket: Pa
     until(lambda: any((bucket / "journal").glob("*")))
     config = settings(bucket) | HOME | {"node.id": "2", "log.dirs": str(tmp_path / "two")}
     standing = Standing(BrokerConfig.from_properties(config))
-    standing._watching = standby(standing.place, 2, silence_ms=0)
+    standing.watching = standby(standing.place, 2, silence_ms=0)
     for _ in range(2):
         assert not asyncio.run(standing.look()), "it writes no heartbeats"
     shown = f"node 1 copies its data to file://{bucket} (epoch 1)"

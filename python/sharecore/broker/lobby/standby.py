@@ -27,12 +27,12 @@ from sharecore.storage.followed import FollowedTopics
 from sharecore.storage.identity import Identity
 
 if TYPE_CHECKING:
+    from sharecore._core import Standby
     from sharecore.broker.backend import Host
     from sharecore.metrics.exposition import Exposition
 
 logger = logging.getLogger("sharecore.broker")
 
-_LOOK_S = 1.0
 _WARM_S = 300.0
 _WARM_PLACES = 500
 """Objects of the journal after which segments may have been sealed that this broker lacks."""
@@ -179,6 +179,11 @@ class Lobby:
         return None if self._standing.leader == NOBODY else self._standing.leader
 
     @property
+    def watching(self) -> Standby:
+        """Found that nobody leads, once it was waited for."""
+        return self._standing.watching
+
+    @property
     def nodes(self) -> HomeNodes:
         """The brokers of the home, while it waits."""
         return self._backend.nodes
@@ -210,7 +215,7 @@ class Lobby:
                 await asyncio.to_thread(standing.check_directory)
                 await self._stand_by(announce)
                 return
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(standing.due_s())
 
     async def _stand_by(self, announce: Callable[[str], object]) -> None:
         broker = self._broker
@@ -220,7 +225,7 @@ class Lobby:
             announce(broker.describe())
             while not await self._standing.look():
                 self._warm()
-                await asyncio.sleep(_LOOK_S)
+                await asyncio.sleep(self._standing.due_s())
             takes_over = True
         finally:
             if takes_over:
@@ -245,7 +250,12 @@ class Lobby:
         standing, node_id = self._standing, self._config.node_id
         try:
             await asyncio.to_thread(
-                identify_home, standing.data_dir, node_id, standing.place, is_tried=self.is_tried
+                identify_home,
+                standing.data_dir,
+                node_id,
+                standing.place,
+                is_tried=self.is_tried,
+                standby=standing.watching,
             )
         except (OSError, ConfigError) as error:
             logger.warning("cannot fetch what the home has: %s. Trying again in %d s", error, _AGAIN_S)

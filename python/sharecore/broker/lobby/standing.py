@@ -18,6 +18,9 @@ from sharecore.storage.identity import IDENTITY, DamagedIdentity, decode_identit
 
 logger = logging.getLogger("sharecore.broker")
 
+_LOOK_S = 1.0
+_SLACK_S = 0.01
+"""The silence is measured in whole milliseconds."""
 _BLIND_S = 5.0
 """A standby that has not seen the journal for so long is not ready."""
 _FIRST_S = 30.0
@@ -40,7 +43,8 @@ class Standing:
         fenced = fenced_mark(self.data_dir).exists()
         self.silence_ms = SILENCE_MS * (_PATIENCE if fenced else 1)
         """How long the leader is silent before this broker claims."""
-        self._watching = standby(self.place, config.node_id, self.silence_ms)
+        self.watching = standby(self.place, config.node_id, self.silence_ms, self.data_dir)
+        """Reads the journal."""
         self.catalog = FollowedCatalog()
         self.leader = NOBODY
         self.claim = 0
@@ -74,7 +78,7 @@ class Standing:
             return False
         self._seen_s, self._trouble = loop.time(), ""
         self._free_since_s = self._seen_s - silent_ms / 1000
-        self.catalog.take(self._watching.take_changed())
+        self.catalog.take(self.watching.take_changed())
         if led is None:
             return True
         self.leader, self.claim, self._is_home = led
@@ -82,7 +86,7 @@ class Standing:
         return False
 
     def _look(self) -> tuple[tuple[int, int, bool] | None, tuple[int, int]]:
-        return self._watching.look(), self._watching.silence()
+        return self.watching.look(), self.watching.silence()
 
     def _say(self, line: str) -> None:
         if line != self._line:
@@ -118,6 +122,13 @@ class Standing:
         if self._free_since_s is None:
             return self._place, 0
         return self._place, round((asyncio.get_running_loop().time() - self._free_since_s) * 1000)
+
+    def due_s(self) -> float:
+        """Return in how many seconds to look again: at once when the silence is long enough."""
+        if not self._is_home or self._free_since_s is None:
+            return _LOOK_S
+        left_s = self._free_since_s + self.silence_ms / 1000 - asyncio.get_running_loop().time()
+        return min(_LOOK_S, max(left_s, 0.0) + _SLACK_S)
 
     @property
     def cluster_id(self) -> str | None:

@@ -122,7 +122,8 @@ async def _serve(
         lobby = Lobby(config)
         if not await _unless_stopped(lobby.wait(partial(_announce_standby, manner)), stopping):
             return 0
-        waited, backend = lobby.broker, StoreBackend(is_tried=lobby.is_tried, former=lobby.former)
+        waited = lobby.broker
+        backend = StoreBackend(is_tried=lobby.is_tried, former=lobby.former, standby=lobby.watching)
     broker = Broker(config, users=users, backend=backend, lock_time=lock_time, lobby=waited)
     if not await _unless_stopped(broker.start(), stopping):
         return 0

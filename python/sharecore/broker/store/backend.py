@@ -38,7 +38,7 @@ from sharecore.storage.identity import Identity
 from sharecore.storage.topics import TopicChange
 
 if TYPE_CHECKING:
-    from sharecore._core import BucketStatus
+    from sharecore._core import BucketStatus, Standby
     from sharecore.broker.backend import Host
     from sharecore.metrics.exposition import Exposition
 
@@ -56,6 +56,7 @@ class StoreBackend:
         open_storage: opens the data directory.
         is_tried: the bucket of a home is known to be one that can be relied on.
         former: the leader of the home that has ended, if any: clients are not told its address any more.
+        standby: found that nobody leads the home; None if nothing was watched.
     """
 
     served: Mapping[ApiKey, Served] = SERVED
@@ -73,10 +74,12 @@ class StoreBackend:
         *,
         is_tried: bool = False,
         former: int | None = None,
+        standby: Standby | None = None,
     ) -> None:
         self._open_storage = open_storage
         self._is_tried = is_tried
         self._former = former
+        self._standby = standby
         self._nodes: HomeNodes | None = None
         self._retention: Retention | None = None
         self._cleaner: Cleaner | None = None
@@ -106,10 +109,11 @@ class StoreBackend:
                 config.node_id,
                 bucket_place(config),
                 is_tried=self._is_tried,
+                standby=self._standby,
             )
         else:
             self.identity = identify(self._data_dir, config.node_id)
-        options = replace(_storage_options(config), copy=copy_options(config, self.identity))
+        options = replace(_storage_options(config), copy=copy_options(config, self.identity, self._standby))
         self.storage = self._open_storage(self._data_dir, options)
         self.storage.attach(asyncio.get_running_loop())
         if place is not None:
@@ -296,7 +300,9 @@ def _storage_options(config: BrokerConfig) -> StorageOptions:
     )
 
 
-def copy_options(config: BrokerConfig, identity: Identity) -> CopyOptions | None:
+def copy_options(
+    config: BrokerConfig, identity: Identity, standby: Standby | None = None
+) -> CopyOptions | None:
     """Return what is asked of the copy in a bucket; None without one."""
     if config.sharecore_bucket_url is None:
         return None
@@ -310,6 +316,7 @@ def copy_options(config: BrokerConfig, identity: Identity) -> CopyOptions | None
         config.sharecore_bucket_linger_ms,
         config.sharecore_bucket_puts_per_second,
         is_tried=config.sharecore_durability == "bucket",
+        standby=standby,
     )
 
 

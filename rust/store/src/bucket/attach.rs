@@ -1,6 +1,7 @@
 //! Reading the bucket at startup: whose copy it is, where the journal ends, whether this directory can continue it, and
 //! the claim.
 
+mod ahead;
 mod base;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -10,10 +11,14 @@ use sharecore_bucket::{
     counted, home, names, read_home,
 };
 
+use ahead::{Ahead, get};
+
 use super::{
     copy::Copied,
     frames::{Cursor, is_same, locate},
-    home, own,
+    home,
+    journal_end::JournalEnd,
+    own,
     read_ahead::ReadAhead,
     shared::{Backup, Sealed},
 };
@@ -56,18 +61,10 @@ enum Phase {
     Walk,
     /// Listing, and then reading, objects after the end, which would prove that it is not the end.
     ListBeyond,
-    Beyond(Vec<String>),
+    Beyond,
     /// Waiting for the checkpoint at the start of a segment after this one.
     Base(u64),
     Claim(Claiming, Option<Sealed>),
-}
-
-/// A journal object being read.
-struct Ahead {
-    slot: Retried,
-    /// Whether it was the next one when requested.
-    was_next: bool,
-    found: Option<Answer>,
 }
 
 pub(super) struct Attach {
@@ -75,6 +72,8 @@ pub(super) struct Attach {
     slot: Retried,
     ahead: BTreeMap<u64, Ahead>,
     read_ahead: ReadAhead,
+    /// What a restore has read just before, until it is used.
+    restored: Option<JournalEnd>,
     copied: Copied,
     /// The place of the checkpoint that the walk started from.
     begun: u64,
@@ -85,12 +84,14 @@ pub(super) struct Attach {
 }
 
 impl Attach {
-    pub(super) fn new() -> Self {
+    /// Begin; the journal is read on from where a restore has read it.
+    pub(super) fn new(restored: Option<JournalEnd>) -> Self {
         Self {
             phase: Phase::Home,
             slot: Retried::default(),
             ahead: BTreeMap::new(),
             read_ahead: ReadAhead::default(),
+            restored,
             copied: Copied::default(),
             begun: 0,
             gap: 0,
@@ -114,12 +115,11 @@ impl Attach {
         if let Phase::Walk = self.phase {
             let place = self.copied.walk.place;
             for at in place..place + self.read_ahead.objects() {
-                self.ahead.entry(at).or_insert_with(|| Ahead {
-                    slot: Retried::begun(get(names::journal(at))),
-                    was_next: at == place,
-                    found: None,
-                });
+                let begun = || Ahead::begun(names::journal(at), at == place);
+                self.ahead.entry(at).or_insert_with(begun);
             }
+        }
+        if let Phase::Walk | Phase::Beyond = self.phase {
             // also those that were begun when more were read at a time
             for ahead in self.ahead.values_mut() {
                 ahead.slot.calls(now_ms, id, calls);
@@ -136,7 +136,7 @@ impl Attach {
 
     fn what(&self) -> Option<What> {
         Some(match &self.phase {
-            Phase::Walk | Phase::Base(_) => return None,
+            Phase::Walk | Phase::Beyond | Phase::Base(_) => return None,
             Phase::Home => get(names::FORMAT.into()),
             Phase::MakeHome(body) => What::Create {
                 name: names::FORMAT.into(),
@@ -151,7 +151,6 @@ impl Attach {
                 get(names::checkpoint(*place, *epoch))
             }
             Phase::ListBeyond => self.copied.walk.list_beyond(),
-            Phase::Beyond(names) => get(names.last()?.clone()),
             Phase::Claim(claiming, _) => claiming.call(),
         })
     }
@@ -164,14 +163,17 @@ impl Attach {
         (id, answer): (u64, Answer),
         (now_ms, wall_ms): (u64, i64),
     ) -> Result<Attached, StoreError> {
-        if let Phase::Walk = self.phase {
+        if let Phase::Walk | Phase::Beyond = self.phase {
             let mut slots = self.ahead.values_mut();
             if let Some(ahead) = slots.find(|ahead| ahead.slot.waits_for(id)) {
                 let found = ahead.slot.answer(id, answer, now_ms);
                 ahead.found = found.map(|(_, answer)| answer);
             }
-            self.walk_on();
-            return Ok(Attached::Not);
+            if let Phase::Walk = self.phase {
+                self.walk_on();
+                return Ok(Attached::Not);
+            }
+            return self.look_beyond(backup, shared, wall_ms);
         }
         let Some((_, answer)) = self.slot.answer(id, answer, now_ms) else {
             return Ok(Attached::Not);
@@ -191,13 +193,10 @@ impl Attach {
                     Answer::Bytes(bytes) => Checkpoint::decode(bytes),
                     _ => None,
                 };
-                let since = |it: &Checkpoint| checkpoint::parts(&it.store);
-                if let Some((checkpoint, (since, _))) =
-                    read.and_then(|it| since(&it).map(|at| (it, at)))
-                {
+                let is_known = |it: &Checkpoint| checkpoint::parts(&it.store).is_some();
+                if let Some(checkpoint) = read.filter(is_known) {
                     self.begun = checkpoint.place;
                     self.copied = Copied::from(&checkpoint);
-                    self.copied.checkpoint = since.segment;
                     self.phase = Phase::Walk;
                     return Ok(Attached::Not);
                 }
@@ -213,26 +212,11 @@ impl Attach {
                     self.look_again(gap);
                     return Ok(Attached::Not);
                 }
-                let beyond: Vec<String> = self.copied.walk.beyond().collect();
-                let is_end = beyond.is_empty();
-                self.phase = Phase::Beyond(beyond);
-                if is_end {
-                    return self.judge(backup, shared, wall_ms);
-                }
-            }
-            (Phase::Beyond(mut left), answer) => {
-                if let Answer::Bytes(bytes) = answer
-                    && let Some(lost) = self.copied.walk.proves_loss(&bytes)
-                {
-                    self.look_again(lost);
-                    return Ok(Attached::Not);
-                }
-                left.pop();
-                let is_last = left.is_empty();
-                self.phase = Phase::Beyond(left);
-                if is_last {
-                    return self.judge(backup, shared, wall_ms);
-                }
+                let names = (1..).zip(self.copied.walk.beyond());
+                let begun = |(n, name)| (self.copied.walk.place + n, Ahead::begun(name, false));
+                self.ahead = names.map(begun).collect();
+                self.phase = Phase::Beyond;
+                return self.look_beyond(backup, shared, wall_ms);
             }
             (Phase::Claim(mut claiming, base), answer) => match claiming.answer(&answer) {
                 Claimed::Unknown => self.phase = Phase::Claim(claiming, base),
@@ -240,7 +224,7 @@ impl Attach {
                     self.copied.walk = walk;
                     self.phase = Phase::Walk;
                 }
-                Claimed::Stale => *self = Self::new(),
+                Claimed::Stale => *self = Self::new(None),
                 Claimed::Ours(walk) => {
                     let mut copied = std::mem::take(&mut self.copied);
                     if base.is_some() {
@@ -256,7 +240,7 @@ impl Attach {
                 }
             },
             // an unexpected answer: restart
-            _ => *self = Self::new(),
+            _ => *self = Self::new(None),
         }
         Ok(Attached::Not)
     }
@@ -298,6 +282,12 @@ impl Attach {
             // the objects after an older checkpoint may have been deleted meanwhile
             Some(damage) if newest <= self.begun => return Attached::Refused(damage),
             _ => {}
+        }
+        let restored = self.restored.take();
+        if let Some(end) = restored.filter(|end| end.checkpoint == found.last().copied()) {
+            (self.begun, self.copied) = (newest, *end.copied);
+            self.phase = Phase::Walk;
+            return Attached::Not;
         }
         (self.begun, self.copied) = (0, Copied::default());
         self.phase = if found.is_empty() {
@@ -356,6 +346,28 @@ impl Attach {
         }
     }
 
+    /// The objects after the end are being read: look at them once all are there.
+    fn look_beyond(
+        &mut self,
+        backup: &Backup,
+        shared: &Shared,
+        wall_ms: i64,
+    ) -> Result<Attached, StoreError> {
+        if self.ahead.values().any(|ahead| ahead.found.is_none()) {
+            return Ok(Attached::Not);
+        }
+        let read = std::mem::take(&mut self.ahead);
+        let lost = read.values().find_map(|ahead| match &ahead.found {
+            Some(Answer::Bytes(bytes)) => self.copied.walk.proves_loss(bytes),
+            _ => None,
+        });
+        if let Some(lost) = lost {
+            self.look_again(lost);
+            return Ok(Attached::Not);
+        }
+        self.judge(backup, shared, wall_ms)
+    }
+
     /// At the end of the journal: decide whether and how this directory continues it.
     fn judge(
         &mut self,
@@ -364,6 +376,13 @@ impl Attach {
         wall_ms: i64,
     ) -> Result<Attached, StoreError> {
         let walk = &self.copied.walk;
+        // whoever has written it may lease records
+        if let Some(free) = backup.options.claims_at.filter(|at| *at != walk.place) {
+            return Ok(Attached::Refused(format!(
+                "{} was written after this broker found that nobody leads: restart it, to stand by",
+                names::journal(free)
+            )));
+        }
         let tail = backup.tail();
         if walk.epoch > 0 && !own::read(&backup.dir)?.contains(&walk.writer) {
             let claim = walk.claims.last().copied().unwrap_or(0);
@@ -478,8 +497,4 @@ pub(super) fn request_roll(shared: &Shared) {
     let mut state = shared.lock();
     state.roll = true;
     shared.hurry(state);
-}
-
-fn get(name: String) -> What {
-    What::Get { name, range: None }
 }

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use sharecore_bucket::{Checkpoint, Claim, Folded, Frames, Segment, Step, Walk};
 
 use super::frames::{Cursor, added};
-use crate::{FORMAT, frame::Frame};
+use crate::{FORMAT, checkpoint, frame::Frame};
 
 /// The contents of the bucket.
-#[derive(Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Copied {
     /// After the newest object.
     pub(super) walk: Walk,
@@ -38,6 +38,7 @@ impl From<&Checkpoint> for Copied {
         Self {
             walk,
             uploaded: checkpoint.named().map(|it| (it.id, it)).collect(),
+            checkpoint: checkpoint::parts(&checkpoint.store).map_or(0, |(since, _)| since.segment),
             ..Self::default()
         }
     }
@@ -57,11 +58,18 @@ pub(super) fn check_format(claim: &Claim, name: &str) -> Result<(), String> {
 impl Copied {
     /// Pass the next object of the journal. The error says what is wrong with it.
     pub(super) fn pass(&mut self, bytes: &[u8]) -> Result<(), String> {
-        let before = self.walk.clone();
-        let step = self.walk.take(bytes)?;
+        let mut walk = self.walk.clone();
+        let step = walk.take(bytes)?;
         if let Step::Claim(_, claim) = &step {
-            check_format(claim, &before.name())?;
+            check_format(claim, &self.walk.name())?;
         }
+        self.passed(step, walk);
+        Ok(())
+    }
+
+    /// The next object was passed; `walk` is past it.
+    pub(super) fn passed(&mut self, step: Step<'_>, walk: Walk) {
+        let before = std::mem::replace(&mut self.walk, walk);
         match step {
             Step::Claim(_, claim) if claim.is_base => {
                 let walk = std::mem::take(&mut self.walk);
@@ -97,7 +105,6 @@ impl Copied {
                 });
             }
         }
-        Ok(())
     }
 
     /// A segment's file is in the bucket.

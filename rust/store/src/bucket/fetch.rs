@@ -10,6 +10,7 @@ use std::{
 use sharecore_bucket::{Answer, Bucket, Manifest, Segment, What, counted, list_all, names};
 
 use super::{
+    journal_cache::JournalCache,
     local::{self, Local},
     restore::{BucketError, Restoring},
 };
@@ -27,6 +28,7 @@ pub(super) struct Fetch<'a, 'b> {
     progress: &'a mut (dyn FnMut(&Restoring) + 'b),
     /// A directory that already has some segments, and which ones.
     cache: Option<(&'a Path, &'a Local)>,
+    journal: Option<&'a JournalCache>,
     /// The segments needed, with sizes.
     pub(super) segments: Local,
     pub(super) read: Restoring,
@@ -37,6 +39,7 @@ impl<'a, 'b> Fetch<'a, 'b> {
         bucket: &'a mut (dyn Bucket + 'b),
         dir: &'a Path,
         cache: Option<(&'a Path, &'a Local)>,
+        journal: Option<&'a JournalCache>,
         progress: &'a mut (dyn FnMut(&Restoring) + 'b),
     ) -> Self {
         Self {
@@ -44,6 +47,7 @@ impl<'a, 'b> Fetch<'a, 'b> {
             dir,
             progress,
             cache,
+            journal,
             segments: Local::new(),
             read: Restoring::default(),
         }
@@ -83,6 +87,11 @@ impl<'a, 'b> Fetch<'a, 'b> {
             _ => None,
         };
         Ok(answers.into_iter().map(body).collect())
+    }
+
+    /// Return an object of the journal that was read before.
+    pub(super) fn known(&self, place: u64) -> Option<Vec<u8>> {
+        self.journal?.get(place)
     }
 
     pub(super) fn get(&mut self, name: &str) -> Result<Option<Vec<u8>>, BucketError> {

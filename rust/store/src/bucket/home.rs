@@ -10,6 +10,7 @@ use sharecore_bucket::{
 };
 
 use super::{
+    journal_cache::JournalCache,
     local::{self, Local},
     own,
     restore::{ATTEMPTS, BucketError, Moment, Restored, Restoring, attempt},
@@ -47,11 +48,12 @@ pub enum Prepared {
 /// Synchronize a directory with the bucket, so that it can be opened with [`Durability::Bucket`]. Anything that the
 /// bucket lacks is dropped, unless the directory has served without it. If neither has a cluster, it is `proposed`. On an
 /// error the data are unchanged, as they are if the bucket belongs to another cluster than `cluster_id`, if known; what
-/// was never confirmed may have been put aside.
+/// was never confirmed may have been put aside. A `journal` of objects that were read before saves reading them.
 pub fn prepare_home(
     bucket: &mut dyn Bucket,
     dir: &Path,
     (cluster_id, proposed): (Option<&str>, &str),
+    journal: Option<&JournalCache>,
     progress: &mut dyn FnMut(&Restoring),
 ) -> Result<Prepared, BucketError> {
     let _lock = DirectoryLock::create(dir)?;
@@ -75,8 +77,8 @@ pub fn prepare_home(
     for n in 1.. {
         clear(&fresh)?;
         fs::create_dir(&fresh).map_err(StoreError::io(&fresh))?;
-        let cache = (dir, &local);
-        let tried = attempt(bucket, &fresh, Moment::Latest, Some(cache), progress);
+        let known = (Some((dir, &local)), journal);
+        let tried = attempt(bucket, &fresh, Moment::Latest, known, progress);
         match tried.result {
             Ok(restored) => {
                 if let Err(error) = check_cluster(&restored.cluster_id, cluster_id) {
@@ -87,6 +89,10 @@ pub fn prepare_home(
                 return Ok(Prepared::Bucket(restored));
             }
             Err(_) if tried.is_stale && n < ATTEMPTS => {}
+            // the bucket may have it whole
+            Err(BucketError::Damaged(_)) if journal.is_some_and(|it| !it.is_empty()) => {
+                journal.inspect(|it| it.clear());
+            }
             Err(BucketError::Nothing(_)) if !is_home => {
                 let writers = own::read(&fresh)?;
                 clear(&fresh)?;

@@ -11,6 +11,8 @@ mod fetch;
 mod follower;
 mod frames;
 pub(crate) mod home;
+mod journal_cache;
+mod journal_end;
 mod keeper;
 mod lead;
 mod line;
@@ -27,6 +29,8 @@ mod worker;
 
 pub use follower::Changed;
 pub use home::{Prepared, has_own_data, prepare_home};
+pub use journal_cache::JournalCache;
+pub use journal_end::JournalEnd;
 pub use line::BucketLine;
 pub use restore::{BucketError, Moment, Restored, Restoring, restore};
 pub use shared::{BackupOptions, BackupState, BackupStatus};

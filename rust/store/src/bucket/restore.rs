@@ -1,15 +1,21 @@
 //! Restores a directory from a bucket, to the state after an object of the journal.
 
+mod error;
 mod journal;
 
-use std::{
-    fmt, fs,
-    path::{Path, PathBuf},
-};
+use std::{fs, path::Path};
 
 use sharecore_bucket::{Bucket, Checkpoint, FOREIGN_HOME, Segment, Step, Walk, names, read_home};
 
-use super::{copy::segments_added, fetch::Fetch, local::Local, own, read_ahead::ReadAhead};
+use super::{
+    copy::{Copied, segments_added},
+    fetch::Fetch,
+    journal_cache::JournalCache,
+    journal_end::JournalEnd,
+    local::Local,
+    own,
+    read_ahead::ReadAhead,
+};
 use crate::{
     checkpoint::{self, Since},
     error::StoreError,
@@ -19,6 +25,7 @@ use crate::{
     segment::{self, Kind, SEGMENT_HEADER},
 };
 
+pub use error::BucketError;
 use journal::Journal;
 
 /// How often a restore is retried when the bucket changes meanwhile.
@@ -59,43 +66,8 @@ pub struct Restored {
     pub frame: u64,
     /// Totals read.
     pub read: Restoring,
-}
-
-/// Why a restore failed.
-#[derive(Debug)]
-pub enum BucketError {
-    /// The bucket gives no definite answer.
-    Unreachable(String),
-    /// An object is missing, damaged or inconsistent with others; with its name.
-    Damaged(String),
-    /// The bucket has no such moment.
-    Nothing(String),
-    /// The directory is not empty.
-    NotEmpty(PathBuf),
-    /// The local disk failed.
-    Disk(StoreError),
-}
-
-impl fmt::Display for BucketError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unreachable(why) => write!(f, "the bucket cannot be read: {why}"),
-            Self::Damaged(what) => write!(f, "the bucket is damaged: {what}"),
-            Self::Nothing(what) => f.write_str(what),
-            Self::NotEmpty(dir) => {
-                write!(f, "{} is not empty: use a new directory", dir.display())
-            }
-            Self::Disk(error) => write!(f, "{error}"),
-        }
-    }
-}
-
-impl std::error::Error for BucketError {}
-
-impl From<StoreError> for BucketError {
-    fn from(error: StoreError) -> Self {
-        Self::Disk(error)
-    }
+    /// The end of the journal, if that is what was restored.
+    pub end: Option<JournalEnd>,
 }
 
 /// Restore a directory, which must be empty or missing, from the copy in a bucket. A broker may be writing the copy.
@@ -117,7 +89,7 @@ pub fn restore(
     loop {
         let Tried {
             result, is_stale, ..
-        } = attempt(bucket, dir, moment, None, progress);
+        } = attempt(bucket, dir, moment, (None, None), progress);
         if result.is_ok() {
             return result;
         }
@@ -141,16 +113,16 @@ pub(super) struct Tried {
     pub(super) segments: Local,
 }
 
-/// Restore an empty directory, once. Segments in `cache` are not fetched.
+/// Restore an empty directory, once. Segments of a directory, and objects of the journal, that are known are not fetched.
 pub(super) fn attempt(
     bucket: &mut dyn Bucket,
     dir: &Path,
     moment: Moment,
-    cache: Option<(&Path, &Local)>,
+    (segments, journal): (Option<(&Path, &Local)>, Option<&JournalCache>),
     progress: &mut dyn FnMut(&Restoring),
 ) -> Tried {
     let mut restore = Restore {
-        fetch: Fetch::new(bucket, dir, cache, progress),
+        fetch: Fetch::new(bucket, dir, segments, journal, progress),
         dir,
         moment,
         known: Vec::new(),
@@ -173,6 +145,8 @@ struct Restore<'a, 'b> {
 
 /// The last object restored: its place, its creation time, and the number after its last frame.
 type End = (u64, i64, u64);
+/// The last object restored, and what the journal holds up to its end, if that was reached.
+type Followed = (End, Option<Copied>);
 
 /// Where the state before a restored moment begins.
 struct Origin {
@@ -211,7 +185,7 @@ impl Restore<'_, '_> {
             named.extend(checkpoint.named());
         }
         named.extend(from.later.iter().flat_map(Checkpoint::named));
-        let (place, ms, frame) = self.follow(&from, since, &named)?;
+        let ((place, ms, frame), copied) = self.follow(&from, since, &named)?;
         if place == 0 {
             // an empty directory would be served as a new cluster
             return Err(too_old());
@@ -231,6 +205,10 @@ impl Restore<'_, '_> {
             ms,
             frame: frame - 1,
             read: self.fetch.read,
+            end: copied.map(|copied| JournalEnd {
+                checkpoint: from.checkpoint.map(|it| (it.place, it.epoch)),
+                copied: Box::new(copied),
+            }),
         })
     }
 
@@ -285,9 +263,10 @@ impl Restore<'_, '_> {
         from: &Origin,
         since: Since,
         named: &[Segment],
-    ) -> Result<End, BucketError> {
+    ) -> Result<Followed, BucketError> {
         let begin = from.checkpoint.as_ref();
-        let mut walk = begin.map_or_else(Walk::default, Walk::from);
+        let mut copied = begin.map_or_else(Copied::default, Copied::from);
+        let mut walk = copied.walk.clone();
         let mut end = (walk.place - 1, walk.ms, walk.frame);
         let mut segment = since.segment;
         let mut is_reached = false;
@@ -312,7 +291,7 @@ impl Restore<'_, '_> {
         }
         self.folded(begin.is_none(), end.2, since, named)?;
         if is_reached {
-            return Ok(end);
+            return Ok((end, None));
         }
         if walk == Walk::default()
             && !from.later.is_empty()
@@ -320,7 +299,8 @@ impl Restore<'_, '_> {
         {
             return Err(too_old());
         }
-        self.walk(walk, end, Journal::new(self.dir, segment), named)
+        copied.walk = walk;
+        self.walk(copied, end, Journal::new(self.dir, segment), named)
     }
 
     /// Restore frames below one from sealed segments: their journal objects may be gone.
@@ -385,16 +365,27 @@ impl Restore<'_, '_> {
     /// Restore frames object by object.
     fn walk(
         &mut self,
-        mut walk: Walk,
+        mut copied: Copied,
         mut end: End,
         mut journal: Journal<'_>,
         named: &[Segment],
-    ) -> Result<End, BucketError> {
+    ) -> Result<Followed, BucketError> {
         let mut ahead = ReadAhead::default();
+        let mut known = None;
         'walk: loop {
+            let walk = &copied.walk;
             let places = walk.place..walk.place + ahead.objects();
-            let objects = self.fetch.all(places.clone().map(names::journal))?;
+            let objects = if let Some(object) = self.fetch.known(walk.place) {
+                known = Some((walk.name(), object.clone()));
+                vec![Some(object)]
+            } else {
+                if let Some((name, object)) = known.take() {
+                    self.check_known(&name, object)?;
+                }
+                self.fetch.all(places.clone().map(names::journal))?
+            };
             for (place, object) in places.zip(objects) {
+                let walk = &copied.walk;
                 // a claim skips places
                 if place != walk.place {
                     continue;
@@ -418,17 +409,18 @@ impl Restore<'_, '_> {
                 ahead.note(object.len());
                 self.fetch.read.objects += 1;
                 let mut later = walk.clone();
-                match later.take(&object).map_err(BucketError::Damaged)? {
+                let step = later.take(&object).map_err(BucketError::Damaged)?;
+                match &step {
                     // what follows has no checkpoint, or the moment is before it
                     Step::Claim(_, claim) if claim.is_base => {
                         journal.finish()?;
-                        return Ok(end);
+                        return Ok((end, None));
                     }
                     Step::Claim(..) | Step::Mark(_) => {}
                     Step::Frames(header, body) => {
                         if !self.wants(header.place, header.ms) {
                             journal.finish()?;
-                            return Ok(end);
+                            return Ok((end, None));
                         }
                         for (id, _) in segments_added(body) {
                             self.compact(id, named, header.epoch)?;
@@ -442,18 +434,29 @@ impl Restore<'_, '_> {
                         end = (header.place, header.ms, later.frame);
                     }
                 }
-                walk = later;
+                copied.passed(step, later);
             }
         }
         journal.finish()?;
         if self.is_stale() {
-            return Err(BucketError::Damaged(format!("{} is gone", walk.name())));
+            let name = copied.walk.name();
+            return Err(BucketError::Damaged(format!("{name} is gone")));
         }
-        if self.moment == Moment::Latest {
-            // the directory may continue the copy
-            own::write(self.dir, &[walk.writer])?;
+        if self.moment != Moment::Latest {
+            return Ok((end, None));
         }
-        Ok(end)
+        // the directory may continue the copy
+        own::write(self.dir, &[copied.walk.writer])?;
+        Ok((end, Some(copied)))
+    }
+
+    /// The newest object that was read before must be in the bucket: it names the one before it, and so on.
+    fn check_known(&mut self, name: &str, object: Vec<u8>) -> Result<(), BucketError> {
+        if self.fetch.get(name)? == Some(object) {
+            return Ok(());
+        }
+        let what = format!("{name} is lost, or was another one when it was read before");
+        Err(BucketError::Damaged(what))
     }
 
     /// Fetch a rewritten segment that a frame adds.

@@ -11,7 +11,7 @@ use std::{
 
 use sharecore_bucket::Writer;
 
-use super::{frames::Cursor, home, line::BucketLine};
+use super::{frames::Cursor, home, journal_end::JournalEnd, line::BucketLine};
 use crate::{
     checkpoint::{self, Since},
     files,
@@ -54,6 +54,10 @@ pub struct BackupOptions {
     /// With durability `bucket`: how many journal objects may be created per second, over a minute. Beyond that, only
     /// objects of `object_bytes`.
     pub puts_per_second: u64,
+    /// With durability `bucket`: the only place that may be claimed, see [`crate::Standby::claims_at`].
+    pub claims_at: Option<u64>,
+    /// With durability `bucket`: where [`crate::prepare_home`] has found the end of the journal, if it has.
+    pub restored: Option<JournalEnd>,
 }
 
 impl Default for BackupOptions {
@@ -74,6 +78,8 @@ impl Default for BackupOptions {
             linger_ms: 20,
             beat_ms: 2000,
             puts_per_second: 10,
+            claims_at: None,
+            restored: None,
         }
     }
 }
@@ -184,6 +190,7 @@ struct Inner {
     status: BackupStatus,
     /// When the worker last reported it.
     reported: Option<Instant>,
+    restored: Option<JournalEnd>,
 }
 
 /// State of a copy; see the module.
@@ -205,7 +212,7 @@ pub(crate) struct Backup {
 impl Backup {
     pub(crate) fn new(
         dir: &Path,
-        options: BackupOptions,
+        mut options: BackupOptions,
         is_home: bool,
         journal: &Journal,
     ) -> Self {
@@ -218,6 +225,8 @@ impl Backup {
             tail,
             holds: true,
             wake_at: u64::MAX,
+            // it is needed once, and may be large
+            restored: options.restored.take(),
             ..Inner::default()
         };
         Self {
@@ -235,6 +244,11 @@ impl Backup {
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Return where a restore has found the end of the journal, once.
+    pub(super) fn take_restored(&self) -> Option<JournalEnd> {
+        self.lock().restored.take()
     }
 
     /// Frames were committed up to here.

@@ -3,6 +3,8 @@
 //! A wrong claim is safe: the leader is fenced, and no confirmed write is lost. Timing only decides how soon a claim is
 //! made. Meanwhile it follows the catalog, so that a standby can tell clients where to go.
 
+use std::sync::Arc;
+
 use sharecore_bucket::{
     Answer, Bucket, Checkpoint, HOME_WINDOW, Kind, Step, Walk, What, Writer, counted, list_all,
     mistakes::{Mistake, planted},
@@ -12,6 +14,7 @@ use sharecore_bucket::{
 use super::{
     copy::check_format,
     follower::{Changed, Follower},
+    journal_cache::JournalCache,
     promote,
     read_ahead::ReadAhead,
 };
@@ -42,10 +45,14 @@ pub struct Standby {
     /// Since when the next place is known to be free, and when it was last seen so.
     free_since_ms: Option<u64>,
     looked_ms: u64,
+    /// The place that was free when nobody led.
+    claims_at: Option<u64>,
     /// A copy was restarted, and its first checkpoint is not uploaded.
     is_baseless: bool,
     read_ahead: ReadAhead,
     follower: Follower,
+    /// Keeps what was read for a takeover.
+    cache: Option<Arc<JournalCache>>,
 }
 
 impl Standby {
@@ -59,10 +66,18 @@ impl Standby {
             is_released: false,
             free_since_ms: None,
             looked_ms: 0,
+            claims_at: None,
             read_ahead: ReadAhead::default(),
             is_baseless: false,
             follower: Follower::default(),
+            cache: None,
         }
+    }
+
+    /// Keep the objects that are read from now on, and those since the newest checkpoint. They are for
+    /// [`crate::prepare_home`].
+    pub fn keep(&mut self, cache: Arc<JournalCache>) {
+        self.cache = Some(cache);
     }
 
     /// Return the entries of the catalog that have changed since the last call.
@@ -78,6 +93,12 @@ impl Standby {
             self.free_since_ms
                 .map_or(0, |since| now_ms.saturating_sub(since)),
         )
+    }
+
+    /// After a look that returned [`Led::Free`]: the only place that may be claimed. If another object takes it first,
+    /// somebody leads, and may lease records.
+    pub fn claims_at(&self) -> Option<u64> {
+        self.claims_at
     }
 
     /// Claim the copy of a broker that is lost, after a look has found it. `ms`: the time since 1970.
@@ -153,7 +174,10 @@ impl Standby {
             // the place may be free because it was deleted
             match newest(bucket) {
                 Ok(Some((place, _))) if place > walk.place => self.free_since_ms = None,
-                Ok(_) => return Ok(Led::Free),
+                Ok(_) => {
+                    self.claims_at = Some(walk.place);
+                    return Ok(Led::Free);
+                }
                 Err(why) => {
                     self.walk = Some(walk);
                     return Err(why);
@@ -168,7 +192,12 @@ impl Standby {
     /// Pass the next object.
     fn pass(&mut self, walk: &mut Walk, bytes: &[u8]) -> Result<(), String> {
         let name = walk.name();
-        match walk.take(bytes)? {
+        let place = walk.place;
+        let step = walk.take(bytes)?;
+        if let Some(cache) = &self.cache {
+            cache.add(place, bytes);
+        }
+        match step {
             Step::Claim(_, claim) => {
                 check_format(&claim, &name)?;
                 self.leader = claim.node;
@@ -191,6 +220,10 @@ impl Standby {
         self.free_since_ms = None;
         self.is_released = false;
         self.is_baseless = false;
+        if let Some(cache) = &self.cache {
+            // what was read before may be of another journal
+            cache.clear();
+        }
         let Some((place, epoch)) = newest(bucket)? else {
             self.follower.begin(None);
             return Ok(Walk::default());

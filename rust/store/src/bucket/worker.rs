@@ -17,7 +17,7 @@ pub(super) const PAUSE_MS: u64 = 1000;
 
 /// Run the thread of a store until it is closed.
 pub(crate) fn run(shared: &Shared, backup: &Backup) {
-    let mut worker = Worker::new();
+    let mut worker = Worker::new(backup);
     let mut closes_at = None;
     loop {
         let now_ms = steady_ms();
@@ -58,9 +58,9 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(backup: &Backup) -> Self {
         Self {
-            mode: Mode::Attaching(Box::new(Attach::new())),
+            mode: Mode::Attaching(Box::new(Attach::new(backup.take_restored()))),
             id: 0,
             paused_until_ms: 0,
             error: None,
@@ -102,7 +102,7 @@ impl Worker {
         self.error = Some(error.to_string());
         self.paused_until_ms = now_ms + PAUSE_MS;
         if let Mode::Attaching(_) = self.mode {
-            self.mode = Mode::Attaching(Box::new(Attach::new()));
+            self.mode = Mode::Attaching(Box::new(Attach::new(None)));
         }
     }
 
@@ -164,7 +164,7 @@ impl Worker {
         if let Mode::Leading(lead) = &mut self.mode {
             if backup.is_broken() {
                 // a journal with a hole cannot be continued
-                self.mode = Mode::Attaching(Box::new(Attach::new()));
+                self.mode = Mode::Attaching(Box::new(Attach::new(None)));
             } else {
                 lead.act(shared, backup, times, &mut self.id, &mut calls)?;
             }

@@ -10,7 +10,7 @@ use sharecore_store::{BackupState, Change, FORMAT, Led, Standby, Store};
 
 use crate::{files::directory, world::options};
 
-const SILENCE_MS: u64 = 6500;
+pub(crate) const SILENCE_MS: u64 = 6500;
 
 struct Down;
 
@@ -20,15 +20,15 @@ impl Bucket for Down {
     }
 }
 
-struct Leader {
-    store: Store,
-    bucket: MemoryBucket,
+pub(crate) struct Leader {
+    pub(crate) store: Store,
+    pub(crate) bucket: MemoryBucket,
     _dir: tempfile::TempDir,
 }
 
 impl Leader {
     /// Run a leader for a second.
-    fn tick(&mut self, now_ms: u64) {
+    pub(crate) fn tick(&mut self, now_ms: u64) {
         let line = self.store.bucket_line().expect("it has a bucket");
         for _ in 0..20 {
             self.store.step_bucket(now_ms, now_ms as i64);
@@ -40,7 +40,7 @@ impl Leader {
     }
 }
 
-fn leader() -> Leader {
+pub(crate) fn leader() -> Leader {
     with_window(HOME_WINDOW)
 }
 
@@ -148,11 +148,23 @@ fn a_copy_is_not_claimed_however_long_it_is_silent() {
     leader.store.abandon();
 }
 
-/// Counts list requests: a walk from the newest checkpoint begins with one.
-struct Counting<'a> {
+/// Counts list requests, as a walk from the newest checkpoint begins with one, and objects of the journal that are read.
+pub(crate) struct Counting<'a> {
     bucket: &'a mut MemoryBucket,
     lists: u64,
+    pub(crate) read: u64,
     is_down: bool,
+}
+
+impl<'a> Counting<'a> {
+    pub(crate) fn new(bucket: &'a mut MemoryBucket) -> Self {
+        Self {
+            bucket,
+            lists: 0,
+            read: 0,
+            is_down: false,
+        }
+    }
 }
 
 impl Bucket for Counting<'_> {
@@ -161,7 +173,10 @@ impl Bucket for Counting<'_> {
         if self.is_down {
             return Answer::Unknown("503".into());
         }
-        self.bucket.ask(what)
+        let is_journal = what.name().starts_with(names::JOURNAL);
+        let answer = self.bucket.ask(what);
+        self.read += u64::from(is_journal && matches!(answer, Answer::Bytes(_)));
+        answer
     }
 }
 
@@ -169,11 +184,7 @@ impl Bucket for Counting<'_> {
 fn a_look_after_a_failure_goes_on_where_the_journal_was_read_to() {
     let mut leader = leader();
     let mut standby = Standby::new(7, SILENCE_MS);
-    let mut bucket = Counting {
-        bucket: &mut leader.bucket,
-        lists: 0,
-        is_down: false,
-    };
+    let mut bucket = Counting::new(&mut leader.bucket);
     assert_eq!(standby.look(&mut bucket, || 1000), Ok(Led::By(0, 1)));
     let (lists, place) = (bucket.lists, standby.silence(1000).0);
     bucket.is_down = true;

@@ -9,8 +9,8 @@ use std::{
 
 use sharecore_bucket::MemoryBucket;
 use sharecore_store::{
-    BackupOptions, BackupState, Change, CleanOptions, Durability, Options, Prepared, Refusal,
-    Store, prepare_home,
+    BackupOptions, BackupState, Change, CleanOptions, Durability, JournalEnd, Options, Prepared,
+    Refusal, Store, prepare_home,
 };
 
 use crate::{
@@ -64,8 +64,16 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    pub(crate) fn new(dir: &Path, writer: u8, network: &Arc<Mutex<Network>>) -> Self {
-        let store = Arc::new(Store::open_stepped(dir, &options(writer)).expect("it opens"));
+    /// `restored`: what the start has read of the journal.
+    pub(crate) fn new(
+        dir: &Path,
+        writer: u8,
+        network: &Arc<Mutex<Network>>,
+        restored: Option<JournalEnd>,
+    ) -> Self {
+        let mut options = options(writer);
+        options.bucket.as_mut().expect("it has one").restored = restored;
+        let store = Arc::new(Store::open_stepped(dir, &options).expect("it opens"));
         let (waiting, network) = (Arc::downgrade(&store), Arc::clone(network));
         store.set_pump(move || {
             if let Some(store) = waiting.upgrade() {
@@ -110,7 +118,7 @@ impl World {
             kill_in: None,
         }));
         fs::create_dir(&machines[0]).expect("made");
-        let leader = Process::new(&machines[0], 1, &network);
+        let leader = Process::new(&machines[0], 1, &network, None);
         let logs = (1..=KEYED).map(Change::CreateLog).collect();
         let created = leader.store.change(logs).expect("room");
         leader.store.wait(created);
@@ -379,14 +387,19 @@ impl World {
         }
         let dir = self.machines[0].clone();
         let mut bucket = self.network.lock().expect("one thread").bucket.clone();
-        let prepared = prepare_home(&mut bucket, &dir, (Some("one"), "one"), &mut |_| {});
+        let prepared = prepare_home(&mut bucket, &dir, (Some("one"), "one"), None, &mut |_| {});
         let prepared = prepared.unwrap_or_else(|error| panic!("{error}\n{}", journal(&bucket)));
         assert!(
             self.answered.is_empty() || matches!(prepared, Prepared::Bucket(_) | Prepared::Local),
             "the bucket holds what was answered"
         );
         self.writers += 1;
-        self.leader = Process::new(&dir, self.writers, &self.network);
+        let restored = match prepared {
+            // some starts read the journal again
+            Prepared::Bucket(restored) if self.below(4) > 0 => restored.end,
+            _ => None,
+        };
+        self.leader = Process::new(&dir, self.writers, &self.network, restored);
         self.check();
         // Producers send unconfirmed batches again
         for (log, (next, unanswered)) in self.sequences.clone() {

@@ -77,41 +77,53 @@ impl Net {
         }
     }
 
-    /// Carry out what has arrived at the bucket; return the answers that have arrived at a machine's process.
-    pub(super) fn arrived(&mut self, machine: usize, life: u64) -> Vec<(u64, Answer)> {
+    /// Carry out the requests that have arrived at the bucket, whoever has sent them.
+    pub(super) fn carry_out(&mut self) {
         let now_ms = self.now_ms;
+        let is_due = |packet: &(u64, usize, u64, Packet)| {
+            packet.0 <= now_ms && matches!(packet.3, Packet::Request(_))
+        };
+        let (due, waiting): (Vec<_>, Vec<_>) = std::mem::take(&mut self.packets)
+            .into_iter()
+            .partition(is_due);
+        self.packets = waiting;
+        for (_, of, life, packet) in due {
+            if let Packet::Request(call) = packet {
+                let answer = self.bucket.ask(call.what);
+                if !self.is_cut(of) || self.chance.below(3) == 0 {
+                    let back_ms = now_ms + self.delay_ms();
+                    self.packets
+                        .push((back_ms, of, life, Packet::Answer(call.id, answer)));
+                }
+            }
+        }
+    }
+
+    /// Return the answers that have arrived at a machine's process.
+    pub(super) fn arrived(&mut self, machine: usize, life: u64) -> Vec<(u64, Answer)> {
+        self.carry_out();
+        let now_ms = self.now_ms;
+        let is_held = now_ms < self.held_until_ms[machine];
         let (arrived, waiting): (Vec<_>, Vec<_>) = std::mem::take(&mut self.packets)
             .into_iter()
             .partition(|(due_ms, of, _, packet)| {
-                let is_due = *due_ms <= now_ms;
+                let is_due = *due_ms <= now_ms && *of == machine;
                 match packet {
-                    Packet::Request(_) => is_due,
-                    Packet::Answer(..) => {
-                        is_due && *of == machine && now_ms >= self.held_until_ms[machine]
-                    }
-                    Packet::GivenUp(_) => is_due && *of == machine,
+                    Packet::Request(_) => false,
+                    Packet::Answer(..) => is_due && !is_held,
+                    Packet::GivenUp(_) => is_due,
                 }
             });
         self.packets = waiting;
-        let mut answers = Vec::new();
-        for (_, of, its_life, packet) in arrived {
-            match packet {
-                Packet::Request(call) => {
-                    let answer = self.bucket.ask(call.what);
-                    if !self.is_cut(of) || self.chance.below(3) == 0 {
-                        let back_ms = now_ms + self.delay_ms();
-                        self.packets
-                            .push((back_ms, of, its_life, Packet::Answer(call.id, answer)));
-                    }
-                }
-                Packet::Answer(id, answer) if its_life == life => answers.push((id, answer)),
-                Packet::GivenUp(id) if its_life == life => {
-                    answers.push((id, Answer::Unknown("no answer in time".into())));
-                }
-                Packet::Answer(..) | Packet::GivenUp(_) => {}
-            }
-        }
+        let given_up = || Answer::Unknown("no answer in time".into());
+        let answers = arrived.into_iter().filter(|(_, _, of, _)| *of == life);
         answers
+            .filter_map(|(_, _, _, packet)| match packet {
+                Packet::Answer(id, answer) => Some((id, answer)),
+                Packet::GivenUp(id) => Some((id, given_up())),
+                Packet::Request(_) => None,
+            })
+            .collect()
     }
 }
 
