@@ -77,10 +77,6 @@ class Watched:
             metrics = asked.requested_metrics
             time.sleep(0.05)
 
-    def until_heard(self, client_id: str) -> None:
-        """Waits for a push of a client."""
-        self.until(lambda pushed: client_id in pushed)
-
 
 def subscribe_all(port: int) -> None:
     """Has every client asked for everything, ten times a second."""

@@ -59,7 +59,6 @@ class End(asyncio.Transport):
         self._under_way: deque[bytes | None] = deque()
         self._arrives_at = 0.0
         self._unread: deque[bytes] = deque()
-        self._unread_bytes = 0
         self._reading = True
         self._stalled = 0
         self._unacknowledged = 0

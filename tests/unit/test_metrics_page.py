@@ -12,7 +12,6 @@ FACTS = Path(__file__).parents[1] / "docs/kafka-4.3.1-mbeans.txt"
 KIP_932 = "kafka.server:type=share-group-metrics"
 KIP_932_OTHERS = {"kafka.server:type=share-coordinator-metrics:num-partitions"}
 """Names in the KIP that differ in Apache Kafka."""
-CLIENT_APP_INFO = "kafka.server:type=app-info:version"
 
 
 def test_the_page_is_what_the_code_declares() -> None:

@@ -116,8 +116,3 @@ def settled(look: Callable[[], Any], good: Callable[[Any], bool], seconds: float
         if good(seen) or time.monotonic() > until:
             return seen
         time.sleep(0.03)
-
-
-def all_archived(history: dict[int, list[int]]) -> bool:
-    """Whether nothing waits for its letter any more."""
-    return all(states[-1] != ARCHIVING for states in history.values())

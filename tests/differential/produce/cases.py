@@ -30,7 +30,6 @@ TOPICS = {
     RECENT: {"message.timestamp.before.max.ms": "3600000", "message.timestamp.after.max.ms": "3600000"},
 }
 _HEAD = struct.Struct(">qiibIhiqqqhii")
-_HEAD_BYTES = 61
 _HIGHEST = 2**31 - 1
 LOG_APPEND_TIME, TRANSACTIONAL, CONTROL, HORIZON = 0x08, 0x10, 0x20, 0x40
 _BOMB_BYTES = 8 << 20

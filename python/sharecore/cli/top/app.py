@@ -63,7 +63,6 @@ class Top(App[None]):
         self._group = ""
         self._column, self._descending = _LAG, True
         self._wanted = ""
-        self._columns: tuple[str, ...] = ()
 
     def compose(self) -> ComposeResult:
         """Head, members, table, filter, keys."""
