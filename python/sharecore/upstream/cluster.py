@@ -20,7 +20,7 @@ from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 from sharecore.upstream.apis import SPOKEN, VERSIONS
 from sharecore.upstream.asking import first_answer
-from sharecore.upstream.errors import refusal
+from sharecore.upstream.errors import OUT_OF_DATE, refusal
 from sharecore.upstream.metadata import MISSING_MS, Metadata, Topic
 
 logger = logging.getLogger(__name__)
@@ -359,6 +359,23 @@ class Upstream:
         """
         connection = await self.connect(node, purpose)
         return await connection.request(api_key, message)
+
+    async def leave_group(self, group_id: str, member_id: str, instance_id: str | None) -> None:
+        """Remove a member from a classic group, if it is one; retry until the coordinator answers.
+
+        Raises:
+            KafkaError: the request is refused.
+        """
+        member = {"member_id": member_id, "group_instance_id": instance_id}
+        message = {"group_id": group_id, "member_id": member_id, "members": [member]}
+
+        async def ask() -> None:
+            connection = await self.coordinator(GROUP, group_id, "ask")
+            answer = await connection.request(ApiKey.LEAVE_GROUP, message)
+            if answer.error_code not in (ErrorCode.NONE, *OUT_OF_DATE):
+                raise refusal(answer.error_code, "to let a member leave group", group_id, "Read")
+
+        await self.retry(ask)
 
     async def retry(self, ask: Callable[[], Awaitable[Value]]) -> Value:
         """Retry until an answer, a permanent error, or the timeout (`default.api.timeout.ms`)."""

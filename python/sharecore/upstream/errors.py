@@ -15,6 +15,9 @@ NOT_ALLOWED = frozenset(
 )
 """Errors that last until the node's user gets a permission."""
 
+OUT_OF_DATE = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION})
+"""Errors for a group's member that the coordinator does not know, or not in this generation."""
+
 
 class NotWritten(KafkaError):
     """An append that is definitely not in the log; the writer continues."""

@@ -302,7 +302,11 @@ async def _refuse(world: TierWorld, chance: random.Random) -> None:
 
 
 async def _double(world: TierWorld, chance: random.Random) -> None:
-    """A second process with the id of a node takes its place, does nothing, and is stopped or killed."""
+    """A second process with the id of a node takes its place, does nothing, and is stopped or killed.
+
+    One that is stopped leaves the group only if it has had its place for a session, as `Membership.leave`
+    does: the node trusts its last heartbeat for most of that time.
+    """
     node, group = _a_node(world, chance), world.cluster.group(_GROUP)
     instance = f"sharecore-{node.number}"
     there = next((each for each in group.members.values() if each.instance_id == instance), None)
@@ -318,8 +322,9 @@ async def _double(world: TierWorld, chance: random.Random) -> None:
         protocols=[SimpleNamespace(metadata=there.metadata)],
     )
     group.join(joins, answers.append)
-    await asyncio.sleep(chance.choice([0.1, 3.0, 30.0]))
-    if chance.random() < 0.7:
+    seconds = chance.choice([0.1, 3.0, 30.0])
+    await asyncio.sleep(seconds)
+    if chance.random() < 0.7 and seconds * 1_000 >= joins.session_timeout_ms:
         world.story.tell("fault", f"the other process with the id of {node.site} leaves")
         # a coordinator that has lost the group in the meantime answers only with an error
         for member_id in [answer["member_id"] for answer in answers if "member_id" in answer]:

@@ -97,7 +97,7 @@ class StateAudit:
         for at, (key, value) in enumerate(records):
             if _KIND.unpack_from(key + bytes(4))[0] == _CLAIM:
                 _, epoch, node = _EPOCH.unpack_from(value or b"")
-                if epoch >= slot.epoch:
+                if epoch > slot.epoch:
                     self._world.story.tell(
                         "cluster",
                         f"slot {log.index} is claimed by node {node}, epoch {epoch}, at {batch.base}",

@@ -85,6 +85,20 @@ async def test_a_new_member_joins_with_the_id_that_it_is_given_and_beats() -> No
 
 
 @in_virtual_time
+async def test_a_static_member_does_not_leave_before_a_session_is_over() -> None:
+    """The process whose place it may have taken trusts its last heartbeat until then."""
+    for seconds, leaves in ((0, False), (9, False), (11, True)):
+        cluster = Cluster()
+        upstream, member, _ = await joined(cluster, instance_id="node-1")
+        member.rejoin()
+        await asyncio.sleep(seconds)
+        await member.leave()
+        assert bool(cluster.bodies(ApiKey.LEAVE_GROUP)) == leaves, f"after {seconds} s"
+        assert member.lease_from_ms is None
+        await upstream.close()
+
+
+@in_virtual_time
 async def test_a_rebalance_for_others_does_not_end_the_lease() -> None:
     cluster = Cluster()
     upstream, member, told = await joined(cluster)

@@ -132,13 +132,15 @@ class SlotHistory:
     def _from_next_claim(self, batch: Batch) -> list[Scanned] | None:
         """Return the records after the next claim in another producer's batch, which becomes the current one.
 
-        None if the batch has no claim, or one with an outdated epoch.
+        None if the batch has no claim, or one with an outdated epoch. Of two claims with one epoch the first
+        is valid: the writer of the other finds it in front of its own, and claims again with a higher epoch
+        if it may. A node that is no longer a member may not: its late claim must not take an owner's slot.
         """
         try:
             records = decode([batch], self._name)
             for index, record in enumerate(records):
                 claim = _claim_of(record, batch.producer)
-                if claim is not None and (self.claim is None or claim.epoch >= self.claim.epoch):
+                if claim is not None and (self.claim is None or claim.epoch > self.claim.epoch):
                     self.claim, self.release = claim, None
                     self._newest = batch.sequence
                     return self._without_marks(records[index + 1 :], batch.producer)
