@@ -89,3 +89,19 @@ class JsonLines(logging.Formatter):
         if record.exc_info:
             line["exception"] = record.exc_text or self.formatException(record.exc_info)
         return json.dumps(line, ensure_ascii=False)
+
+
+class JsonFields(logging.Formatter):
+    """A line of a worker's log is one JSON object: time, level, logger, and the fields of the message."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": datetime.fromtimestamp(record.created, timezone.utc).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+        }
+        fields = getattr(record, "fields", None)
+        line |= fields if fields is not None else {"message": record.getMessage()}
+        if record.exc_info:
+            line["trace"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str)

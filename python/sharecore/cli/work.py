@@ -86,8 +86,7 @@ def work(
     decorator's. On SIGTERM or Ctrl-C the worker finishes the records it has; a second signal releases them at
     once.
     """
-    from sharecore.cli.json_lines import JsonLines
-    from sharecore.cli.logs import LEVELS, set_up_logging
+    from sharecore.cli.logs import LEVELS, JsonFields, set_up_logging
     from sharecore.client import run_until_signal
     from sharecore.config import read_properties
     from sharecore.errors import ConfigError, KafkaError
@@ -97,7 +96,7 @@ def work(
             raise UsageFailed(f"--log-level {log_level}: unknown; allowed: one of {', '.join(LEVELS)}")
         if log_format not in ("text", "json"):
             raise UsageFailed(f"--log-format {log_format}: unknown; allowed: text, json")
-        set_up_logging(log_level, JsonLines() if log_format == "json" else None)
+        set_up_logging(log_level, JsonFields() if log_format == "json" else None)
         found = load(target)
         given = {
             "create_topics": create_topics,
