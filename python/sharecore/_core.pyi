@@ -2457,6 +2457,9 @@ class Standby:
         raises OSError if it cannot be read.
         """
 
+    def segment(self) -> int:
+        """Return the segment of the newest frames that were read; 0 before any."""
+
     def promote(self, random: bytes, now_ms: int) -> None:
         """Claim the copy of a lost broker, which the last look has found, as a writer of this random name.
         Raises OSError if it is not known to be claimed, or if it could not be restored.

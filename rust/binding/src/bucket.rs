@@ -281,6 +281,11 @@ impl PyStandby {
         }
     }
 
+    /// Return the segment of the newest frames that were read; 0 before any.
+    fn segment(&self, py: Python<'_>) -> u64 {
+        py.detach(|| self.held().1.segment())
+    }
+
     /// Claim the copy of a lost broker found by the last look, under a random name. `OSError`: it may not be claimed.
     fn promote(&self, py: Python<'_>, random: [u8; 16], now_ms: i64) -> PyResult<()> {
         let claimed = py.detach(|| {

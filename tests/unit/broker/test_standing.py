@@ -102,6 +102,9 @@ class SlowStandby:
         assert not self._looking.locked(), "it would wait for the bucket"
         return 5, 2000
 
+    def segment(self) -> int:
+        return 1
+
     def take_changed(self) -> list[tuple[bytes, bytes | None]]:
         return []
 
@@ -136,6 +139,9 @@ class SilentStandby:
 
     def silence(self) -> tuple[int, int]:
         return 5, self._silent_ms
+
+    def segment(self) -> int:
+        return 1
 
     def take_changed(self) -> list[tuple[bytes, bytes | None]]:
         return []
@@ -174,6 +180,9 @@ class FailingOnce:
 
     def silence(self) -> tuple[int, int]:
         return 1, 0
+
+    def segment(self) -> int:
+        return 1
 
     def take_changed(self) -> list[tuple[bytes, bytes | None]]:
         return []

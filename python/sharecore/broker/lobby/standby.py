@@ -12,6 +12,7 @@ from sharecore.broker.broker import Broker
 from sharecore.broker.cluster import NOBODY, Cluster, Leader
 from sharecore.broker.identity import identify_home
 from sharecore.broker.lobby.apis import lobby_apis
+from sharecore.broker.lobby.fetches import FetchSchedule
 from sharecore.broker.lobby.standing import Standing
 from sharecore.broker.served import Served
 from sharecore.broker.store.bucket_watch import report_standby
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("sharecore.broker")
 
-_WARM_S = 300.0
-_WARM_PLACES = 500
-"""Objects of the journal after which segments may have been sealed that this broker lacks."""
 _AGAIN_S = 60.0
 """A fetch that failed is repeated after so long."""
 
@@ -165,9 +163,8 @@ class Lobby:
         self._standing = Standing(config)
         self._backend = LobbyBackend(self._standing)
         self._broker = Broker(config, backend=self._backend, is_lobby=True)
-        self._warmed_place = -_WARM_PLACES
-        self._warming: asyncio.Task[None] | None = None
-        self._warmed_s = float("-inf")
+        self._fetches = FetchSchedule()
+        self._fetching: asyncio.Task[None] | None = None
         self.is_tried = False
         """The bucket was tried while this broker waited."""
         self.broker: Broker | None = None
@@ -224,7 +221,7 @@ class Lobby:
         try:
             announce(broker.describe())
             while not await self._standing.look():
-                self._warm()
+                self._fetch_if_due()
                 await asyncio.sleep(self._standing.due_s())
             takes_over = True
         finally:
@@ -235,16 +232,18 @@ class Lobby:
             else:
                 await self._backend.withdraw()
                 await broker.stop()
-            if self._warming is not None:
-                await self._warming
+            if self._fetching is not None:
+                await self._fetching
 
-    def _warm(self) -> None:
+    def _fetch_if_due(self) -> None:
         """Fetch sealed segments from time to time, so that taking over takes no longer than a start."""
-        now_s, place = asyncio.get_running_loop().time(), self._standing.silence()[0]
-        is_due = now_s >= self._warmed_s + _WARM_S and place >= self._warmed_place + _WARM_PLACES
-        if is_due and (self._warming is None or self._warming.done()):
-            self._warmed_s, self._warmed_place = now_s, place
-            self._warming = asyncio.get_running_loop().create_task(self._fetch())
+        if self._fetching is not None and not self._fetching.done():
+            return
+        loop = asyncio.get_running_loop()
+        at = loop.time(), self._standing.silence()[0], self._standing.segment
+        if self._fetches.is_due(*at):
+            self._fetches.begin(*at)
+            self._fetching = loop.create_task(self._fetch())
 
     async def _fetch(self) -> None:
         standing, node_id = self._standing, self._config.node_id
@@ -260,8 +259,7 @@ class Lobby:
         except (OSError, ConfigError) as error:
             logger.warning("cannot fetch what the home has: %s. Trying again in %d s", error, _AGAIN_S)
             standing.fetch_trouble = f"this broker could not take over now: {error}"
-            self._warmed_s = asyncio.get_running_loop().time() + _AGAIN_S - _WARM_S
-            self._warmed_place = -_WARM_PLACES
+            self._fetches.fail(asyncio.get_running_loop().time() + _AGAIN_S)
             return
         standing.fetch_trouble = ""
         self.is_tried = True

@@ -49,6 +49,8 @@ class Standing:
         self.leader = NOBODY
         self.claim = 0
         self._is_home = True
+        self.segment = 0
+        """The segment at the end of the journal; 0 if nothing was written since the newest checkpoint."""
         self.fetch_trouble = ""
         """Why the last fetch of segments failed; empty if it succeeded."""
         self.takes_over = False
@@ -68,7 +70,7 @@ class Standing:
         """
         loop = asyncio.get_running_loop()
         try:
-            led, (self._place, silent_ms) = await asyncio.to_thread(self._look)
+            led, (self._place, silent_ms), self.segment = await asyncio.to_thread(self._look)
         except OSError as error:
             self._began_s = loop.time() if self._began_s is None else self._began_s
             if self._seen_s is None and loop.time() >= self._began_s + _FIRST_S:
@@ -85,8 +87,8 @@ class Standing:
         self._say(f"{self.describe()}. This broker waits{' until that one stops' if self._is_home else ''}")
         return False
 
-    def _look(self) -> tuple[tuple[int, int, bool] | None, tuple[int, int]]:
-        return self.watching.look(), self.watching.silence()
+    def _look(self) -> tuple[tuple[int, int, bool] | None, tuple[int, int], int]:
+        return self.watching.look(), self.watching.silence(), self.watching.segment()
 
     def _say(self, line: str) -> None:
         if line != self._line:

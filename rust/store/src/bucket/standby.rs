@@ -51,6 +51,7 @@ pub struct Standby {
     is_baseless: bool,
     read_ahead: ReadAhead,
     follower: Follower,
+    segment: u64,
     /// Keeps what was read for a takeover.
     cache: Option<Arc<JournalCache>>,
 }
@@ -70,6 +71,7 @@ impl Standby {
             read_ahead: ReadAhead::default(),
             is_baseless: false,
             follower: Follower::default(),
+            segment: 0,
             cache: None,
         }
     }
@@ -93,6 +95,11 @@ impl Standby {
             self.free_since_ms
                 .map_or(0, |since| now_ms.saturating_sub(since)),
         )
+    }
+
+    /// Return the segment of the newest frames that were read; 0 before any.
+    pub fn segment(&self) -> u64 {
+        self.segment
     }
 
     /// After a look that returned [`Led::Free`]: the only place that may be claimed. If another object takes it first,
@@ -205,8 +212,9 @@ impl Standby {
                 self.is_baseless |= claim.is_base;
             }
             Step::Mark(header) => self.is_released = header.kind == Kind::Release,
-            Step::Frames(_, frames) => {
+            Step::Frames(header, frames) => {
                 self.is_released = false;
+                self.segment = header.frames.segment;
                 let applied = self.follower.apply(frames);
                 applied.ok_or_else(|| format!("{name} holds frames that cannot be read"))?;
             }

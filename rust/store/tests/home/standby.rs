@@ -326,3 +326,22 @@ fn a_copy_that_was_being_restarted_is_not_promoted() {
     let why = promoted.expect_err("nothing could be restored");
     assert!(why.contains("was being restarted"), "{why}");
 }
+
+#[test]
+fn a_standby_knows_the_segment_at_the_end_of_the_journal() {
+    let mut leader = leader();
+    let mut standby = Standby::new(7, SILENCE_MS);
+    assert_eq!(standby.segment(), 0);
+    let mut seen = Vec::new();
+    for log in 2..4 {
+        let led = standby.look(&mut leader.bucket, || log * 1000);
+        assert_eq!(led, Ok(Led::By(0, 1)));
+        seen.push(standby.segment());
+        leader.store.roll().expect("room");
+        let change = vec![Change::CreateLog(log)];
+        leader.store.change(change).expect("room");
+        leader.tick(log * 1000);
+    }
+    assert_eq!(seen, [1, 2]);
+    leader.store.abandon();
+}

@@ -1,0 +1,48 @@
+"""When a standby fetches sealed segments from the bucket of its home."""
+
+from __future__ import annotations
+
+_SEALED_S = 10.0
+"""A segment is uploaded, and a checkpoint names it, about so long after the next one begins."""
+_PAUSE_S = 30.0
+_LONG_S = 300.0
+_PLACES = 500
+"""Objects of the journal after which a checkpoint may be newer, although the segment is the same."""
+
+
+class FetchSchedule:
+    """Decides when sealed segments are fetched, so that a takeover fetches those of the last 40 s or so."""
+
+    def __init__(self) -> None:
+        self._began_s = float("-inf")
+        self._place = -_PLACES
+        self._segment = 0
+        self._changed_s: float | None = None
+        """Since when the journal is in another segment than at the last fetch."""
+        self._again_s: float | None = None
+
+    def is_due(self, now_s: float, place: int, segment: int) -> bool:
+        """Return whether to fetch now.
+
+        Args:
+            place: the end of the journal.
+            segment: the segment there.
+        """
+        if self._changed_s is None and segment != self._segment:
+            self._changed_s = now_s
+        if self._again_s is not None:
+            return now_s >= self._again_s
+        if now_s < self._began_s + _PAUSE_S:
+            return False
+        is_sealed = self._changed_s is not None and now_s >= self._changed_s + _SEALED_S
+        is_long_ago = now_s >= self._began_s + _LONG_S
+        return is_sealed or (is_long_ago and place >= self._place + _PLACES)
+
+    def begin(self, now_s: float, place: int, segment: int) -> None:
+        """Note that a fetch begins."""
+        self._began_s, self._place, self._segment = now_s, place, segment
+        self._changed_s = self._again_s = None
+
+    def fail(self, again_s: float) -> None:
+        """Note that the fetch failed; the next one is due at `again_s`."""
+        self._again_s = again_s
