@@ -55,6 +55,15 @@ def counts(assignments: Sequence[Assignment]) -> list[int]:
     return sorted(Counter(assignment.node_id for assignment in assignments).values())
 
 
+def test_of_one_epoch_an_owner_is_known_before_nobody() -> None:
+    nobody, two = [Ownership(NOBODY, 4)] * SLOTS, [Ownership(2, 4)] * SLOTS
+    for reports in ([report(1, nobody), report(2, two)], [report(2, two), report(1, nobody)]):
+        assert {each.node_id for each in assign(reports, SLOTS, {})} == {2}
+    # the former owner has given them up, and a third node has not learned of anything else
+    for reports in ([report(2, nobody), report(1, two)], [report(1, two), report(2, nobody)]):
+        assert {each.node_id for each in assign(reports, SLOTS, {})} == {2}
+
+
 def test_slots_that_nobody_has_are_shared_in_turn() -> None:
     assignments = assign([report(1), report(2), report(3)], SLOTS, {})
     assert [assignment.node_id for assignment in assignments] == [1, 2, 3, 1, 2, 3, 1, 2]

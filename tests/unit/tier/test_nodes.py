@@ -470,6 +470,22 @@ def test_who_finds_that_it_cannot_have_what_all_take_for_its_own_says_so(
     run(test, monkeypatch)
 
 
+def test_who_returns_gets_no_slot_that_another_is_about_to_claim(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The leader may not have learned of its last claim, and give the slot away with the epoch of that."""
+
+    async def test(group: Group) -> None:
+        one, two = group.join(), group.join()
+        await group.settle()
+        slot = two.owned[0]
+        epoch = two.nodes.ownerships[slot].epoch
+        two.nodes.lost(KafkaError(ErrorCode.UNKNOWN_MEMBER_ID))
+        one.nodes.ownerships[slot] = Ownership(one.node_id, epoch)
+        group.rebalance()
+        assert group.assignments[slot].node_id == one.node_id
+
+    run(test, monkeypatch)
+
+
 def test_who_is_no_member_any_more_has_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test(group: Group) -> None:
         one, two = group.join(), group.join()

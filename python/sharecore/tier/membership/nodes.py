@@ -250,6 +250,11 @@ class Nodes:
         logger.warning("this node is not a member of the tier now; giving up its slots: %s", error)
         self._watch(())
         self._leadership.close()
+        # another node may be assigned them with the same epochs, and be claiming them when this one returns
+        self.ownerships = [
+            Ownership(NOBODY, each.epoch) if each.node_id == self._node_id else each
+            for each in self.ownerships
+        ]
 
 
 def _pack(message: Mapping[str, object]) -> bytes:

@@ -117,13 +117,17 @@ def unpack_assignments(fields: AssignmentFields) -> list[Assignment]:
 
 
 def merge(reports: Sequence[Report], slots: int) -> list[Ownership]:
-    """Return the current ownership of each slot from all reports; an owner's own report wins."""
+    """Return the current ownership of each slot from all reports.
+
+    Of ownerships with one epoch, an owner's own report wins; one without an owner loses.
+    """
     merged = [UNKNOWN] * slots
     for report in reports:
         for slot, ownership in enumerate(report.ownerships[:slots]):
             known = merged[slot]
             if ownership.epoch > known.epoch or (
-                ownership.epoch == known.epoch and ownership.node_id == report.node_id
+                ownership.epoch == known.epoch
+                and (ownership.node_id == report.node_id or known.node_id == NOBODY)
             ):
                 merged[slot] = ownership
     return merged
