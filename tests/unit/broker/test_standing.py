@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -128,17 +129,18 @@ def test_metrics_do_not_wait_for_the_bucket(tmp_path: Path, bucket: Path) -> Non
     asyncio.run(look())
 
 
-class SilentStandby:
-    """The watch over a bucket where nothing was written for a while."""
+class SimulatedStandby:
+    """The watch over a bucket: the end of the journal at each look, and for how long it was free."""
 
-    def __init__(self, silent_ms: int) -> None:
-        self._silent_ms = silent_ms
+    def __init__(self, ends: list[tuple[int, int]]) -> None:
+        self._ends = ends
 
     def look(self) -> tuple[int, int, bool]:
+        self._end = self._ends.pop(0)
         return 1, 1, True
 
     def silence(self) -> tuple[int, int]:
-        return 5, self._silent_ms
+        return self._end
 
     def segment(self) -> int:
         return 1
@@ -148,23 +150,38 @@ class SilentStandby:
 
 
 @pytest.mark.parametrize(
-    ("silent_ms", "due_s"), [(0, 1.0), (5000, 1.0), (6200, 0.31), (6500, 0.01), (9000, 0.01)]
+    ("ends", "due_s"),
+    [
+        # a look comes when the silence is long enough
+        ([(5, 0)], [1.0]),
+        ([(5, 5000)], [1.0]),
+        ([(5, 6200)], [0.31]),
+        ([(5, 9000)], [0.01]),
+        # heartbeats alone
+        ([(5, 0), (6, 0), (6, 900), (7, 0)], [1.0] * 4),
+        # the home is written, and then is not
+        ([(5, 0), (7, 0), (8, 0), *[(8, 0)] * 5], [1.0, *[0.25] * 5, 1.0, 1.0]),
+    ],
 )
-def test_the_next_look_is_no_later_than_the_end_of_the_silence(
-    tmp_path: Path, bucket: Path, silent_ms: int, due_s: float
+def test_a_standby_looks_more_often_while_the_home_is_written_and_when_the_silence_ends(
+    tmp_path: Path, bucket: Path, ends: list[tuple[int, int]], due_s: list[float]
 ) -> None:
     config = settings(bucket) | HOME | {"log.dirs": str(tmp_path / "two")}
     standing = Standing(BrokerConfig.from_properties(config))
-    standing.watching = SilentStandby(silent_ms)  # type: ignore[assignment]
+    standing.watching = SimulatedStandby(ends)  # type: ignore[assignment]
 
-    async def looked() -> float:
-        now_s = asyncio.get_running_loop().time()
-        # the clock of the loop stands still meanwhile
-        asyncio.get_running_loop().time = lambda: now_s  # type: ignore[method-assign]
-        await standing.look()
-        return standing.due_s()
+    async def looks() -> list[float]:
+        loop = asyncio.get_running_loop()
+        now_s, found = loop.time(), list[float]()
+        for _ in due_s:
+            # the clock of the loop stands still meanwhile
+            loop.time = partial(float, now_s)  # type: ignore[method-assign]
+            await standing.look()
+            found.append(standing.due_s())
+            now_s += found[-1]
+        return found
 
-    assert asyncio.run(looked()) == pytest.approx(due_s)
+    assert asyncio.run(looks()) == pytest.approx(due_s)
 
 
 class FailingOnce:
