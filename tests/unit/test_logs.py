@@ -218,6 +218,7 @@ class DelayedLines(logging.StreamHandler[Any]):
         super().emit(record)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("end", ["pass", "raise SystemExit(3)", "raise ValueError('why')"])
 def test_nothing_is_lost_at_the_end_of_a_process(end: str) -> None:
     program = f"""

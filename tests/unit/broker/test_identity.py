@@ -108,6 +108,7 @@ def test_where_nothing_repeats_the_file_a_start_is_refused(tmp_path: Path, loss:
     assert served(tmp_path) == before
 
 
+@pytest.mark.process
 def test_a_broker_says_in_a_line_why_it_does_not_start(tmp_path: Path) -> None:
     served(tmp_path)
     forget(tmp_path)

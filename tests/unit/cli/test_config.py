@@ -41,6 +41,7 @@ def test_the_example_sets_nothing_and_names_everything_that_works() -> None:
     assert [name for name in broker_keys() if config.value(name) != default.value(name)] == []
 
 
+@pytest.mark.process
 def test_a_file_that_can_stand(tmp_path: Path) -> None:
     file = tmp_path / "server.properties"
     file.write_text("num.partitions=4\nssl.client.auth=none\nnum.network.threads=8\nacme.audit.topic=9\n")
@@ -53,6 +54,7 @@ def test_a_file_that_can_stand(tmp_path: Path) -> None:
     assert summary == "3 settings with an effect; a broker would start with them"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("line", "said"),
     [
@@ -73,12 +75,14 @@ def test_a_file_that_cannot_stand(tmp_path: Path, line: str, said: str) -> None:
     assert "Traceback" not in ended.stderr
 
 
+@pytest.mark.process
 def test_a_file_that_is_not_there() -> None:
     ended = run("check", "no-such-file")
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr.startswith("sharecore: no-such-file: cannot be read")
 
 
+@pytest.mark.process
 def test_explanations() -> None:
     text = explain("log.dirs")
     for word in ("data directory", "default      data", "SHARECORE_LOG_DIRS"):

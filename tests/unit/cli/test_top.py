@@ -164,6 +164,7 @@ def test_a_cluster_that_is_gone_is_said_and_the_table_stays() -> None:
     asyncio.run(watch())
 
 
+@pytest.mark.process
 def test_without_a_terminal() -> None:
     command = [sys.executable, "-m", "sharecore", "top"]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=30)

@@ -47,6 +47,7 @@ def handle(record): ...
 """
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("arguments", "environment", "address"),
     [

@@ -24,6 +24,7 @@ def test_a_name_that_is_not_there_is_an_error_that_names_it() -> None:
         exec("from sharecore.client import Consumer")
 
 
+@pytest.mark.process
 def test_who_needs_a_part_does_not_pay_for_the_rest() -> None:
     program = (
         "import sys, sharecore.admin\n"

@@ -254,6 +254,7 @@ def test_a_page_with_tls_asks_browsers_for_no_certificate(tmp_path: Path) -> Non
         running.stop()
 
 
+@pytest.mark.process
 def test_nothing_of_it_is_loaded_unasked() -> None:
     code = (
         "import sys, sharecore.broker.process.run, sharecore.cli.app\n"
