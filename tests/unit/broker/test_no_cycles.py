@@ -35,8 +35,10 @@ def broker(
     }
     running = RunningBroker(tmp_path_factory.mktemp("broker"), settings).start()
     yield running
-    gc.unfreeze()
     running.stop()
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()  # later collections need not visit what all tests have imported
 
 
 @pytest.fixture
