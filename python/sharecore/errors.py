@@ -244,7 +244,7 @@ class KafkaError(PortableError):
 
 
 class ConfigError(PortableError):
-    """A configuration value that cannot stand; the text names the key, the value and what is allowed.
+    """An invalid configuration value; the text names the key, the value and what is allowed.
 
     Attributes:
         answer: the same in Kafka's words, for its tools.

@@ -49,7 +49,7 @@ _FANOUT = (
 
 
 class QoS(virtual.QoS):
-    """Knows which record each delivery tag stands for."""
+    """Maps delivery tags to records."""
 
     restore_at_shutdown = False
 
@@ -218,7 +218,7 @@ class Channel(virtual.Channel):
                 raise Empty
 
     def _get_many(self, queues: list[str], timeout: float | None = None) -> None:
-        """Deliver messages of the queues that are consumed; raises Empty where there are none in time."""
+        """Deliver messages of the consumed queues; raise Empty if none arrives in time."""
         topics = {topic_of(queue): queue for queue in queues}
         if self._inbox is None:
             self._inbox = self._open(list(topics))

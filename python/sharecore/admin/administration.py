@@ -1,4 +1,4 @@
-"""What everything that administers a cluster has in common: its settings and its connections."""
+"""Settings and connections that all administrators of a cluster share."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ class Administration:
     """Connections to a cluster.
 
     Settings have confluent-kafka's names: `{"bootstrap.servers": "localhost:9092"}`, or as keywords with `_`
-    for each dot. It connects when it is first asked; `async with` closes it.
+    for each dot. It connects with its first request; `async with` closes it.
 
     Raises:
-        ConfigError: a setting that is not known, cannot stand or is missing.
+        ConfigError: an unknown, missing or invalid setting.
     """
 
     def __init__(self, config: Mapping[str, Any] | None = None, /, **keywords: Any) -> None:
@@ -24,7 +24,7 @@ class Administration:
 
     @classmethod
     def over(cls, transport: Transport) -> Self:
-        """Return an administrator on connections that there are; closing it closes them."""
+        """Return an administrator on existing connections; closing it closes them."""
         made = cls.__new__(cls)
         made._transport = transport
         return made

@@ -26,7 +26,7 @@ class BlockingAdmin:
     """`Admin` with methods that wait for their answers; not to be called where an event loop runs.
 
     Raises:
-        ConfigError: a setting that is not known, cannot stand or is missing.
+        ConfigError: an unknown, missing or invalid setting.
     """
 
     def __init__(self, config: Mapping[str, Any] | None = None, /, **keywords: Any) -> None:

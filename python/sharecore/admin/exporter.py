@@ -66,7 +66,7 @@ class Exporter:
         self.trouble = "no round has ended yet"
 
     async def run(self, interval_s: float) -> None:
-        """Look again and again; a cluster that cannot be had is tried anew."""
+        """Query the cluster periodically, also while it cannot be reached."""
         while True:
             began = time.monotonic()
             await self.look()
@@ -98,11 +98,11 @@ class Exporter:
         self._text = sheet.text() + lines.text()
 
     async def metrics(self) -> Page:
-        """Return what the newest round found; of a cluster that cannot be had, only that."""
+        """Return the results of the last round; if it failed, only that."""
         return Page(200, self._text, CONTENT_TYPE)
 
     async def alive(self) -> Page:
-        """Return the process answers."""
+        """Report that the process runs."""
         return Page(200, b"ok\n")
 
     async def ready(self) -> Page:

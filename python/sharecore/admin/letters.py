@@ -71,7 +71,7 @@ def read_letter(
     value: bytes | None,
     headers: Iterable[Header],
 ) -> DeadLetterRecord | None:
-    """Return the letter that a record is; None for one that is none."""
+    """Return the dead-letter record that a record contains; None for any other record."""
     errors: dict[str, str] = {}
     own: list[Header] = []
     for name, content in headers:

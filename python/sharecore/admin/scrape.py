@@ -13,7 +13,7 @@ _SECONDS_MAX = 5.0
 
 
 async def scrape_held(url: str) -> Held:
-    """Read a page of metrics; raise OSError where it cannot be had."""
+    """Read a page of metrics; raise OSError if it cannot be read."""
     return await asyncio.to_thread(_scrape, url)
 
 

@@ -142,7 +142,7 @@ class LiveState(_Reading):
         return next((state for state in found if state is not None), None)
 
     def topic_ids(self) -> set[UUID]:
-        """Return the topics that there is state of."""
+        """Return the topics with share state."""
         return {key.topic_id for key, _ in self.states()}
 
     def dump(self, names: Mapping[UUID, str]) -> StateDump:

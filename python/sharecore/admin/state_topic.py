@@ -16,7 +16,7 @@ CHUNK_BYTES = 4 << 20
 
 
 class StateProblem(NamedTuple):
-    """A record, or a batch of them, that could not be read or stands for nothing.
+    """A record, or a batch of them, that could not be read, or has no meaning.
 
     Args:
         partition: of the state topic.

@@ -12,7 +12,7 @@ _TIME = re.compile(
 
 
 def parse_time(text: str) -> datetime:
-    """Return the time that a text means; raises ValueError where it is none."""
+    """Parse a time; raise ValueError if the text is not one."""
     if not (_TIME.fullmatch(text) or _DATE.fullmatch(text)):
         raise ValueError(f"{text}: not a time")
     found = datetime.fromisoformat(text.upper())

@@ -30,7 +30,7 @@ class Users(Administration):
     """
 
     async def list(self) -> list[User]:
-        """All users; raises KafkaError when the broker refuses."""
+        """Return all users; raise KafkaError if the broker refuses."""
         answer = await self._transport.any(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, {"users": None})
         return [
             User(

@@ -13,7 +13,7 @@ from sharecore.client.wire.transport import Transport
 from sharecore.errors import ErrorCode, KafkaError
 
 NOT_READABLE = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-"""What a client hears that may not read share state, or that there is none of."""
+"""Errors for a client that may not read share state, or of a group without any."""
 
 Key = tuple[str, str, int]
 """A share partition: group, topic, partition."""
@@ -87,7 +87,7 @@ class Watch:
         self._held = held
 
     async def look(self) -> Look:
-        """Return the cluster now; raise KafkaError or OSError where it cannot be had."""
+        """Return the cluster now; raise KafkaError or OSError if it cannot be reached."""
         groups = {group.group_id: group for group in await look_at_groups(self._transport)}
         came_back: dict[str, int] | None = None
         try:

@@ -153,7 +153,7 @@ def _place(address: str, named: str) -> tuple[str, int]:
 
 
 def is_refusal(error: KafkaError) -> bool:
-    """Whether an error of confluent-kafka's says that no time will help: certificates or credentials."""
+    """Return whether retrying cannot help: confluent-kafka reports invalid certificates or credentials."""
     from confluent_kafka import KafkaError
 
     return error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL)

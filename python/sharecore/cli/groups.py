@@ -162,7 +162,7 @@ def _look_at(
 
 
 def _dead_letters(admin: BlockingAdmin, group: str) -> str:
-    """Where a group's dead letters go, and what became of them; empty where it has none."""
+    """Return the lines about a group's dead-letter topic and its records; empty without one."""
     from sharecore.client.dead_letters import TOPIC_NAME
     from sharecore.errors import ErrorCode, KafkaError
 

@@ -52,14 +52,14 @@ def formatter_of(log_format: str) -> logging.Formatter | None:
 
 
 def say_after_the_log(line: str) -> None:
-    """Write a line to standard error that stands behind everything logged so far."""
+    """Write a line to standard error, after everything logged so far."""
     for handler in logging.getLogger().handlers:
         handler.flush()
     typer.echo(line, err=True)
 
 
 def _flush_before_tracebacks(handler: logging.Handler) -> None:
-    """Have what was logged before an exception that ends the process stand before its traceback."""
+    """Write pending log lines before the traceback of an exception that ends the process."""
     show = sys.excepthook
 
     def flush_and_show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -72,7 +72,7 @@ def _flush_before_tracebacks(handler: logging.Handler) -> None:
 class JsonLines(logging.Formatter):
     """A line is one JSON object: time, level, logger, message, and what the message is about.
 
-    That is `group`, `topic`, `partition` and `member`, as far as whoever logs has named them with `extra`.
+    The last are `group`, `topic`, `partition` and `member`, if the caller passes them as `extra`.
     """
 
     _ABOUT = ("group", "topic", "partition", "member")

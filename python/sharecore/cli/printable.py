@@ -18,7 +18,7 @@ def printable_bytes(data: bytes) -> str:
 
 
 def shortened(data: bytes | None, width: int) -> str:
-    """Return content as a cell of a table, at most so many characters; a dash where there is none."""
+    """Return content as a cell of a table, at most so many characters; a dash if it is missing."""
     if data is None:
         return "-"
     # a character has at most four bytes

@@ -49,7 +49,7 @@ def produce(
     topic: Annotated[str, typer.Argument(help="Made where the broker may make topics by itself.")],
     values: Annotated[
         Optional[list[str]],  # noqa: UP045 - typer evaluates the annotation
-        typer.Argument(metavar="[VALUE]...", help="One record each; the lines of stdin where there is none."),
+        typer.Argument(metavar="[VALUE]...", help="One record each; by default, the lines of stdin."),
     ] = None,
     key: Annotated[
         Optional[str],  # noqa: UP045
@@ -169,7 +169,7 @@ def produce(
 def _times(
     names: set[str], delay: str | None, deliver_at: str | None, ttl: str | None
 ) -> list[tuple[str, bytes]]:
-    """Return the headers for a delivery time and a time to live; raises UsageFailed for what is none."""
+    """Return the headers for a delivery time and a time to live; raise UsageFailed for an invalid one."""
     from sharecore.client.producing.times import DELIVER_AT_HEADER, timed_headers
 
     taken: list[tuple[str, str | bytes | None]] = [(name, b"") for name in names]

@@ -298,7 +298,7 @@ def read_config(properties: dict[str, str]) -> BrokerConfig:
     """Return the typed configuration; log a line for each unknown name and each reason for having no effect.
 
     Raises:
-        ConfigError: a value that cannot stand, or a name that is a misspelled setting.
+        ConfigError: an invalid value, or a misspelled name.
     """
     from sharecore.config import BrokerConfig, check_spelling, remarks_on, unknown_names
 

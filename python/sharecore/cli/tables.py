@@ -13,7 +13,7 @@ from sharecore.cli.printable import printable
 
 
 def show(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table, its columns as wide as they have to be, with nothing that a terminal would act on."""
+    """Print a table with columns as wide as needed, without characters that a terminal would interpret."""
     rows = [[printable(cell) for cell in row] for row in rows]
     if sys.stdout.isatty():
         from rich import print as write
@@ -59,7 +59,7 @@ def show_list(output: str, columns: Mapping[str, str], rows: Sequence[Sequence[o
     Args:
         output: table or json.
         columns: the names of a JSON object's fields, and the headers of the columns.
-        rows: a value for each column; None shows as a dash, a list as its items with blanks between them.
+        rows: a value for each column; None shows as a dash, a list as its items separated by blanks.
     """
     if output == "json":
         print_json([dict(zip(columns, row, strict=True)) for row in rows])
@@ -79,5 +79,5 @@ def _cell(value: object) -> str:
 
 
 def known(number: int | None) -> str:
-    """Return a number, or a dash where there is none."""
+    """Return a number, or a dash for None."""
     return "-" if number is None else str(number)

@@ -22,7 +22,7 @@ def read_duration_ms(text: str, option: str) -> int:
     """Return the milliseconds of a duration such as 90s, 10m or 1.5h.
 
     Raises:
-        UsageFailed: it is none, or longer than ten years.
+        UsageFailed: it is not a duration, or longer than ten years.
     """
     match = re.fullmatch(r"([0-9]{1,12}(?:\.[0-9]{1,9})?)(ms|s|m|h|d)", text.strip())
     duration_ms = round(float(match[1]) * _UNIT_MS[match[2]]) if match is not None else 0
@@ -41,7 +41,7 @@ def read_time(text: str, option: str) -> datetime:
     """Return the time that a text means; without a zone it is UTC, as for Kafka's tools.
 
     Raises:
-        UsageFailed: it is none.
+        UsageFailed: it is not a time.
     """
     from sharecore.admin.times import parse_time
 

@@ -176,7 +176,7 @@ class BrokerConfig(
         return getattr(self, broker_keys()[name][0])
 
     def check(self) -> None:
-        """Raise ConfigError where two values cannot stand beside each other."""
+        """Raise ConfigError if two values contradict each other."""
         if len(self.log_dirs) != 1:
             raise ConfigError(
                 f"log.dirs={','.join(self.log_dirs)}: this broker keeps one directory; allowed: one path"

@@ -49,7 +49,7 @@ class ClientMetricsConfig:
         """Expressions by the attribute that the whole of which they have to match.
 
         Raises:
-            KafkaError: INVALID_CONFIG, one is none.
+            KafkaError: INVALID_CONFIG: one is invalid.
         """
         found = {}
         for pattern in self.match:

@@ -1,4 +1,4 @@
-"""Settings of dead letters (KIP-1191): the broker's, and a group's."""
+"""Settings of dead-letter records (KIP-1191): the broker's and a group's."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from sharecore.errors import ConfigError
 from sharecore.topic_names import NAME_LENGTH_MAX, is_legal_name
 
 RESERVED_PREFIX = "__"
-"""What names of topics begin with that no group may have its letters in."""
+"""Topics with this prefix cannot be dead-letter topics."""
 
 
 @dataclass(frozen=True, kw_only=True, init=False, eq=False, repr=False)
 class DeadLetterSettings:
-    """Which topics groups may have their letters in; looked at when a letter is written."""
+    """Topics that groups may use for dead-letter records; checked when a record is written."""
 
     errors_deadletterqueue_auto_create_topics_enable: bool = setting(
         Kind.BOOLEAN,
@@ -32,7 +32,7 @@ class DeadLetterSettings:
 
 @dataclass(frozen=True, kw_only=True, init=False, eq=False, repr=False)
 class GroupDeadLetterSettings:
-    """Where a group's records go that it rejects or gives up."""
+    """What happens to records that a group rejects, or that reach the delivery limit."""
 
     errors_deadletterqueue_copy_record_enable: bool = setting(
         Kind.BOOLEAN,
@@ -51,9 +51,9 @@ class GroupDeadLetterSettings:
     )
 
     def check_dead_letters(self) -> None:
-        """Raise ConfigError for a topic that no group can ever have its letters in.
+        """Raise ConfigError for a name that no dead-letter topic can have.
 
-        Whether there is such a topic, and whether it may be used, is found out when a letter is written.
+        Whether the topic exists and may be used is checked when a dead-letter record is written.
         """
         name = self.errors_deadletterqueue_topic_name
         if name and not is_legal_name(name):

@@ -1,4 +1,4 @@
-"""Java property files, and the names in them that this broker does not know."""
+"""Java property files, and names in them that this broker does not know."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from sharecore.config.unserved import find_unserved, remarks, unserved_keys
 from sharecore.errors import ConfigError
 
 _CLOSE = 0.88
-"""How alike two names are of which one is a misspelling of the other, between 0 and 1."""
+"""Similarity, from 0 to 1, from which a name counts as a misspelling of another."""
 _SIMILAR = 0.75
-"""How alike a name has to be to be proposed for one that is refused anyway."""
+"""Similarity from which a name is suggested for one that is refused anyway."""
 _BYTES_MAX = 4 << 20
-"""A device may be named by mistake, and reading it may never end. Named pipes are read: shells make some."""
+"""A limit, since a device given by mistake may never end. Named pipes are read: shells create some."""
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 

@@ -17,7 +17,7 @@ _KEYS_OF_A_THREAD = 1024 * 1024
 
 
 def check_relations(value: Callable[[str], Any], explicit: Container[str]) -> None:
-    """Raise ConfigError where two values cannot stand beside each other.
+    """Raise ConfigError if two values contradict each other.
 
     Args:
         value: the value of a key by Kafka's name.

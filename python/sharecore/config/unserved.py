@@ -241,7 +241,7 @@ class Unserved:
         name: Kafka's name, or how a family's names begin.
         status: IGNORED or REFUSED.
         reason: why, for a person.
-        harmless: of a refused key, the value that asks for nothing and so may stand.
+        harmless: of a refused key, the value that has no effect and is therefore accepted.
         dynamic: whether it may be altered at run time, to no effect.
     """
 

@@ -31,7 +31,7 @@ class Ends:
 
 
 def check_group(connection: Mapping[str, str], group: str) -> None:
-    """Sees whether there is a share group; raises KafkaError where there is none, or the broker refused."""
+    """Raise KafkaError unless the share group exists and the broker lets it be read."""
 
     async def ask() -> None:
         async with Admin(connection) as admin:
@@ -41,7 +41,7 @@ def check_group(connection: Mapping[str, str], group: str) -> None:
 
 
 def delivery_limit(connection: Mapping[str, str], group: str) -> int:
-    """How often a group's records are delivered at most, `share.delivery.count.limit`.
+    """Return the delivery limit of a group, `share.delivery.count.limit`.
 
     Raises:
         KafkaError: there is no such share group, or the broker refused.
@@ -59,7 +59,7 @@ def delivery_limit(connection: Mapping[str, str], group: str) -> int:
 
 
 def ends(connection: Mapping[str, str], partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Ends]:
-    """Where the logs of partitions begin and end, those left out that there are no more.
+    """Return the first and last offsets of the logs of partitions, without deleted ones.
 
     Raises:
         KafkaError: a broker did not answer, or refused.

@@ -52,7 +52,7 @@ class Load:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a value that cannot stand."""
+        """Raise ConfigError for an invalid value."""
         handling_time(self.handling)
         for name in (
             "record_batch",

@@ -52,7 +52,7 @@ def records_of(row: Mapping[str, Any], connection: dict[str, str]) -> Iterator[p
 def first_record(
     connection: dict[str, str], topic: str, topic_id: UUID, partition: int, first: int, end: int
 ) -> tuple[int, datetime] | None:
-    """Offset and timestamp of the first record from an offset on, None where there is none before `end`."""
+    """Return offset and timestamp of the first record from an offset on; None without one before `end`."""
     # this small a size makes the fetch request its minimum, a few records
     part = LeasedRanges(topic, topic_id, partition, ((first, end - 1, 0),), 0.0)
     for batch in read_ranges(part, connection, headers=False, fail_on_data_loss=False):

@@ -49,7 +49,7 @@ def plan(base: Load, axes: Mapping[str, Sequence[Any]], partitions: int = 1) -> 
     """Return a run for each combination of the axes and each share partition, which have seeds of their own.
 
     Raises:
-        ConfigError: a value that cannot stand, or more than RUNS_MAX runs.
+        ConfigError: an invalid value, or more than RUNS_MAX runs.
     """
     points = list(itertools.product(*axes.values()))
     if len(points) * partitions > RUNS_MAX:

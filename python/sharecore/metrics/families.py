@@ -1,4 +1,4 @@
-"""Every metric of the broker, and the metric of Kafka's that it stands for.
+"""Every metric of the broker, and the metric of Kafka's that it corresponds to.
 
 `docs/metrics.md` is written from this table. Where Kafka has a metric its name is kept: domain, type and name
 of the MBean in lower case, seconds in place of milliseconds; rates, averages and percentiles are left to the

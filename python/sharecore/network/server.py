@@ -159,7 +159,7 @@ class Server:
 
         Args:
             listener: name of the listener whose settings apply.
-            peer_host: the address that the client stands for.
+            peer_host: the address that the client counts as.
         """
         ours, theirs = socketpair()
         try:

@@ -55,7 +55,7 @@ class ClusterAccess:
         settings: of an administrator's client.
 
     Raises:
-        ConfigError: settings that cannot stand.
+        ConfigError: invalid settings.
     """
 
     def __init__(self, settings: Mapping[str, str]) -> None:

@@ -150,7 +150,7 @@ async def record_at(transport: Transport, place: TopicPartition, offset: int) ->
 
 
 def letter_of(record: Record) -> DeadLetterRecord | None:
-    """Return the letter that a record is; None for one that is none."""
+    """Return the dead-letter record that a record contains; None for any other record."""
     return read_letter(
         record.partition, record.offset, record.timestamp, record.key, record.value, record.headers
     )

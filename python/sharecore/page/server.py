@@ -165,7 +165,7 @@ class PageServer:
 
 
 def listen(host: str | None, port: int) -> socket.socket:
-    """Return a socket to serve on; raise OSError where the address cannot be had."""
+    """Return a socket to serve on; raise OSError if the address is not available."""
     with listening_on(host, port):
         if host is None:
             family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET

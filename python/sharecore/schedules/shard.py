@@ -90,7 +90,7 @@ class Shard:
         """Apply schedule records and write due records; return whether more may be due already.
 
         Raises:
-            KafkaException: another scheduler has taken over, or nobody knows what became of the transaction:
+            KafkaException: another scheduler has taken over, or the outcome of the transaction is unknown:
                 the state has to be read again.
         """
         self._asked += messages

@@ -65,7 +65,7 @@ def read_options(given: Mapping[str, str]) -> Options:
     """Read the options of a source.
 
     Raises:
-        ConfigError: a name that is not known, a value that cannot stand, or one that is missing.
+        ConfigError: an unknown name, or a missing or invalid value.
     """
     own, settings = split_options(given, _NAMES, "sharegroup")
     for key in sorted(_FIXED & settings.keys()):

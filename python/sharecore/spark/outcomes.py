@@ -39,7 +39,7 @@ def settle(batch_df: DataFrame, outcomes: Column | DataFrame, checkpoint: str) -
         How many rows were marked.
 
     Raises:
-        ValueError: a column is missing, or an outcome is none of these.
+        ValueError: a column is missing, or an outcome has another name.
     """
     rows = outcomes if isinstance(outcomes, DataFrame) else batch_df.withColumn("outcome", outcomes)
     missing = [name for name in (*_NEEDED, "outcome") if name not in rows.columns]

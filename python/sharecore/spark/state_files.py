@@ -16,7 +16,7 @@ from sharecore.storage import Log, Storage, StorageOptions
 
 _END = 2**63 - 1
 _BATCH_BYTES_MAX = 128 << 20
-"""No batch is larger; where none ends within so many bytes, they are none."""
+"""No batch is larger: bytes without the end of a batch up to here are not a batch."""
 _PARTITION = re.compile(re.escape(STATE_TOPIC) + r"-(\d+)")
 _TOPIC_PARTITION = re.compile(r"(.+)-(\d+)")
 _METADATA = "partition.metadata"

@@ -43,7 +43,7 @@ def read_state_options(given: Mapping[str, str]) -> StateOptions:
     """Read the options of a source.
 
     Raises:
-        ConfigError: a name that is not known, a value that cannot stand, or one that is missing.
+        ConfigError: an unknown name, or a missing or invalid value.
     """
     own, kafka = split_options(given, _NAMES, "sharestate")
     if "path" in own and kafka:

@@ -56,7 +56,7 @@ class StateLog(Protocol):
     """Reads one partition of the state topic."""
 
     def bounds(self) -> tuple[int, int]:
-        """Return the first offset that there is, and the one behind the last; raise KafkaError, OSError."""
+        """Return the first offset, and the one after the last; raise KafkaError or OSError."""
 
     def chunks(self, first: int, end: int) -> Iterator[bytes]:
         """Record batches with the offsets from `first` up to `end`, each time at least one whole one.

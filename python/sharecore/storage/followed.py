@@ -17,7 +17,7 @@ class FollowedCatalog(Catalog):
     """Entries that another broker writes."""
 
     def take(self, changed: Iterable[tuple[bytes, bytes | None]]) -> None:
-        """Take entries that have changed; None stands for a deleted one."""
+        """Apply changed entries; None means deleted."""
         changed = list(changed)
         self._changed(
             [(key, value) for key, value in changed if value is not None],

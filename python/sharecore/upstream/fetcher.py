@@ -26,7 +26,7 @@ _FINAL = {ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.TOPIC_AUTHORIZATION_FAILED}
 _GONE = {TopicChange.DELETED, TopicChange.RECREATED}
 _UNDEFINED = -1
 _numbers = itertools.count()
-"""Distinguishes connections: fetchers share none, as their requests wait at the broker."""
+"""Numbers connections: fetchers do not share them, since their requests wait at the broker."""
 
 
 class Fetcher:

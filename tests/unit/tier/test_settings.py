@@ -387,7 +387,7 @@ def test_who_asks_is_refused_while_the_topic_cannot_be_read(
         assert refused is not None
         assert refused.code is ErrorCode.KAFKA_STORAGE_ERROR
         why = "no answer within" if silent else "it takes Read on it"
-        assert "until settings can be read upstream, where share.auto.offset.reset" in caplog.text
+        assert "until settings can be read upstream, since it may set its group's share.auto" in caplog.text
         assert (why in caplog.text, why in refused.message) == (True, True)
         cluster.silent, cluster.unread = False, None
         assert await current(other) is None

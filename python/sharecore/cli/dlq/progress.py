@@ -67,7 +67,7 @@ class Progress:
         topic_id: of the topic as it is now.
 
     Raises:
-        CommandFailed: the file is of another topic, of an earlier version, or is none.
+        CommandFailed: the file is of another topic or an earlier version, or is not a progress file.
     """
 
     def __init__(self, file: Path | None, topic: str, topic_id: str) -> None:

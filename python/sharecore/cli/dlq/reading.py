@@ -173,7 +173,7 @@ class Origins:
 
 
 def letter_of(message: Message) -> DeadLetterRecord | None:
-    """Return the letter that a record is; None for one that is none."""
+    """Return the dead-letter record that a record contains; None for any other record."""
     return read_letter(
         message.partition() or 0,
         message.offset() or 0,

@@ -340,7 +340,7 @@ def _shown(settings: ConnectionSettings) -> str:
 
 
 def check_needs(needs: Needs) -> None:
-    """Raise ConfigError for needs that are none, or that no cluster can meet."""
+    """Raise ConfigError for needs that are invalid, or that no cluster can meet."""
     check_flag("create_topics", needs.create_topics)
     if needs.from_beginning is not None:
         check_flag("from_beginning", needs.from_beginning)

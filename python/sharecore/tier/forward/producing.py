@@ -157,7 +157,7 @@ class Producing:
         sent: Sent,
         sequences: Sequences,
     ) -> Fields:
-        """Return the answer, and note what became of each batch that was sent."""
+        """Return the answer, and note the outcome of each batch that was sent."""
         message = await self._by_leader.end(forwarder, context, request, split, sent)
         await context.finish(self._note(forwarder, split, sent, sequences))
         return message

@@ -69,8 +69,9 @@ class SettingsCatalog(Catalog):
         self._is_lost = False
         self._trouble = Trouble(
             logger,
-            f"no share partition begins until {topic} can be read upstream, where share.auto.offset.reset of "
-            "its group may stand: see that the topic is there, is led and may be read by this node's user",
+            f"no share partition starts until {topic} can be read upstream, since it may set its group's "
+            "share.auto.offset.reset: check that the topic exists, has a leader, and that this node's user "
+            "may read it",
         )
 
     async def load(self) -> None:
@@ -103,7 +104,7 @@ class SettingsCatalog(Catalog):
         elif self.slots != found:
             raise ConfigError(
                 f"the state topic of this tier has {found} partitions; allowed: the {self.slots} that it was "
-                "made with, as what is kept is found by their number"
+                "created with, since their number determines where state is found"
             )
 
     def objects(self, prefix: bytes, read: Callable[[str], Value]) -> Objects[Value]:
