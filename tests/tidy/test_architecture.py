@@ -6,9 +6,12 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
+from pathlib import Path
 
 import pytest
 from tests.tidy.tree import PACKAGE, ROOT, nodes, text
+
+from sharecore import _core
 
 PAGE = text(ROOT / "docs/architecture.md")
 EVERYWHERE = {"errors"}
@@ -54,3 +57,22 @@ def test_every_file_that_the_page_names_is_there() -> None:
     names = set(re.findall(r"`((?:\w+/)+\w+\.py)`", PAGE))
     assert len(names) >= 5, "the walk of one acknowledgement"
     assert [name for name in names if not (PACKAGE / name).exists() and not (ROOT / name).exists()] == []
+
+
+def test_the_engine_has_the_methods_that_the_page_shows() -> None:
+    shown = PAGE.partition("## The engine, as Python sees it")[2].partition("\n## ")[0]
+    names = set(re.findall(r"(?:^|, | / )([a-z_]+)\(", shown, re.MULTILINE))
+    assert {"acquire", "acknowledge", "advance", "rollback"} <= names
+    assert sorted(name for name in names if not hasattr(_core.Partition, name)) == []
+
+
+def test_contributors_find_what_they_are_sent_to() -> None:
+    named = re.findall(
+        r"`((?:python|rust|tests|packaging)/[\w/.]+)`(?: \(`(\w+)`\))?", text(Path("CONTRIBUTING.md"))
+    )
+    assert len(named) > 10
+    missing = [path for path, _ in named if not (ROOT / path).exists()]
+    without = [
+        f"{path}: {name}" for path, name in named if name and not re.search(rf"\b{name}\b", text(Path(path)))
+    ]
+    assert missing + without == []

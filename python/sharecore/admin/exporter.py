@@ -71,7 +71,7 @@ class Exporter:
             began = time.monotonic()
             await self.look()
             if not self.up:
-                log.warning("the cluster cannot be looked at: %s", self.trouble)
+                log.warning("cannot query the cluster: %s", self.trouble)
             await asyncio.sleep(max(0.1, interval_s - (time.monotonic() - began)))
 
     async def look(self) -> None:
