@@ -372,16 +372,20 @@ impl Restore<'_, '_> {
     ) -> Result<Followed, BucketError> {
         let mut ahead = ReadAhead::default();
         let mut known = None;
+        let mut most = u64::MAX;
         'walk: loop {
             let walk = &copied.walk;
-            let places = walk.place..walk.place + ahead.objects();
+            let places = walk.place..walk.place + ahead.objects().min(most);
             let objects = if let Some(object) = self.fetch.known(walk.place) {
                 known = Some((walk.name(), object.clone()));
+                // little was written since
+                most = 1;
                 vec![Some(object)]
             } else {
                 if let Some((name, object)) = known.take() {
                     self.check_known(&name, object)?;
                 }
+                most = most.saturating_mul(2);
                 self.fetch.all(places.clone().map(names::journal))?
             };
             for (place, object) in places.zip(objects) {

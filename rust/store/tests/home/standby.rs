@@ -152,7 +152,9 @@ fn a_copy_is_not_claimed_however_long_it_is_silent() {
 pub(crate) struct Counting<'a> {
     bucket: &'a mut MemoryBucket,
     lists: u64,
+    /// Objects of the journal that were read, and those that were asked for.
     pub(crate) read: u64,
+    pub(crate) asked: u64,
     is_down: bool,
 }
 
@@ -162,6 +164,7 @@ impl<'a> Counting<'a> {
             bucket,
             lists: 0,
             read: 0,
+            asked: 0,
             is_down: false,
         }
     }
@@ -173,7 +176,9 @@ impl Bucket for Counting<'_> {
         if self.is_down {
             return Answer::Unknown("503".into());
         }
-        let is_journal = what.name().starts_with(names::JOURNAL);
+        let is_get = matches!(what, What::Get { .. });
+        let is_journal = is_get && what.name().starts_with(names::JOURNAL);
+        self.asked += u64::from(is_journal);
         let answer = self.bucket.ask(what);
         self.read += u64::from(is_journal && matches!(answer, Answer::Bytes(_)));
         answer

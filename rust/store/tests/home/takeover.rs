@@ -66,16 +66,18 @@ fn a_takeover_reads_no_object_of_the_journal_that_the_standby_has_read() {
         let cluster = (Some("one"), "one");
         let prepared = prepare_home(&mut counting, dir.path(), cluster, cache, &mut |_| {});
         match prepared.expect("it is whole") {
-            Prepared::Bucket(restored) => (restored, counting.read),
+            Prepared::Bucket(restored) => (restored, counting.read, counting.asked),
             other => panic!("{other:?}"),
         }
     };
-    let (restored, read) = prepared(&mut leader.bucket, Some(&cache));
+    let (restored, read, asked) = prepared(&mut leader.bucket, Some(&cache));
     assert_eq!(
         read,
         new + 1,
         "and the last one that was known, to compare it"
     );
+    // the leader had 8 in progress at most: 7 may lie behind the end
+    assert!(asked <= 1 + 2 * (new + 1) + 7, "{asked}");
     let mut options = options(2);
     let mut bucket = leader.bucket.clone();
     for (end, read) in [(None, all), (restored.end, 0)] {
