@@ -120,16 +120,21 @@ async def _drain(world: TierWorld, group: str) -> None:
                 continue
             got = False
             for session in sessions:
-                if refused(await session.fetch(max_wait_ms=300)):
-                    trouble = f"is refused by node {session.node_id}"
-                    member.stale()
-                held = {
-                    place: [(a, b, ACCEPT) for a, b in sorted(runs)] for place, runs in session.held.items()
-                }
-                session.held.clear()
-                if held:
-                    got = True
-                    await session.acknowledge(held)
+                # in an order each fetch brings a record of a partition: the other nodes wait for their turn
+                more = True
+                while more and world.loop.now < until:
+                    if refused(await session.fetch(max_wait_ms=300)):
+                        trouble = f"is refused by node {session.node_id}"
+                        member.stale()
+                    held = {
+                        place: [(a, b, ACCEPT) for a, b in sorted(runs)]
+                        for place, runs in session.held.items()
+                    }
+                    session.held.clear()
+                    more = bool(held)
+                    if held:
+                        got = True
+                        await session.acknowledge(held)
             idle = 0 if got else idle + 1
             if idle >= _IDLE_ROUNDS and not _left(world, group):
                 await member.leave()
