@@ -60,13 +60,18 @@ fn lease_cached<E>(
     let reach = (want.offset + want.max_records - 1).min(request.end - 1);
     let acquire = |engine: &mut Engine| {
         engine.spec()?;
-        let batches = log_cache.batches((request.log_start, want.offset), |bytes, batch| {
-            let has_room = bytes + batch.bytes().len() as i64 <= want.max_bytes;
-            let is_wanted = has_room || bytes == 0 && want.at_least_one;
-            let next = engine.next_ready_from(batch.offsets().last + 1);
-            let next = next.filter(|next| *next <= reach);
-            (is_wanted && batch.offsets().last < request.end, next)
-        });
+        let (batches, misses) =
+            log_cache.batches((request.log_start, want.offset), |bytes, batch| {
+                let has_room = bytes + batch.bytes().len() as i64 <= want.max_bytes;
+                let is_wanted = has_room || bytes == 0 && want.at_least_one;
+                let next = engine.next_ready_from(batch.offsets().last + 1);
+                let next = next.filter(|next| *next <= reach);
+                (is_wanted && batch.offsets().last < request.end, next)
+            });
+        if misses && engine.has_runs() {
+            // the rest of a run would wait
+            return None;
+        }
         let offsets: Vec<_> = batches.iter().map(|batch| batch.offsets()).collect();
         let read_to = offsets.last()?.last;
         let mut acquired = Vec::new();

@@ -111,19 +111,21 @@ impl LogCache<'_> {
     }
 
     /// The cached batches from the one with `offset` on. `wanted` is called with the bytes so far and the next batch, and
-    /// returns whether to take it, and the next wanted offset behind it. Batches before `log_start` are dropped.
+    /// returns whether to take it, and the next wanted offset behind it. Also returns whether a wanted offset is in no
+    /// cached batch. Batches before `log_start` are dropped.
     pub(crate) fn batches(
         &self,
         (log_start, offset): (i64, i64),
         mut wanted: impl FnMut(i64, &IndexedBatch) -> (bool, Option<i64>),
-    ) -> Vec<Arc<IndexedBatch>> {
+    ) -> (Vec<Arc<IndexedBatch>>, bool) {
         let mut found = Vec::new();
-        self.cache.with(|entries| {
+        let misses = self.cache.with(|entries| {
             entries.forget_before(self.place(i64::MIN), log_start);
             let (mut next, mut bytes) = (Some(offset), 0);
-            while let Some(offset) = next
-                && let Some(batch) = entries.holding(self.place(offset), offset)
-            {
+            while let Some(offset) = next {
+                let Some(batch) = entries.holding(self.place(offset), offset) else {
+                    return true;
+                };
                 let (is_wanted, behind) = wanted(bytes, &batch);
                 if !is_wanted {
                     break;
@@ -132,8 +134,9 @@ impl LogCache<'_> {
                 next = behind;
                 found.push(batch);
             }
+            false
         });
-        found
+        (found, misses)
     }
 
     /// Offsets of a batch are delivered; once all are, it is dropped.
@@ -337,7 +340,7 @@ mod tests {
             indexed(&cache, LOG, &bytes);
         }
         let from = |offset: i64, log: LogId| {
-            let all = of(&cache, log).batches((0, offset), |_, batch| {
+            let (all, _) = of(&cache, log).batches((0, offset), |_, batch| {
                 (true, Some(batch.offsets().last + 1))
             });
             all.iter()
@@ -351,14 +354,22 @@ mod tests {
             assert_eq!(from(missing, LOG), [], "{missing}");
         }
         assert_eq!(from(0, ([1; 16], 1)), [], "another log");
-        let passing = of(&cache, LOG).batches((0, 3), |bytes, batch| {
+        let (passing, misses) = of(&cache, LOG).batches((0, 3), |bytes, batch| {
             (bytes == 0, (batch.offsets().first == 0).then_some(35))
         });
-        assert_eq!(passing.len(), 1, "no more than is wanted");
-        let passing = of(&cache, LOG).batches((0, 3), |_, batch| {
+        assert_eq!(
+            (passing.len(), misses),
+            (1, false),
+            "no more than is wanted"
+        );
+        let (passing, misses) = of(&cache, LOG).batches((0, 3), |_, batch| {
             (true, (batch.offsets().first == 0).then_some(35))
         });
-        assert_eq!(passing.len(), 2, "what is not wanted need not be there");
+        assert_eq!(
+            (passing.len(), misses),
+            (2, false),
+            "what is not wanted need not be there"
+        );
         let others = ([1; 16], 1);
         indexed(&cache, others, &batch(0, b"v"));
         of(&cache, LOG).batches((10, 0), |_, _| (false, None));

@@ -234,6 +234,11 @@ impl Engine {
         matches!(self, Self::Managed(managed) if managed.rules.order != Order::None || managed.keys.is_some())
     }
 
+    /// Whether one [`acquire`](Self::acquire) may take several records of an order. What it leaves of them waits.
+    pub fn has_runs(&self) -> bool {
+        self.is_ordered() && matches!(self, Self::Managed(managed) if managed.rules.run_max > 1)
+    }
+
     /// The most records of one [`acquire`](Self::acquire), if the order limits them.
     pub fn run_max(&self) -> Option<i64> {
         match self {
