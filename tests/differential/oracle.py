@@ -18,7 +18,7 @@ from tests.differential.step import Operation, Result
 from tests.harness import java
 
 ORACLE = Path(__file__).parents[1] / "oracle"
-JAVA_OPTIONS = "-Xms256m -Xmx512m -XX:+UseSerialGC"
+JAVA_OPTIONS = "-Xms256m -Xmx512m -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 
 class OracleError(Exception):
