@@ -11,5 +11,5 @@ JVM_OPTIONS = (
 
 
 def as_kafka_starts_it() -> None:
-    """Sets the options for every broker that is started from here on; what is set already stays."""
+    """Set the options for every broker that is started from here on; what is set already stays."""
     os.environ.setdefault("BROKER_JAVA_OPTS", JVM_OPTIONS)

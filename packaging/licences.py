@@ -63,7 +63,7 @@ def packages() -> dict[tuple[str, str], dict[str, Any]]:
 
 
 def licence_text(directory: Path) -> str:
-    """The licence that a crate ships with; its own text, not a template's."""
+    """Return the licence that a crate ships with; its own text, not a template's."""
     files = sorted(
         path
         for path in directory.iterdir()
@@ -74,7 +74,7 @@ def licence_text(directory: Path) -> str:
 
 
 def render() -> str:
-    """The document."""
+    """Return the document."""
     known = packages()
     rows, texts = [], defaultdict(list)
     for name, version in sorted(linked()):

@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Adds the README as the first page."""
+    """Add the README as the first page."""
     from mkdocs.structure.files import File
 
     text = (ROOT / "README.md").read_text()

@@ -25,7 +25,7 @@ COMPILERS = ("cargo", "rustc", "cc", "gcc", "clang", "maturin", "zig")
 
 
 def without_compilers(home: Path) -> dict[str, str]:
-    """An environment in which nothing can be compiled; pip's own settings stay."""
+    """Return an environment in which nothing can be compiled; pip's own settings stay."""
     kept = {
         name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_", "HTTP", "LANG"))
     }
@@ -33,7 +33,7 @@ def without_compilers(home: Path) -> dict[str, str]:
 
 
 def run(*command: str | Path, env: dict[str, str]) -> str:
-    """Runs a command; gives what it printed, and ends the try where it fails."""
+    """Run a command; give what it printed, and end the try where it fails."""
     ended = subprocess.run(command, env=env, capture_output=True, text=True, timeout=600)
     if ended.returncode:
         sys.exit(f"{' '.join(map(str, command))}\n{ended.stdout}{ended.stderr}")
@@ -47,7 +47,7 @@ def install(home: Path, extras: str, wheel: Path, env: dict[str, str]) -> None:
 
 
 def free_port() -> int:
-    """A port that nothing listens on."""
+    """Return a port that nothing listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -55,7 +55,7 @@ def free_port() -> int:
 
 
 def first_answer(port: int) -> None:
-    """Waits until ApiVersions is answered."""
+    """Wait until ApiVersions is answered."""
     request = struct.pack(">hhih", 18, 0, 1, -1)
     deadline = time.monotonic() + 60
     while True:
@@ -77,7 +77,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def serve(program: Path, home: Path, env: dict[str, str]) -> tuple[subprocess.Popen[bytes], int, float]:
-    """A broker that has answered: its process, its port, and the seconds that it took."""
+    """Return a broker that has answered: its process, its port, and the seconds that it took."""
     port = free_port()
     began = time.monotonic()
     process = subprocess.Popen(
@@ -91,7 +91,7 @@ def serve(program: Path, home: Path, env: dict[str, str]) -> tuple[subprocess.Po
 
 
 def main() -> None:
-    """Tries the wheel, and says what it saw."""
+    """Try the wheel, and say what it saw."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("wheel", type=Path)
     parser.add_argument("--start-max", type=float, metavar="SECONDS", help="fail where a start takes longer")

@@ -58,7 +58,7 @@ class Run(Generic[AnyMeasured]):
         return f"bench-{self.round}"
 
     def group(self, step: str) -> str:
-        """A new group that starts at the beginning."""
+        """Return a new group that starts at the beginning."""
         name = f"{step}-{self.round}-{self.turn}"
         configure_group(self.broker.bootstrap, name, share_auto_offset_reset="earliest")
         return name
@@ -74,7 +74,7 @@ def tool(run: Run[Measured], name: str, *arguments: str) -> str:
 
 
 def cell(table: str, column: str) -> float:
-    """A figure of the last line of the comma-separated table that Kafka's performance tools print."""
+    """Return a figure of the last line of the comma-separated table that Kafka's performance tools print."""
     rows = [[cell.strip() for cell in line.split(",")] for line in table.splitlines() if line.count(",") > 5]
     return float(dict(zip(rows[0], rows[-1], strict=True))[column])
 

@@ -33,7 +33,7 @@ class Measure:
         self.took: list[int] = []
 
     def polled(self, values: list[bytes | None] | None, count: int) -> None:
-        """Takes the values of a poll where latency is measured, else their number."""
+        """Take the values of a poll where latency is measured, else their number."""
         self.seen += count
         if values is not None:
             now = time.monotonic_ns()

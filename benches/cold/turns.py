@@ -29,7 +29,7 @@ class Turns:
         self._before = array.array("Q")
 
     def begin(self) -> None:
-        """Counts from here on."""
+        """Count from here on."""
         self._before = self._read()
 
     def longest(self, part: float = 1) -> float:

@@ -58,7 +58,7 @@ class Resident(threading.Thread):
 
 
 def fill(broker: Broker, chosen: argparse.Namespace) -> int:
-    """Writes the records, each key as often as any other; gives the offset of a last record that makes
+    """Write the records, each key as often as any other; give the offset of a last record that makes
     Apache begin a new segment.
     """
     old_ms = int(time.time() * 1000) - 30 * SEGMENT_MS

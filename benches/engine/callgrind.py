@@ -28,7 +28,7 @@ TOLERANCE = 0.03
 
 
 def build() -> Path:
-    """The bench's program, as cargo says where it is."""
+    """Return the bench's program, as cargo says where it is."""
     command = ["cargo", "bench", "--locked", "-p", "sharecore-engine", "--bench", "hot", "--no-run"]
     done = subprocess.run(
         [*command, "--message-format=json"], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True

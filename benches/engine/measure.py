@@ -30,7 +30,7 @@ def through_rust(trace: Path, runs: int, warmup: int) -> float:
 
 
 def through_python(trace: Path, runs: int, warmup: int) -> list[float]:
-    """The same, called from Python; of the combiner also with packed lists."""
+    """Return the same, called from Python; of the combiner also with packed lists."""
     if trace.stem != "combine":
         return [float(_replay("python", trace, runs, warmup)["cpu_ops_per_s"])]
     report = _replay("python", trace, runs, warmup, "--combine")
@@ -55,7 +55,7 @@ def apache_heap(trace: Path) -> Report:
 
 
 def cargo_bench(name: str, arguments: Sequence[str] = ()) -> list[Report]:
-    """The lines of a bench of the engine's crate."""
+    """Return the lines of a bench of the engine's crate."""
     command = ["cargo", "bench", "-q", "--locked", "-p", "sharecore-engine", "--bench", name]
     return _json([*command, "--", *arguments])
 

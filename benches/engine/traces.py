@@ -18,7 +18,7 @@ _OPERATIONS = 200
 
 
 def unpack(name: str, directory: Path) -> Path:
-    """The trace of that name as a file that both engines read."""
+    """Return the trace of that name as a file that both engines read."""
     file = directory / f"{name}.jsonl"
     if name in RECORDED:
         file.write_bytes(gzip.decompress((ROOT / f"tests/oracle/traces/{name}.jsonl.gz").read_bytes()))

@@ -64,7 +64,7 @@ class Member:
         return took
 
     async def join_once_there(self) -> None:
-        """Joins, when the coordinator is ready for its group."""
+        """Join, when the coordinator is ready for its group."""
         while self.epoch == 0:
             message = {"key_type": 0, "coordinator_keys": [self.group.name]}
             await self.group.connection.request(ApiKey.FIND_COORDINATOR, message)

@@ -103,7 +103,7 @@ def _requests() -> None:
 
 
 def main() -> None:
-    """Prints all of it."""
+    """Print all of it."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--groups", type=int, default=100)
     parser.add_argument("--partitions", type=int, default=100, help="of the topic that all groups read")

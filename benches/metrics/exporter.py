@@ -66,7 +66,7 @@ async def _rounds(bootstrap: str, groups: int, partitions: int, broker: Broker) 
 
 
 def measure(groups: int, partitions: int, kind: str = "sharecore") -> None:
-    """Prints what a round takes, of a broker in a process of its own."""
+    """Print what a round takes, of a broker in a process of its own."""
     with tempfile.TemporaryDirectory() as home:
         broker = Broker(Path(home), kind)
         broker.start()

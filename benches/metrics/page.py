@@ -60,7 +60,7 @@ def _watched(broker: Broker, port: int, path: str, values: dict[str, str]) -> tu
 
 
 def measure_page(groups: int, partitions: int) -> None:
-    """Prints what a broker in a process of its own needs more while somebody watches."""
+    """Print what a broker in a process of its own needs more while somebody watches."""
     port = free_port()
     with tempfile.TemporaryDirectory() as home:
         broker = Broker(Path(home), settings={"sharecore.page.listener": f"127.0.0.1:{port}"})

@@ -63,7 +63,7 @@ def options() -> argparse.Namespace:
 
 
 def generator() -> str:
-    """The load generator, built."""
+    """Return the load generator, built."""
     target = ROOT / "benches/requests/target"
     manifest = str(ROOT / "benches/requests/Cargo.toml")
     command = ["cargo", "build", "-q", "--release", "--locked", "--manifest-path", manifest]
@@ -145,7 +145,7 @@ def main() -> None:
 
 
 def table(figures: dict[tuple[Run, str], dict[str, list[float]]], names: list[str], rate: int) -> Table:
-    """A row a step, number of clients and figure; a dash where there is none."""
+    """Return a row a step, number of clients and figure; a dash where there is none."""
     shown = Table(box=box.MARKDOWN)
     for title in ("step", "clients", "figure"):
         shown.add_column(title, no_wrap=True)

@@ -61,11 +61,11 @@ class Subject(ABC):
         return [self.address[1]]
 
     def prepare(self, step: str, count: int, round: int) -> list[str]:
-        """Makes what one run needs; gives words of the load generator's command line."""
+        """Make what one run needs; give words of the load generator's command line."""
         return []
 
     def fill(self, records: int) -> None:
-        """Writes what the steps that share will read."""
+        """Write what the steps that share will read."""
         words = [f"requests={records}", "warm_up=0"]
         self._generate("produce", _FILLING_CLIENTS, _SECONDS_MAX, words)
 

@@ -49,7 +49,7 @@ class Secured:
         self._guarded.stop()
 
     def limit(self, client_id: str, key: str, value: float) -> None:
-        """Gives a client id a quota."""
+        """Give a client id a quota."""
         entity = [{"entity_type": "client-id", "entity_name": client_id}]
         operation = {"key": key, "value": value, "remove": False}
         entries = [{"entity": entity, "ops": [operation]}]

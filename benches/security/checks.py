@@ -41,7 +41,7 @@ class Check(NamedTuple):
 
 
 def check_cost(home: Path, entries: int) -> Check:
-    """A check with so many entries, beside a Produce request of one record that is not synced."""
+    """Return a check with so many entries, beside a Produce request of one record that is not synced."""
     known_us, new_us = asyncio.run(_checks(home / "entries", entries))
     return Check(entries, _request_us(home / "broker"), known_us, new_us)
 

@@ -54,7 +54,7 @@ def latency_ms(client: dict[str, Any], topic: str) -> float:
 
 
 def flooded_latency_ms(broker: Secured, client: dict[str, Any], topic: str) -> float:
-    """The same beside a client that sends all it can, of which its quota takes 1 MB a second."""
+    """Return the same beside a client that sends all it can, of which its quota takes 1 MB a second."""
     broker.limit("flood", "producer_byte_rate", 1 << 20)
     _create(client, f"{topic}-flood")
     flood = Producer({**client, "client.id": "flood", "queue.buffering.max.messages": 100_000})

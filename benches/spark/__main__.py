@@ -124,7 +124,7 @@ class Run:
         self._jvm = int(jvm.java.lang.ProcessHandle.current().pid())
 
     def rows(self, source: str, topic: str) -> DataFrame:
-        """The stream of a topic from its beginning."""
+        """Return the stream of a topic from its beginning."""
         self._number += 1
         bootstrap = {"kafka.bootstrap.servers": self._broker.bootstrap, "subscribe": topic}
         if source == BUILT_IN:

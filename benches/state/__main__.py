@@ -98,7 +98,7 @@ def waits(partitions: int, records: int) -> Step:
 
 
 def flow(done: Settled) -> dict[str, float]:
-    """The figures of acknowledgements that nobody waits for."""
+    """Return the figures of acknowledgements that nobody waits for."""
     return {
         "records/s": done.records / done.seconds,
         "broker's CPU s a million": done.cpu_seconds * 1e6 / done.records,

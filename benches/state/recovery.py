@@ -36,7 +36,7 @@ class _NoTime:
 
 
 def open_state(path: Path) -> tuple[Storage, ShareCoordinator]:
-    """The data and a coordinator over it, which flushes when it is told to."""
+    """Return the data and a coordinator over it, which flushes when it is told to."""
     storage = Storage(path, StorageOptions(durability="os"))
     topic = storage.topics.get(STATE_TOPIC)
     logs = list(topic.partitions) if topic is not None else []
@@ -81,7 +81,7 @@ def fill(path: Path, share_partitions: int, runs: int, updates: int) -> None:
 
 
 def read(path: Path, share_partitions: int) -> None:
-    """Prints the seconds until all state is there, those of them on the CPU, and the memory in MB."""
+    """Print the seconds until all state is there, those of them on the CPU, and the memory in MB."""
     began, cpu_began = time.monotonic(), time.process_time()
     storage, coordinator = open_state(path)
     found: list[StateSummary | KafkaError] = []

@@ -84,7 +84,7 @@ def share_of_many(run: Run[Measured], count: int = MEMBERS, *settings: str) -> F
 
 
 def steps_of(shares: bool) -> dict[str, tuple[str, Callable[[Run[Measured]], Figures]]]:
-    """The steps of a subject, by name.
+    """Return the steps of a subject, by name.
 
     Args:
         shares: whether it has share groups.

@@ -113,7 +113,7 @@ def produce_to_each(bootstrap: str, partitions: int) -> None:
 
 
 def until(reached: Callable[[], bool]) -> None:
-    """Waits."""
+    """Wait."""
     end = time.monotonic() + _SECONDS_MAX
     while not reached():
         if time.monotonic() > end:

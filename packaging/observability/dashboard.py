@@ -336,7 +336,7 @@ ROWS: dict[str, tuple[Panel, ...]] = {
 
 
 def dashboard() -> dict[str, Any]:
-    """The dashboard as Grafana imports it."""
+    """Return the dashboard as Grafana imports it."""
     return {
         "title": "sharecore",
         "uid": "sharecore",
@@ -446,7 +446,7 @@ def _graph(panel: Panel, number: int, place: dict[str, int]) -> dict[str, Any]:
 
 
 def text() -> str:
-    """The file's content."""
+    """Return the file's content."""
     return json.dumps(dashboard(), indent=1, ensure_ascii=False) + "\n"
 
 

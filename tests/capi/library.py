@@ -16,7 +16,7 @@ HEADER = CAPI / "include/sharecore.h"
 
 
 def shared_library() -> Path:
-    """The library that is tested.
+    """Return the library that is tested.
 
     Raises:
         FileNotFoundError: it was not built.

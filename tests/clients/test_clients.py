@@ -95,7 +95,7 @@ def _finish(command: list[str], home: Path) -> dict[str, Counter[str]]:
 
 @contextlib.contextmanager
 def _started(command: list[str], home: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A program that runs; it is asked to end, as an operator does."""
+    """Provide a program that runs; it is asked to end, as an operator does."""
     with (home / "output").open("ab") as output:
         program = subprocess.Popen(
             command, cwd=home, stdout=output, stderr=subprocess.STDOUT, start_new_session=True

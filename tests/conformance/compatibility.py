@@ -44,7 +44,7 @@ def tidy(name: str) -> str:
 
 
 def result_rows(file: Path, columns: tuple[str, ...]) -> dict[str, tuple[str, str]]:
-    """The same from a run's results, which have no header."""
+    """Return the same from a run's results, which have no header."""
     with file.open(newline="") as lines:
         found = csv.DictReader(lines, columns, delimiter="\t", quoting=csv.QUOTE_NONE)
         return {tidy(row["name"]): (WORD[row["status"]], row.get("reason") or "") for row in found}

@@ -152,7 +152,7 @@ KNOWN = (
 
 
 def known(step: Step, apache: Result) -> Known | None:
-    """The listed difference that explains what Apache answered at this step, if one does.
+    """Return the listed difference that explains what Apache answered at this step, if one does.
 
     A frozen start offset need not show: then the step is the last at which the two are known to be alike.
     """

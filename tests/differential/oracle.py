@@ -65,7 +65,7 @@ class Oracle(java.LineServer):
         )
 
     def run(self, operations: Iterable[Operation]) -> list[Result]:
-        """The answers to a trace, which begins with init.
+        """Return the answers to a trace, which begins with init.
 
         Raises:
             OracleError: the process ended.

@@ -91,7 +91,7 @@ class Ours:
         )
 
     def run(self, operation: Operation) -> Result:
-        """The answer, and the records that were written."""
+        """Return the answer, and the records that were written."""
         self._world.ms = operation["now"]
         try:
             answer = self._answer(operation)
@@ -222,7 +222,7 @@ def apache(episodes: Sequence[tuple[int, Sequence[Operation]]], directory: Path)
 
 
 def differences(seed: int, count: int, directory: Path) -> tuple[dict[str, int], list[str]]:
-    """Compares `count` operations.
+    """Compare `count` operations.
 
     Returns:
         how many operations and records, and up to five differences with the commands that show them again.

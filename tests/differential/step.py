@@ -73,6 +73,6 @@ class Recorder:
 
 
 def replay(operations: Iterable[Operation]) -> list[Step]:
-    """The reference's answers to a trace."""
+    """Return the reference's answers to a trace."""
     recorder = Recorder()
     return [recorder.take(operation) for operation in operations]

@@ -20,7 +20,7 @@ def keyed_rules(header: str) -> st.SearchStrategy[_core.Rules]:
 
 
 def rule_fields(header: str) -> st.SearchStrategy[dict[str, Any]]:
-    """The arguments of such rules."""
+    """Return the arguments of such rules."""
     return st.builds(
         dict[str, Any],
         backoff_ms=st.sampled_from([0, 0, 10, 1000]),

@@ -51,7 +51,7 @@ def _sentence(reason: str) -> str:
 
 
 def render() -> str:
-    """The whole page."""
+    """Return the whole page."""
     broker = _declared(broker_keys())
     for name, kept in ALIASES.items():
         broker[name] = _row(name, Status.WORKS, "", f"Used for `{kept}` if that is not set.")

@@ -19,7 +19,7 @@ def _row(family: Family) -> str:
 
 
 def render() -> str:
-    """The whole page."""
+    """Return the whole page."""
     rows = "\n".join(_row(family) for family in FAMILIES)
     missing = "\n".join(f"| `{name}` | {reason} |" for name, reason in NOT_HERE.items())
     exported = "\n".join(

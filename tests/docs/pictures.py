@@ -68,7 +68,7 @@ class Story:
             self.partition.commit(write.id, self.now_ms)
 
     def show(self, step: str) -> None:
-        """Keeps the window as it is now."""
+        """Keep the window as it is now."""
         start = self.partition.start_offset
         cells = [("passed" if offset < start else "beyond", 0) for offset in range(self._records)]
         for first, last, state, count in self.partition.inflight():
@@ -117,7 +117,7 @@ _CELL, _ROW, _LEFT, _TOP = 38, 62, 16, 34
 
 
 def draw(rows: list[Row]) -> str:
-    """The rows as SVG, on a ground of its own so that it is read on light and dark pages."""
+    """Return the rows as SVG, on a ground of its own so that it is read on light and dark pages."""
     columns = len(rows[0].cells)
     width = max(_LEFT * 2 + columns * _CELL, 560)
     height = _TOP + len(rows) * _ROW + 34

@@ -11,7 +11,7 @@ TestBody = Callable[..., Awaitable[None]]
 
 
 def in_loop(body: TestBody) -> Callable[..., None]:
-    """Runs a coroutine in a loop of its own; fails where a task is left over or an error went unheard."""
+    """Run a coroutine in a loop of its own; fail where a task is left over or an error went unheard."""
 
     @functools.wraps(body)
     def test(*arguments: Any, **fixtures: Any) -> None:

@@ -44,7 +44,7 @@ _ports = (port for port in random.sample(_PORTS, len(_PORTS)) if port % _PORT_SH
 
 
 def free_port() -> int:
-    """A port that nothing listens on, and that no other test of this run was given."""
+    """Return a port that nothing listens on, and that no other test of this run was given."""
     for port in _ports:
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
@@ -111,7 +111,7 @@ class Broker:
         return self._process.pid
 
     def start(self, seconds_max: float = START_SECONDS_MAX) -> float:
-        """Starts the process; returns the seconds until it answered its first request.
+        """Start the process; return the seconds until it answered its first request.
 
         Args:
             seconds_max: it fails where the broker takes longer.
@@ -174,7 +174,7 @@ class Broker:
         return self.wait()
 
     def wait(self) -> int:
-        """Waits for the end of the process; returns its exit status."""
+        """Wait for the end of the process; return its exit status."""
         assert self._process is not None, "the broker was never started"
         try:
             return self._process.wait(STOP_SECONDS_MAX)

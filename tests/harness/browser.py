@@ -35,13 +35,13 @@ class Browser:
         return self.ask("GET", f"{path}?{urlencode(values)}" if values else path)
 
     def post(self, path: str, body: Any, **headers: str) -> Answer:
-        """Posts as the page does; headers with `_` for `-` stand over its own, an empty one leaves it out."""
+        """Post as the page does; headers with `_` for `-` stand over its own, an empty one leaves it out."""
         sent = {"content-type": JSON, "x-csrf-token": self.csrf}
         sent |= {name.replace("_", "-"): value for name, value in headers.items()}
         return self.ask("POST", path, json.dumps(body).encode(), {k: v for k, v in sent.items() if v})
 
     def login(self, user: str, password: str, mechanism: str = "PLAIN") -> Answer:
-        """Logs in, and learns the token."""
+        """Log in, and learn the token."""
         answer = self.post("/api/login", {"user": user, "password": password, "mechanism": mechanism})
         self.cookie = answer.headers.get("set-cookie", "").partition(";")[0] or self.cookie
         self.csrf = self.get("/api/session").body.get("csrf", "")
@@ -87,5 +87,5 @@ class Browser:
                     yield json.loads(line[6:])
 
     def look(self, path: str, **values: object) -> Any:
-        """The first look."""
+        """Return the first look."""
         return next(self.looks(path, **values))

@@ -49,7 +49,7 @@ def _configure(bootstrap: str, kind: ResourceType, name: str, configs: Mapping[s
 def produce(
     bootstrap: str, topic: str, values: Iterable[bytes], partition: int = 0, **configs: object
 ) -> list[int]:
-    """Produces and waits for every answer; the offsets in the order of the values."""
+    """Produce and wait for every answer; the offsets in the order of the values."""
     answers: list[tuple[object, Message]] = []
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, "acks": "all", **QUIET, **configs})
     for value in values:
@@ -66,7 +66,7 @@ def produce(
 def share_consumer(
     bootstrap: str, group: str, topics: Sequence[str], **configs: object
 ) -> Iterator[ShareConsumer]:
-    """A share consumer in explicit mode unless told; closed at the end."""
+    """Provide a share consumer in explicit mode unless told; closed at the end."""
     settings = {"bootstrap.servers": bootstrap, "group.id": group, "share.acknowledgement.mode": "explicit"}
     consumer = ShareConsumer(settings | QUIET | configs)
     consumer.subscribe(list(topics))
@@ -128,7 +128,7 @@ def leave_share_state(bootstrap: str, topic: str, groups: Iterable[str]) -> None
 
 
 def commit(consumer: ShareConsumer) -> None:
-    """Sends what was acknowledged; fails where a partition's answer is an error."""
+    """Send what was acknowledged; fail where a partition's answer is an error."""
     failed = {
         partition: error for partition, error in consumer.commit_sync(30.0).items() if error is not None
     }

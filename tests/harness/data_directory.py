@@ -99,7 +99,7 @@ class Fields:
 
 
 def read(path: Path) -> Directory:
-    """Reads a directory that no broker is writing to."""
+    """Read a directory that no broker is writing to."""
     found = Directory()
     if (path / "format").exists():
         lines = dict(line.split("=", 1) for line in (path / "format").read_text().splitlines())
@@ -192,7 +192,7 @@ def _read_journal(path: Path, since: int, found: Directory) -> None:
 
 
 def _first_frame(segment: int, data: bytes) -> int | None:
-    """The number in a segment's header; None where the header is not whole."""
+    """Return the number in a segment's header; None where the header is not whole."""
     magic, named, first, crc = struct.unpack("<8sQQI", data[:28].ljust(28, b"\0"))
     whole = magic == b"SCseg-1\n" and named == segment and crc == crc32c(data[:24])
     return first if whole else None
@@ -291,7 +291,7 @@ def _block(block: bytes, data: bytes, segment: int) -> Iterator[Batch]:
 
 
 def _batch(data: bytes, segment: int, at: int) -> Batch:
-    """A record batch of Kafka's format v2, by what stands in its header."""
+    """Return a record batch of Kafka's format v2, by what stands in its header."""
     base, length = struct.unpack_from(">qi", data)
     magic, crc = struct.unpack_from(">bI", data, 16)
     last_delta, _, newest = struct.unpack_from(">iqq", data, 23)

@@ -32,7 +32,7 @@ _OPTIONS = (
 
 
 def compiled(source: Path, libs: Path) -> Path:
-    """The directory with the classes of a program in one file; they are made where they are missing.
+    """Return the directory with the classes of a program in one file; they are made where they are missing.
 
     Args:
         libs: the jars that it needs.
@@ -60,7 +60,7 @@ def command(
     classes: Path | None = None,
     options: tuple[str, ...] = _OPTIONS,
 ) -> list[str]:
-    """The command line of a Java program.
+    """Return the command line of a Java program.
 
     Args:
         libs: the jars that it needs; Kafka 4.3.1 with its tools unless told.
@@ -78,7 +78,7 @@ def command(
 def program(
     source: Path, *arguments: str, libs: Path = KAFKA_LIBS, options: tuple[str, ...] = _OPTIONS
 ) -> list[str]:
-    """The command line of a program of our own in one file."""
+    """Return the command line of a program of our own in one file."""
     return command(source.stem, *arguments, libs=libs, classes=compiled(source, libs), options=options)
 
 
@@ -90,7 +90,7 @@ def run(main: str, *arguments: str, stdin: str = "", timeout: float = 60) -> str
 
 
 def run_alone(main: str, *arguments: str) -> str:
-    """The same of a tool that does its last work when its JVM ends: in a JVM of its own."""
+    """Return the same of a tool that does its last work when its JVM ends: in a JVM of its own."""
     return _printed(command(main, *arguments))
 
 
@@ -137,7 +137,7 @@ class LineServer:
         self._process, self._input, self._output = process, process.stdin, process.stdout
 
     def ask(self, line: str) -> str:
-        """The answer to a line.
+        """Return the answer to a line.
 
         Raises:
             RuntimeError: the program has ended.
@@ -154,11 +154,11 @@ class LineServer:
         self._input.flush()
 
     def receive(self) -> str:
-        """The next line; empty where the program has ended."""
+        """Return the next line; empty where the program has ended."""
         return self._output.readline()
 
     def close(self) -> None:
-        """Ends the program: it reads that no more comes."""
+        """End the program: it reads that no more comes."""
         self._input.close()
         try:
             self._process.wait(10)
@@ -194,7 +194,7 @@ class ToolServer(LineServer):
         self._one = threading.Lock()
 
     def run(self, main: str, *arguments: str, stdin: str = "", timeout: float = 60) -> Output:
-        """Runs a tool to its end.
+        """Run a tool to its end.
 
         Raises:
             RuntimeError: the JVM has ended, or the tool did not end in time, and the JVM with it.

@@ -62,7 +62,7 @@ class Ledger:
             thread.start()
 
     def settle(self, seconds_max: float) -> None:
-        """Stops producing, waits until everything answered is settled, and reads the log again."""
+        """Stop producing, wait until everything answered is settled, and read the log again."""
         self._producing.clear()
         self._threads[0].join()
         until = time.monotonic() + seconds_max
@@ -112,7 +112,7 @@ class Ledger:
         return sorted(wanted)
 
     def check_durable(self, read: Callable[[], SharePartitionState | None]) -> None:
-        """Compares what the broker has on its disk with what it answered before.
+        """Compare what the broker has on its disk with what it answered before.
 
         Args:
             read: reads it; None when there is nothing yet.

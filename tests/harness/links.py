@@ -22,7 +22,7 @@ class Links:
         self._process = subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, text=True)
 
     def open(self, target: int) -> int:
-        """A port that leads to another."""
+        """Return a port that leads to another."""
         return int(self._ask(f"open {target}"))
 
     def cut(self, *ports: int) -> None:
@@ -34,7 +34,7 @@ class Links:
         self._ask(f"mend {' '.join(map(str, ports))}")
 
     def close(self) -> None:
-        """Ends all of it."""
+        """End all of it."""
         self._process.kill()
         self._process.wait()
 

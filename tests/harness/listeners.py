@@ -47,13 +47,13 @@ class Listeners:
         return f"localhost:{self.ports[protocol]}"
 
     def token(self) -> str:
-        """A signed token of the user's, good for ten minutes."""
+        """Return a signed token of the user's, good for ten minutes."""
         now = int(time.time())
         content = {"sub": USER, "iss": _ISSUER, "aud": _AUDIENCE, "iat": now, "exp": now + 600}
         return jwt.encode(content, self._key, algorithm="RS256", headers={"kid": "tests"})
 
     def client(self, protocol: str, mechanism: str | None = None) -> dict[str, str]:
-        """A client's settings."""
+        """Return a client's settings."""
         settings = {"bootstrap.servers": self.address(protocol), "security.protocol": protocol}
         if protocol.endswith("SSL"):
             settings["ssl.ca.location"] = str(self.home / "certs/ca.pem")
@@ -79,7 +79,7 @@ class Listeners:
         }
 
     def start(self) -> None:
-        """Makes keys and users, and starts the broker."""
+        """Make keys and users, and start the broker."""
         subprocess.run([SHARECORE, "certs", str(self.home / "certs")], check=True, capture_output=True)
         public = RSAAlgorithm.to_jwk(self._key.public_key(), as_dict=True)
         keys = self.home / "keys.json"

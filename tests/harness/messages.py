@@ -20,7 +20,7 @@ def random_message(
     strings: Sequence[str] = STRINGS,
     topic_ids: Sequence[uuid.UUID] = (),
 ) -> dict[str, Any]:
-    """A message for the writer of `struct`: fields in any combination, numbers near their edges."""
+    """Return a message for the writer of `struct`: fields in any combination, numbers near their edges."""
     return {
         field.name: _value(field, rnd, strings, topic_ids)
         for field in struct.fields

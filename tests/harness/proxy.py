@@ -30,7 +30,7 @@ class Proxy:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self, port: int = 0) -> None:
-        """Listens; on any free port unless told."""
+        """Listen; on any free port unless told."""
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", port)
         self.port = self._server.sockets[0].getsockname()[1]
 

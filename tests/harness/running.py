@@ -35,17 +35,17 @@ class Client:
         self._sent = 0
 
     def send(self, api_key: ApiKey, version: int, **fields: Any) -> int:
-        """Sends a request; gives its correlation id."""
+        """Send a request; give its correlation id."""
         self._sent += 1
         self._socket.sendall(codec(api_key, version).write_request(self._sent, self._client_id, fields))
         return self._sent
 
     def receive(self, api_key: ApiKey, version: int) -> Any:
-        """Reads the next answer; raises EOFError when the broker closed the connection instead."""
+        """Read the next answer; raise EOFError when the broker closed the connection instead."""
         return codec(api_key, version).read_response(self._frame())[1]
 
     def ask(self, api_key: ApiKey, version: int, **fields: Any) -> Any:
-        """Sends a request and reads its answer."""
+        """Send a request and read its answer."""
         self.send(api_key, version, **fields)
         return self.receive(api_key, version)
 
@@ -59,7 +59,7 @@ class Client:
         self._socket.sendall(struct.pack(">i", len(frame)) + frame)
 
     def receive_frame(self) -> bytes:
-        """The next frame's bytes; raises EOFError when the broker closed the connection instead."""
+        """Return the next frame's bytes; raise EOFError when the broker closed the connection instead."""
         return self._frame()
 
     def has_nothing(self) -> bool:
@@ -128,14 +128,14 @@ class RunningBroker:
             client.close()
 
     def until(self, condition: Callable[[Broker], bool]) -> None:
-        """Waits until a condition holds, which is asked on the broker's own thread."""
+        """Wait until a condition holds, which is asked on the broker's own thread."""
         deadline = time.monotonic() + TIMEOUT_SECONDS
         while not self.look(condition):
             assert time.monotonic() < deadline, "the broker never came to it"
             time.sleep(0.002)
 
     def until_received(self, client: Client, count: int = 1) -> None:
-        """Waits until so many requests of a client wait for their answers in the broker."""
+        """Wait until so many requests of a client wait for their answers in the broker."""
         self.until(
             lambda broker: any(
                 connection.peer_port == client.local_port and connection.in_flight == count
@@ -144,7 +144,7 @@ class RunningBroker:
         )
 
     def until_gone(self, client: Client) -> None:
-        """Closes a client, and waits until the broker knows."""
+        """Close a client, and wait until the broker knows."""
         port = client.local_port
         client.close()
         self.until(lambda broker: port not in [each.peer_port for each in broker.server.connections.values()])

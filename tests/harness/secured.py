@@ -75,7 +75,7 @@ class SecuredBroker:
         }
 
     def start(self) -> None:
-        """Makes keys and users, and starts the broker."""
+        """Make keys and users, and start the broker."""
         self._keytool("-genkeypair", "-keyalg", "RSA", "-dname", "CN=localhost", "-ext", "SAN=DNS:localhost")
         self._keytool("-exportcert", "-rfc", "-file", "cert.pem")
         config = self._home / "server.properties"

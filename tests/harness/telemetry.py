@@ -16,7 +16,7 @@ from sharecore.protocol import ApiKey
 
 
 def telemetry_settings() -> tuple[int, dict[str, str]]:
-    """The port of a page of metrics, and the settings of a broker that has it and asks clients."""
+    """Return the port of a page of metrics, and the settings of a broker that has it and asks clients."""
     port = free_port()
     return port, {
         "sharecore.metrics.listener": f"127.0.0.1:{port}",
@@ -59,14 +59,14 @@ class Watched:
         return found
 
     def until(self, done: Callable[[dict[str, dict[str, Mapping[str, str]]]], bool]) -> None:
-        """Waits for a push."""
+        """Wait for a push."""
         until = time.monotonic() + 20
         while not done(self.pushed()):
             assert time.monotonic() < until, sorted(self.pushed())
             time.sleep(0.1)
 
     def until_asking(self) -> None:
-        """Waits until it asks clients: one that comes before is told to come back minutes later."""
+        """Wait until it asks clients: one that comes before is told to come back minutes later."""
         until = time.monotonic() + 20
         metrics: list[str] = []
         while not metrics:

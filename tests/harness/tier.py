@@ -108,7 +108,7 @@ class Cluster:
         return self.bootstrap if ways is None else ",".join(f"127.0.0.1:{port}" for port in ways)
 
     def start(self) -> None:
-        """Starts all of them."""
+        """Start all of them."""
         for each in (self._controller, *self.brokers):
             each.start()
 
@@ -122,13 +122,13 @@ class Cluster:
         return [each.pid for each in (*self.brokers, self._controller)]
 
     def kill(self) -> None:
-        """Ends all of them."""
+        """End all of them."""
         for each in (*self.brokers, self._controller):
             each.kill()
 
 
 def _listener(links: Links, name: str) -> tuple[str, int]:
-    """A listener of a broker behind a link, as `apache.sh` takes it, and the link."""
+    """Return a listener of a broker behind a link, as `apache.sh` takes it, and the link."""
     port = free_port()
     link = links.open(port)
     return f"{name}:{port}:{link}", link
@@ -150,7 +150,7 @@ class Nodes:
         self.made: list[Broker] = []
 
     def add(self, bootstrap: str = "", **settings: str) -> Broker:
-        """A node that is not started yet.
+        """Return a node that is not started yet.
 
         Args:
             bootstrap: of the cluster, as this node reaches it.
@@ -162,12 +162,12 @@ class Nodes:
         return self.made[-1]
 
     def start(self) -> None:
-        """Starts all that were added."""
+        """Start all that were added."""
         for node in self.made:
             node.start()
 
     def kill(self) -> None:
-        """Ends all of them."""
+        """End all of them."""
         for node in self.made:
             node.kill()
 

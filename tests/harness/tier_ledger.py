@@ -85,14 +85,14 @@ class Ledger:
             thread.start()
 
     def stop(self) -> None:
-        """Ends all threads, whatever is open."""
+        """End all threads, whatever is open."""
         self._producing.clear()
         self._consuming.clear()
         for thread in (self._producer, *self._consumers):
             thread.join()
 
     def settle(self, seconds_max: float) -> None:
-        """Stops producing, and waits until every record is settled."""
+        """Stop producing, and wait until every record is settled."""
         self._producing.clear()
         self._producer.join()
         until = time.monotonic() + seconds_max

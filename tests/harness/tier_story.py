@@ -118,7 +118,7 @@ class Story:
             self.find(f"{what}: {again} records were taken away from members")
 
     def _led_by(self, node: Broker) -> set[int]:
-        """The partitions that a node leads."""
+        """Return the partitions that a node leads."""
         node_id = FIRST_NODE_ID + self._nodes.made.index(node) + 1
         partitions = self._admin.list_topics("t", timeout=30).topics["t"].partitions
         return {number for number, each in partitions.items() if each.leader == node_id}
@@ -136,7 +136,7 @@ class Story:
                 self.say(f"  {len(times)} slots were {text} {max(times):.2f} s")
 
     def calm(self, doubtful: int) -> None:
-        """Waits until what was leased when something happened has come again: no doing of what comes next.
+        """Wait until what was leased when something happened has come again: no doing of what comes next.
 
         Args:
             doubtful: how many records there were before, of which it was not known whether they were settled.
@@ -153,7 +153,7 @@ class Story:
             self.say(f"  {last - before} more of them came again")
 
     def ends(self, records: int) -> None:
-        """Waits until so many records are produced, and all are settled."""
+        """Wait until so many records are produced, and all are settled."""
         ledger = self._ledger
         while ledger.produced < records:
             time.sleep(1)
@@ -230,7 +230,7 @@ def nodes_of(home: Path, cluster: Cluster) -> Nodes:
 
 
 def add_behind_door(nodes: Nodes, cluster: Cluster, links: Links) -> int:
-    """Adds a node that clients, and itself to the brokers, are linked with; gives the port of clients."""
+    """Add a node that clients, and itself to the brokers, are linked with; give the port of clients."""
     node = nodes.add(cluster.bootstrap_of(len(nodes.made) + 1))
     door = links.open(node.port)
     node.arguments += ("--advertise", f"127.0.0.1:{door}")
@@ -244,7 +244,7 @@ def stop_for(node: Broker, seconds: float) -> None:
 
 
 def join(node: Broker) -> None:
-    """Starts a node; ends when it has its slots."""
+    """Start a node; end when it has its slots."""
     settled = "gives up 0 and gets 0"
     before = node.read_log().count(settled) if node.log.exists() else 0
     node.start()

@@ -39,7 +39,7 @@ class Step(NamedTuple):
 
 
 def steps_of(page: Path) -> list[Step]:
-    """The commands between the marks of a page, in their order."""
+    """Return the commands between the marks of a page, in their order."""
     text = page.read_text().partition(BEGIN)[2].partition(END)[0]
     blocks = re.findall(r"```console\n(.*?)```", text, re.DOTALL)
     return [step for block in blocks for step in steps_in(block)]
@@ -104,7 +104,7 @@ class Shell:
             time.sleep(0.05)
 
     def stop(self) -> None:
-        """Ends the broker, cleanly."""
+        """End the broker, cleanly."""
         if self._server is not None:
             self._server.send_signal(signal.SIGTERM)
             assert self._server.wait(STOP_SECONDS_MAX) == 0

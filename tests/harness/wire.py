@@ -30,7 +30,7 @@ class Peer:
         return port
 
     def send(self, api: int, version: int, body: bytes = b"") -> int:
-        """Sends one request; returns its correlation id."""
+        """Send one request; return its correlation id."""
         self._correlation += 1
         header = struct.pack(">hhi", api, version, self._correlation) + string("hostile")
         self.socket.sendall(struct.pack(">i", len(header + body)) + header + body)
@@ -69,7 +69,7 @@ def string(text: str) -> bytes:
 
 
 def record_batch(value: bytes, *, spoil_crc: bool = False) -> bytes:
-    """A batch v2 of one record without a key; `value` is shorter than 50 bytes."""
+    """Return a batch v2 of one record without a key; `value` is shorter than 50 bytes."""
     record = struct.pack(">bbbbb", 0, 0, 0, 1, len(value) * 2) + value + b"\0"
     body = struct.pack(">hiqqqhii", 0, 0, 1_700_000_000_000, 1_700_000_000_000, -1, -1, -1, 1)
     body += struct.pack(">b", len(record) * 2) + record
@@ -78,12 +78,12 @@ def record_batch(value: bytes, *, spoil_crc: bool = False) -> bytes:
 
 
 def produce_v7(topic: str, records: bytes) -> bytes:
-    """The body of a Produce request to partition 0 with acks=all."""
+    """Return the body of a Produce request to partition 0 with acks=all."""
     partition = struct.pack(">ii", 0, len(records)) + records
     return struct.pack(">hhii", -1, -1, 5_000, 1) + string(topic) + struct.pack(">i", 1) + partition
 
 
 def produce_v7_error(answer: bytes, topic: str) -> int:
-    """The error code of partition 0 in a Produce answer."""
+    """Return the error code of partition 0 in a Produce answer."""
     error: int = struct.unpack_from(">h", answer, 4 + len(string(topic)) + 4 + 4)[0]
     return error

@@ -27,14 +27,14 @@ def shared_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 @pytest.fixture
 def broker(shared_broker: Broker) -> Broker:
-    """A broker that other tests use too, each with topics and groups of its own."""
+    """Return a broker that other tests use too, each with topics and groups of its own."""
     assert shared_broker.running(), f"an earlier test ended the broker:\n{shared_broker.read_log()[-4000:]}"
     return shared_broker
 
 
 @pytest.fixture
 def new_broker(tmp_path: Path) -> Iterator[BrokerMaker]:
-    """Makes brokers of the test's own, not yet started; they are killed at its end."""
+    """Make brokers of the test's own, not yet started; they are killed at its end."""
     made: list[Broker] = []
 
     def make(**settings: str) -> Broker:
@@ -48,7 +48,7 @@ def new_broker(tmp_path: Path) -> Iterator[BrokerMaker]:
 
 @pytest.fixture
 def topic(broker: Broker) -> str:
-    """A new topic with one partition."""
+    """Return a new topic with one partition."""
     name = f"topic-{next(_numbers)}"
     create_topic(broker.bootstrap, name)
     return name
@@ -56,7 +56,7 @@ def topic(broker: Broker) -> str:
 
 @pytest.fixture
 def group(broker: Broker) -> str:
-    """A new group that starts at the beginning of its topics."""
+    """Return a new group that starts at the beginning of its topics."""
     name = f"group-{next(_numbers)}"
     configure_group(broker.bootstrap, name, share_auto_offset_reset="earliest")
     return name

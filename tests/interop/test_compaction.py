@@ -76,7 +76,7 @@ class Side:
         configure_topic(self.broker.bootstrap, self.topic, **settings)
 
     def produce(self, records: bytes) -> Any:
-        """The answer to one batch."""
+        """Return the answer to one batch."""
         part = {"index": 0, "records": records}
         answer = self.client.ask(
             ApiKey.PRODUCE,
@@ -169,7 +169,7 @@ class Side:
             consumer.close()
 
     def headers(self) -> list[dict[str, int]]:
-        """The batches that lie in the log, as their headers tell of them."""
+        """Return the batches that lie in the log, as their headers tell of them."""
         offset, found = 0, []
         while offset < self.end_offset():
             part = {
@@ -270,7 +270,7 @@ def _write(sides: list[Side], rnd: random.Random, state: dict[str, Any]) -> int:
 
 
 def _sentinel(sides: list[Side], age_ms: int = 0) -> int:
-    """A record that begins a segment, so that all before it may be compacted; its offset."""
+    """Return a record that begins a segment, so that all before it may be compacted; its offset."""
     time.sleep(SEGMENT_MS / 1000 + 0.1)
     sentinel = keyed_batch([(b"sentinel", b"")], timestamps=[int(time.time() * 1000) - age_ms])
     offsets = [side.produce(sentinel).base_offset for side in sides]

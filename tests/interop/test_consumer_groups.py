@@ -88,7 +88,7 @@ def drain(*consumers: Consumer, count: int, seconds: float = 30) -> list[list[by
 
 
 def settled(*consumers: Consumer, partitions: int, seconds: float = 30) -> list[int]:
-    """Waits until the consumers have so many partitions between them, each some; gives how many each has."""
+    """Wait until the consumers have so many partitions between them, each some; give how many each has."""
     until = time.monotonic() + seconds
     while True:
         for consumer in consumers:

@@ -49,7 +49,7 @@ def begin(broker: Broker, *, counts_may_fall: bool = False) -> list[Ledger]:
 
 
 def check_disk(broker: Broker, ledgers: list[Ledger]) -> None:
-    """Holds what each ledger knows against the broker's data directory."""
+    """Hold what each ledger knows against the broker's data directory."""
 
     def read(topic: str) -> SharePartitionState | None:
         found = share_state(broker.home / "data")

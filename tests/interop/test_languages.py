@@ -18,7 +18,7 @@ PAGE = (ROOT / "docs/clients.md").read_text()
 
 
 def get_jobs(home: Path, command: list[str]) -> None:
-    """Holds that a worker gets what is in the topic."""
+    """Hold that a worker gets what is in the topic."""
     broker = Broker(home, settings=QUICK_GROUPS)
     broker.start()
     try:

@@ -15,7 +15,7 @@ ours = pytest.mark.skipif(KIND != "sharecore", reason="sharecore's own command l
 
 
 def serve(home: Path, *arguments: str, timeout: float = 20) -> subprocess.CompletedProcess[str]:
-    """Runs `sharecore serve` where it should end by itself."""
+    """Run `sharecore serve` where it should end by itself."""
     command = [SHARECORE, "serve", "--data-dir", str(home / "data"), *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL)
 

@@ -24,7 +24,7 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """A broker with a topic, a group that has read it, a user, an ACL, and a dead letter."""
+    """Provide a broker with a topic, a group that has read it, a user, an ACL, and a dead letter."""
     broker = Broker(tmp_path_factory.mktemp("output"), "sharecore", SETTINGS)
     broker.start()
     create_topic(broker.bootstrap, "jobs")

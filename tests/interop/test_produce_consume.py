@@ -166,7 +166,7 @@ def test_a_terminal_gets_nothing_that_it_would_act_on(broker: Broker, topic: str
 
 
 def left_after(broker: Broker, topic: str, group: str) -> list[str]:
-    """The values that are still to come, by a run that takes all of them."""
+    """Return the values that are still to come, by a run that takes all of them."""
     done = run(broker, "consume", topic, "-g", group, "--idle", "2")
     assert done.returncode == 0, done.stderr
     return [line.split("  ")[-1] for line in done.stdout.decode().splitlines()]

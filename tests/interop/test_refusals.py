@@ -52,7 +52,7 @@ WAYS = ("doctor", "export-metrics", "dlq list")
 
 @pytest.fixture(scope="module")
 def listeners(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listeners]:
-    """A group that waits, and a user who may do nothing."""
+    """Provide a group that waits, and a user who may do nothing."""
     made = Listeners(tmp_path_factory.mktemp("listeners"), KIND)
     made.start()
     plain = made.address("PLAINTEXT")
@@ -70,7 +70,7 @@ def listeners(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listeners]:
 
 
 def nobody(listeners: Listeners) -> dict[str, str]:
-    """The settings of a client without rights."""
+    """Return the settings of a client without rights."""
     names = {"sasl.username": NOBODY, "sasl.password": PASSWORD}
     return listeners.client("SASL_SSL", "SCRAM-SHA-512") | names
 

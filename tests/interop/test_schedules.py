@@ -24,7 +24,7 @@ TARGET = "jobs"
 
 @contextmanager
 def scheduler(bootstrap: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A scheduler that is killed in the end."""
+    """Provide a scheduler that is killed in the end."""
     process = subprocess.Popen([SHARECORE, "schedules", "run", "--bootstrap-server", bootstrap])
     try:
         yield process

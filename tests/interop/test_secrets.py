@@ -30,7 +30,7 @@ def run(*arguments: str) -> str:
 
 
 def keystore(home: Path, password: str) -> Path:
-    """A PKCS12 file of the development certificate."""
+    """Return a PKCS12 file of the development certificate."""
     file = home / "broker.p12"
     pem = str(home / "certs/broker.pem")
     command = ["openssl", "pkcs12", "-export", "-in", pem, "-inkey", pem, "-out", str(file)]
@@ -60,7 +60,7 @@ class Planted:
         )
 
     def ask(self, key: ApiKey, version: int, **fields: object) -> str:
-        """An answer as text."""
+        """Return an answer as text."""
         with Peer(self.broker.port) as peer:
             messages = codec(key, version)
             peer.socket.sendall(messages.write_request(1, "planted?", fields))

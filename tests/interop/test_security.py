@@ -201,7 +201,7 @@ def test_rights_by_kafka_acls_and_by_our_command_line(safe: Safe) -> None:
 
 
 def denied(address: str, topic: str, client: dict[str, Any]) -> str:
-    """The name of the error that a record ends with."""
+    """Return the name of the error that a record ends with."""
     told: list[str] = []
     producer = Producer({"bootstrap.servers": address, **QUIET, **client})
     producer.produce(topic, b"x", on_delivery=lambda error, _: told.append(error.name() if error else ""))

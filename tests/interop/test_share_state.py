@@ -31,7 +31,7 @@ SETTINGS = {
 
 @pytest.fixture
 def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Broker]:
-    """A broker of the kind that the test asks for, with share state of its own."""
+    """Provide a broker of the kind that the test asks for, with share state of its own."""
     broker = Broker(tmp_path, request.param, SETTINGS)
     broker.start()
     yield broker
@@ -93,7 +93,7 @@ def folded(records: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 
 def spread(state: dict[str, Any]) -> dict[str, Any]:
-    """A state of the dump, its batches offset by offset."""
+    """Return a state of the dump, its batches offset by offset."""
     ours = {"key", "groupId", "topic", "topicId", "partition"}
     batches = {
         offset: (batch["deliveryCount"], batch["deliveryState"])

@@ -101,7 +101,7 @@ def test_librdkafka_pushes(watched: Watched) -> None:
 
 
 async def consume(bootstrap: str, group: str, **settings: Any) -> Any:
-    """The id of a consumer that took a record and worked for half a second."""
+    """Return the id of a consumer that took a record and worked for half a second."""
     async with ShareConsumer(
         bootstrap_servers=bootstrap, group_id=group, client_id="ours", **settings
     ) as consumer:

@@ -28,7 +28,7 @@ _FOR_NOW = (
 
 
 def settled(ask: Callable[[], tuple[Any, int]]) -> Any:
-    """The answer, once a coordinator gives one."""
+    """Return the answer, once a coordinator gives one."""
     for _ in range(200):
         answer, code = ask()
         if code not in _FOR_NOW:
@@ -76,7 +76,7 @@ class Transactions:
         assert settled(add).error_code == 0
 
     def commit(self, offset: int, name: str | None = None) -> None:
-        """Commits an offset, in the transaction of that name or outside."""
+        """Commit an offset, in the transaction of that name or outside."""
         partition = {"partition_index": 0, "committed_offset": offset, "committed_leader_epoch": -1}
         topics = [{"name": self.topic, "partitions": [partition | {"committed_metadata": ""}]}]
         fields: dict[str, Any] = {"group_id": self.group, "member_id": "", "topics": topics}
@@ -102,7 +102,7 @@ class Transactions:
         assert settled(end).error_code == 0
 
     def committed(self) -> tuple[int, bool]:
-        """The committed offset, and whether an open transaction may change it."""
+        """Return the committed offset, and whether an open transaction may change it."""
 
         def fetch(*, stable: bool) -> Any:
             topics = [{"name": self.topic, "partition_indexes": [0]}]
@@ -115,7 +115,7 @@ class Transactions:
         return fetch(stable=False).committed_offset, unstable
 
     def ended(self, offset: int) -> None:
-        """Waits until all transactions have ended, which Apache Kafka answers before it has happened."""
+        """Wait until all transactions have ended, which Apache Kafka answers before it has happened."""
         for _ in range(100):
             found = self.committed()
             if not found[1]:

@@ -25,7 +25,7 @@ SECONDS_MAX = 60.0
 
 
 def settings_of(name: str) -> dict[str, str]:
-    """The settings of a service, with those that both brokers share."""
+    """Return the settings of a service, with those that both brokers share."""
     own = HOME.partition(f"\n  {name}:\n")[2].partition("\n\n")[0]
     shared = HOME.partition("\nx-home: &home\n")[2].partition("\n\n")[0]
     assert own

@@ -33,7 +33,7 @@ def image_environment() -> dict[str, str]:
 
 
 def service(name: str) -> str:
-    """A part of the compose file, by its name: the lines behind it that stand farther in."""
+    """Return a part of the compose file, by its name: the lines behind it that stand farther in."""
     lines = COMPOSE.splitlines()
     (at,) = [number for number, line in enumerate(lines) if line in (f"  {name}:", f"x-{name}: &{name}")]
     depth = len(lines[at]) - len(lines[at].lstrip())
@@ -44,7 +44,7 @@ def service(name: str) -> str:
 
 
 def command_of(name: str) -> list[str]:
-    """The command of a service, whichever way it is written."""
+    """Return the command of a service, whichever way it is written."""
     part = service(name)
     inline = re.search(r"command: \[(.*)\]", part)
     if inline is not None:

@@ -30,7 +30,7 @@ PARTS = {Kind.HISTOGRAM: ("_bucket", "_count", "_sum"), Kind.SUMMARY: ("_count",
 
 
 def samples() -> dict[str, set[str]]:
-    """The labels of each sample, by its name."""
+    """Return the labels of each sample, by its name."""
     found = {
         family.sample_name + part: {*family.labels, *OF_PROMETHEUS}
         for family in (*FAMILIES, *EXPORTED)

@@ -15,7 +15,7 @@ from tests.harness.tour import Shell, steps_of
 
 
 def follow(page: str, shell: Shell, steps_min: int) -> None:
-    """Runs a page's commands, which print what it shows."""
+    """Run a page's commands, which print what it shows."""
     steps = steps_of(ROOT / page)
     assert len(steps) >= steps_min
     try:

@@ -16,7 +16,7 @@ SECTION = "## Quick start"
 
 
 def commands() -> list[str]:
-    """The commands of the section; one with a file in it is several lines."""
+    """Return the commands of the section; one with a file in it is several lines."""
     section = PAGE.read_text().split(SECTION)[1].split("\n## ")[0]
     lines = [line[4:] for line in section.splitlines() if line.startswith("    ")]
     found: list[str] = []

@@ -26,7 +26,7 @@ def need(tool: str, path: Path, **environment: str) -> subprocess.CompletedProce
 
 @pytest.fixture
 def bare(tmp_path: Path) -> Path:
-    """A directory of programs with none of the tools that the project needs."""
+    """Return a directory of programs with none of the tools that the project needs."""
     for name in BASICS:
         (tmp_path / name).symlink_to(shutil.which(name) or name)
     (tmp_path / "env").symlink_to("/usr/bin/env")

@@ -69,7 +69,7 @@ class Topic:
         return values
 
     def options(self, **more: str) -> dict[str, str]:
-        """The source's options; `_` in a name of `more` stands for a dot."""
+        """Return the source's options; `_` in a name of `more` stands for a dot."""
         return {
             "kafka.bootstrap.servers": self.broker.bootstrap,
             "subscribe": self.name,
@@ -79,11 +79,11 @@ class Topic:
         } | {name.replace("_", "."): value for name, value in more.items()}
 
     def read(self, **options: str) -> DataFrame:
-        """The stream; `_` in an option's name stands for a dot."""
+        """Return the stream; `_` in an option's name stands for a dot."""
         return self._spark.readStream.format("sharegroup").options(**self.options(**options)).load()
 
 
 @pytest.fixture
 def topic(broker: Broker, spark: SparkSession, tmp_path: Path) -> Topic:
-    """A new topic with three partitions."""
+    """Return a new topic with three partitions."""
     return Topic(broker, spark, tmp_path, 3)

@@ -31,7 +31,7 @@ def arguments() -> argparse.Namespace:
 
 
 def lingering(rows: DataFrame, home: Path, seconds: float) -> DataFrame:
-    """The rows, whose executors take their time over each."""
+    """Return the rows, whose executors take their time over each."""
     workers = home / "workers"
     workers.mkdir(exist_ok=True)
 

@@ -34,7 +34,7 @@ class Sinks:
             path.mkdir(parents=True, exist_ok=True)
 
     def write(self, batch: DataFrame, number: int) -> list[Place]:
-        """Writes a batch; returns its rows."""
+        """Write a batch; return its rows."""
         rows = [(row.partition, row.offset) for row in batch.select("partition", "offset").collect()]
         text = json.dumps(rows)
         (self._by_number / str(number)).write_text(text)

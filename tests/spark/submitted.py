@@ -68,14 +68,14 @@ class Job:
             )
 
     def wait(self) -> int:
-        """Waits for the end; returns the exit status of the JVM, and leaves nothing running."""
+        """Wait for the end; return the exit status of the JVM, and leave nothing running."""
         try:
             return self.process.wait(JOB_SECONDS_MAX)
         finally:
             kill(self.process)
 
     def succeed(self) -> None:
-        """Waits for the end, which has to be a good one."""
+        """Wait for the end, which has to be a good one."""
         assert self.wait() == 0, self.read_log()[-4000:]
 
     def read_log(self) -> str:

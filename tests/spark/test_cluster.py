@@ -83,7 +83,7 @@ class Standalone:
 
 @pytest.fixture
 def standalone(tmp_path: Path) -> Iterator[Standalone]:
-    """A master with two workers, which have a core each."""
+    """Provide a master with two workers, which have a core each."""
     cluster = Standalone(tmp_path)
     try:
         cluster.start(2)
@@ -125,7 +125,7 @@ def test_two_workers(standalone: Standalone, topic: Topic, tmp_path: Path, kille
 
 
 def wait_for_rows(job: Job, workers: set[int]) -> None:
-    """Waits until something of each worker's session has worked on a row."""
+    """Wait until something of each worker's session has worked on a row."""
     until = time.monotonic() + JOB_SECONDS_MAX
     seen: set[int] = set()
     while not workers <= seen:

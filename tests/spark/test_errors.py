@@ -61,7 +61,7 @@ def test_a_batch_of_what_is_a_stream(spark: SparkSession) -> None:
 
 
 def python_without(name: str, home: Path) -> Path:
-    """A Python that has everything that this one has, but for one package."""
+    """Return a Python that has everything that this one has, but for one package."""
     packages = home / "packages"
     packages.mkdir()
     places = [Path(each) for each in site.getsitepackages()] + [Path(sharecore.__file__).parents[1]]
@@ -127,7 +127,7 @@ def safe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
 
 
 def read_safely(spark: SparkSession, broker: SecuredBroker, home: Path, **options: str) -> DataFrame:
-    """The stream, with settings as a user of Spark's Kafka source has them."""
+    """Return the stream, with settings as a user of Spark's Kafka source has them."""
     module = "org.apache.kafka.common.security.scram.ScramLoginModule"
     settings = {
         "kafka.bootstrap.servers": broker.client["bootstrap.servers"],

@@ -41,7 +41,7 @@ def run(
     change: Callable[[DataFrame], DataFrame] = lambda rows: rows,
     **options: str,
 ) -> None:
-    """Reads what there is; `hook` is called between the write of a batch and its commit."""
+    """Read what there is; `hook` is called between the write of a batch and its commit."""
 
     def take(batch: DataFrame, number: int) -> None:
         sinks.write(batch, number)

@@ -81,7 +81,7 @@ def send(bootstrap: str, first: int, count: int) -> None:
 
 
 def work(bootstrap: str, outcome: Any, settled: int) -> None:
-    """Polls until so many records were settled or released for the first time."""
+    """Poll until so many records were settled or released for the first time."""
     seen: set[tuple[int, int]] = set()
     until = time.monotonic() + 240
     with share_consumer(bootstrap, GROUP, [TOPIC], **{"max.poll.records": 10}) as consumer:

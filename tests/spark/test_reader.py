@@ -33,7 +33,7 @@ Rows = list[dict[str, Any]]
 
 @pytest.fixture(autouse=True)
 def sigterm() -> Iterator[None]:
-    """A reader sets the handler, as in a process that is its own."""
+    """Provide a reader sets the handler, as in a process that is its own."""
     before = signal.getsignal(signal.SIGTERM)
     yield
     signal.signal(signal.SIGTERM, before)
@@ -48,7 +48,7 @@ class Query:
         self.end = self.at
 
     def lease(self) -> dict[str, Any]:
-        """The next batch's offset, which commits the batch before."""
+        """Return the next batch's offset, which commits the batch before."""
         self.at = self.end
         until = time.monotonic() + WAIT_SECONDS_MAX
         while self.end == self.at:
@@ -62,7 +62,7 @@ class Query:
         return [row for part in parts for batch in self.reader.read(part) for row in batch.to_pylist()]
 
     def commit(self) -> None:
-        """Commits the batch, behind which there is nothing."""
+        """Commit the batch, behind which there is nothing."""
         found = self.reader.latestOffset(self.end, self.reader.getDefaultReadLimit())
         assert found == self.end
 

@@ -10,7 +10,7 @@ from sharecore.spark.rows import COLUMNS, HEADERS, decode
 
 
 def numbered(base: int, raw: bytes) -> bytes:
-    """The batch where a broker put it."""
+    """Return the batch where a broker put it."""
     return base.to_bytes(8, "big") + raw[8:]
 
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.timeout(300)
 
 
 def run(topic: Topic, rows: list[Row], **options: str) -> list[int]:
-    """Reads what there is into `rows`; returns how many rows each batch had."""
+    """Read what there is into `rows`; return how many rows each batch had."""
     sizes = []
 
     def take(batch: DataFrame, _number: int) -> None:

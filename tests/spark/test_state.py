@@ -55,7 +55,7 @@ TYPES = {0: "snapshot", 1: "update"}
 
 
 def at_rest(bootstrap: str) -> StateDump:
-    """The live state, once nothing is written any more."""
+    """Return the live state, once nothing is written any more."""
     before = None
     with BlockingAdmin(bootstrap_servers=bootstrap) as admin:
         for _ in range(60):
@@ -95,7 +95,7 @@ def milliseconds(row: Row, column: str) -> int:
 
 
 def live(rows: list[Row]) -> dict[SharePartitionKey, tuple[Any, ...]]:
-    """The states of the view, as `dumped` gives those of the dump."""
+    """Return the states of the view, as `dumped` gives those of the dump."""
     assert {(row.type, row.error) for row in rows} == {("live", None)}
     return {
         parse_coordinator_key(f"{row.group}:{row.topicId}:{row.topicPartition}"): (

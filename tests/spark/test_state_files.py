@@ -43,7 +43,7 @@ def update(start: int) -> tuple[bytes, bytes]:
 
 
 def directory(root: Path, segments: dict[int, bytes]) -> Path:
-    """A log directory of Apache Kafka's with a partition of the state topic, and one of a topic."""
+    """Return a log directory of Apache Kafka's with a partition of the state topic, and one of a topic."""
     home = root / "__share_group_state-3"
     home.mkdir()
     for base, data in segments.items():

@@ -31,7 +31,7 @@ def imported(path: Path) -> frozenset[str]:
 
 @cache
 def handed_on() -> dict[str, str]:
-    """The names that packages hand on, each with the module that defines it."""
+    """Return the names that packages hand on, each with the module that defines it."""
     names = {}
     for path in PACKAGE.rglob("__init__.py"):
         package = ".".join(path.parent.relative_to(PACKAGE.parent).parts)

@@ -65,7 +65,7 @@ def test_nothing_is_lost_nor_settled_twice(cluster: Cluster, nodes: Nodes, links
     ledger = ledger_of(cluster, first, bootstrap)
 
     def coordinator() -> int:
-        """The number of the broker that coordinates the group of the nodes."""
+        """Return the number of the broker that coordinates the group of the nodes."""
         keys = [group_of(nodes.topic)]
         found = Client(cluster.brokers[0].port).ask(
             ApiKey.FIND_COORDINATOR, 4, key_type=0, coordinator_keys=keys

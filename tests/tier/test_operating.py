@@ -126,7 +126,7 @@ ONE_COPY = ("-s", "sharecore.tier.replication.factor=1", "-s", "sharecore.tier.m
 
 
 def settled(cluster: Broker, nodes: Nodes, group: str, topic: str) -> Broker:
-    """A node on which a group has settled twenty records, all there are."""
+    """Return a node on which a group has settled twenty records, all there are."""
     node = nodes.add()
     create_topic(cluster.bootstrap, topic)
     node.start()

@@ -15,7 +15,7 @@ from tests.upgrade.contents import SETTINGS, check, fill
 
 
 def format_of(data: Path) -> int:
-    """The format of a directory; 1 where nothing says it."""
+    """Return the format of a directory; 1 where nothing says it."""
     kept = data / "format"
     return int(kept.read_text().splitlines()[0].removeprefix("format=")) if kept.exists() else 1
 

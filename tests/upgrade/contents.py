@@ -72,7 +72,7 @@ def fill(bootstrap: str, name: str, padding: int = 0) -> Expected:
 
 
 def check(bootstrap: str, name: str, expected: Expected) -> None:
-    """Finds all that `fill` wrote, and takes what it had left in the share group."""
+    """Find all that `fill` wrote, and take what it had left in the share group."""
     for partition, compression in enumerate(COMPRESSIONS):
         first = _TRIMMED if partition == 0 else 0
         found = _read(bootstrap, f"plain-{name}", partition)
@@ -136,7 +136,7 @@ def _committed(bootstrap: str, name: str) -> None:
 
 
 def _shared(bootstrap: str, name: str) -> dict[str, list[int]]:
-    """A share group that has settled some records, released some and never seen others."""
+    """Return a share group that has settled some records, released some and never seen others."""
     topic, group = f"shared-{name}", f"workers-{name}"
     create_topic(bootstrap, topic)
     configure_group(bootstrap, group, share_auto_offset_reset="earliest")

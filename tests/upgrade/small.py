@@ -24,7 +24,7 @@ _FEW = {"offsets.topic.num.partitions": "3", "share.coordinator.state.topic.num.
 
 
 def write(archive: Path) -> None:
-    """Fills a directory and packs it, with what a check of it needs."""
+    """Fill a directory and pack it, with what a check of it needs."""
     with tempfile.TemporaryDirectory() as scratch:
         data, port = Path(scratch) / "data", free_port()
         broker = subprocess.Popen([sys.executable, "-m", "tests.upgrade.small", str(data), str(port)])
@@ -46,7 +46,7 @@ def write(archive: Path) -> None:
 
 
 async def serve(data: Path, port: int) -> None:
-    """Serves with small segments until it is killed."""
+    """Serve with small segments until it is killed."""
     from sharecore.broker.broker import Broker
     from sharecore.broker.store.backend import StoreBackend
     from sharecore.config import BrokerConfig

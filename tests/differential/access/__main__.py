@@ -16,7 +16,7 @@ from tests.differential.access.matrix import OFFERED, allow, guarded, play, prin
 
 
 def main() -> int:
-    """Gives 1 when there is a difference without a name."""
+    """Give 1 when there is a difference without a name."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="requests whose names hold this")
     parser.add_argument("--principals", default="", help="principals whose names hold this")

@@ -109,7 +109,7 @@ class Guarded:
         )
 
     def start(self) -> None:
-        """Starts the process, and waits until it answers."""
+        """Start the process, and wait until it answers."""
         properties = self._home / "server.properties"
         if self.kind == "apache":
             identity = ("-t", "MkU3OEVBNTcwNTJENDM2Qg", "-c", str(properties), "--standalone")
@@ -148,7 +148,7 @@ class Guarded:
         return (self._home / "output.log").read_text(errors="replace")
 
     def close(self, name: str) -> None:
-        """Ends a connection, where there is one of this name."""
+        """End a connection, where there is one of this name."""
         peer = self._peers.pop(name, None)
         if peer is not None:
             with peer:
@@ -167,7 +167,7 @@ class Guarded:
     def exchange(
         self, peer: Peer, key: ApiKey, version: int, fields: Mapping[str, Any], client_id: str = "access"
     ) -> Any:
-        """Sends one request; None where there is no answer."""
+        """Send one request; None where there is no answer."""
         messages = codec(key, version)
         peer.socket.sendall(messages.write_request(7, client_id, fields))
         try:
@@ -181,7 +181,7 @@ class Guarded:
         return CLOSED
 
     def connect(self, user: str) -> Peer:
-        """A connection of a user's own, which the caller closes."""
+        """Return a connection of a user's own, which the caller closes."""
         peer = Peer(self.inside if user == INSIDE else self.port, 20)
         if user != INSIDE:
             self.exchange(peer, ApiKey.SASL_HANDSHAKE, 1, {"mechanism": "PLAIN"})

@@ -44,7 +44,7 @@ class Case:
 
 
 def make(name: str, api: A, version: int, before: tuple[str, ...] = (), /, **fields: Any) -> Case:
-    """A request; in its fields `~` is the principal's name, and `#name` the id of a topic."""
+    """Return a request; in its fields `~` is the principal's name, and `#name` the id of a topic."""
     return Case(name, api, version, lambda ids, user: _filled(fields, ids, user), before)
 
 

@@ -15,7 +15,7 @@ _SERVER_ERROR = -1
 
 
 def explain(case: Case, difference: Difference, kinds: Collection[str] = ()) -> str | None:
-    """The name of a difference that is kept; None for one that nobody knows.
+    """Return the name of a difference that is kept; None for one that nobody knows.
 
     Args:
         kinds: of the brokers that are compared.
@@ -43,7 +43,7 @@ def explain(case: Case, difference: Difference, kinds: Collection[str] = ()) -> 
 
 
 def _explain_node(case: Case, difference: Difference) -> str | None:
-    """The name of a difference between a broker and a node of a tier in front of one."""
+    """Return the name of a difference between a broker and a node of a tier in front of one."""
     listed = case.key is ApiKey.LIST_CONFIG_RESOURCES and difference.ours is MISSING
     if listed and "resource_name=__transaction_state]" in difference.where:
         return "topics of the cluster itself"
@@ -59,7 +59,7 @@ def _is_text(difference: Difference) -> bool:
 
 
 def _explain_text(case: Case, apache: str) -> str | None:
-    """The name of a difference between texts that stand beside the same code."""
+    """Return the name of a difference between texts that stand beside the same code."""
     if apache.startswith("Request Request("):
         return "a text that shows Java's request"
     if case.key is ApiKey.FIND_COORDINATOR and apache.startswith("This most likely occurs because"):

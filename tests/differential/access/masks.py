@@ -28,7 +28,7 @@ _INTERNAL = "__"
 
 
 def masked(key: ApiKey, answer: Any, topics: dict[UUID, str], broker: Guarded) -> Any:
-    """An answer as dictionaries and lists."""
+    """Return an answer as dictionaries and lists."""
 
     def plain(name: str, value: Any) -> Any:
         if name in _ANY:

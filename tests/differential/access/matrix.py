@@ -80,7 +80,7 @@ def guarded(
 
 
 def prepare(broker: Guarded) -> None:
-    """Starts a broker, and makes what the requests are about."""
+    """Start a broker, and make what the requests are about."""
     broker.start()
     make_topics(broker, TOPICS)
     for group in GROUPS:
@@ -149,7 +149,7 @@ def _begun(broker: Guarded, name: str) -> bool:
 
 
 def allow(broker: Guarded, entries: Mapping[str, list[Acl]]) -> None:
-    """Gives every principal its rights."""
+    """Give every principal its rights."""
     creations = [
         {
             "resource_type": acl.resource_type,
@@ -220,7 +220,7 @@ def _answer(broker: Guarded, case: Case, user: str) -> Any:
 
 
 def _addressed(fields: Any, broker: Guarded) -> Any:
-    """A request that names the broker it goes to by the broker's own id, where it names one."""
+    """Return a request that names the broker it goes to by the broker's own id, where it names one."""
     if isinstance(fields, list):
         return [_addressed(each, broker) for each in fields]
     if not isinstance(fields, dict):
@@ -235,7 +235,7 @@ _ids: dict[int, Ids] = {}
 
 
 def topic_ids(broker: Guarded) -> Ids:
-    """The ids of all topics."""
+    """Return the ids of all topics."""
     return _ids.setdefault(id(broker), {})
 
 
@@ -244,7 +244,7 @@ def _known_ids(ids: Ids, broker: Guarded) -> dict[UUID, str]:
 
 
 def make_topics(broker: Guarded, names: Iterable[str]) -> None:
-    """Makes topics, and waits until they are known."""
+    """Make topics, and wait until they are known."""
     names = list(names)
     topics = [
         {"name": name, "num_partitions": 1, "replication_factor": 1, "assignments": [], "configs": []}
@@ -275,7 +275,7 @@ def _metadata(broker: Guarded, wanted: Any) -> Any:
 
 
 def _remove_topics(broker: Guarded) -> None:
-    """Deletes what a request has left behind."""
+    """Delete what a request has left behind."""
     left = [
         each.name
         for each in _metadata(broker, None)

@@ -73,7 +73,7 @@ DIFFERENT = {
 
 
 def add_users(broker: Guarded) -> None:
-    """Gives the users their password."""
+    """Give the users their password."""
     salted = hashlib.pbkdf2_hmac("sha256", PASSWORD, SALT, ITERATIONS)
     put = {"mechanism": 1, "iterations": ITERATIONS, "salt": SALT, "salted_password": salted}
     message = {"deletions": [], "upsertions": [{"name": name, **put} for name in (NAME, ODD)]}

@@ -18,7 +18,7 @@ class ApacheAssignors(java.LineServer):
         super().__init__(java.program(_SOURCE))
 
     def assign(self, assignor: str, group: Group) -> dict[str, Held]:
-        """The target assignment, by member id."""
+        """Return the target assignment, by member id."""
         return {
             member: {int(number): partitions for number, partitions in held.items()}
             for member, held in json.loads(self.ask(group.as_json(assignor))).items()

@@ -108,7 +108,7 @@ FAMILIES = (
 
 
 def several(seed: int) -> Case:
-    """A few related keys with values that are allowed one by one."""
+    """Return a few related keys with values that are allowed one by one."""
     random = Random(seed)
     scope = random.choices(("broker", "topic", "group"), (6, 2, 4))[0]
     settings = _related(random, scope, random.choice(FAMILIES) if scope == "broker" else "")

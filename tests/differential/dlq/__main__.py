@@ -15,7 +15,7 @@ from tests.differential.dlq.side import LIBS
 
 
 def main() -> int:
-    """Gives 1 when there is a difference without a name."""
+    """Give 1 when there is a difference without a name."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("scenarios", nargs="*", choices=[*SCENARIOS, []], metavar="SCENARIO")
     parser.add_argument("--kinds", nargs=2, default=("apache", "sharecore"), help="which brokers")

@@ -18,7 +18,7 @@ def _limit(size: int) -> dict[str, str]:
 
 
 def _letter(world: World, offset: int, entry: Entry) -> bytes:
-    """A letter with its record in a batch of its own."""
+    """Return a letter with its record in a batch of its own."""
     told = {
         "topic": world.source,
         "partition": "0",
@@ -32,7 +32,7 @@ def _letter(world: World, offset: int, entry: Entry) -> bytes:
 
 
 def _of_size(size: int, world: World | None, key: bytes = b"k") -> Entry:
-    """A record of which the batch (with the headers of a letter where there is a world) has a size."""
+    """Return a record of which the batch (with the headers of a letter where there is a world) has a size."""
     value = bytes(size)
     while True:
         entry = key, value

@@ -37,7 +37,7 @@ class Gate:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
-        """Takes no more connections."""
+        """Take no more connections."""
         self._listening.close()
 
     @contextmanager
@@ -71,7 +71,7 @@ class Gate:
 
 
 def _frame(stream: BinaryIO) -> bytes:
-    """The next request, with its size; nothing at the end."""
+    """Return the next request, with its size; nothing at the end."""
     head = stream.read(4)
     return head + stream.read(int.from_bytes(head, "big")) if len(head) == 4 else b""
 

@@ -174,7 +174,7 @@ KNOWN: dict[str, Callable[[str, Difference], bool]] = {
 
 
 def unexplained(scenario: str, apache: Any, ours: Any, counts: Counter[str]) -> list[Difference]:
-    """The differences that have no name; those that have are counted."""
+    """Return the differences that have no name; those that have are counted."""
     left = []
     for difference in differences(apache, ours):
         name = next((name for name, is_it in KNOWN.items() if is_it(scenario, difference)), None)

@@ -70,7 +70,7 @@ class Member:
         return [{"topic_id": self._topic_id, "partitions": parts}] if parts else []
 
     def take(self, wanted: int, partition: int = 0, seconds: float = 10.0) -> list[tuple[int, int, int]]:
-        """Fetches until so many records of a partition are leased, or time is over."""
+        """Fetch until so many records of a partition are leased, or time is over."""
         found: list[tuple[int, int, int]] = []
         until = time.monotonic() + seconds
         while sum(last - first + 1 for first, last, _ in found) < wanted and time.monotonic() < until:
@@ -117,7 +117,7 @@ class Member:
         return int(answer.responses[0].partitions[0].error_code)
 
     def close_session(self, *batches: Ack) -> None:
-        """Ends the share session: what is leased is given back, but for what is acknowledged now."""
+        """End the share session: what is leased is given back, but for what is acknowledged now."""
         topics = self._topics({0: batches} if batches else {}, all_of_them=False)
         self._ask(ApiKey.SHARE_ACKNOWLEDGE, 1, share_session_epoch=-1, topics=topics)
         self._epoch = 0
@@ -127,7 +127,7 @@ class Member:
         self._epoch = 0
 
     def hang_up(self) -> None:
-        """Closes the connection, and says nothing."""
+        """Close the connection, and say nothing."""
         self._peer.socket.close()
 
     def leave(self) -> None:

@@ -68,7 +68,7 @@ class Side:
         self._local = threading.local()
 
     def start(self) -> None:
-        """Starts it, and waits until its coordinators answer."""
+        """Start it, and wait until its coordinators answer."""
         self.broker.start()
         until = time.monotonic() + _SECONDS_MAX
         while self._loading():
@@ -76,7 +76,7 @@ class Side:
             time.sleep(0.05)
 
     def restart(self, *, warned: bool = False) -> None:
-        """Ends it, without a warning unless told, and starts it again."""
+        """End it, without a warning unless told, and start it again."""
         if warned:
             self.broker.terminate()
         self.stop()
@@ -115,7 +115,7 @@ class Side:
     # topics and settings
 
     def create(self, name: str, partitions: int = 1, settings: Mapping[str, str] | None = None) -> None:
-        """Makes a topic, and waits until it shows."""
+        """Make a topic, and wait until it shows."""
         asked = {
             "name": name,
             "num_partitions": partitions,
@@ -141,7 +141,7 @@ class Side:
         return found
 
     def configure(self, kind: int, name: str, settings: Mapping[str, str | None]) -> int:
-        """Sets what is given and unsets what is None, waits until it shows; gives the error code."""
+        """Set what is given and unset what is None, wait until it shows; give the error code."""
         asked = {
             "resource_type": kind,
             "resource_name": name,
@@ -164,7 +164,7 @@ class Side:
         return {each.name: each.value for each in answer.results[0].configs}
 
     def group(self, name: str, topic: str | None, *, copy: bool = False, **more: str) -> None:
-        """Gives a group its dead-letter topic; `_` stands for a dot in what else it gets."""
+        """Give a group its dead-letter topic; `_` stands for a dot in what else it gets."""
         wanted: dict[str, str | None] = {"share.auto.offset.reset": "earliest"}
         wanted |= {key.replace("_", "."): value for key, value in more.items()}
         if topic is not None:
@@ -222,7 +222,7 @@ class Side:
         )
 
     def share_version(self, level: int) -> int:
-        """Sets the feature's level; gives the error code."""
+        """Set the feature's level; give the error code."""
         update = {
             "feature": "share.version",
             "max_version_level": level,
@@ -235,12 +235,12 @@ class Side:
         return int(answer.error_code)
 
     def delete_group(self, name: str) -> int:
-        """Deletes a group once it has no members; gives the error code."""
+        """Delete a group once it has no members; give the error code."""
         answer = self.ask(ApiKey.DELETE_GROUPS, 2, groups_names=[name])
         return int(answer.results[0].error_code)
 
     def grow(self, name: str, partitions: int) -> None:
-        """Gives a topic more partitions."""
+        """Give a topic more partitions."""
         asked = [{"name": name, "count": partitions, "assignments": None}]
         self.ask(ApiKey.CREATE_PARTITIONS, 3, topics=asked, timeout_ms=10_000, validate_only=False)
         self._until(lambda: self.partitions(name) == partitions)

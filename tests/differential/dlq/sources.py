@@ -137,7 +137,7 @@ def two_thousand_with_markers_between(world: World) -> Seen:
 
 
 def _compacted(world: World, *, gzipped: bool = False) -> int:
-    """Makes a source of three batches: compaction leaves nothing of the first, and half of the second.
+    """Make a source of three batches: compaction leaves nothing of the first, and half of the second.
 
     Gives the offset of the last record, which lies in another segment: one fetch of Apache's ends before it.
     """

@@ -43,7 +43,7 @@ class World:
         headers: Sequence[tuple[str, bytes | None]] = (),
         **group: str,
     ) -> None:
-        """Makes the topics, fills each partition of the source and sets the group up.
+        """Make the topics, fill each partition of the source and set the group up.
 
         Args:
             records: how many, or keys and values.
@@ -139,7 +139,7 @@ class World:
         return told(letters(self.side, self.dlq))
 
     def states(self, partition: int = 0) -> dict[int, list[int]]:
-        """The archiving part of each offset's history."""
+        """Return the archiving part of each offset's history."""
         history = histories(self.side, self.group, self.source_id, partition)
         kept = {
             offset: [state for state in states if state in (ARCHIVING, ARCHIVED)]

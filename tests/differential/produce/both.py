@@ -82,7 +82,7 @@ class Side:
 
 
 def shown(topic: str, records: bytes, offset: int) -> dict[str, Any]:
-    """The fields of the first batch and its records; offsets count from `offset`."""
+    """Return the fields of the first batch and its records; offsets count from `offset`."""
     base, size = _SIZE.unpack_from(records)
     batch = records[: 12 + size]
     attributes, last, first_ms, max_ms, *producer, count = struct.unpack_from(">hiqqqhii", batch, 21)

@@ -58,7 +58,7 @@ class Header:
     producer: tuple[int, int, int] = (-1, -1, -1)
 
     def on(self, payload: bytes) -> bytes:
-        """The whole batch, with the right length and checksum."""
+        """Return the whole batch, with the right length and checksum."""
         last = self.count - 1 if self.last_delta is None else self.last_delta
         newest = self.first_ms + 2 if self.max_ms is None else self.max_ms
         head = (self.attributes, last, self.first_ms, newest, *self.producer, self.count)
@@ -89,7 +89,7 @@ def inner(
     attributes: int = 0,
     headers: bytes = b"\x02" + sized(b"h") + sized(b"1"),
 ) -> bytes:
-    """A record behind its length."""
+    """Return a record behind its length."""
     head = bytes([attributes]) + varint(delta if time is None else time) + varint(delta)
     return head + sized(key) + sized(value) + headers
 

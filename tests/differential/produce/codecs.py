@@ -57,7 +57,7 @@ def gzip_member(
 
 
 def snappy_block(data: bytes, *, claims: int | None = None) -> bytes:
-    """A bare block of literals, which claims to expand to `claims` bytes."""
+    """Return a bare block of literals, which claims to expand to `claims` bytes."""
     out = _uvarint(len(data) if claims is None else claims)
     for at in range(0, len(data), 60):
         literal = data[at : at + 60]
@@ -122,7 +122,7 @@ def zstd_frame(
     checksum: int | None = None,
     last: bool = True,
 ) -> bytes:
-    """A Zstandard frame of raw blocks.
+    """Return a Zstandard frame of raw blocks.
 
     Args:
         content_size: a size that the frame claims, in eight bytes.
@@ -147,13 +147,13 @@ def zstd_block(data: bytes, *, last: bool = False, repeat: int = 0) -> bytes:
 
 
 def zstd_of_zeros(head: bytes, zeros: int, tail: bytes) -> bytes:
-    """A frame of `head`, a multiple of 128 KiB of zeros, and `tail`: 4 bytes for each 128 KiB."""
+    """Return a frame of `head`, a multiple of 128 KiB of zeros, and `tail`: 4 bytes for each 128 KiB."""
     out = struct.pack("<I", ZSTD_MAGIC) + bytes([0, 17 - 10 << 3]) + zstd_block(head)
     return out + zstd_block(b"\0", repeat=1 << 17) * (zeros >> 17) + zstd_block(tail, last=True)
 
 
 def skippable(content: bytes = b"passed over") -> bytes:
-    """A frame that readers of LZ4 and Zstandard pass over."""
+    """Return a frame that readers of LZ4 and Zstandard pass over."""
     return struct.pack("<II", SKIPPABLE_MAGIC, len(content)) + content
 
 

@@ -84,5 +84,5 @@ _KNOWN: dict[str, Callable[[Case, Told, Told], bool]] = {
 
 
 def explain(case: Case, apache: Told, ours: Told) -> str | None:
-    """The name of a difference; None where it has none."""
+    """Return the name of a difference; None where it has none."""
     return next((name for name, shows in _KNOWN.items() if shows(case, apache, ours)), None)

@@ -181,7 +181,7 @@ def test_bytes_are_apaches(kinds: Sequence[ShareRecord | ConsumerRecord]) -> Non
 
 
 def as_shown(value: Any) -> Any:
-    """A field as Kafka's formatters print it."""
+    """Return a field as Kafka's formatters print it."""
     if isinstance(value, Mapping):
         return {
             re.sub(r"_(\w)", lambda letter: letter[1].upper(), name): as_shown(each)

@@ -45,11 +45,11 @@ class Both:
         self._subscriptions: dict[str, None] = {}
 
     def new_id(self) -> UUID:
-        """An id that no client had."""
+        """Return an id that no client had."""
         return next(self._ids)
 
     def ask(self, key: ApiKey, version: int = 0, *, on: str = "a", **fields: Any) -> Any:
-        """The answer of both, without what each chooses by itself; fails where they differ.
+        """Return the answer of both, without what each chooses by itself; fail where they differ.
 
         Args:
             on: names the connection and is the client's id.
@@ -68,7 +68,7 @@ class Both:
         return [_received(client, key, version) for client in self._clients[on]]
 
     def close(self, on: str) -> None:
-        """Ends a connection to both."""
+        """End a connection to both."""
         for client in self._clients.pop(on, ()):
             client.close()
 
@@ -76,7 +76,7 @@ class Both:
         return self.ask(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, on=on, client_instance_id=instance_id)
 
     def push(self, instance_id: UUID | None, subscription_id: int, on: str = "a", **fields: Any) -> int:
-        """The error code of a push."""
+        """Return the error code of a push."""
         said: dict[str, Any] = {"terminating": False, "compression_type": 0, "metrics": b""}
         said |= {"client_instance_id": instance_id, "subscription_id": subscription_id, **fields}
         answer = self.ask(ApiKey.PUSH_TELEMETRY, on=on, **said)
@@ -88,7 +88,7 @@ class Both:
         return self.alter_all({name: settings})[0]
 
     def alter_all(self, wanted: Mapping[str, Settings], *, validate_only: bool = False) -> list[Any]:
-        """The same of several in one request."""
+        """Return the same of several in one request."""
         self._subscriptions.update(dict.fromkeys(wanted))
         resources = [
             {
@@ -109,7 +109,7 @@ class Both:
         return answers
 
     def describe(self, *names: str, **asked: Any) -> None:
-        """Compares what is set."""
+        """Compare what is set."""
         asked = {"resource_type": CLIENT_METRICS, "configuration_keys": None} | asked
         resources = [{"resource_name": name, **asked} for name in names]
         self.ask(ApiKey.DESCRIBE_CONFIGS, 4, on="admin", resources=resources, include_synonyms=True)

@@ -20,7 +20,7 @@ from tests.harness.broker import ROOT
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command line; 0 without a difference that has no name, 1 with one."""
+    """Run the command line; 0 without a difference that has no name, 1 with one."""
     arguments = _parser().parse_args(argv)
     libs = ROOT / f"build/jars/kafka-{arguments.kafka}"
     if not libs.is_dir():

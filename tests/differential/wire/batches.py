@@ -26,7 +26,7 @@ _NO_PRODUCER = -1
 
 
 def to_bytes(records: dict[str, Any], ids: Ids, began_ms: int) -> bytes:
-    """The batch that a script writes as `{"values": ["x"]}`, or with what a producer adds: `producer`,
+    """Return the batch that a script writes as `{"values": ["x"]}`, or with what a producer adds: `producer`,
     `producer_epoch`, `sequence`, `transactional`. With `spoilt` it may be none: a list of what is done to its
     bytes in turn (`spoil`), and `{"sum": true}` for a checksum that is right again.
 

@@ -35,7 +35,7 @@ class Difference:
 
 
 def differences(apache: Any, ours: Any) -> list[Difference]:
-    """The fields in which two answers differ, whatever the order of lists that are sets."""
+    """Return the fields in which two answers differ, whatever the order of lists that are sets."""
     return list(_walk("", "", apache, ours))
 
 

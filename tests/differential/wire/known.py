@@ -91,7 +91,7 @@ def _repeated(exchange: Exchange, difference: Difference) -> bool:
 
 
 def _forgotten(exchange: Exchange, difference: Difference) -> bool:
-    """A batch that is sent again: after a restart Apache Kafka knows a producer's last one alone."""
+    """Return a batch that is sent again: after a restart Apache Kafka knows a producer's last one alone."""
     fields = {"error_code": (_OUT_OF_ORDER, 0), "base_offset": (-1,), "log_append_time_ms": (-1,)}
     name = difference.path.rpartition(".")[2]
     if exchange.ask.api != "PRODUCE" or name not in fields:
@@ -122,7 +122,7 @@ def _aborted_behind(exchange: Exchange, difference: Difference) -> bool:
 
 
 def _last_offset(records: bytes) -> int:
-    """The last offset of whole record batches; -1 where there are none."""
+    """Return the last offset of whole record batches; -1 where there are none."""
     batches = _batches(records)
     if not batches:
         return -1
@@ -289,7 +289,7 @@ def _part_of_a_batch(exchange: Exchange, difference: Difference) -> bool:
 
 
 def _batches(records: bytes) -> list[bytes]:
-    """The whole record batches."""
+    """Return the whole record batches."""
     found = []
     while len(records) > _BATCH_HEAD:
         size = _BATCH_HEAD + int.from_bytes(records[8:_BATCH_HEAD], "big")
@@ -337,7 +337,7 @@ def _topic_not_there(exchange: Exchange, difference: Difference) -> bool:
 
 
 def _null_pointer(exchange: Exchange, difference: Difference) -> bool:
-    """An acknowledgement of records below the start offset, with nothing in flight at it."""
+    """Return an acknowledgement of records below the start offset, with nothing in flight at it."""
     return (
         exchange.ask.api in ("SHARE_FETCH", "SHARE_ACKNOWLEDGE")
         and exchange.apache["error_code"] == _SERVER_ERROR
@@ -347,7 +347,7 @@ def _null_pointer(exchange: Exchange, difference: Difference) -> bool:
 
 
 def _limits(exchange: Exchange, difference: Difference) -> bool:
-    """A fetch in an acquire mode that there is not, or of fewer than no bytes."""
+    """Return a fetch in an acquire mode that there is not, or of fewer than no bytes."""
     if exchange.ask.api != "SHARE_FETCH" or not _server_error(exchange):
         return False
     request = exchange.request
@@ -381,7 +381,7 @@ def _deleted(exchange: Exchange, difference: Difference) -> bool:
 
 
 def _offsets(answer: Any) -> dict[tuple[str, int], int]:
-    """The offset of each partition of an answer to ListOffsets."""
+    """Return the offset of each partition of an answer to ListOffsets."""
     return {
         (topic["name"], each["partition_index"]): each["offset"]
         for topic in answer["topics"]
@@ -390,7 +390,7 @@ def _offsets(answer: Any) -> dict[tuple[str, int], int]:
 
 
 def _no_batch(exchange: Exchange, difference: Difference) -> bool:
-    """A batch that Apache Kafka stumbles over."""
+    """Return a batch that Apache Kafka stumbles over."""
     ours = (_CORRUPT_MESSAGE, _INVALID_RECORD)
     return exchange.ask.api == "PRODUCE" and difference.apache == _SERVER_ERROR and difference.ours in ours
 
@@ -488,7 +488,7 @@ _KNOWN: Known = {
 
 
 def explain(exchange: Exchange, difference: Difference, more: Known = NOTHING_MORE) -> str | None:
-    """The name of the difference, None where it has none.
+    """Return the name of the difference, None where it has none.
 
     Args:
         more: differences of what is compared, beyond those of every broker.

@@ -18,7 +18,7 @@ INTERNAL = "__"
 
 
 def plain(answer: Any, names: Names, port: int) -> Any:
-    """An answer as dictionaries and lists, in a script's words."""
+    """Return an answer as dictionaries and lists, in a script's words."""
     if isinstance(answer, tuple) and hasattr(answer, "_fields"):
         return {
             name: _field(name, value, names, port) for name, value in zip(answer._fields, answer, strict=True)
@@ -72,7 +72,7 @@ def learn_producers(ask: Ask, answer: Any, names: Names) -> None:
 
 
 def own_only(ask: Ask, answer: Any, prefix: str) -> Any:
-    """An answer without what other scripts left behind on the broker."""
+    """Return an answer without what other scripts left behind on the broker."""
     kept = {
         "LIST_GROUPS": ("groups", "group_id", (prefix,)),
         "METADATA": ("topics", "name", (prefix, INTERNAL)),

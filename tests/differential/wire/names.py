@@ -52,7 +52,7 @@ class Names:
         self._sessions: list[int] = []
 
     def topics(self) -> list[str]:
-        """The script's topics, those that are gone among them."""
+        """Return the script's topics, those that are gone among them."""
         return [name for name in self._ids if not name.startswith("__")]
 
     def learn(self, topic: str, topic_id: UUID | None) -> None:
@@ -94,14 +94,14 @@ class Names:
         return self._aliases.get(identifier) or self._chosen.get(str(identifier))
 
     def id_of(self, reference: str) -> UUID:
-        """The id behind `name` or `name/1`; one that no topic has where there is no such topic."""
+        """Return the id behind `name` or `name/1`; one that no topic has where there is no such topic."""
         name, _, number = reference.partition("/")
         ids = self._ids.get(name, [])
         at = int(number) - 1 if number else len(ids) - 1
         return ids[at] if 0 <= at < len(ids) else self._made_up(struct.pack(">QQ", 0xABCD, len(name)), name)
 
     def _made_up(self, value: bytes, name: str) -> UUID:
-        """An id that no topic has; it is not the brokers' choice."""
+        """Return an id that no topic has; it is not the brokers' choice."""
         identifier = UUID(bytes=value)
         self._aliases.setdefault(identifier, f"#{name}")
         return identifier
@@ -137,7 +137,7 @@ class Names:
         return since if 0 <= since < _WRITTEN_MS else "<time>" if value >= _CLOCK_BEGINS else value
 
     def from_broker(self, text: str) -> str:
-        """A text of an answer as a script writes it."""
+        """Return a text of an answer as a script writes it."""
         text = text.replace(self.prefix, "~")
         for chosen, alias in self._chosen.items():
             text = text.replace(chosen, alias)

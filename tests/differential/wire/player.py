@@ -127,7 +127,7 @@ class _Script:
         self._looks_up = False
 
     def do(self, step: Step, played: Played) -> Any:
-        """Does one step on both brokers; gives Apache Kafka's masked answer."""
+        """Do one step on both brokers; give Apache Kafka's masked answer."""
         match step:
             case Sleep(milliseconds):
                 time.sleep(milliseconds / 1000)
@@ -146,7 +146,7 @@ class _Script:
         return None
 
     def end(self) -> None:
-        """Closes the script's share sessions and connections, and deletes its topics."""
+        """Close the script's share sessions and connections, and delete its topics."""
         for group, member in self._world.sessions():
             last = {"group_id": group, "member_id": member, "share_session_epoch": -1, "topics": []}
             self._exchange(Ask("SHARE_ACKNOWLEDGE", 1, last, "end"), last)
@@ -255,7 +255,7 @@ class _Script:
         return apache, ours
 
     def _settle(self, ask: Ask, answer: Any) -> None:
-        """Waits until Apache Kafka knows of a change that it answered before all its parts did."""
+        """Wait until Apache Kafka knows of a change that it answered before all its parts did."""
         if ask.api in _RECORDS_COME and self._sides[1].reads_behind:
             time.sleep(_READ_SECONDS)
         if ask.api in _TOPICS_CHANGE:
@@ -282,7 +282,7 @@ class _Script:
 
 
 def _made(ask: Ask, answer: Any) -> list[str]:
-    """The topics that an answer of CreateTopics says are made; older versions tell no ids of them."""
+    """Return the topics that an answer of CreateTopics says are made; older versions tell no ids of them."""
     if ask.api != "CREATE_TOPICS" or ask.fields.get("validate_only") or not isinstance(answer, dict):
         return []
     return [topic["name"] for topic in answer["topics"] if topic["error_code"] == 0]

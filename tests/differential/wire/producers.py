@@ -38,7 +38,7 @@ class Ids:
             self._aliases[producer_id] = f"{name}/{len(ids)}"
 
     def id_of(self, reference: str) -> int:
-        """The id behind `name` or `name/1`; nobody's where there is no such producer."""
+        """Return the id behind `name` or `name/1`; nobody's where there is no such producer."""
         name, _, number = reference.partition("/")
         ids = self._ids.get(name, [])
         at = int(number) - 1 if number else len(ids) - 1
@@ -49,7 +49,7 @@ class Ids:
         return self._aliases.get(producer_id, producer_id)
 
     def number(self, producer_id: int) -> int:
-        """The same number on both brokers for an id that has an alias."""
+        """Return the same number on both brokers for an id that has an alias."""
         if producer_id not in self._aliases:
             return _NOBODY + producer_id
         return list(self._aliases).index(producer_id)

@@ -34,7 +34,7 @@ def brokers(libs: Path | None = None, salt: str = "w") -> Iterator[Player]:
 
 @contextmanager
 def broker_and_node(libs: Path) -> Iterator[Player]:
-    """A broker of Apache Kafka, and a node in front of another one; all killed at the end."""
+    """Provide a broker of Apache Kafka, and a node in front of another one; all killed at the end."""
     with tempfile.TemporaryDirectory(prefix="wire-") as home:
         behind = Side(Path(home) / "behind", "apache", libs)
         settings = {"node.id": str(FIRST_NODE_ID + NODE_ID)}  # the node id that clients see
@@ -145,7 +145,7 @@ class Run:
 
 
 def report(name: str, seed: int, file: Path, played: Played) -> str:
-    """A difference, with the script that shows it and the commands that show it again."""
+    """Return a difference, with the script that shows it and the commands that show it again."""
     return "\n".join(
         [
             f"DIFFERENCE in {name}, seed {seed}, after {len(played.steps)} steps:",

@@ -108,7 +108,7 @@ def to_line(step: Step) -> str:
 
 
 def from_lines(lines: Iterable[str]) -> list[Step]:
-    """The steps of a script; empty lines and those that begin with `//` are passed over."""
+    """Return the steps of a script; empty lines and those that begin with `//` are passed over."""
     return [_step(json.loads(line)) for line in lines if line.strip() and not line.startswith("//")]
 
 

@@ -29,7 +29,7 @@ _PROBES = ("probe-0", "probe-1")
 
 
 def settle_topics(apache: Side, ours: Side, names: list[str]) -> None:
-    """Waits until Apache Kafka's coordinator has the partitions that our broker has of these topics, and
+    """Wait until Apache Kafka's coordinator has the partitions that our broker has of these topics, and
     that of a cluster behind ours too.
 
     Raises:
@@ -56,7 +56,7 @@ def _settle_topics(side: Side, group: str, names: list[str], wanted: Counter[str
 
 
 def settle_states(sides: Sequence[Side], group: str, topics: list[str]) -> None:
-    """Waits until both brokers have made the state of a share group's partitions, for some seconds at most.
+    """Wait until both brokers have made the state of a share group's partitions, for some seconds at most.
 
     Args:
         topics: some that the group is subscribed to; those that exist are to have state.
@@ -74,7 +74,7 @@ def settle_states(sides: Sequence[Side], group: str, topics: list[str]) -> None:
 
 
 def settle_releases(sides: Sequence[Side], topic: str | None) -> None:
-    """Waits until what a share session held is given back: some time after its last answer, or the end of its
+    """Wait until what a share session held is given back: some time after its last answer, or the end of its
     connection.
 
     Args:
@@ -93,7 +93,7 @@ def settle_releases(sides: Sequence[Side], topic: str | None) -> None:
 
 
 def settle_transaction(sides: Sequence[Side], transactional_id: str) -> None:
-    """Waits until both brokers have written the markers of a transaction that is to end, for some seconds
+    """Wait until both brokers have written the markers of a transaction that is to end, for some seconds
     at most.
     """
     asked = Ask("DESCRIBE_TRANSACTIONS", 0, {"transactional_ids": [transactional_id]}, "probe")
@@ -106,7 +106,7 @@ def settle_transaction(sides: Sequence[Side], transactional_id: str) -> None:
 
 
 def settle_groups(sides: Sequence[Side], group: str) -> None:
-    """Waits until a classic group looks alike on both brokers, for some seconds at most: a request that waits
+    """Wait until a classic group looks alike on both brokers, for some seconds at most: a request that waits
     has been read by then.
     """
     asked = Ask("DESCRIBE_GROUPS", 6, {"groups": [group]}, "probe")
@@ -133,7 +133,7 @@ def _counts(partitions: set[tuple[str, UUID, int]]) -> Counter[str]:
 
 
 def settle_configs(side: Side) -> None:
-    """Waits until the broker shows a change of configurations that is made now.
+    """Wait until the broker shows a change of configurations that is made now.
 
     Raises:
         TimeoutError: it does not within some seconds.

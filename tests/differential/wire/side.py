@@ -107,7 +107,7 @@ class Side:
         return self._broker.port
 
     def start(self) -> None:
-        """Starts it, and waits until all its coordinators have loaded."""
+        """Start it, and wait until all its coordinators have loaded."""
         self._broker.start(_START_SECONDS_MAX)
         for wanted in _WARM_UP:
             self._until_loaded(wanted)
@@ -124,14 +124,14 @@ class Side:
             self.close(name)
 
     def close(self, name: str) -> None:
-        """Ends a connection, where there is one of this name."""
+        """End a connection, where there is one of this name."""
         peer = self._peers.pop(name, None)
         if peer is not None:
             with peer:
                 pass
 
     def send(self, ask: Ask, fields: dict[str, Any]) -> None:
-        """Sends a request with these fields."""
+        """Send a request with these fields."""
         if ask.on not in self._peers:
             self._peers[ask.on] = Peer(self._broker.port, _PATIENCE_SECONDS)
         frame = codec(ask.key, ask.version).write_request(7, "wire", fields)
@@ -165,7 +165,7 @@ class Side:
         return bool(select.select([self._peers[connection].socket], [], [], _MOMENT_SECONDS)[0])
 
     def rest(self) -> None:
-        """Waits until the broker has read and done whatever it was sent, for some seconds at most: what waits
+        """Wait until the broker has read and done whatever it was sent, for some seconds at most: what waits
         for something waits then, on a busy machine too.
         """
         until = time.monotonic() + _REST_SECONDS_MAX
@@ -175,7 +175,7 @@ class Side:
             time.sleep(_LOOK_SECONDS)
 
     def ask(self, ask: Ask) -> Any:
-        """Sends a request whose fields need no translation, and gives its answer."""
+        """Send a request whose fields need no translation, and give its answer."""
         self.send(ask, ask.fields)
         return self.receive(ask)
 

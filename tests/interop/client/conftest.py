@@ -29,7 +29,7 @@ def shared_broker(
 
 @pytest.fixture(params=KINDS)
 def own_broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Broker]:
-    """A started broker of the test's own."""
+    """Provide a started broker of the test's own."""
     broker = Broker(tmp_path / "broker", request.param, QUICK_GROUPS)
     broker.start()
     yield broker
@@ -38,7 +38,7 @@ def own_broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Broke
 
 @pytest.fixture
 def consumer(broker: Broker, topic: str, group: str) -> ConsumerMaker:
-    """Makes members of the test's group, subscribed to its topic, in explicit mode unless told."""
+    """Make members of the test's group, subscribed to its topic, in explicit mode unless told."""
 
     def make(*, topics: list[str] | None = None, **settings: Any) -> ShareConsumer:
         settings = {"share_acknowledgement_mode": "explicit", "group_id": group} | settings
@@ -51,6 +51,6 @@ def consumer(broker: Broker, topic: str, group: str) -> ConsumerMaker:
 
 @pytest.fixture
 def short_lock(broker: Broker, group: str) -> int:
-    """Gives the group's locks a short time, yet one that a busy machine keeps up with; in milliseconds."""
+    """Give the group's locks a short time, yet one that a busy machine keeps up with; in milliseconds."""
     configure_group(broker.bootstrap, group, share_record_lock_duration_ms=3000)
     return 3000

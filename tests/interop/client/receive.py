@@ -10,7 +10,7 @@ PATIENCE = 20.0
 
 
 async def receive(consumer: ShareConsumer, count: int) -> list[Record]:
-    """Polls until `count` records came, and fails where they don't; acknowledges nothing."""
+    """Poll until `count` records came, and fail where they don't; acknowledge nothing."""
     async with asyncio.timeout(PATIENCE):
         records = list(await consumer.poll())
         while len(records) < count:
@@ -30,7 +30,7 @@ async def settle(consumer: ShareConsumer, count: int) -> list[Record]:
 
 
 async def commit(consumer: ShareConsumer) -> None:
-    """Commits; fails where a share partition answers with an error."""
+    """Commit; fail where a share partition answers with an error."""
     failed = {key: error for key, error in (await consumer.commit_sync()).items() if error is not None}
     assert failed == {}
 

@@ -21,7 +21,7 @@ Maker = Callable[..., ShareConsumer]
 
 @pytest.fixture
 def blocking(broker: Broker, topic: str, group: str) -> Maker:
-    """Makes members of the test's group, subscribed to its topic, in explicit mode unless told."""
+    """Make members of the test's group, subscribed to its topic, in explicit mode unless told."""
 
     def make(**settings: object) -> ShareConsumer:
         chosen = {"group_id": group, "share_acknowledgement_mode": "explicit"} | settings
@@ -38,7 +38,7 @@ class Interrupted(BaseException):
 
 @pytest.fixture
 def interrupts() -> Iterator[int]:
-    """The number of a signal that raises Interrupted in the main thread."""
+    """Provide the number of a signal that raises Interrupted in the main thread."""
 
     def interrupt(*_: object) -> None:
         raise Interrupted

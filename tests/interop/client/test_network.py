@@ -37,7 +37,7 @@ PHASES = [
 
 @asynccontextmanager
 async def cuttable(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Proxy]:
-    """A proxy that the connections to the broker go through."""
+    """Provide a proxy that the connections to the broker go through."""
     proxy = Proxy(broker.port)
     await proxy.start()
     opened = Connection.open
@@ -62,7 +62,7 @@ class Ledger:
         self.unanswered: list[int] = []
 
     async def work(self, consumer: ShareConsumer) -> None:
-        """Polls, accepts and commits until everything was delivered and nothing comes any more.
+        """Poll, accept and commit until everything was delivered and nothing comes any more.
 
         An acknowledgement whose answer was cut off may have been applied, so not all need be settled.
         """

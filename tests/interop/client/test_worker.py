@@ -26,7 +26,7 @@ PATIENCE = 30.0
 
 
 async def run(work: Worker, broker: Broker, group: str, done: asyncio.Event) -> None:
-    """Runs a worker until `done`."""
+    """Run a worker until `done`."""
     running = asyncio.create_task(work.run(bootstrap_servers=broker.bootstrap, group_id=group))
     waiting = asyncio.create_task(done.wait())
     await asyncio.wait((running, waiting), timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)

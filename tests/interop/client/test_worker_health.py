@@ -75,7 +75,7 @@ async def running(work: Worker, bootstrap: str, group: str) -> AsyncIterator[Non
 
 
 def samples(work: Worker, text: str, name: str) -> dict[str, float]:
-    """The values of a worker's samples of this name, by their other label, or none."""
+    """Return the values of a worker's samples of this name, by their other label, or none."""
     return {
         "".join(value for label, value in sample.labels.items() if label != "worker"): sample.value
         for family in text_string_to_metric_families(text)

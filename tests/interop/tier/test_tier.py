@@ -49,7 +49,7 @@ def nodes(tmp_path: Path, cluster: Broker) -> Iterator[Nodes]:
 
 
 def begin(cluster: Broker, node: Broker) -> tuple[str, str]:
-    """A topic of four partitions, and a group that reads all of it."""
+    """Return a topic of four partitions, and a group that reads all of it."""
     topic, group = f"records-{next(_numbers)}", f"group-{next(_numbers)}"
     create_topic(cluster.bootstrap, topic, 4)
     node.start()
@@ -61,7 +61,7 @@ def begin(cluster: Broker, node: Broker) -> tuple[str, str]:
 
 
 def slots_of(page: str) -> dict[tuple[str, str], float]:
-    """The metrics of the tier that a node shows, by their names and labels."""
+    """Return the metrics of the tier that a node shows, by their names and labels."""
     with urlopen(f"http://{page}/metrics") as answer:
         families = text_string_to_metric_families(answer.read().decode())
         return {

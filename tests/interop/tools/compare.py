@@ -32,7 +32,7 @@ class Comparison(NamedTuple):
     sharecore: list[str]
 
     def differing(self) -> list[str]:
-        """The commands, with the options they had, whose outputs differ in a way that is not known."""
+        """Return the commands, with the options they had, whose outputs differ in a way that is not known."""
         return [apache[0] for apache, sharecore in self._pairs() if explain(apache, sharecore) is None]
 
     def difference(self) -> list[str]:

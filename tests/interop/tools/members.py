@@ -26,7 +26,7 @@ class Members:
         self._plain: dict[str, Consumer] = {}
 
     def topic(self, name: str, partitions: int, records: int) -> None:
-        """Makes a topic with so many records in each partition."""
+        """Make a topic with so many records in each partition."""
         create_topic(self._bootstrap, name, partitions)
         self.produce(name, partitions, range(records))
 

@@ -29,7 +29,7 @@ _STACK = re.compile(r"\s+at |\s+\.\.\. \d+ more")
 
 
 def lines(output: Output) -> list[str]:
-    """The lines of an output; columns are as wide as the ids in them, so that widths are not kept."""
+    """Return the lines of an output; columns are as wide as the ids in them, so that widths are not kept."""
     found = [f"[exit status {output.status}]"]
     for line in output.text.splitlines():
         if _STACK.match(line) or not line.strip():

@@ -32,5 +32,5 @@ def existing(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 @pytest.fixture
 def name() -> str:
-    """A name that no other test uses."""
+    """Return a name that no other test uses."""
     return f"upstream-{next(_numbers)}"

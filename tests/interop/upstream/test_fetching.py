@@ -40,7 +40,7 @@ class Taken:
         return self.answers[-1].end if self.answers else -1
 
     async def until_end(self, offset: int, more: Callable[[], object] = lambda: None) -> None:
-        """Waits until all before an offset has come; `more` is called before each wait."""
+        """Wait until all before an offset has come; `more` is called before each wait."""
         async with asyncio.timeout(10):
             while self.end < offset:
                 self._news.clear()
@@ -56,7 +56,7 @@ class Taken:
 
 
 async def written(upstream: Upstream, name: str, partitions: int) -> list[ExclusiveWriter]:
-    """A new topic, and a writer for each partition."""
+    """Return a new topic, and a writer for each partition."""
     await Administration(upstream).create_topic(name, partitions, 1, {})
     outlet = Outlet(upstream)
     writers = [ExclusiveWriter(outlet, name, index, f"{name}-{index}") for index in range(partitions)]

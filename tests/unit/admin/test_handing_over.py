@@ -113,7 +113,7 @@ def give(broker: RunningBroker, states: dict[TopicPartition, PartitionState]) ->
 
 
 def states_of(broker: RunningBroker) -> dict[TopicPartition, PartitionState] | None:
-    """The states of the group; None if the group does not exist."""
+    """Return the states of the group; None if the group does not exist."""
 
     async def run() -> dict[TopicPartition, PartitionState] | None:
         made = side(broker, "it", [10_000])

@@ -23,7 +23,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
 
 @pytest.fixture
 def topic(broker: RunningBroker) -> str:
-    """A new topic with two partitions."""
+    """Return a new topic with two partitions."""
     name = f"topic-{next(_numbers)}"
     asked = {"name": name, "num_partitions": 2, "replication_factor": 1}
     created = broker.ask(ApiKey.CREATE_TOPICS, 7, topics=[asked], timeout_ms=5000)

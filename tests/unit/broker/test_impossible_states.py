@@ -19,7 +19,7 @@ AVAILABLE, LEASED, ACKNOWLEDGED, NONSENSE = 0, 1, 2, 7
 
 
 def update(*batches: tuple[int, int, int, int]) -> bytes:
-    """The value of a ShareUpdate record with these state batches, valid or not."""
+    """Return the value of a ShareUpdate record with these state batches, valid or not."""
     return encode_update(Update(1, 0, -1, b"".join(STATE_BATCH.pack(*batch) for batch in batches)))
 
 

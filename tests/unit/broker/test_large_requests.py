@@ -194,7 +194,7 @@ def test_more_settings_than_a_resource_can_have_are_refused_before_any_is_judged
 
 @pytest.fixture(scope="module")
 def denying(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
-    """A broker that denies its clients everything."""
+    """Provide a broker that denies its clients everything."""
     authorizer = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
     settings = {"authorizer.class.name": authorizer, "super.users": "User:nobody"}
     running = RunningBroker(tmp_path_factory.mktemp("denying"), settings).start()

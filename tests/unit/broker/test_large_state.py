@@ -29,7 +29,7 @@ class Owner:
         self._topic_id = topic.topic_id
 
     def ask(self, api: ApiKey, **part: object) -> Any:
-        """A request about one share partition."""
+        """Return a request about one share partition."""
         topics = [{"topic_id": self._topic_id, "partitions": [{"partition": 0, **part}]}]
         answer = self._broker.ask(api, 0, group_id=GROUP, topics=topics)
         found = answer.results[0].partitions[0]
@@ -82,7 +82,7 @@ def test_a_snapshot_above_the_size_of_a_kafka_record_is_written_and_found_by_the
 
 
 def _bytes(running: RunningBroker) -> int:
-    """The size of the state topic."""
+    """Return the size of the state topic."""
 
     def size(broker: Broker) -> int:
         topic = broker.topics.get("__share_group_state")

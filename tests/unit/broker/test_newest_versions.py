@@ -23,7 +23,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
 
 
 def told(broker: RunningBroker, cluster_id: str | None, node_id: int) -> int:
-    """The error code for a client that meant to reach a broker."""
+    """Return the error code for a client that meant to reach a broker."""
     software = {"client_software_name": "a", "client_software_version": "1"}
     answer = broker.ask(ApiKey.API_VERSIONS, 5, **software, cluster_id=cluster_id, node_id=node_id)
     code: int = answer.error_code

@@ -27,7 +27,7 @@ _names = itertools.count()
 
 @pytest.fixture
 def threads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The work passed to threads of the store."""
+    """Return the work passed to threads of the store."""
     begun: list[int] = []
     original = DiskReads.begun
 
@@ -59,14 +59,14 @@ class Held:
 
 
 def fields(topic: str, *batches: bytes, acks: int = -1) -> dict[str, Any]:
-    """A request with batches for partitions 0, 1, ..."""
+    """Return a request with batches for partitions 0, 1, ..."""
     data = [{"index": index, "records": records} for index, records in enumerate(batches)]
     topics = [{"name": topic, "partition_data": data}]
     return {"acks": acks, "timeout_ms": 5000, "topic_data": topics, "transactional_id": None}
 
 
 def produce(client: Client, topic: str, *batches: bytes) -> list[Any]:
-    """The responses for partitions 0, 1, ..."""
+    """Return the responses for partitions 0, 1, ..."""
     answer = client.ask(ApiKey.PRODUCE, 9, **fields(topic, *batches))
     found: list[Any] = answer.responses[0].partition_responses
     return found

@@ -19,7 +19,7 @@ from sharecore.quotas import entity_of
 
 @pytest.fixture
 def client(broker: RunningBroker) -> Iterator[Client]:
-    """A client with its own quotas, which are removed with it."""
+    """Provide a client with its own quotas, which are removed with it."""
     client = Client(broker.port, "greedy")
     yield client
     client.close()

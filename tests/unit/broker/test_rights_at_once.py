@@ -101,7 +101,7 @@ class Right:
 
 
 def refused(member: Member, **fields: Any) -> int:
-    """The error of a whole ShareFetch, which does not increment the session epoch."""
+    """Return the error of a whole ShareFetch, which does not increment the session epoch."""
     return int(member.fetch(epoch=member.epoch, **fields).error_code)
 
 

@@ -43,7 +43,7 @@ def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """A data directory with a topic, a share group and sealed segments."""
+    """Return a data directory with a topic, a share group and sealed segments."""
     broker = RunningBroker(tmp_path, SETTINGS).start()
     asked = {"name": "t", "num_partitions": 1, "replication_factor": 1}
     broker.ask(ApiKey.CREATE_TOPICS, 7, topics=[asked], timeout_ms=5000)

@@ -19,7 +19,7 @@ PAGE = (Path(__file__).parents[3] / "docs/architecture.md").read_text()
 
 
 def hops() -> list[str]:
-    """The Python files of the table, in order; a number means the last file of that hop."""
+    """Return the Python files of the table, in order; a number means the last file of that hop."""
     rows = re.findall(r"^\| (\d+) \| ([^|]+) \| [^|]+ \|$", PAGE, re.MULTILINE)
     files: dict[str, list[str]] = {}
     for number, where in rows:

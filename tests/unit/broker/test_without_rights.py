@@ -196,7 +196,7 @@ def codes(value: Any) -> Iterator[int]:
 
 
 def told(value: Any, names: Names) -> Any:
-    """A response without the requested names and random values."""
+    """Return a response without the requested names and random values."""
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         items = zip(value._fields, value, strict=True)
         return {name: told(each, names) for name, each in items if name not in _DRAWN}

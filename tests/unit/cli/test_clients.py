@@ -20,7 +20,7 @@ def run(*arguments: str) -> Result:
 
 @pytest.fixture
 def silent_port() -> int:
-    """A port without a listener."""
+    """Return a port without a listener."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

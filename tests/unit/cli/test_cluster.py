@@ -35,7 +35,7 @@ def unset(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def silent_port() -> int:
-    """A port without a listener."""
+    """Return a port without a listener."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -44,7 +44,7 @@ def silent_port() -> int:
 
 @pytest.fixture
 def listener() -> Iterator[str]:
-    """The address of somebody who accepts connections and never answers."""
+    """Provide the address of somebody who accepts connections and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         yield f"127.0.0.1:{listening.getsockname()[1]}"
 

@@ -50,7 +50,7 @@ def directory(tmp_path: Path) -> Path:
 
 
 def records(path: Path) -> dict[str, dict[int, bytes | None]]:
-    """The content of every partition, by offset."""
+    """Return the content of every partition, by offset."""
     storage = Storage(path, OPTIONS)
     found = {
         f"{log.topic}-{log.index}": {offset: value for offset, _, _, value in log.scan(log.start_offset)}

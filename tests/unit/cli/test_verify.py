@@ -22,7 +22,7 @@ def run(*arguments: str) -> tuple[int, str]:
 
 
 def example(directory: Path) -> Path:
-    """The history in docs/verify.md."""
+    """Return the history in docs/verify.md."""
     found = re.search(r"```json\n(.*?)```", PAGE, re.DOTALL)
     assert found is not None
     path = directory / "run.jsonl"

@@ -55,7 +55,7 @@ def batch(
     last_delta: int | None = None,
     leader_epoch: int = 0,
 ) -> bytes:
-    """An uncompressed batch; `last_delta` extends it over compacted offsets."""
+    """Return an uncompressed batch; `last_delta` extends it over compacted offsets."""
     if last_delta is None:
         last_delta = records[-1].delta if records else 0
     checked = struct.pack(
@@ -66,5 +66,5 @@ def batch(
 
 
 def plain(base_offset: int, count: int) -> bytes:
-    """A batch of `count` records with their offsets as values."""
+    """Return a batch of `count` records with their offsets as values."""
     return batch(base_offset, [Content(delta, b"%d" % (base_offset + delta)) for delta in range(count)])

@@ -20,7 +20,7 @@ Script = dict[ApiKey, deque[Said | Callable[[Any], Said]]]
 
 
 def empty_script() -> Script:
-    """A script with only the usual responses."""
+    """Return a script with only the usual responses."""
     return {api: deque() for api in ApiKey}
 
 

@@ -18,7 +18,7 @@ ASK, PUSH = ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY
 
 
 def asking(*metrics: str) -> ScriptedBroker:
-    """A broker that collects client metrics."""
+    """Return a broker that collects client metrics."""
     return ScriptedBroker(metrics=list(metrics))
 
 

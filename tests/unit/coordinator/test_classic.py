@@ -99,7 +99,7 @@ class Cluster:
         return answers
 
     def stable_pair(self) -> tuple[JoinResult, JoinResult]:
-        """A leader and a follower with their assignments."""
+        """Return a leader and a follower with their assignments."""
         leader = self.join()[0]
         waiting = self.join()
         rejoined = self.join(leader.member_id)

@@ -328,7 +328,7 @@ def test_a_producer_whose_epochs_are_used_up_gets_a_new_id() -> None:
 
 
 def worn(cluster: Cluster, **fields: Any) -> ProducerState:
-    """The producer of "tx" with the highest possible epoch."""
+    """Return the producer of "tx" with the highest possible epoch."""
     state = replace(cluster.now, epoch=EPOCH_MAX - 1, **fields)
     cluster.log.append_local([(encode_transaction_key("tx"), encode_transaction(state))], now_ms=0)
     cluster.restart()

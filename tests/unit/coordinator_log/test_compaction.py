@@ -42,7 +42,7 @@ class Partition:
 
 
 def read_back(log: MemoryLog) -> dict[bytes, bytes | None]:
-    """The last value of each key, outside of transactions."""
+    """Return the last value of each key, outside of transactions."""
     values: dict[bytes, bytes | None] = {}
     for batch in log.scan_batches(log.start_offset):
         values.update((key or b"", value) for _, _, key, value in batch.records)

@@ -180,7 +180,7 @@ def record_log(
     attempts_max: int = 5,
     owns: Callable[[int], bool] = lambda partition: True,
 ) -> CoordinatorRuntime:
-    """The topic of these partitions."""
+    """Return the topic of these partitions."""
     return CoordinatorRuntime(
         lambda: logs,
         world,

@@ -11,7 +11,7 @@ from sharecore.metrics.listener import HttpLimits, HttpListener, Page
 
 
 async def said(*requests: bytes) -> list[bytes]:
-    """The responses of a listener with two pages to raw requests, one connection each."""
+    """Return the responses of a listener with two pages to raw requests, one connection each."""
 
     async def page() -> Page:
         return Page(200, b"hello\n")

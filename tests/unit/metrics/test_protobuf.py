@@ -31,7 +31,7 @@ COUNTER, GAUGE, SUMMARY, HISTOGRAM = 0, 1, 2, 4
 
 
 def declared() -> Any:
-    """The class of MetricFamily."""
+    """Return the class of MetricFamily."""
     file = FileDescriptorProto(name="metrics.proto", package="p", syntax="proto3")
     for line in DECLARED.strip().splitlines():
         name, _, fields = line.partition(": ")
@@ -56,7 +56,7 @@ FAMILY = declared()
 
 
 def read(sheet: Exposition, lines: Lines | None = None) -> dict[str, Any]:
-    """The decoded families, by name."""
+    """Return the decoded families, by name."""
     found, at = {}, 0
     written = protobuf.Writer().messages(sheet.registry().collect(), lines or Lines())
     while at < len(written):
@@ -117,7 +117,7 @@ def test_lines_come_back_too() -> None:
 
 
 def native(metric: Any) -> dict[float, int]:
-    """Counts by upper bound, of non-empty buckets."""
+    """Count by upper bound, of non-empty buckets."""
     told, (span,) = metric.histogram, metric.histogram.positive_span
     assert (told.schema, span.length) == (0, len(told.positive_delta))
     count, found = 0, {told.zero_threshold: told.zero_count}

@@ -27,7 +27,7 @@ SECURED = {
 
 
 def start(directory: Path, settings: dict[str, str]) -> RunningBroker:
-    """A broker with a topic `jobs`, and a group `workers` that reads it from the beginning."""
+    """Return a broker with a topic `jobs`, and a group `workers` that reads it from the beginning."""
     running = RunningBroker(directory, settings).start()
     names = ("jobs", "hidden")
     topics = [{"name": name, "num_partitions": 1, "replication_factor": 1} for name in names]

@@ -35,7 +35,7 @@ class TwoLogs(MemoryLog):
 
 
 def two_logs() -> tuple[Bench, TwoLogs, TwoLogs]:
-    """A bench that reads committed records, that log, and the one with all records."""
+    """Return a bench that reads committed records, that log, and the one with all records."""
     bench, everything, committed = Bench(), TwoLogs(), TwoLogs()
     everything.other, committed.other, committed.committed = committed, everything, True
     bench.logs = [everything]

@@ -54,7 +54,7 @@ class Bench:
 
 
 def example() -> Any:
-    """The example persister."""
+    """Return the example persister."""
     directory = str(Path(__file__).resolve().parents[3] / "examples/persister")
     if directory not in sys.path:
         sys.path.append(directory)

@@ -121,7 +121,7 @@ def _counts(acl: Acl, name: str) -> bool:
 def _allowed(
     acls: list[Acl], user: str, host: str, operation: Operation, kind: ResourceType, name: str
 ) -> bool:
-    """A second implementation of the rules, entry by entry."""
+    """Return a second implementation of the rules, entry by entry."""
     mine = [
         acl
         for acl in acls

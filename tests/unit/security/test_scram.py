@@ -17,14 +17,14 @@ MECHANISM, PASSWORD = "SCRAM-SHA-256", "secret"
 
 
 def exchange(user: str) -> ScramExchange:
-    """An exchange with a broker that knows one user."""
+    """Return an exchange with a broker that knows one user."""
     credential = Credential.of_password(MECHANISM, PASSWORD)
     known: Any = SimpleNamespace(get=lambda name, mechanism: credential if name == user else None)
     return Scram(MECHANISM, known).start()
 
 
 def final_message(head: str, bare: str, first: str, *, signed: str | None = None) -> bytes:
-    """A client's second message, with the proof; `signed` is another header than in the first."""
+    """Return a client's second message, with the proof; `signed` is another header than in the first."""
     said = dict(part.split("=", 1) for part in first.split(","))
     salted = hashlib.pbkdf2_hmac("sha256", PASSWORD.encode(), base64.b64decode(said["s"]), int(said["i"]))
     key = hmac.digest(salted, b"Client Key", "sha256")

@@ -178,7 +178,7 @@ def test_an_answer_owes_each_partition_once_and_again_after_an_error() -> None:
 
 
 def filled(cache: ShareSessionCache, member: str, count: int) -> ShareSession:
-    """A session with this many partitions."""
+    """Return a session with this many partitions."""
     session = cache.open("g", member, member)
     cache.admit(session, count)
     session.add((UUID(int=1), index) for index in range(count))

@@ -42,7 +42,7 @@ class Bench:
         self.coordinator = self.fresh()
 
     def fresh(self) -> ShareCoordinator:
-        """A coordinator that only knows the logs."""
+        """Return a coordinator that only knows the logs."""
         return ShareCoordinator(
             CoordinatorRuntime(lambda: self.logs, self.world, self.world, compacted=False),
             updates_per_snapshot=self.updates_per_snapshot,

@@ -25,7 +25,7 @@ COUNT = 20
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[RunningBroker]:
-    """A broker with some records."""
+    """Provide a broker with some records."""
     running = RunningBroker(tmp_path).start()
     asked = {"name": "t", "num_partitions": 1, "replication_factor": 1}
     running.ask(ApiKey.CREATE_TOPICS, 7, topics=[asked], timeout_ms=5000)
@@ -37,7 +37,7 @@ def broker(tmp_path: Path) -> Iterator[RunningBroker]:
 
 @pytest.fixture
 def options(broker: RunningBroker) -> Options:
-    """A query on the records."""
+    """Return a query on the records."""
     return read_options(
         {
             "kafka.bootstrap.servers": f"127.0.0.1:{broker.port}",
@@ -63,7 +63,7 @@ def bound_state(broker: RunningBroker, bytes_max: int) -> None:
 
 
 async def leased(member: Member) -> Offset:
-    """The first batch."""
+    """Return the first batch."""
     await member.start()
     start = Offset(0, "g")
     for _ in range(100):

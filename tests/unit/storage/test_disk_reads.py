@@ -154,7 +154,7 @@ def test_a_thread_that_reads_lets_those_that_answer_go_first(storage: Storage) -
 
 
 def kept(storage: Storage, *, once: bool = False) -> Reader:
-    """A reader with the result of a thread's read."""
+    """Return a reader with the result of a thread's read."""
     log = log_of(storage)
     log.read(0, 1 << 20)
 

@@ -20,7 +20,7 @@ SMALL_SEGMENTS = StorageOptions(segment_bytes=4096, cache_bytes=1000)
 
 
 def idempotent(producer_id: int) -> bytes:
-    """The first batch of a producer."""
+    """Return the first batch of a producer."""
     checked = bytearray(batch(0, [Content(0)]))
     struct.pack_into(">qhi", checked, 43, producer_id, 0, 0)
     struct.pack_into(">I", checked, 17, crc32c(bytes(checked[21:])))

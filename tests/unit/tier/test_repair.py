@@ -18,7 +18,7 @@ KEY = b"\0\0key"
 
 
 async def written() -> Partition:
-    """A slot with two consecutive owners, and three records of each."""
+    """Return a slot with two consecutive owners, and three records of each."""
     partition = Partition()
     for node_id in (1, 2):
         log = SlotLog("state", 0, node_id, partition, Writer(partition), World(), lambda log, error: None)

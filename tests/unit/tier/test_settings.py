@@ -347,7 +347,7 @@ async def current(catalog: SettingsCatalog) -> KafkaError | None:
 
 
 async def two_nodes(cluster: Cluster) -> tuple[TierConfigs, SettingsCatalog, TierConfigs]:
-    """A node that changes settings, and one that is not notified."""
+    """Return a node that changes settings, and one that is not notified."""
     one, other = [SettingsCatalog("settings", cluster, cluster.write, World()) for _ in range(2)]
     await one.check_slots(4)
     await other.load()

@@ -117,7 +117,7 @@ class Cluster:
 
 
 async def read_ahead(ahead_bytes: int) -> tuple[Cluster, Reader]:
-    """A log that is followed and being read."""
+    """Return a log that is followed and being read."""
     cluster = Cluster(ahead_bytes)
     await cluster.follow()
     reader = Reader(cluster.subject, lambda: None)

@@ -475,7 +475,7 @@ def _describe(group: str, version: int) -> Ask:
 
 
 def _new_protocol(random: Random, *, others_are_in: bool) -> Ask:
-    """A member of the consumer protocol in the same group; it would take an empty one over."""
+    """Return a member of the consumer protocol in the same group; it would take an empty one over."""
     return Ask(
         "CONSUMER_GROUP_HEARTBEAT",
         1,

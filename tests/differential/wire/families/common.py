@@ -24,7 +24,7 @@ def weighted(random: Random, choices: Mapping[Any, float]) -> Any:
 
 
 def some(random: Random, items: list[Any], most: int = 3) -> list[Any]:
-    """A few different items, rarely none."""
+    """Return a few different items, rarely none."""
     return random.sample(items, min(len(items), random.choice([0, 1, 1, 1, 2, 2, most])))
 
 
@@ -108,7 +108,7 @@ def heartbeat(
 
 
 def consumer_heartbeat(group: str, member: str, epoch: Any, *, version: int = 1, **fields: Any) -> Ask:
-    """A heartbeat of a consumer group that says nothing but `fields`."""
+    """Return a heartbeat of a consumer group that says nothing but `fields`."""
     return Ask(
         "CONSUMER_GROUP_HEARTBEAT",
         version,

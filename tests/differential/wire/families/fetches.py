@@ -363,7 +363,7 @@ class _Life:
 
 
 def _twice(random: Random, ask: Ask) -> Ask:
-    """A request that names its topics, or their partitions, twice."""
+    """Return a request that names its topics, or their partitions, twice."""
     topics = ask.fields["topics"]
     if random.random() < 0.5:
         topics = [*topics, *topics]

@@ -95,7 +95,7 @@ def _look(random: Random) -> Ask:
 
 
 def _bad(random: Random) -> Ask:
-    """A heartbeat that no client would send."""
+    """Return a heartbeat that no client would send."""
     fields: dict[str, Any] = {
         "group_id": "~shop",
         "member_id": "~ann",

@@ -145,7 +145,7 @@ class _Life:
 
 
 def _fetch(random: Random) -> Ask:
-    """A Fetch without a session, from anywhere in some partitions."""
+    """Return a Fetch without a session, from anywhere in some partitions."""
     wanted: dict[str, list[dict[str, Any]]] = {}
     for topic, partition in dict.fromkeys(random.sample(_PLACES, random.choice([1, 1, 2]))):
         asked = {

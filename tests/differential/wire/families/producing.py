@@ -40,7 +40,7 @@ def epoch_of(name: str, plus: int = 0) -> Fields:
 
 
 def following(name: str, topic: str, partition: int, plus: int = 0) -> Fields:
-    """The sequence number that comes next."""
+    """Return the sequence number that comes next."""
     return {"next": f"{name} {topic} {partition}", "plus": plus}
 
 

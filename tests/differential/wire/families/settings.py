@@ -186,7 +186,7 @@ def _value(random: Random, kind: int, key: str) -> str | None:
 
 
 def _resources(random: Random) -> list[tuple[int, str]]:
-    """A few, rarely one of them twice."""
+    """Return a few, rarely one of them twice."""
     named = []
     for _ in range(random.choice([1, 1, 1, 1, 2, 3])):
         kind = _kind(random)

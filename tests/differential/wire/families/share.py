@@ -42,12 +42,12 @@ def load(max_wait_ms: int) -> Scenario:
 
 
 def session(connection: str, member: str, plus: int = 0) -> dict[str, Any]:
-    """The next epoch of a member's session."""
+    """Return the next epoch of a member's session."""
     return {"session": f"{connection} ~shop {member}", "plus": plus}
 
 
 def some_partitions(random: Random, most: int) -> Topics:
-    """A few partitions without acknowledgements."""
+    """Return a few partitions without acknowledgements."""
     return [(*each, []) for each in random.sample(PARTITIONS, random.randrange(most + 1))]
 
 

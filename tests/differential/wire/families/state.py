@@ -29,7 +29,7 @@ def scenario(random: Random, stage: Stage) -> Scenario:
 
 
 def _topics(random: Random, **fields: Any) -> dict[str, Any]:
-    """A request about a few partitions; `fields` are made anew for each."""
+    """Return a request about a few partitions; `fields` are made anew for each."""
     topics = []
     for topic in dict.fromkeys(
         random.choice(["#orders", "#orders", "#orders", UNKNOWN_ID, NO_ID])

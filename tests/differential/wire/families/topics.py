@@ -106,7 +106,7 @@ def _indexes(random: Random) -> list[int]:
 
 
 def _topics(random: Random) -> list[str]:
-    """A few, rarely one of them twice."""
+    """Return a few, rarely one of them twice."""
     topics = [_topic(random) for _ in range(random.choice([1, 1, 1, 2, 3]))]
     return topics if random.random() < 0.2 else list(dict.fromkeys(topics))
 

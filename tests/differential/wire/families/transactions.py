@@ -123,7 +123,7 @@ class _Life:
         )
 
     def _go_on(self, name: str) -> Ask:
-        """A producer that wants a new epoch after an error, or has not heard of the one it has."""
+        """Return a producer that wants a new epoch after an error, or has not heard of the one it has."""
         random = self.random
         return initialize(
             name,

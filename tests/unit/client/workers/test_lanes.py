@@ -30,7 +30,7 @@ def ordered_broker(keys: str, ordering: str = "key") -> ScriptedBroker:
 
 
 def outcomes(broker: ScriptedBroker) -> dict[int, int]:
-    """The outcome of each record, by offset, without renewals."""
+    """Return the outcome of each record, by offset, without renewals."""
     return {
         offset: kind
         for first, last, types in broker.acknowledged

@@ -60,7 +60,7 @@ _WHOLE = {ApiKey.ALTER_PARTITION_REASSIGNMENTS}
 
 @pytest.fixture
 def turns(monkeypatch: pytest.MonkeyPatch) -> list[Turns]:
-    """The turns of the event loop taken by large requests."""
+    """Return the turns of the event loop taken by large requests."""
     taken: list[Turns] = []
     take = Turns._next_turn
 
