@@ -385,6 +385,7 @@ class WaitingReasons:
         delivery_due_ms: the first delivery time, by the wall clock.
         leased: acquired records.
         kept: acquired records whose lock was extended because their member is connected.
+        units: records that are neither acquired nor finished; ordered by key, runs of neighbors with one key.
         is_full: the window is full.
         is_in_line: the partition is delivered in order, and records are acquired: the others wait for them.
         keys: as `Partition.keys` returns it.
@@ -404,6 +405,8 @@ class WaitingReasons:
     def leased(self) -> int: ...
     @property
     def kept(self) -> int: ...
+    @property
+    def units(self) -> int: ...
     @property
     def is_full(self) -> bool: ...
     @property

@@ -51,6 +51,12 @@ GROUP_WINDOW_FULL = gauge(
     "Share partitions that take no new records because of those that wait (share.partition.max.waiting).",
     *_TOPIC,
 )
+GROUP_UNITS = gauge(
+    "sharecore_share_group_waiting_units",
+    "Records that are neither acquired nor finished, or with share.ordering=key runs of neighbors with one "
+    "key, in the topic's partition with the most (share.partition.max.waiting).",
+    *_TOPIC,
+)
 GROUP_EXPIRED = counter(
     "sharecore_share_group_expired", "Records given up because their time to live was over.", *_TOPIC
 )

@@ -15,6 +15,7 @@ pub(crate) struct PyWaitingReasons {
     delivery_due_ms: Option<i64>,
     leased: i64,
     kept: i64,
+    units: i64,
     is_full: bool,
     is_in_line: bool,
     keys: Option<Keys>,
@@ -30,6 +31,7 @@ impl PyWaitingReasons {
             delivery_due_ms: found.delivery_due_ms,
             leased: found.leased,
             kept: found.kept,
+            units: found.units,
             is_full: found.is_full,
             is_in_line: found.is_in_line,
             keys: found

@@ -24,6 +24,7 @@ from sharecore.metrics.queue_families import (
     GROUP_BREAKER,
     GROUP_BREAKER_OPENED,
     GROUP_KEPT,
+    GROUP_UNITS,
     GROUP_WAITING,
     GROUP_WINDOW_FULL,
     QUEUES,
@@ -128,6 +129,7 @@ def test_records_that_wait_are_counted_and_a_paused_group_is_shown(
     assert of(samples, f"{GROUP_BREAKER_OPENED.name}_total", group) == 1
     assert of(samples, GROUP_KEPT.name, group, topic) == 0
     assert of(samples, GROUP_WINDOW_FULL.name, group, topic) == 0
+    assert of(samples, GROUP_UNITS.name, group, topic) == 2
     assert of(samples, "sharecore_share_group_paused", group) == 1
 
 

@@ -57,11 +57,12 @@ class _Total:
         "lag",
         "oldest_ms",
         "tally",
+        "units",
         "waiting",
     )  # fmt: skip
 
     def __init__(self) -> None:
-        self.lag = self.in_flight = self.oldest_ms = self.full = 0
+        self.lag = self.in_flight = self.oldest_ms = self.full = self.units = 0
         self.behind = self.keys = self.hottest = 0
         self.kept: int | None = None
         self.waiting = [0] * len(_REASONS)
@@ -203,6 +204,7 @@ class ShareMetrics:
                     total.kept = (total.kept or 0) + reasons.kept
                 if has_rules:
                     total.full += reasons.is_full
+                    total.units = max(total.units, reasons.units)
                     for at, records in enumerate((reasons.backoff, reasons.delivery, reasons.unread)):
                         total.waiting[at] += records
                     total.tally.add((), (), 0, engine.looked_at())
@@ -261,6 +263,7 @@ class ShareMetrics:
                 for reason, records in zip(_REASONS, total.waiting, strict=True):
                     lines.of(q.GROUP_WAITING).append(f'{label},reason="{reason}"}} {records}')
                 lines.of(q.GROUP_WINDOW_FULL).append(f"{label}}} {total.full}")
+                lines.of(q.GROUP_UNITS).append(f"{label}}} {total.units}")
             if total.kept is not None:
                 lines.of(q.GROUP_KEPT).append(f"{label}}} {total.kept}")
             if total.has_keys or total.is_ordered:

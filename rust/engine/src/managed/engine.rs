@@ -39,6 +39,9 @@ pub struct Waiting {
     pub leased: i64,
     /// Acquired records whose lock was extended because their member is connected.
     pub kept: i64,
+    /// What counts against [`Rules::max_waiting`]: records that are neither acquired nor finished; ordered by key, runs of
+    /// neighbors with one key.
+    pub units: i64,
     /// The window is full.
     pub is_full: bool,
     /// The partition is delivered in order, and records are acquired: the others wait for them.
@@ -356,6 +359,7 @@ impl Engine {
             delivery_due_ms: admission.and_then(|admission| admission.next_delivery_ms()),
             leased,
             kept: managed.inner.kept(),
+            units: managed.units(leased),
             is_full: !managed.may_admit(leased) || leased >= managed.inner.config().max_inflight,
             is_in_line: leased > 0 && managed.rules.order == Order::Partition,
             keys: managed.standing(limit),
