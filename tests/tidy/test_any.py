@@ -14,7 +14,7 @@ MOST = {
     "adapters": 38,
     "admin": 18,
     "broker": 37,
-    "cli": 30,
+    "cli": 29,
     "client": 60,
     "config": 21,
     "coordinator_log": 8,
