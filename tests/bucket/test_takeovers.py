@@ -12,15 +12,16 @@ from tests.bucket.versitygw import credentials, versitygw
 from tests.harness.s3 import BUCKET
 
 
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3600)
 def test_nothing_confirmed_is_lost_over_takeovers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in credentials().items():
         monkeypatch.setenv(name, value)
     seed = random.randrange(1 << 16)
     kills = int(os.environ.get("KILLS", "4"))
+    stops = int(os.environ.get("STOPS", str(kills // 2)))
     with versitygw(tmp_path / "server") as endpoint:
         monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
-        found = run(tmp_path, f"s3://{BUCKET}/queue", kills, kills // 2, seed)
+        found = run(tmp_path, f"s3://{BUCKET}/queue", kills, stops, seed)
     print(found)
     assert found["answered"]
     assert found["lost"] == 0, f"seed {seed}"
