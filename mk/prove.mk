@@ -31,7 +31,7 @@ damage: .venv-test/.installed ## damage COUNT (2,000) copies of a data directory
 abuse: .venv/.installed .venv-test/.installed ## attack a broker in every known way and hold what others pay against bounds (ARGS="--only budget --wait 1")
 	$(BIN)/python -m tests.abuse $(ARGS)
 
-simulate: .venv-test/.installed ## a whole broker in one deterministic loop: fresh seeds (SIMULATIONS=50 or SECONDS=60) and planted bugs, COMMIT= to draw the seeds from, or SEED= EVENTS= FAULTS= CANARY=; WORLD=tier for nodes in front of a cluster
+simulate: .venv-test/.installed ## a whole broker in one deterministic loop: fresh seeds (SIMULATIONS=50 or SECONDS=60) and planted bugs, COMMIT= to draw the seeds from, or SEED= EVENTS= FAULTS= CANARY=; WORLD=tier for nodes in front of a cluster, WORLD=home for machines with a home in a bucket
 	$(BIN)/python -m tests.simulation $(if $(WORLD),--world $(WORLD)) $(if $(SEED),--seed $(SEED)) $(if $(EVENTS),--events $(EVENTS)) \
 		$(if $(SIMULATIONS),--simulations $(SIMULATIONS)) $(if $(SECONDS),--seconds $(SECONDS)) \
 		$(if $(COMMIT),--drawn-from $(COMMIT)) --faults "$(FAULTS)" --canary "$(CANARY)" $(ARGS)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from types import GenericAlias
-from typing import Any, Generic, Literal, NamedTuple, Self, final
+from typing import Any, Generic, Literal, NamedTuple, Protocol, Self, final
 from uuid import UUID
 
 from typing_extensions import TypeVar, disjoint_base
@@ -13,19 +13,21 @@ from typing_extensions import TypeVar, disjoint_base
 from sharecore.errors import KafkaError
 
 __all__ = [
-    "AnswerBudget", "BucketCopy", "BucketStatus", "Checks", "DeadLetterBatch", "Dispatch", "Exchange",
-    "ExpandedCache", "Expression", "Gather", "GroupBounds", "HomeNodes", "Later", "Layout", "Leader",
-    "Leaders", "LogAccess", "LogCleaner", "LogOffsets", "MemoryBudget", "MemoryDisk", "Partition",
-    "PartitionFetch", "Pending", "Produce", "ProduceContents", "ProduceWork", "Produced", "Reading",
-    "Record", "Rules", "Sessions", "ShareAcknowledge", "ShareAnswer", "ShareFetch", "ShareFetching",
-    "ShareLook", "ShareSession", "ShareStateFold", "Socket", "Sockets", "StagedBatch", "Staging", "Standby",
-    "StateContent", "StateFold", "States", "Store", "StoredLog", "Ticket", "Tickets", "Timeouts",
-    "WaitingReasons", "WaitingShareFetch", "Write", "WrittenAnswer", "bench_trace", "bucket_url",
-    "call_by_name", "combine", "combine_state_batches", "crc32c", "damaged_batches", "decode_columns",
-    "decode_records", "decode_share_state", "decompress", "encode_batch", "encode_records", "has_own_data",
+    "AnswerBudget", "BucketAnswer", "BucketCall", "BucketCopy", "BucketStatus", "Checks",
+    "DeadLetterBatch", "Dispatch", "Exchange", "ExpandedCache", "Expression", "Gather", "GroupBounds",
+    "HomeNodes", "Later", "Layout", "Leader", "Leaders", "LogAccess", "LogCleaner", "LogOffsets",
+    "MemoryBucket", "MemoryBudget", "MemoryDisk", "Partition", "PartitionFetch", "Pending", "Produce",
+    "ProduceContents", "ProduceWork", "Produced", "Reading", "Record", "Rules", "Sessions",
+    "ShareAcknowledge", "ShareAnswer", "ShareFetch", "ShareFetching", "ShareLook", "ShareSession",
+    "ShareStateFold", "Socket", "Sockets", "StagedBatch", "Staging", "Standby", "StateContent",
+    "StateFold", "States", "Store", "StoredLog", "Ticket", "Tickets", "Timeouts", "WaitingReasons",
+    "WaitingShareFetch", "Write", "WrittenAnswer", "bench_trace", "bucket_url", "call_by_name", "combine",
+    "combine_state_batches", "crc32c", "damaged_batches", "decode_columns", "decode_records",
+    "decode_share_state", "decompress", "encode_batch", "encode_records", "has_own_data",
     "inspect_bucket", "is_proven", "java_hash", "monotonic_ms", "next_epoch", "now_ms",
-    "observe_partitions", "plant_bug", "prepare_home", "probe_bucket", "reaches_s3", "read_request_header",
-    "restore_bucket", "settle", "skip_tagged_fields", "survey_store", "use_one_heap", "whole_batches",
+    "observe_partitions", "plant_bug", "plant_mistake", "prepare_home", "probe_bucket", "reaches_s3",
+    "read_request_header", "restore_bucket", "settle", "skip_tagged_fields", "survey_store",
+    "use_one_heap", "whole_batches",
 ]  # fmt: skip
 
 _Answer_co = TypeVar("_Answer_co", covariant=True)
@@ -847,6 +849,15 @@ class ShareFetch:
 def call_by_name(on: bool) -> None:
     """Look up methods of Python's classes by name where the extension would call its own, or stop doing so:
     for tests that replace methods. Not in published wheels.
+    """
+
+def plant_mistake(name: str | None = None) -> None:
+    """Plant a mistake about buckets in this thread, or remove it: for tests that must find it.
+
+    Not in published wheels.
+
+    Raises:
+        ValueError: unknown mistake.
     """
 
 def plant_bug(name: str | None = None) -> None:
@@ -1982,6 +1993,64 @@ class LogCleaner:
         self, log: int, *, times_ms: tuple[int, int, int], limits: tuple[int, float, int, float]
     ) -> tuple[int, int, int, int, int, int, int, bool, int | None] | None: ...
 
+class _Reach(Protocol):
+    def ask(self, requests: Sequence[tuple[str, str]], /) -> Sequence[str | None]:
+        """Take kinds and names of requests that are made at once; return why each has no answer, or None."""
+    def wait(self, seconds: float, /) -> object: ...
+
+@final
+class MemoryBucket:
+    """A bucket in memory for simulations, which several machines share. Not in published wheels.
+
+    `reach` is the way of a machine's threads to it.
+    """
+
+    def __new__(cls) -> Self: ...
+    def ask(self, call: BucketCall) -> BucketAnswer: ...
+    def objects(self) -> list[tuple[str, int]]:
+        """Return names and sizes."""
+    def get(self, name: str) -> bytes | None: ...
+    def set(self, name: str, body: bytes | None) -> None:
+        """Set the content of an object, or remove it."""
+    def standby(
+        self,
+        reach: _Reach,
+        now_ms: Callable[[], int],
+        node_id: int,
+        silence_ms: int,
+        path: str | PathLike[str],
+    ) -> Standby: ...
+    def home_nodes(self, reach: _Reach) -> HomeNodes: ...
+    def prepare_home(
+        self,
+        reach: _Reach,
+        path: str | PathLike[str],
+        cluster_id: str | None,
+        proposed: str,
+        standby: Standby | None = ...,
+    ) -> tuple[Literal["empty", "local", "bucket"], str | None, int, int, int]:
+        """As `prepare_home`; raise OSError where the bucket cannot be read."""
+
+@final
+class BucketCall:
+    """A request of a simulated store to its bucket. Not in published wheels."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+
+@final
+class BucketAnswer:
+    """What a simulated bucket answers. Not in published wheels."""
+
+    @staticmethod
+    def unknown(why: str) -> BucketAnswer: ...
+    @staticmethod
+    def absent() -> BucketAnswer: ...
+
 @final
 class MemoryDisk:
     """A memory disk for simulations, mounted on a directory of this process for all stores in it.
@@ -2086,6 +2155,36 @@ class Store:
         Args:
             ahead_bytes: the most space that a journal writes ahead of its frames.
         """
+    @staticmethod
+    def stepped_home(
+        path: str | PathLike[str],
+        *,
+        standby: Standby,
+        cluster_id: str,
+        node_id: int,
+        writer: bytes,
+        segment_bytes: int,
+        cache_bytes: int,
+        staging_bytes: int,
+        object_bytes: int,
+        part_bytes: int,
+        objects_max: int,
+        history_ms: int,
+        linger_ms: int,
+        puts_per_second: int,
+    ) -> Store:
+        """Return a store without threads that confirms what its bucket has. Not in wheels."""
+    def step_bucket(self, now_ms: int, wall_ms: int) -> int | None:
+        """Do what is due for the bucket; return when to look again, in milliseconds of the same clock."""
+    def bucket_calls(self) -> list[BucketCall]:
+        """Return the requests to make now."""
+    def answer_bucket(self, id: int, answer: BucketAnswer) -> None: ...
+    def is_proven_at(self, now_ms: int, lease_ms: int) -> bool:
+        """As `is_proven`, at a time of the clock that `step_bucket` gets."""
+    def set_pump(self, pump: Callable[[], object]) -> None:
+        """Have a callback called again and again while a call waits for the bucket."""
+    def is_settled(self, sequence: int) -> bool:
+        """Whether an operation has an outcome."""
     @property
     def has_work(self) -> bool:
         """Whether an operation waits to be committed."""

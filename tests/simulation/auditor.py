@@ -87,6 +87,10 @@ class Auditor:
         losses: how often was lost what had been said to be held; nothing from before counts then.
     """
 
+    _sick_answer_s = _SICK_ANSWER_S
+    _shortest_s = 1.0
+    _model = SharePartition
+
     def __init__(
         self,
         loop: SimulatedLoop,
@@ -237,7 +241,7 @@ class Auditor:
 
     def overdue(self, now: float) -> list[str]:
         """Requests that should have been answered long ago."""
-        within = _SICK_ANSWER_S if self.sick else _ANSWER_S
+        within = self._sick_answer_s if self.sick else _ANSWER_S
         return [
             f"{asked.api.name} of connection {number}, asked at {asked.at - 1000:.3f} s"
             for number, talk in self._conversations.items()
@@ -253,11 +257,11 @@ class Auditor:
         if found is None:
             group, topic_id, partition = key
             where = f"{group} {self.ledger.names.get(topic_id, str(topic_id)[:8])}-{partition}"
-            lock_s = self.lock_s.get(group, 1.0)
+            lock_s = self.lock_s.get(group, self._shortest_s)
             limits = self.limits.get(group, (self._limit, self._limit))
             hidden = self._hidden.get(group, 0)
             expired = partial(self.queues.may_have_expired, key)
-            found = self.shares[key] = SharePartition(
+            found = self.shares[key] = self._model(
                 where, lock_s, limits, hidden=hidden, may_have_expired=expired
             )
         return found

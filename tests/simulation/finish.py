@@ -27,6 +27,8 @@ _WAKE_S, _WAKE_LOCK_S = 2.0, 6.0
 _OLD_S = 90.0
 _BACKOFF_S = 6.0
 """The longest back-off that is drawn."""
+_UNTOLD_S = 10.0
+"""Nothing has come for so long where a lag tells nothing."""
 _DRAINED = ("first", "second")
 
 
@@ -220,7 +222,9 @@ async def _drain(world: World, wire: Wire, group: str) -> None:
             for part in topic.partitions if topic.topic_name in _DRAINED else ():
                 place = topic.topic_id, part.partition_index
                 lags[f"{topic.topic_name}-{part.partition_index}"] = part.lag
-                if not _waits(world, group, place, part.start_offset, part.lag):
+                share = world.auditor.share((group, *place))
+                is_told = not share.may_count_undone or world.loop.now < got_at + _UNTOLD_S
+                if not is_told or not _waits(world, group, place, part.start_offset, part.lag):
                     del lags[f"{topic.topic_name}-{part.partition_index}"]
         if not lags:
             await member.leave()

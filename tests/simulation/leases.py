@@ -88,6 +88,8 @@ class SharePartition:
         suspended: resets that are under way.
         going: somebody asked for its deletion and was refused: that may be tried again at any time.
         lives: how often it was begun anew.
+        may_count_undone: the coordinator may count acknowledgements that were reported as failed: as Apache's
+            it keeps the highest start offset, and the highest count for it.
         set_to: where an administrator had it begin, as long as nothing was delivered since; else None.
         over_below: records below may have been settled, as far as is known.
         over: records that were settled, or may have been, before it was perhaps begun anew.
@@ -110,6 +112,7 @@ class SharePartition:
     loaded_at: float = 0.0
     taken_over_until: float = 0.0
     start_may_fall: bool = False
+    may_count_undone: bool = False
     set_to: int | None = None
     first: tuple[int, int] = (1, 1)
     may_have_expired: Callable[[int], bool] = lambda offset: False
@@ -156,6 +159,7 @@ class SharePartition:
                 # an unanswered acknowledgement was undone or never arrived: after a restart it may take
                 # effect
                 entry.doubtful |= entry.unanswered
+                self.may_count_undone |= entry.unanswered
                 entry.settled, entry.perhaps, entry.unanswered = "", False, False
         return wrong
 
@@ -286,6 +290,7 @@ class SharePartition:
         for claim in claims:
             entry = self.entries.get(claim.offset)
             if entry is not None and entry.lease == claim.lease and claim.kind not in (RELEASE, RENEW):
+                self.may_count_undone |= not certain
                 entry.perhaps &= claim.perhaps or found
                 entry.unanswered &= claim.perhaps
                 if not certain:

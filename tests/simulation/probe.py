@@ -83,11 +83,11 @@ class Probe:
                 and not leader.reading
                 and not any(broker.share.partitions.held_back(leader.key.group_id))
             )
-            late = due_ms is not None and due_ms < world.clock.monotonic_ms()
+            late = due_ms is not None and due_ms < world.machine.clock.monotonic_ms()
             looked: tuple[tuple[str, bool], ...] = (
                 ("a fetch waits for what is there", waits),
                 ("a lock does not run out", late),
-                ("a time does not come", is_late(leader, world.clock)),
+                ("a time does not come", is_late(leader, world.machine.clock)),
             )
             for what, is_so in looked:
                 if is_so:

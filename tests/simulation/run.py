@@ -9,6 +9,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from tests.simulation.canaries import CANARIES, Canary
+from tests.simulation.home.canaries import HOME_CANARIES
+from tests.simulation.home.plan import HomePlan
+from tests.simulation.home.world import simulate_home
 from tests.simulation.queues.canaries import QUEUE_CANARIES
 from tests.simulation.swarm import Plan
 from tests.simulation.tier.canaries import TIER_CANARIES
@@ -30,6 +33,7 @@ class Kind(NamedTuple):
 
 WORLDS = {
     Plan.world: Kind(Plan, simulate, CANARIES | QUEUE_CANARIES, 8_000),
+    HomePlan.world: Kind(HomePlan, simulate_home, HOME_CANARIES, 20_000),
     TierPlan.world: Kind(TierPlan, simulate_tier, TIER_CANARIES, 20_000),
 }
 _CANARY_EVENTS = 1_000_000

@@ -63,9 +63,11 @@ class World:
         groups: share groups, with their isolation level.
         queue_settings: those that groups have in the beginning, where a seed has any.
         bootstrap: where clients begin.
+        attempts: how often a producer tries a batch before it is stuck.
     """
 
     bootstrap = f"broker:{PORT}"
+    attempts = 100
 
     def __init__(self, plan: Plan, loop: SimulatedLoop, directory: Path) -> None:
         self.plan = plan
@@ -127,7 +129,7 @@ class World:
         self.machine.start()
         await self.machine.until_up()
         await self.set_up()
-        actors = self._actors()
+        actors = actors_of(self)
         tasks = [self._begun(name, work) for name, work in actors]
         trouble = self.loop.create_task(faults.run(self))
         await self.until(lambda: self.loop.events >= self.plan.events or bool(self.story.violations))
@@ -169,7 +171,7 @@ class World:
         """Topics and groups, where they are not there."""
         wire = await Wire.open("set-up")
         topics = [
-            {"name": name, "num_partitions": count, "replication_factor": 1, "configs": _configs(name)}
+            {"name": name, "num_partitions": count, "replication_factor": 1, "configs": configs_of(name)}
             for name, count in self.topics.items()
         ]
         await wire.ask(ApiKey.CREATE_TOPICS, 7, topics=topics, timeout_ms=5000)
@@ -185,37 +187,39 @@ class World:
         await wire.ask(ApiKey.CREATE_PARTITIONS, 3, topics=topics, timeout_ms=5000, validate_only=False)
         wire.close()
 
-    def _actors(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
-        on = self.plan.features
-        found: list[tuple[str, Coroutine[Any, Any, None]]] = [
-            ("plain", producers.plain(self, "plain")),
-            ("watch", admins.watch(self, "watch")),
-        ]
-        kinds: dict[str, list[Callable[[World, str], Coroutine[Any, Any, None]]]] = {
-            "idempotent": [producers.idempotent],
-            "transactions": [producers.transactional] * 2,
-            "twins": [producers.twin] * 2,
-            "members": [members.member] * 3,
-            "misfits": [members.misfit] * 2,
-            "consumers": [clients.consumer] * 2,
-            "workers": [clients.work],
-            "offset administrators": [admins.offsets],
-            "topic administrators": [admins.topics],
-            queues.ORDER: [queue_actors.keyed],
-            queues.WAITS: [queue_actors.keyed],
-            queues.CHANGES: [queue_actors.administer],
-        }
-        if not on & {"members", "consumers", "workers"}:
-            kinds["plain"] = [members.member]
-        for feature, makers in kinds.items():
-            if feature in on or feature == "plain":
-                for number, make in enumerate(makers):
-                    name = f"{feature.rstrip('s')}-{number}"
-                    found.append((name, make(self, name)))
-        return found
+
+def actors_of(world: World) -> list[tuple[str, Coroutine[Any, Any, None]]]:
+    """Those whom a plan has, with their names."""
+    on = world.plan.features
+    found: list[tuple[str, Coroutine[Any, Any, None]]] = [
+        ("plain", producers.plain(world, "plain")),
+        ("watch", admins.watch(world, "watch")),
+    ]
+    kinds: dict[str, list[Callable[[World, str], Coroutine[Any, Any, None]]]] = {
+        "idempotent": [producers.idempotent],
+        "transactions": [producers.transactional] * 2,
+        "twins": [producers.twin] * 2,
+        "members": [members.member] * 3,
+        "misfits": [members.misfit] * 2,
+        "consumers": [clients.consumer] * 2,
+        "workers": [clients.work],
+        "offset administrators": [admins.offsets],
+        "topic administrators": [admins.topics],
+        queues.ORDER: [queue_actors.keyed],
+        queues.WAITS: [queue_actors.keyed],
+        queues.CHANGES: [queue_actors.administer],
+    }
+    if not on & {"members", "consumers", "workers"}:
+        kinds["plain"] = [members.member]
+    for feature, makers in kinds.items():
+        if feature in on or feature == "plain":
+            for number, make in enumerate(makers):
+                name = f"{feature.rstrip('s')}-{number}"
+                found.append((name, make(world, name)))
+    return found
 
 
-def _configs(topic: str) -> list[dict[str, str]]:
+def configs_of(topic: str) -> list[dict[str, str]]:
     if topic == "compacted":
         return [
             {"name": "cleanup.policy", "value": "compact"},

@@ -183,7 +183,7 @@ pub(crate) fn prepare_home(
     random: (u64, u64),
     is_tried: bool,
     standby: Option<Py<PyStandby>>,
-) -> PyResult<(&'static str, Option<String>, u64, i64, u64)> {
+) -> PyResult<HowPrepared> {
     let standby = standby.as_ref().map(Py::get);
     let settings = settings(url, endpoint, region, allow_http)?;
     let mut transport = Transport::start(&settings).map_err(PyValueError::new_err)?;
@@ -207,17 +207,25 @@ pub(crate) fn prepare_home(
         let read = standby.map(|it| &*it.read);
         sharecore_store::prepare_home(&mut transport, &path, cluster, read, &mut |_| {})
     });
+    let prepared = prepared.map_err(|error| refused(error.to_string()))?;
+    Ok(as_tuple(prepared, standby))
+}
+
+/// How a home starts, its cluster id, the place and time of its newest object, and the bytes read.
+pub(crate) type HowPrepared = (&'static str, Option<String>, u64, i64, u64);
+
+/// Returns what was prepared; a standby keeps the end of the journal.
+pub(crate) fn as_tuple(prepared: Prepared, standby: Option<&PyStandby>) -> HowPrepared {
     match prepared {
-        Ok(Prepared::Empty(cluster)) => Ok(("empty", Some(cluster), 0, 0, 0)),
-        Ok(Prepared::Local) => Ok(("local", None, 0, 0, 0)),
-        Ok(Prepared::Bucket(made)) => {
-            let cluster = Some(made.cluster_id);
+        Prepared::Empty(cluster) => ("empty", Some(cluster), 0, 0, 0),
+        Prepared::Local => ("local", None, 0, 0, 0),
+        Prepared::Bucket(made) => {
             if let Some(standby) = standby {
                 standby.hold(made.end);
             }
-            Ok(("bucket", cluster, made.place, made.ms, made.read.bytes))
+            let cluster = Some(made.cluster_id);
+            ("bucket", cluster, made.place, made.ms, made.read.bytes)
         }
-        Err(error) => Err(refused(error.to_string())),
     }
 }
 
@@ -232,9 +240,17 @@ pub(crate) fn has_own_data(py: Python<'_>, path: PathBuf) -> PyResult<bool> {
 /// Watches a home that another broker leads.
 #[pyclass(name = "Standby", module = "sharecore._core", frozen)]
 pub(crate) struct PyStandby {
-    watched: Mutex<(Transport, Standby)>,
-    read: Arc<JournalCache>,
+    watched: Mutex<Watch>,
+    pub(crate) read: Arc<JournalCache>,
     end: Mutex<Option<JournalEnd>>,
+}
+
+/// A standby with its bucket and its clock, in milliseconds.
+pub(crate) struct Watch {
+    pub(crate) url: String,
+    pub(crate) bucket: Box<dyn Bucket + Send>,
+    pub(crate) clock: Box<dyn Fn() -> u64 + Send>,
+    pub(crate) standby: Standby,
 }
 
 #[pymethods]
@@ -253,16 +269,13 @@ impl PyStandby {
     ) -> PyResult<Self> {
         let settings = settings(url, endpoint, region, allow_http)?;
         let transport = Transport::start(&settings).map_err(PyValueError::new_err)?;
-        let mut standby = Standby::new(node_id, silence_ms);
-        let read = Arc::new(JournalCache::new(path.as_deref().unwrap_or(Path::new(""))));
-        if path.is_some() {
-            standby.keep(Arc::clone(&read));
-        }
-        Ok(Self {
-            watched: Mutex::new((transport, standby)),
-            read,
-            end: Mutex::default(),
-        })
+        let watch = Watch {
+            url: transport.url().to_string(),
+            bucket: Box::new(transport),
+            clock: Box::new(|| monotonic_ms().cast_unsigned()),
+            standby: Standby::new(node_id, silence_ms),
+        };
+        Ok(Self::watching(watch, path.as_deref()))
     }
 
     /// Read the journal; return the leading node, its epoch, and whether the bucket is its home or holds a copy; None if this
@@ -270,9 +283,9 @@ impl PyStandby {
     fn look(&self, py: Python<'_>) -> PyResult<Option<(i32, u32, bool)>> {
         let led = py.detach(|| {
             let mut held = self.held();
-            let (transport, standby) = &mut *held;
-            let led = standby.look(transport, || monotonic_ms().cast_unsigned());
-            led.map_err(|why| format!("{}: {why}", transport.url()))
+            let watch = &mut *held;
+            let led = watch.standby.look(&mut *watch.bucket, &watch.clock);
+            led.map_err(|why| format!("{}: {why}", watch.url))
         });
         match led.map_err(PyOSError::new_err)? {
             Led::Free => Ok(None),
@@ -283,16 +296,16 @@ impl PyStandby {
 
     /// Return the segment of the newest frames that were read; 0 before any.
     fn segment(&self, py: Python<'_>) -> u64 {
-        py.detach(|| self.held().1.segment())
+        py.detach(|| self.held().standby.segment())
     }
 
     /// Claim the copy of a lost broker found by the last look, under a random name. `OSError`: it may not be claimed.
     fn promote(&self, py: Python<'_>, random: [u8; 16], now_ms: i64) -> PyResult<()> {
         let claimed = py.detach(|| {
             let mut held = self.held();
-            let (transport, standby) = &mut *held;
-            let claimed = standby.promote(transport, random, now_ms);
-            claimed.map_err(|why| format!("{}: {why}", transport.url()))
+            let watch = &mut *held;
+            let claimed = watch.standby.promote(&mut *watch.bucket, random, now_ms);
+            claimed.map_err(|why| format!("{}: {why}", watch.url))
         });
         claimed.map_err(PyOSError::new_err)
     }
@@ -303,7 +316,7 @@ impl PyStandby {
         &self,
         py: Python<'py>,
     ) -> Vec<(Bound<'py, PyBytes>, Option<Bound<'py, PyBytes>>)> {
-        let changed = py.detach(|| self.held().1.take_changed());
+        let changed = py.detach(|| self.held().standby.take_changed());
         let bytes = |value: &[u8]| PyBytes::new(py, value);
         let entries = changed.iter();
         entries
@@ -313,25 +326,41 @@ impl PyStandby {
 
     /// Return the next place of the journal, and for how many milliseconds it is known to have been free.
     fn silence(&self, py: Python<'_>) -> (u64, u64) {
-        py.detach(|| self.held().1.silence(monotonic_ms().cast_unsigned()))
+        py.detach(|| {
+            let watch = self.held();
+            watch.standby.silence((watch.clock)())
+        })
     }
 }
 
 impl PyStandby {
-    fn held(&self) -> MutexGuard<'_, (Transport, Standby)> {
+    /// Keep what is read of the journal in the directory, if any, for a takeover.
+    pub(crate) fn watching(mut watch: Watch, path: Option<&Path>) -> Self {
+        let read = Arc::new(JournalCache::new(path.unwrap_or(Path::new(""))));
+        if path.is_some() {
+            watch.standby.keep(Arc::clone(&read));
+        }
+        Self {
+            watched: Mutex::new(watch),
+            read,
+            end: Mutex::default(),
+        }
+    }
+
+    fn held(&self) -> MutexGuard<'_, Watch> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Keep the end of the journal for the store that is opened next, if this broker may claim.
     fn hold(&self, found: Option<JournalEnd>) {
-        let may_claim = self.held().1.claims_at().is_some();
+        let may_claim = self.held().standby.claims_at().is_some();
         let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
         *end = found.filter(|_| may_claim);
     }
 
     /// Sets where a store claims the home, and where it begins to read the journal. What was read is kept no longer.
     pub(crate) fn pass_on(&self, options: &mut BackupOptions) {
-        options.claims_at = self.held().1.claims_at();
+        options.claims_at = self.held().standby.claims_at();
         let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
         options.restored = end.take();
         self.read.clear();
@@ -344,7 +373,10 @@ const NODES_MAX: usize = 1000;
 
 /// The objects in which the brokers of a home describe themselves.
 #[pyclass(name = "HomeNodes", module = "sharecore._core", frozen)]
-pub(crate) struct PyHomeNodes(Mutex<Transport>);
+pub(crate) struct PyHomeNodes {
+    url: String,
+    bucket: Mutex<Box<dyn Bucket + Send>>,
+}
 
 #[pymethods]
 impl PyHomeNodes {
@@ -358,7 +390,7 @@ impl PyHomeNodes {
     ) -> PyResult<Self> {
         let settings = settings(url, endpoint, region, allow_http)?;
         let transport = Transport::start(&settings).map_err(PyValueError::new_err)?;
-        Ok(Self(Mutex::new(transport)))
+        Ok(Self::of(transport.url().to_string(), Box::new(transport)))
     }
 
     /// Write a node's description, replacing the previous one. `OSError`: it may not be written.
@@ -376,10 +408,8 @@ impl PyHomeNodes {
 
     /// Return the node id and the body of each description. `OSError`: they cannot be read.
     fn read<'py>(&self, py: Python<'py>) -> PyResult<Vec<(i32, Bound<'py, PyBytes>)>> {
-        let found = py.detach(|| {
-            let mut transport = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            nodes(&mut *transport).map_err(|why| format!("{}: {why}", transport.url()))
-        });
+        let found =
+            py.detach(|| nodes(&mut **self.held()).map_err(|why| format!("{}: {why}", self.url)));
         let found = found.map_err(PyOSError::new_err)?;
         let found = found.iter();
         Ok(found
@@ -389,18 +419,26 @@ impl PyHomeNodes {
 }
 
 impl PyHomeNodes {
+    pub(crate) fn of(url: String, bucket: Box<dyn Bucket + Send>) -> Self {
+        Self {
+            url,
+            bucket: Mutex::new(bucket),
+        }
+    }
+
+    fn held(&self) -> MutexGuard<'_, Box<dyn Bucket + Send>> {
+        self.bucket.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn request(&self, py: Python<'_>, what: &What) -> PyResult<()> {
-        let answer = py.detach(|| {
-            let mut transport = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            match transport.ask(what.clone()) {
-                Answer::Unknown(why) => Err(format!(
-                    "{}: {} {}: {why}",
-                    transport.url(),
-                    what.kind(),
-                    what.name()
-                )),
-                _ => Ok(()),
-            }
+        let answer = py.detach(|| match self.held().ask(what.clone()) {
+            Answer::Unknown(why) => Err(format!(
+                "{}: {} {}: {why}",
+                self.url,
+                what.kind(),
+                what.name()
+            )),
+            _ => Ok(()),
         });
         answer.map_err(PyOSError::new_err)
     }

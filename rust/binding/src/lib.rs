@@ -70,6 +70,8 @@ mod share_fetch;
 mod share_services;
 mod share_state;
 #[cfg(feature = "testing")]
+mod simulated_bucket;
+#[cfg(feature = "testing")]
 mod simulation;
 mod slices;
 mod slot;
@@ -188,6 +190,9 @@ mod _core {
     use crate::share_fetch::PyShareFetch;
     #[pymodule_export]
     use crate::share_state::{PyShareStateFold, decode_share_state, whole_batches};
+    #[cfg(feature = "testing")]
+    #[pymodule_export]
+    use crate::simulated_bucket::{PyBucketAnswer, PyBucketCall, PyMemoryBucket, plant_mistake};
     #[cfg(feature = "testing")]
     #[pymodule_export]
     use crate::simulation::PyMemoryDisk;

@@ -1,6 +1,6 @@
 //! Requests to a bucket and their results.
 
-use std::{ops::Range, sync::Arc};
+use std::{ops::Range, sync::Arc, thread, time::Duration};
 
 /// The content of an object. Shared, because retries send the same bytes.
 pub type Body = Arc<Vec<u8>>;
@@ -107,6 +107,11 @@ pub trait Bucket {
     fn ask_all(&mut self, whats: Vec<What>) -> Vec<Answer> {
         whats.into_iter().map(|what| self.ask(what)).collect()
     }
+
+    /// Wait before a call is made again; a simulation lets its own time pass.
+    fn pause(&mut self, time: Duration) {
+        thread::sleep(time);
+    }
 }
 
 /// Return all names with a prefix, and their sizes in bytes; `page` returns the names of one list.
@@ -134,5 +139,9 @@ impl<B: Bucket + ?Sized> Bucket for &mut B {
 
     fn ask_all(&mut self, whats: Vec<What>) -> Vec<Answer> {
         (**self).ask_all(whats)
+    }
+
+    fn pause(&mut self, time: Duration) {
+        (**self).pause(time);
     }
 }

@@ -74,6 +74,12 @@ impl Store {
         *hold(&self.shared.pump) = Some(Box::new(pump));
     }
 
+    /// Whether an operation has an outcome, which `drain` returns.
+    pub fn is_settled(&self, sequence: u64) -> bool {
+        let state = self.shared.lock();
+        state.is_settled(sequence) || state.ended.is_some()
+    }
+
     /// Ends a store without threads as a killed process would: nothing more is written.
     pub fn abandon(&self) {
         drop(hold(&self.shared.stepped).take());

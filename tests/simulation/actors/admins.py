@@ -70,7 +70,7 @@ async def offsets(world: World, name: str) -> None:
     """Looks at groups, alters their settings, and resets and deletes the offsets of one of its own."""
     chance = world.chance(name)
     group = f"{name}-own"
-    world.auditor.lock_s[group] = 3.0
+    world.auditor.lock_altered(group, 3.0)
     member = Member(world, f"{name}-member", group, list(world.topics))
     while not world.quiet:
         try:

@@ -93,7 +93,7 @@ async def idempotent(world: World, name: str) -> None:
         place = _place(world, chance, durable=True)
         values = [b"once-%s-%d" % (name.encode(), number + i) for i in range(chance.randint(1, 4))]
         number += len(values)
-        for _ in range(100):
+        for _ in range(world.attempts):
             if producer is not None and losses != world.auditor.losses:
                 # its id may be given to another producer, and it is unknown whether these records exist
                 world.story.tell(name, "begins anew: the broker has lost records")
@@ -129,7 +129,7 @@ async def idempotent(world: World, name: str) -> None:
             await asyncio.sleep(0.1)
         else:
             if not world.quiet:
-                world.story.broken("producer stuck", f"{name}: 100 attempts")
+                world.story.broken("producer stuck", f"{name}: {world.attempts} attempts")
             return
         await asyncio.sleep(chance.choice([0.01, 0.1, 0.5]))
 

@@ -3,7 +3,6 @@
 use std::{
     io::Write,
     path::{Path, PathBuf},
-    thread,
     time::Duration,
 };
 
@@ -63,7 +62,7 @@ impl<'a, 'b> Fetch<'a, 'b> {
                     let why = format!("{} {}: {why}", what.kind(), what.name());
                     return Err(BucketError::Unreachable(why));
                 }
-                thread::sleep(PAUSE * 2_u32.pow(attempt - 1));
+                self.bucket.pause(PAUSE * 2_u32.pow(attempt - 1));
                 attempt += 1;
                 *answer = self.bucket.ask(what.clone());
             }

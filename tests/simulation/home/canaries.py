@@ -1,0 +1,66 @@
+"""Bugs of a home to be planted: the simulator must find each of them.
+
+Mistakes about the bucket's protocol that only the store's own tests can show are planted there
+(`rust/bucket`, `rust/store/tests/home`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tests.simulation.canaries import Canary, Patch, _instead
+
+from sharecore._core import plant_mistake
+from sharecore.broker.lobby.standing import Standing
+from sharecore.broker.store.home_watch import HomeWatch
+
+MEMBERS = "members,transactions,idempotent"
+LOSSES = f"{MEMBERS},kills,lost disks,stops"
+CUTS = f"{LOSSES},pauses,bucket cuts,held answers,lost requests,late requests,slow bucket"
+
+
+def _mistake(name: str) -> Patch:
+    @contextmanager
+    def planted() -> Iterator[None]:
+        plant_mistake(name)
+        try:
+            yield
+        finally:
+            plant_mistake()
+
+    return planted
+
+
+async def _any_look(self: Standing) -> bool:
+    """Takes over as soon as the journal has been read."""
+    await _look(self)
+    return True
+
+
+_look = Standing.look
+
+
+def _stays(self: HomeWatch, status: Any) -> None:
+    """Goes on serving when another broker leads."""
+
+
+MISTAKES = {
+    "claims swept": LOSSES,
+    "answered out of order": CUTS,
+    "exists is ours": CUTS,
+    "unknown skipped": CUTS,
+    "other bytes": CUTS,
+    "resume at once": CUTS,
+    "window ignored": CUTS,
+    "segment swept": CUTS,
+    "frame before upload": CUTS,
+    "tail trusted": CUTS,
+    "checkpoint unshipped": LOSSES,
+    "silence over failures": LOSSES,
+}
+HOME_CANARIES = {name: Canary(_mistake(name), features) for name, features in MISTAKES.items()} | {
+    "takeovers without silence": Canary(_instead(Standing, "look", _any_look), CUTS),
+    "fenced brokers that stay": Canary(_instead(HomeWatch, "_enter", _stays), CUTS),
+}
