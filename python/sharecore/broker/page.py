@@ -123,6 +123,7 @@ def _page_config(broker: Services) -> PageConfig:
     return PageConfig(
         about=f"broker {broker.identity.node_id} of cluster {broker.identity.cluster_id}",
         troubles=lambda: [str(each) for each in broker.backend.damage()[:_TROUBLES_MAX]],
+        standby=broker.backend.standby,
         actions=config.sharecore_page_actions,
         hosts=[*config.sharecore_page_hosts, *names, *([address.host] if address.host else [])],
         sessions_max=config.sharecore_page_sessions_max,

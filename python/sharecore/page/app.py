@@ -72,7 +72,7 @@ class Page:
         self._stopping = asyncio.Event()
         everybody = None
         if not access.mechanisms:
-            looker = Looker(access.connect(None, ""), config.interval_s, leaders)
+            looker = Looker(access.connect(None, ""), config.interval_s, leaders, config.standby)
             everybody = Session(None, looker, may_act=config.actions == "everyone")
         self.sessions = Sessions(config, everybody)
         self.app = Starlette(
@@ -148,7 +148,7 @@ class Page:
         try:
             session = self.sessions.add(
                 credentials.user,
-                lambda: Looker(transport, self._config.interval_s, self._leaders),
+                lambda: Looker(transport, self._config.interval_s, self._leaders, self._config.standby),
                 may_act=self._config.actions != "none",
             )
         except Full:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from sharecore.admin.client import Admin
@@ -65,9 +65,16 @@ class Looker:
         transport: the principal's connections.
         interval_s: between two looks.
         leaders: tells what is in flight, where the page belongs to a broker.
+        standby: who leads, if the page's broker stands by; empty if it serves.
     """
 
-    def __init__(self, transport: Transport, interval_s: float, leaders: Leaders | None = None) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        interval_s: float,
+        leaders: Leaders | None = None,
+        standby: Callable[[], str] = str,
+    ) -> None:
         self.transport = transport
         self.admin = Admin.over(transport)
         self.leaders = leaders
@@ -78,6 +85,7 @@ class Looker:
         self.trouble = ""
         self.round = 0
         self._interval_s = interval_s
+        self._standby = standby
         self._watchers = 0
         self._left_at = 0.0
         self._fresh = asyncio.Event()
@@ -122,6 +130,16 @@ class Looker:
             await asyncio.sleep(max(self._interval_s - took, min(took * _PAUSE_TIMES, _PAUSE_MAX_S)))
 
     async def _look(self) -> None:
+        if leader := self._standby():
+            # it closes connections that ask for more than who leads
+            self.trouble = f"This broker stands by: {leader}. The page of that broker shows its groups."
+        else:
+            await self._look_at_cluster()
+        self.round += 1
+        fresh, self._fresh = self._fresh, asyncio.Event()
+        fresh.set()
+
+    async def _look_at_cluster(self) -> None:
         try:
             look = await self.watch.look()
         except (KafkaError, OSError) as error:
@@ -133,6 +151,3 @@ class Looker:
             self.trouble = ""
             self.before, self.now = self.now, look
             self.trails.add(look, time.time())
-        self.round += 1
-        fresh, self._fresh = self._fresh, asyncio.Event()
-        fresh.set()

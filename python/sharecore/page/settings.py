@@ -16,6 +16,7 @@ class PageConfig:
     Args:
         about: the cluster, to be shown.
         troubles: what is wrong with the broker, to be shown to who may look.
+        standby: who leads, if the broker stands by; empty if it serves.
         actions: who may act: `users` who have logged in, `everyone` or `none`.
         hosts: names that browsers may call it by, besides localhost and IP addresses.
         interval_s: between two looks at the cluster; a look that takes long makes it longer.
@@ -30,6 +31,7 @@ class PageConfig:
 
     about: str
     troubles: Callable[[], Sequence[str]] = tuple
+    standby: Callable[[], str] = str
     actions: str = ACTIONS[0]
     hosts: Collection[str] = ()
     interval_s: float = 3.0
