@@ -31,6 +31,7 @@ mod finishing;
 mod gather;
 mod gathering;
 mod heap;
+mod home_nodes;
 mod incoming_request;
 mod intake;
 mod interest;
@@ -115,8 +116,8 @@ mod _core {
     use crate::bounds::PyGroupBounds;
     #[pymodule_export]
     use crate::bucket::{
-        PyHomeNodes, PyStandby, bucket_url, has_own_data, inspect_bucket, prepare_home,
-        probe_bucket, reaches_s3, restore_bucket,
+        PyStandby, bucket_url, has_own_data, inspect_bucket, prepare_home, probe_bucket,
+        reaches_s3, restore_bucket,
     };
     #[pymodule_export]
     use crate::budget::PyMemoryBudget;
@@ -150,6 +151,8 @@ mod _core {
     use crate::gathering::PyGather;
     #[pymodule_export]
     use crate::heap::use_one_heap;
+    #[pymodule_export]
+    use crate::home_nodes::PyHomeNodes;
     #[pymodule_export]
     use crate::java_hash::java_hash;
     #[pymodule_export]

@@ -11,7 +11,8 @@ use sharecore_bucket::mistakes::{self, Mistake};
 use sharecore_bucket::{Answer, Bucket, Call, HOME_WINDOW, MemoryBucket, What};
 use sharecore_store::{BackupOptions, Durability, Options, Standby, Store};
 
-use crate::bucket::{HowPrepared, PyHomeNodes, PyStandby, Watch, as_tuple};
+use crate::bucket::{HowPrepared, PyStandby, Watch, as_tuple};
+use crate::home_nodes::PyHomeNodes;
 use crate::store::PyStore;
 
 /// A bucket that several simulated machines share.

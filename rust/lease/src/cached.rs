@@ -22,6 +22,9 @@ pub(crate) fn take_cached<L: Log>(
     let Some(log_cache) = request.log_cache.filter(|log_cache| log_cache.is_read) else {
         return Ok(None);
     };
+    if !log_cache.holds(want.offset) {
+        return Ok(None);
+    }
     let read = OffsetRange::new(want.offset, want.offset + want.max_records - 1);
     if !log.aborted(read).map_err(Stop::Log)?.is_empty() {
         return Ok(None);

@@ -110,6 +110,13 @@ impl LogCache<'_> {
         Some(batch)
     }
 
+    /// Whether a cached batch has this offset.
+    pub(crate) fn holds(&self, offset: i64) -> bool {
+        let place = self.place(offset);
+        self.cache
+            .with(|entries| entries.holding(place, offset).is_some())
+    }
+
     /// The cached batches from the one with `offset` on. `wanted` is called with the bytes so far and the next batch, and
     /// returns whether to take it, and the next wanted offset behind it. Also returns whether a wanted offset is in no
     /// cached batch. Batches before `log_start` are dropped.

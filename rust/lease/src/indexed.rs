@@ -36,8 +36,8 @@ impl IndexedBatch {
             return None;
         }
         let expanded = batch.expand(EXPANDED_BYTES_MAX).ok()?;
-        let mut records =
-            Vec::with_capacity(usize::try_from(header.count).ok()?.min(expanded.len()));
+        let count = i64::from(header.count).clamp(0, offsets.count());
+        let mut records = Vec::with_capacity(usize::try_from(count).ok()?.min(expanded.len()));
         let (mut record_bytes, mut is_in_order, mut next) = (0, true, offsets.first);
         let walked = batch.records(&expanded).outlines(|record| {
             is_in_order &= (next..=offsets.last).contains(&record.offset);

@@ -57,9 +57,9 @@ pub use apart::Job;
 pub use append::Appended;
 pub use batch::check_request;
 pub use bucket::{
-    BackupOptions, BackupState, BackupStatus, BucketError, BucketLine, Changed, JournalCache,
-    JournalEnd, Led, Moment, Prepared, Restored, Restoring, Standby, has_own_data, prepare_home,
-    restore,
+    BackupOptions, BackupState, BackupStatus, BucketError, BucketLine, Changed, FreePlace,
+    JournalCache, JournalEnd, Led, Moment, Prepared, Restored, Restoring, Standby, has_own_data,
+    prepare_home, restore,
 };
 pub use cleaner::{CleanOptions, Cleaned, Dirt};
 pub use damage::Damage;

@@ -6,4 +6,4 @@ features=$(tr ',' '\n' <<<"${SUITE_FEATURES:-}" | grep -E '^(group|share|transac
 root=$(cd "$(dirname "$0")/../../.." && pwd)
 exec "${SHARECORE:-$root/.venv/bin/sharecore}" serve --config "$SUITE_PROPS" --data-dir "$SUITE_DATA" \
   --set "sharecore.features=$features" \
-  --set "listeners=PLAINTEXT://$SUITE_HOST:$SUITE_PORT" --set "node.id=$SUITE_NODE_ID"
+  --set "listeners=PLAINTEXT://$SUITE_HOST:$SUITE_PORT" --set "node.id=$SUITE_NODE_ID" "$@"

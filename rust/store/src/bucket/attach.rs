@@ -182,6 +182,8 @@ impl Attach {
         match (phase, answer) {
             (Phase::Home, Answer::Bytes(bytes)) => return Ok(self.home(backup, &bytes)),
             (Phase::Home, _) => {
+                // whatever was read before is gone
+                self.restored = None;
                 self.phase = Phase::MakeHome(home(&backup.options.cluster_id));
             }
             (Phase::MakeHome(_), Answer::Done) => self.phase = Phase::List(Vec::new(), None),
@@ -376,12 +378,8 @@ impl Attach {
         wall_ms: i64,
     ) -> Result<Attached, StoreError> {
         let walk = &self.copied.walk;
-        // whoever has written it may lease records
-        if let Some(free) = backup.options.claims_at.filter(|at| *at != walk.place) {
-            return Ok(Attached::Refused(format!(
-                "{} was written after this broker found that nobody leads: restart it, to stand by",
-                names::journal(free)
-            )));
+        if let Some(why) = backup.options.taken(walk) {
+            return Ok(Attached::Refused(why));
         }
         let tail = backup.tail();
         if walk.epoch > 0 && !own::read(&backup.dir)?.contains(&walk.writer) {

@@ -74,6 +74,8 @@ pub fn prepare_home(
         Local::new()
     };
     let fresh = dir.join(FRESH);
+    // it is refilled by looks while this goes on
+    let mut may_clear = true;
     for n in 1.. {
         clear(&fresh)?;
         fs::create_dir(&fresh).map_err(StoreError::io(&fresh))?;
@@ -89,8 +91,11 @@ pub fn prepare_home(
                 return Ok(Prepared::Bucket(restored));
             }
             Err(_) if tried.is_stale && n < ATTEMPTS => {}
-            // the bucket may have it whole
-            Err(BucketError::Damaged(_)) if journal.is_some_and(|it| !it.is_empty()) => {
+            // the bucket may have it whole, and the disk may have room without what was read
+            Err(BucketError::Damaged(_) | BucketError::Disk(_))
+                if may_clear && journal.is_some_and(|it| !it.is_empty()) =>
+            {
+                may_clear = false;
                 journal.inspect(|it| it.clear());
             }
             Err(BucketError::Nothing(_)) if !is_home => {

@@ -34,7 +34,7 @@ pub use journal_end::JournalEnd;
 pub use line::BucketLine;
 pub use restore::{BucketError, Moment, Restored, Restoring, restore};
 pub use shared::{BackupOptions, BackupState, BackupStatus};
-pub use standby::{Led, Standby};
+pub use standby::{FreePlace, Led, Standby};
 
 use std::sync::Arc;
 

@@ -11,7 +11,7 @@ use std::{
 
 use sharecore_bucket::Writer;
 
-use super::{frames::Cursor, home, journal_end::JournalEnd, line::BucketLine};
+use super::{frames::Cursor, home, journal_end::JournalEnd, line::BucketLine, standby::FreePlace};
 use crate::{
     checkpoint::{self, Since},
     files,
@@ -55,7 +55,7 @@ pub struct BackupOptions {
     /// objects of `object_bytes`.
     pub puts_per_second: u64,
     /// With durability `bucket`: the only place that may be claimed, see [`crate::Standby::claims_at`].
-    pub claims_at: Option<u64>,
+    pub claims_at: Option<FreePlace>,
     /// With durability `bucket`: where [`crate::prepare_home`] has found the end of the journal, if it has.
     pub restored: Option<JournalEnd>,
 }

@@ -17,6 +17,7 @@ use super::{
     journal_cache::JournalCache,
     promote,
     read_ahead::ReadAhead,
+    shared::BackupOptions,
 };
 
 /// The longest time between two looks; after a longer one, the silence is counted from zero.
@@ -34,6 +35,28 @@ pub enum Led {
     Copied(i32, u32),
 }
 
+/// The place that a look found free: the only one that may be claimed. If another object takes it first, somebody leads,
+/// and may lease records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FreePlace {
+    /// The place.
+    pub place: u64,
+    /// The epoch of an ended process of the same node, which led last: its requests may still arrive.
+    pub own_epoch: Option<u32>,
+}
+
+impl BackupOptions {
+    /// Why the home may not be claimed: somebody has written since a look, and may lease records.
+    pub(super) fn taken(&self, walk: &Walk) -> Option<String> {
+        let free = self.claims_at.filter(|free| free.place != walk.place)?;
+        // this process, or an ended one of the same node
+        let is_own = walk.writer == self.writer || free.own_epoch == Some(walk.epoch);
+        let name = names::journal(free.place);
+        let why = "was written after this broker found that nobody leads: restart it, to stand by";
+        (!is_own).then(|| format!("{name} {why}"))
+    }
+}
+
 /// Watches the journal of a home.
 #[derive(Debug)]
 pub struct Standby {
@@ -46,7 +69,7 @@ pub struct Standby {
     free_since_ms: Option<u64>,
     looked_ms: u64,
     /// The place that was free when nobody led.
-    claims_at: Option<u64>,
+    claims_at: Option<FreePlace>,
     /// A copy was restarted, and its first checkpoint is not uploaded.
     is_baseless: bool,
     read_ahead: ReadAhead,
@@ -102,9 +125,8 @@ impl Standby {
         self.segment
     }
 
-    /// After a look that returned [`Led::Free`]: the only place that may be claimed. If another object takes it first,
-    /// somebody leads, and may lease records.
-    pub fn claims_at(&self) -> Option<u64> {
+    /// After a look that returned [`Led::Free`]: what may be claimed.
+    pub fn claims_at(&self) -> Option<FreePlace> {
         self.claims_at
     }
 
@@ -182,7 +204,11 @@ impl Standby {
             match newest(bucket) {
                 Ok(Some((place, _))) if place > walk.place => self.free_since_ms = None,
                 Ok(_) => {
-                    self.claims_at = Some(walk.place);
+                    let is_own = walk.epoch > 0 && self.leader == self.node && !self.is_released;
+                    self.claims_at = Some(FreePlace {
+                        place: walk.place,
+                        own_epoch: is_own.then_some(walk.epoch),
+                    });
                     return Ok(Led::Free);
                 }
                 Err(why) => {

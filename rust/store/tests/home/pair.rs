@@ -18,7 +18,7 @@ use sharecore_bucket::{
     mistakes::{Mistake, plant},
 };
 use sharecore_store::{
-    BackupState, Change, JournalCache, Led, Moment, Options, Prepared, Standby, Store,
+    BackupState, Change, FreePlace, JournalCache, Led, Moment, Options, Prepared, Standby, Store,
     prepare_home, restore,
 };
 
@@ -53,7 +53,7 @@ enum Role {
     /// It has seen that nobody leads, and learns of it when the answer arrives.
     Opening {
         at_ms: u64,
-        claims_at: Option<u64>,
+        claims_at: Option<FreePlace>,
         read: Arc<JournalCache>,
     },
     Serving(Arc<Store>),

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use sharecore_bucket::{Bucket, MemoryBucket, What, names};
+use sharecore_bucket::{Answer, Bucket, MemoryBucket, What, names};
 use sharecore_store::{
     BackupState, Change, JournalCache, Led, Prepared, Standby, Store, prepare_home,
 };
@@ -19,6 +19,14 @@ use crate::{
 
 /// Let a store claim its bucket; return how many objects of the journal it reads.
 fn attach(store: &Store, bucket: &mut MemoryBucket) -> u64 {
+    let read = step(store, bucket);
+    let status = store.bucket_status().expect("it has a bucket");
+    assert_eq!(status.state, BackupState::Leading, "{:?}", status.stopped);
+    read
+}
+
+/// Let a store go on with its bucket; return how many objects of the journal it reads.
+fn step(store: &Store, bucket: &mut MemoryBucket) -> u64 {
     let mut counting = Counting::new(bucket);
     let line = store.bucket_line().expect("it has a bucket");
     for now_ms in 0..100 {
@@ -27,8 +35,6 @@ fn attach(store: &Store, bucket: &mut MemoryBucket) -> u64 {
             line.answer(call.id, counting.ask(call.what));
         }
     }
-    let status = store.bucket_status().expect("it has a bucket");
-    assert_eq!(status.state, BackupState::Leading, "{:?}", status.stopped);
     counting.read
 }
 
@@ -172,8 +178,8 @@ fn a_broker_that_found_nobody_leading_claims_no_other_place() {
     assert_eq!(led, Ok(Led::Free));
     let free = standby.claims_at();
     assert_eq!(
-        free,
-        Some(leader.store.bucket_status().expect("a bucket").place)
+        free.map(|free| (free.place, free.own_epoch)),
+        Some((leader.store.bucket_status().expect("a bucket").place, None))
     );
     for is_late in [false, true] {
         let mut bucket = leader.bucket.clone();
@@ -190,13 +196,7 @@ fn a_broker_that_found_nobody_leading_claims_no_other_place() {
         let copy = options.bucket.as_mut().expect("it has one");
         (copy.restored, copy.claims_at) = (restored.end, free);
         let store = Store::open_stepped(dir.path(), &options).expect("it opens");
-        let line = store.bucket_line().expect("it has a bucket");
-        for now_ms in 0..100 {
-            store.step_bucket(now_ms, 0);
-            while let Some(call) = line.next(Duration::ZERO) {
-                line.answer(call.id, bucket.ask(call.what));
-            }
-        }
+        step(&store, &mut bucket);
         let status = store.bucket_status().expect("it has a bucket");
         let expected = [BackupState::Leading, BackupState::Refused][usize::from(is_late)];
         assert_eq!(status.state, expected, "{:?}", status.stopped);
@@ -226,4 +226,96 @@ fn a_journal_that_was_read_and_is_damaged_is_read_from_the_bucket() {
         assert_eq!(store.entries(b"").len(), 3);
         store.abandon();
     }
+}
+
+/// What an ended process had sent may arrive after the next one of its node has looked.
+#[test]
+fn a_node_leads_again_though_an_object_of_its_last_life_comes_late() {
+    let mut leader = leader();
+    leader.tick(2);
+    let mut standby = Standby::new(0, SILENCE_MS);
+    assert_eq!(standby.look(&mut leader.bucket, || 1000), Ok(Led::Free));
+    leader
+        .store
+        .change(vec![Change::CreateLog(2)])
+        .expect("room");
+    leader.tick(60_000);
+    leader.store.abandon();
+    let dir = directory();
+    let cluster = (Some("one"), "one");
+    let prepared = prepare_home(&mut leader.bucket, dir.path(), cluster, None, &mut |_| {});
+    let Ok(Prepared::Bucket(restored)) = prepared else {
+        panic!("{prepared:?}");
+    };
+    let mut options = options(2);
+    let copy = options.bucket.as_mut().expect("it has one");
+    (copy.restored, copy.claims_at) = (restored.end, standby.claims_at());
+    let store = Store::open_stepped(dir.path(), &options).expect("it opens");
+    attach(&store, &mut leader.bucket);
+    store.abandon();
+}
+
+#[test]
+fn a_bucket_that_was_emptied_after_the_restore_gets_a_journal_from_its_beginning() {
+    let (mut leader, _, dir) = with_standby(3, 7);
+    let cluster = (Some("one"), "one");
+    let prepared = prepare_home(&mut leader.bucket, dir.path(), cluster, None, &mut |_| {});
+    let Ok(Prepared::Bucket(restored)) = prepared else {
+        panic!("{prepared:?}");
+    };
+    leader.store.abandon();
+    let mut options = options(2);
+    options.bucket.as_mut().expect("it has one").restored = restored.end;
+    let store = Store::open_stepped(dir.path(), &options).expect("it opens");
+    let mut emptied = MemoryBucket::default();
+    attach(&store, &mut emptied);
+    store.abandon();
+    let again = directory();
+    let prepared = prepare_home(&mut emptied, again.path(), cluster, None, &mut |_| {});
+    assert!(matches!(prepared, Ok(Prepared::Bucket(_))), "{prepared:?}");
+}
+
+/// A bucket whose object `format` is damaged for many requests, while a standby goes on to read its journal.
+struct Damaged<'a> {
+    leader: &'a mut Leader,
+    standby: &'a mut Standby,
+    lists: u64,
+}
+
+impl Bucket for Damaged<'_> {
+    fn ask(&mut self, what: What) -> Answer {
+        if what.name() == names::FORMAT && self.lists < 50 {
+            return Answer::Bytes(b"damaged".to_vec());
+        }
+        if matches!(what, What::List { .. }) {
+            self.lists += 1;
+            let change = Change::Put(self.lists.to_be_bytes().to_vec(), vec![1; 20]);
+            self.leader.store.change(vec![change]).expect("room");
+            let now_ms = 3000 + self.lists * 100;
+            self.leader.tick(now_ms);
+            let led = self.standby.look(&mut self.leader.bucket, || now_ms);
+            led.expect("it can be read");
+        }
+        self.leader.bucket.ask(what)
+    }
+}
+
+#[test]
+fn a_restore_of_a_damaged_bucket_ends_while_looks_go_on() {
+    let mut leader = leader();
+    let dir = directory();
+    let cache = Arc::new(JournalCache::new(dir.path()));
+    let mut standby = Standby::new(7, SILENCE_MS);
+    standby.keep(Arc::clone(&cache));
+    let led = standby.look(&mut leader.bucket, || 1000);
+    assert_eq!(led, Ok(Led::By(0, 1)));
+    let mut damaged = Damaged {
+        leader: &mut leader,
+        standby: &mut standby,
+        lists: 0,
+    };
+    let cluster = (Some("one"), "one");
+    let prepared = prepare_home(&mut damaged, dir.path(), cluster, Some(&cache), &mut |_| {});
+    assert!(prepared.is_err(), "{prepared:?}");
+    leader.store.abandon();
 }
