@@ -2182,7 +2182,7 @@ class Store:
     def is_proven_at(self, now_ms: int, lease_ms: int) -> bool:
         """As `is_proven`, at a time of the clock that `step_bucket` gets."""
     def set_pump(self, pump: Callable[[], object]) -> None:
-        """Have a callback called again and again while a call waits for the bucket."""
+        """Call `pump` repeatedly while a call waits for the bucket."""
     def is_settled(self, sequence: int) -> bool:
         """Whether an operation has an outcome."""
     @property

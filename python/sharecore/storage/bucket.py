@@ -275,7 +275,11 @@ def prepare(
 _HOUR_MS = 3_600_000
 _GET_DOLLARS = 0.4 / 1e6
 _LOOKS_AN_HOUR = 3600
-"""Reads of a standby."""
+"""Looks of a standby at a home that is idle; four times as many while it is written."""
+_BEATS_AN_HOUR = 1800
+"""Journal objects of a home that is idle."""
+_GETS_AN_OBJECT = 2
+"""A look reads the object behind the newest one, and one more for each that it finds, and one ahead."""
 _LISTS_AN_HOUR = 120
 """Lists of the brokers by each broker of a home."""
 _CREATE_DOLLARS = 5.0 / 1e6
@@ -349,9 +353,10 @@ class Contents:
         home the reads and lists of its brokers.
         """
         stored = self.bytes / 1e9 * _GB_MONTH_DOLLARS / _HOURS_A_MONTH
-        looks = len(self.standbys) * _LOOKS_AN_HOUR * _GET_DOLLARS
+        looks = _LOOKS_AN_HOUR * (4 if self.copied_last_hour > _BEATS_AN_HOUR else 1)
+        gets = len(self.standbys) * (looks + _GETS_AN_OBJECT * self.copied_last_hour)
         lists = (1 + len(self.standbys)) * _LISTS_AN_HOUR * _CREATE_DOLLARS if self.is_home else 0.0
-        return self.copied_last_hour * _CREATE_DOLLARS + looks + lists + stored
+        return self.copied_last_hour * _CREATE_DOLLARS + gets * _GET_DOLLARS + lists + stored
 
 
 def inspect(place: BucketPlace, now_ms: int) -> Contents:

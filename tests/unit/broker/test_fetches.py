@@ -42,6 +42,13 @@ def test_a_home_with_one_segment_is_fetched_again_if_much_was_written(
     assert fetched(lambda _: 1, lambda now_s: now_s * objects_a_second, 1100) == expected
 
 
+def test_a_segment_that_ends_shortly_before_a_fetch_is_fetched_by_the_next_one() -> None:
+    def segment_at(now_s: int) -> int:
+        return 1 + (now_s >= 100) + (now_s >= 105)
+
+    assert fetched(segment_at, lambda _: 1, 1000) == [0, 110, 140]
+
+
 def test_a_fetch_that_failed_is_repeated() -> None:
     schedule = FetchSchedule()
     assert schedule.is_due(0, 5, 1)

@@ -18,7 +18,9 @@ class FetchSchedule:
         self._place = -_PLACES
         self._segment = 0
         self._changed_s: float | None = None
-        """Since when the journal is in another segment than at the last fetch."""
+        """Since when the journal is in another segment than those that were fetched."""
+        self._newest: tuple[int, float] | None = None
+        """The newest segment, and since when."""
         self._again_s: float | None = None
 
     def is_due(self, now_s: float, place: int, segment: int) -> bool:
@@ -28,6 +30,10 @@ class FetchSchedule:
             place: the end of the journal.
             segment: the segment there.
         """
+        if self._newest is None:
+            self._newest = segment, float("-inf")
+        elif segment != self._newest[0]:
+            self._newest = segment, now_s
         if self._changed_s is None and segment != self._segment:
             self._changed_s = now_s
         if self._again_s is not None:
@@ -41,7 +47,10 @@ class FetchSchedule:
     def begin(self, now_s: float, place: int, segment: int) -> None:
         """Note that a fetch begins."""
         self._began_s, self._place, self._segment = now_s, place, segment
-        self._changed_s = self._again_s = None
+        self._again_s = None
+        # the segment before may not be uploaded yet: it is fetched by the next one
+        began_s = float("-inf") if self._newest is None else self._newest[1]
+        self._changed_s = began_s if now_s < began_s + _SEALED_S else None
 
     def fail(self, again_s: float) -> None:
         """Note that the fetch failed; the next one is due at `again_s`."""

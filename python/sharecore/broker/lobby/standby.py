@@ -177,7 +177,7 @@ class Lobby:
 
     @property
     def watching(self) -> Standby:
-        """Found that nobody leads, once it was waited for."""
+        """Return the standby; after `wait`, it has found that nobody leads."""
         return self._standing.watching
 
     @property

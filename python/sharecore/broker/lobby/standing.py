@@ -23,7 +23,7 @@ _BUSY_LOOK_S = 0.25
 """While the home is written, which costs far more than reads. A leader that ends is then noticed sooner."""
 _BUSY_S = 1.0
 _BUSY_PLACES = 2
-"""So many objects in one look are more than heartbeats."""
+"""Heartbeats alone bring fewer objects in one look."""
 _SLACK_S = 0.01
 """The silence is measured in whole milliseconds."""
 _BLIND_S = 5.0
@@ -55,7 +55,7 @@ class Standing:
         self.claim = 0
         self._is_home = True
         self.segment = 0
-        """The segment at the end of the journal; 0 if nothing was written since the newest checkpoint."""
+        """The segment of the newest frames that were read; 0 before any."""
         self.fetch_trouble = ""
         """Why the last fetch of segments failed; empty if it succeeded."""
         self.takes_over = False
