@@ -2559,6 +2559,8 @@ class Standby:
         raises OSError if it cannot be read.
         """
 
+    def stop(self) -> None:
+        """End what `prepare_home` does with this standby: it asks the bucket nothing any more."""
     def segment(self) -> int:
         """Return the segment of the newest frames that were read; 0 before any."""
 

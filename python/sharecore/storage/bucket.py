@@ -436,22 +436,25 @@ def restore(
         OSError: the bucket cannot be read, or the directory cannot be written.
     """
     is_new = not directory.exists()
-    with _settings_checked():
-        made, is_damaged, why = restore_bucket(
-            bucket.url,
-            directory,
-            progress,
-            endpoint=bucket.endpoint,
-            region=bucket.region,
-            allow_http=bucket.allow_http,
-            at_ms=at_ms,
-            place=place,
-        )
-    if made is None:
+    try:
+        with _settings_checked():
+            made, is_damaged, why = restore_bucket(
+                bucket.url,
+                directory,
+                progress,
+                endpoint=bucket.endpoint,
+                region=bucket.region,
+                allow_http=bucket.allow_http,
+                at_ms=at_ms,
+                place=place,
+            )
+        if made is None:
+            raise DamagedBucketError(why) if is_damaged else OSError(why)
+    except BaseException:
         if is_new:
             with suppress(OSError):
                 directory.rmdir()
-        raise DamagedBucketError(why) if is_damaged else OSError(why)
+        raise
     identity = look_up(directory).identity
     if identity is not None:
         write_identity(directory, identity)

@@ -1,6 +1,7 @@
 //! Buckets for Python: URLs, probes, restores, homes and their standbys.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::{PyOSError, PyValueError};
@@ -8,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use sharecore_bucket::inspect::inspect;
 use sharecore_bucket::probe::{Outcome, Verdict};
-use sharecore_bucket::{Bucket, HOME_WINDOW};
+use sharecore_bucket::{Bucket, HOME_WINDOW, Until};
 use sharecore_bucket_io::{HAS_S3, Place, Settings, Transport};
 use sharecore_store::{
     BackupOptions, BucketError, FreePlace, JournalCache, JournalEnd, Led, Moment, Prepared,
@@ -138,16 +139,18 @@ pub(crate) fn restore_bucket(
         (None, Some(place)) => Moment::Place(place),
         (None, None) => Moment::Latest,
     };
-    let mut interrupted = None;
+    let (mut interrupted, is_over) = (None, AtomicBool::new(false));
     let made = py.detach(|| {
         let mut report = |read: &Restoring| {
             Python::attach(|py| {
                 if interrupted.is_none() {
                     interrupted = progress.call1(py, (read.bytes, 0)).err();
+                    is_over.store(interrupted.is_some(), Ordering::Relaxed);
                 }
             });
         };
-        restore(&mut transport, &path, moment, &mut report)
+        let mut bucket = Until::new(&mut transport, &is_over);
+        restore(&mut bucket, &path, moment, &mut report)
     });
     if let Some(error) = interrupted {
         return Err(error);
@@ -205,7 +208,10 @@ pub(crate) fn prepare_home(
     let prepared = py.detach(|| {
         let cluster = (cluster_id.as_deref(), proposed.as_str());
         let read = standby.map(|it| &*it.read);
-        sharecore_store::prepare_home(&mut transport, &path, cluster, read, &mut |_| {})
+        let never = AtomicBool::new(false);
+        let is_over = standby.map_or(&never, |it| &it.is_over);
+        let mut bucket = Until::new(&mut transport, is_over);
+        sharecore_store::prepare_home(&mut bucket, &path, cluster, read, &mut |_| {})
     });
     let prepared = prepared.map_err(|error| refused(error.to_string()))?;
     Ok(as_tuple(prepared, standby))
@@ -244,6 +250,8 @@ pub(crate) struct PyStandby {
     pub(crate) read: Arc<JournalCache>,
     end: Mutex<Option<JournalEnd>>,
     claims_at: Mutex<Option<FreePlace>>,
+    /// A fetch that is under way need not go on.
+    is_over: AtomicBool,
 }
 
 /// A standby with its bucket and its clock, in milliseconds.
@@ -300,6 +308,11 @@ impl PyStandby {
         }
     }
 
+    /// End what `prepare_home` does with this standby: it asks the bucket nothing any more.
+    fn stop(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+
     /// Return the segment of the newest frames that were read; 0 before any.
     fn segment(&self, py: Python<'_>) -> u64 {
         py.detach(|| self.held().standby.segment())
@@ -351,6 +364,7 @@ impl PyStandby {
             read,
             end: Mutex::default(),
             claims_at: Mutex::default(),
+            is_over: AtomicBool::new(false),
         }
     }
 

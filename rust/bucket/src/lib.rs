@@ -20,6 +20,7 @@ mod object;
 pub mod probe;
 mod retry;
 mod shipper;
+mod until;
 mod walk;
 
 pub use call::{Answer, Body, Bucket, Call, What, list_all};
@@ -34,4 +35,5 @@ pub use object::{
 };
 pub use retry::Retried;
 pub use shipper::{Fenced, Shipped, Shipper};
+pub use until::Until;
 pub use walk::{HOME_WINDOW, Step, Walk};

@@ -20,7 +20,7 @@ from sharecore.errors import ConfigError
 from sharecore.metrics.bucket_families import BUCKET, BUCKET_SILENCE, BUCKET_STANDBYS
 from sharecore.protocol import ApiKey
 from sharecore.storage import Storage, StorageOptions
-from sharecore.storage.bucket import BucketPlace, CopyOptions
+from sharecore.storage.bucket import BucketPlace, CopyOptions, restore
 from sharecore.storage.identity import Identity
 
 TIMEOUT_S = 60
@@ -190,6 +190,23 @@ def test_a_restored_directory_goes_on_with_the_copy_and_ends_that_of_the_first_b
         second.stop()
     bucket_command("restore", f"file://{bucket}", tmp_path / "newest")
     assert len(values(tmp_path / "newest", "orders")) == 7, "what the fenced one wrote is not in it"
+
+
+def test_ctrl_c_ends_a_restore_at_once_and_leaves_nothing(
+    broker: RunningBroker, bucket: Path, tmp_path: Path
+) -> None:
+    create(broker, "orders")
+    until_copied(broker)
+    answers: list[int] = []
+
+    def progress(read: int, _: int) -> None:
+        answers.append(read)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        restore(BucketPlace(f"file://{bucket}"), tmp_path / "new", progress)
+    assert len(answers) == 1
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_copy_waits_for_more_to_go_with_it(tmp_path: Path, bucket: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+from tests.harness.broker import free_port
 
 from sharecore.verify.history import Writer
 from sharecore.verify.nemesis import LocalBroker, LocalCluster, Nemesis
@@ -275,8 +275,7 @@ def test_nodes_have_numbers_and_directories_and_links_lead_upstream(tmp_path: Pa
             writer.close()
 
         server = await asyncio.start_server(answer, "127.0.0.1", 0)
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            port = probe.getsockname()[1]
+        port = free_port()
         target = server.sockets[0].getsockname()[1]
         listener = LISTENER.replace("time.sleep", 'open("{data}/{node}", "w"); time.sleep')
         cluster = LocalCluster(listener, tmp_path, nodes=3, links=[(port, target)])
@@ -294,6 +293,11 @@ def test_nodes_have_numbers_and_directories_and_links_lead_upstream(tmp_path: Pa
             server.close()
 
     asyncio.run(act())
+
+
+def test_a_broker_gets_no_port_that_an_outgoing_connection_may_take(tmp_path: Path) -> None:
+    ports = {LocalBroker(LISTENER, tmp_path / str(n))._port for n in range(20)}
+    assert max(ports) < int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
 
 
 def test_a_fault_that_is_interrupted_is_mended_and_written_down(tmp_path: Path) -> None:

@@ -164,6 +164,7 @@ class Lobby:
         self._backend = LobbyBackend(self._standing)
         self._broker = Broker(config, backend=self._backend, is_lobby=True)
         self._fetches = FetchSchedule()
+        self._is_stopped = False
         self._fetching: asyncio.Task[None] | None = None
         self.is_tried = False
         """The bucket was tried while this broker waited."""
@@ -230,6 +231,9 @@ class Lobby:
                 self.broker = broker
                 self._standing.takes_over = True
             else:
+                # a fetch may take minutes, and nobody needs it
+                self._is_stopped = True
+                self.watching.stop()
                 await self._backend.withdraw()
                 await broker.stop()
             if self._fetching is not None:
@@ -257,6 +261,8 @@ class Lobby:
                 standby=standing.watching,
             )
         except (OSError, ConfigError) as error:
+            if self._is_stopped:
+                return
             logger.warning("cannot fetch what the home has: %s. Trying again in %d s", error, _AGAIN_S)
             standing.fetch_trouble = f"this broker could not take over now: {error}"
             self._fetches.fail(asyncio.get_running_loop().time() + _AGAIN_S)

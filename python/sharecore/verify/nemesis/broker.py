@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import random
 import resource
 import shlex
 import signal
@@ -28,6 +29,8 @@ OWN_BROKER = (
 """The command line of a broker that allows short locks and sessions."""
 START_SECONDS_MAX = 90.0
 _LOG_TAIL = 2000
+_PORT_MIN, _EPHEMERAL_PORT_MIN = 15_000, 32_768
+_PORT_TRIES = 100
 
 
 class LocalBroker:
@@ -116,10 +119,11 @@ class LocalBroker:
     def is_listening(self) -> bool:
         """Return whether something accepts connections on the broker's port."""
         try:
-            socket.create_connection(("127.0.0.1", self._port), timeout=1).close()
+            with socket.create_connection(("127.0.0.1", self._port), timeout=1) as probe:
+                # one that gets this very port as its own is connected to itself
+                return bool(probe.getsockname() != probe.getpeername())
         except OSError:
             return False
-        return True
 
     def _spawn(self, words: list[str]) -> subprocess.Popen[bytes]:
         with self.log.open("ab") as output:
@@ -199,7 +203,14 @@ class LocalBroker:
 
 
 def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Return a port that nothing listens on, if possible none that the system gives to outgoing connections:
+    one of these may take it before the broker does.
+    """
+    chance = random.SystemRandom()  # seeds of faults draw nothing here
+    ports = (chance.randrange(_PORT_MIN, _EPHEMERAL_PORT_MIN) for _ in range(_PORT_TRIES))
+    for port in (*ports, 0):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            free: int = probe.getsockname()[1]
+            return free
+    raise RuntimeError("no port is free")
