@@ -25,6 +25,7 @@ from sharecore.verify.workload.workers import Worker
 
 _LOOK_SECONDS = 2.0
 _DRAIN_SECONDS_MAX = 300.0
+_LOOKS, _LOOK_SECONDS = 2, 0.25
 _CLEAN_UP_SECONDS_MAX = 10.0
 
 
@@ -75,6 +76,8 @@ class Workload:
                     f"there is a {kind} group {plan.group} already; use another name: it is deleted at the "
                     "end",
                 )
+            names = {*plan.topic_names, plan.life}
+            stack.push_async_callback(self._clean_up, partial(_delete_again, topics, names))
             for name in plan.topic_names:
                 await topics.create(name, partitions=plan.partitions, configs={"retention.ms": "-1"})
                 stack.push_async_callback(self._clean_up, partial(topics.delete, name))
@@ -230,6 +233,17 @@ async def _delete_group(admin: Admin, name: str) -> None:
     if kind is not None:
         await admin.remove_members(name, kind, await admin.group_members(name, kind))
         await admin.delete_group(name)
+
+
+async def _delete_again(topics: TopicAdmin, names: set[str]) -> None:
+    """Delete topics that a producer of an interrupted run, which was still ending, has created again."""
+    looks = 0
+    while looks < _LOOKS:
+        found = names & {each.name for each in await topics.list_topics()}
+        for name in found:
+            await topics.delete(name)
+        looks = 0 if found else looks + 1
+        await asyncio.sleep(_LOOK_SECONDS)
 
 
 def _so_far(journal: Journal) -> str:
