@@ -145,7 +145,7 @@ def main() -> None:
 
 
 def table(figures: dict[tuple[Run, str], dict[str, list[float]]], names: list[str], rate: int) -> Table:
-    """Return a row a step, number of clients and figure; a dash where there is none."""
+    """Return one row for each step, number of clients and figure; a dash stands for a missing value."""
     shown = Table(box=box.MARKDOWN)
     for title in ("step", "clients", "figure"):
         shown.add_column(title, no_wrap=True)

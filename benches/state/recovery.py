@@ -36,7 +36,7 @@ class _NoTime:
 
 
 def open_state(path: Path) -> tuple[Storage, ShareCoordinator]:
-    """Return the data and a coordinator over it, which flushes when it is told to."""
+    """Return the data and a coordinator that stores its records there and flushes only on request."""
     storage = Storage(path, StorageOptions(durability="os"))
     topic = storage.topics.get(STATE_TOPIC)
     logs = list(topic.partitions) if topic is not None else []

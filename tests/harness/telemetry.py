@@ -66,7 +66,7 @@ class Watched:
             time.sleep(0.1)
 
     def until_asking(self) -> None:
-        """Wait until it asks clients: one that comes before is told to come back minutes later."""
+        """Wait until the broker asks clients for metrics; it sends earlier ones away for minutes."""
         until = time.monotonic() + 20
         metrics: list[str] = []
         while not metrics:

@@ -136,7 +136,8 @@ class Story:
                 self.say(f"  {len(times)} slots were {text} {max(times):.2f} s")
 
     def calm(self, doubtful: int) -> None:
-        """Wait until what was leased when something happened has come again: no doing of what comes next.
+        """Wait until the records that were leased at this moment have been delivered again, so that the next
+        step did not cause it.
 
         Args:
             doubtful: how many records there were before, of which it was not known whether they were settled.

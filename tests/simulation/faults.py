@@ -12,7 +12,28 @@ from tests.simulation.repair import recovered
 from sharecore.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
+    import random
+    from typing import Protocol
+
+    from tests.simulation.loop import SimulatedLoop
+    from tests.simulation.network import Network
+    from tests.simulation.story import Story
     from tests.simulation.world import World
+
+    class Connected(Protocol):
+        """A world whose clients have connections."""
+
+        story: Story
+
+        @property
+        def loop(self) -> SimulatedLoop: ...
+
+        @property
+        def network(self) -> Network: ...
+
+        def chance(self, name: str) -> random.Random:
+            """A source of chance of one's own."""
+
 
 _PAUSES_S = (0.2, 1.0, 5.0)
 
@@ -25,11 +46,11 @@ async def run(world: World) -> None:
         "power failures": lambda: _kill(world, power=True),
         "restarts": lambda: _restart(world),
         "failing engines": lambda: _failing_engine(world),
-        "cuts": lambda: _cut(world),
+        "cuts": lambda: cut(world),
         "failing disk": lambda: _failing_disk(world),
         "full disk": lambda: _full_disk(world),
         "clock jumps": lambda: _jump(world),
-        "slow readers": lambda: _stall(world),
+        "slow readers": lambda: stall(world),
         "lying disk": lambda: _lying_disk(world),
         "misdirected writes": lambda: _misdirected(world),
         "standstill": lambda: _standstill(world),
@@ -114,7 +135,7 @@ async def _failing_engine(world: World) -> None:
         world.machine.tell(fail)
 
 
-async def _cut(world: World) -> None:
+async def cut(world: Connected) -> None:
     """Some connections end; of some only one side knows."""
     chance = world.chance(f"cut {world.loop.events}")
     ends = list(world.network.ends.values())
@@ -177,7 +198,7 @@ async def _misdirected(world: World) -> None:
         await _up(world)
 
 
-async def _stall(world: World) -> None:
+async def stall(world: Connected) -> None:
     """Some clients do not read for a while."""
     chance = world.chance(f"stall {world.loop.events}")
     clients = [end for number, end in world.network.ends.items() if number % 2 == 0]

@@ -12,12 +12,13 @@ from tests.simulation.canaries import CANARIES, Canary
 from tests.simulation.home.canaries import HOME_CANARIES
 from tests.simulation.home.plan import HomePlan
 from tests.simulation.home.world import simulate_home
+from tests.simulation.life import Outcome
 from tests.simulation.queues.canaries import QUEUE_CANARIES
 from tests.simulation.swarm import Plan
 from tests.simulation.tier.canaries import TIER_CANARIES
 from tests.simulation.tier.plan import TierPlan
 from tests.simulation.tier.world import simulate_tier
-from tests.simulation.world import Outcome, simulate
+from tests.simulation.world import simulate
 
 Say = Callable[[str], object]
 

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
-import logging
 import random
 import tempfile
-import traceback
-from collections.abc import Callable, Coroutine
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -21,37 +16,25 @@ from tests.simulation import faults, finish, letters
 from tests.simulation.actors import admins, clients, members, producers
 from tests.simulation.auditor import Auditor
 from tests.simulation.canaries import CANARIES
+from tests.simulation.life import Outcome, lived, quiet
 from tests.simulation.loop import Clock, Process, SimulatedLoop
-from tests.simulation.machine import PORT, Machine, drawn_chance, in_simulation
+from tests.simulation.machine import PORT, Machine, in_simulation
 from tests.simulation.network import Network
 from tests.simulation.probe import Probe
 from tests.simulation.queues import actors as queue_actors
 from tests.simulation.queues import settings as queues
 from tests.simulation.queues.canaries import QUEUE_CANARIES
 from tests.simulation.queues.windows import small_windows
-from tests.simulation.story import Story, Violation
+from tests.simulation.story import Story
 from tests.simulation.swarm import Plan
 from tests.simulation.wire import Gone, Wire
 
-from sharecore.client import consumer as consumers
 from sharecore.partition.leader import SharePartition
 from sharecore.protocol import ApiKey
 
 LIMIT = 4
 LOCK_MS = 3_000
 _EVENTS_AFTER = 400_000
-
-
-@dataclass
-class Outcome:
-    """How a simulation ended."""
-
-    plan: Plan
-    violations: list[Violation]
-    lines: list[str]
-    digest: str
-    events: int
-    virtual_s: float
 
 
 class World:
@@ -169,16 +152,7 @@ class World:
 
     async def set_up(self) -> None:
         """Topics and groups, where they are not there."""
-        wire = await Wire.open("set-up")
-        topics = [
-            {"name": name, "num_partitions": count, "replication_factor": 1, "configs": configs_of(name)}
-            for name, count in self.topics.items()
-        ]
-        await wire.ask(ApiKey.CREATE_TOPICS, 7, topics=topics, timeout_ms=5000)
-        for group, isolation in self.groups.items():
-            self.auditor.lock_altered(group, LOCK_MS / 1000)
-            await admins.set_up(self, wire, group, isolation)
-        wire.close()
+        await create_all(self)
 
     async def grow(self) -> None:
         """Gives topics the partitions that they had, where a disk has lost that they had grown."""
@@ -219,7 +193,21 @@ def actors_of(world: World) -> list[tuple[str, Coroutine[Any, Any, None]]]:
     return found
 
 
-def configs_of(topic: str) -> list[dict[str, str]]:
+async def create_all(world: World) -> None:
+    """Create the topics and groups of a world, where they are not there."""
+    wire = await Wire.open("set-up")
+    topics = [
+        {"name": name, "num_partitions": count, "replication_factor": 1, "configs": _configs(name)}
+        for name, count in world.topics.items()
+    ]
+    await wire.ask(ApiKey.CREATE_TOPICS, 7, topics=topics, timeout_ms=5000)
+    for group, isolation in world.groups.items():
+        world.auditor.lock_altered(group, LOCK_MS / 1000)
+        await admins.set_up(world, wire, group, isolation)
+    wire.close()
+
+
+def _configs(topic: str) -> list[dict[str, str]]:
     if topic == "compacted":
         return [
             {"name": "cleanup.policy", "value": "compact"},
@@ -233,57 +221,21 @@ def configs_of(topic: str) -> list[dict[str, str]]:
 
 def simulate(plan: Plan) -> Outcome:
     """Runs one simulation to its end, or to the first violation."""
-    logging.disable(logging.CRITICAL)
-    gc.collect()
-    gc.disable()
-    try:
-        with tempfile.TemporaryDirectory() as directory, drawn_chance(plan.seed):
-            return _simulate(plan, Path(directory))
-    finally:
-        gc.enable()
-        logging.disable(logging.NOTSET)
+    with tempfile.TemporaryDirectory() as directory, quiet(plan.seed):
+        loop = SimulatedLoop(plan.seed)
+        world = World(plan, loop, Path(directory))
+        known = CANARIES | QUEUE_CANARIES
+        patches = [
+            known[plan.canary].plant() if plan.canary else contextlib.nullcontext(),
+            _loads_told(world.auditor),
+            small_windows() if world.queue_settings else contextlib.nullcontext(),
+            in_simulation(world.machine, world.network),
+        ]
+        return lived(plan, loop, world, patches, events_after=_EVENTS_AFTER, close=world.machine.close)
 
 
-def _simulate(plan: Plan, directory: Path) -> Outcome:
-    loop = SimulatedLoop(plan.seed)
-    world = World(plan, loop, directory)
-    loop.set_exception_handler(lambda _, context: _unheard(world, context))
-    asyncio.set_event_loop(loop)
-
-    async def bounded() -> None:
-        life = loop.create_task(world.run())
-        try:
-            while not life.done():
-                await asyncio.wait([life], timeout=1.0)
-                if loop.events > plan.events + _EVENTS_AFTER and not life.done():
-                    world.story.broken("no end", "the simulation does not come to its end")
-                    life.cancel()
-            if not life.cancelled():
-                life.result()
-        finally:
-            life.cancel()
-
-    known = CANARIES | QUEUE_CANARIES
-    canary = known[plan.canary].plant() if plan.canary else contextlib.nullcontext()
-    with (
-        canary,
-        _loads_told(world.auditor),
-        small_windows() if world.queue_settings else contextlib.nullcontext(),
-        in_simulation(world.machine, world.network),
-        mock.patch.object(consumers, "SystemClock", return_value=world.clock),
-    ):
-        try:
-            loop.run_until_complete(bounded())
-        finally:
-            digest, events, virtual_s = world.story.digest, loop.events, loop.now - 1000
-            loop.set_exception_handler(lambda _, context: None)
-            loop.bury(world.machine.close)
-            asyncio.set_event_loop(None)
-    story = world.story
-    return Outcome(plan, story.violations, list(story.lines), digest, events, virtual_s)
-
-
-def _loads_told(auditor: Auditor) -> AbstractContextManager[object]:
+@contextlib.contextmanager
+def _loads_told(auditor: Auditor) -> Iterator[None]:
     """The auditor is told when a share partition begins with what was written."""
     begin = SharePartition._begin
 
@@ -291,11 +243,5 @@ def _loads_told(auditor: Auditor) -> AbstractContextManager[object]:
         auditor.loaded((self.key.group_id, self.key.topic_id, self.key.partition))
         begin(self, state)
 
-    return mock.patch.object(SharePartition, "_begin", told)
-
-
-def _unheard(world: World, context: dict[str, Any]) -> None:
-    error = context.get("exception")
-    for line in traceback.format_exception(error) if error is not None else ():
-        world.story.tell("error", line.rstrip())
-    world.story.broken("unheard error", f"{context.get('message')}: {type(error).__name__}: {error}")
+    with mock.patch.object(SharePartition, "_begin", told):
+        yield

@@ -31,9 +31,6 @@ impl Log for Recorded {
 
     fn read(&mut self, want: Want) -> Result<Option<Part<Vec<u8>>>, Infallible> {
         self.reads += 1;
-        if std::env::var("DBG").is_ok() {
-            eprintln!("{want:?}");
-        }
         let mut part = Part {
             bytes: Vec::new(),
             batches: smallvec![],

@@ -117,7 +117,7 @@ class Member:
         return int(answer.responses[0].partitions[0].error_code)
 
     def close_session(self, *batches: Ack) -> None:
-        """End the share session: what is leased is given back, but for what is acknowledged now."""
+        """End the share session: the broker releases the leased records that are not acknowledged now."""
         topics = self._topics({0: batches} if batches else {}, all_of_them=False)
         self._ask(ApiKey.SHARE_ACKNOWLEDGE, 1, share_session_epoch=-1, topics=topics)
         self._epoch = 0

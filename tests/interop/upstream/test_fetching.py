@@ -40,7 +40,7 @@ class Taken:
         return self.answers[-1].end if self.answers else -1
 
     async def until_end(self, offset: int, more: Callable[[], object] = lambda: None) -> None:
-        """Wait until all before an offset has come; `more` is called before each wait."""
+        """Wait until all records before an offset have arrived; call `more` before each wait."""
         async with asyncio.timeout(10):
             while self.end < offset:
                 self._news.clear()

@@ -43,7 +43,7 @@ _look = Standing.look
 
 
 def _stays(self: HomeWatch, status: Any) -> None:
-    """Goes on serving when another broker leads."""
+    """Keep serving after another broker has become the leader."""
 
 
 MISTAKES = {

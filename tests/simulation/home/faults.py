@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from functools import partial
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
+
+from tests.simulation.faults import cut, stall
 
 if TYPE_CHECKING:
     from tests.simulation.home.machines import HomeMachine
@@ -20,7 +22,7 @@ _LEADS_S, _LEADS_ALONE_S, _LEADS_FENCED_S = 60.0, 15.0, 35.0
 async def run(world: HomeWorld) -> None:
     """One fault after the other, until all is to be quiet; then all machines run, and reach the bucket."""
     chance = world.chance("faults")
-    possible = {
+    possible: dict[str, Callable[[HomeWorld], Coroutine[Any, Any, None]]] = {
         "kills": _kill,
         "lost disks": _lose_disk,
         "stops": _stop,
@@ -29,8 +31,8 @@ async def run(world: HomeWorld) -> None:
         "bucket outages": _outage,
         "held answers": _hold,
         "absent objects": _miss,
-        "cuts": _cut,
-        "slow readers": _stall,
+        "cuts": cut,
+        "slow readers": stall,
     }
     chosen = [possible[each] for each in sorted(possible.keys() & world.plan.features)]
     # requests wait while nobody leads
@@ -139,26 +141,6 @@ async def _miss(world: HomeWorld) -> None:
     world.story.tell("fault", f"for {seconds} s reads may miss what is in the bucket")
     world.bucket.absent_until = world.loop.now + seconds
     await asyncio.sleep(seconds)
-
-
-async def _cut(world: HomeWorld) -> None:
-    """Some connections end; of some only one side knows."""
-    chance = world.chance(f"cut {world.loop.events}")
-    ends = list(world.network.ends.values())
-    for end in chance.sample(ends, min(len(ends), chance.randint(1, 4))):
-        silent = chance.random() < world.network.weather.silent
-        world.story.tell("fault", f"connection {end.number | 1} is cut{', silently' if silent else ''}")
-        end.context.run(partial(end.cut, silent=silent))
-
-
-async def _stall(world: HomeWorld) -> None:
-    """Some clients do not read for a while."""
-    chance = world.chance(f"stall {world.loop.events}")
-    clients = [end for number, end in world.network.ends.items() if number % 2 == 0]
-    for end in chance.sample(clients, min(len(clients), chance.randint(1, 4))):
-        seconds = chance.choice([0.2, 1.0, 5.0])
-        world.story.tell("fault", f"the client of connection {end.number | 1} reads nothing for {seconds} s")
-        end.stall(seconds)
 
 
 async def last_outage(world: HomeWorld) -> None:

@@ -121,7 +121,7 @@ class HomeMachine:
 
     Attributes:
         broker: the one that leads or is about to; None while it stands by or does not run.
-        process: None while there is none.
+        process: the one that runs; None while the machine is off.
         lives: how often it was started.
         clock: its own.
         kept_down: it is not to be started again now.
@@ -294,7 +294,6 @@ class HomeMachine:
             if self.process is process and stopping.done() and (error := stopping.exception()) is not None:
                 self.world.story.broken("a machine does not stop", f"{type(error).__name__}: {error}")
         if self.process is process:
-            self._store = None if broker is not None and broker.backend is None else self._store
             self.kill()
 
     def lose_disk(self, chance: Any) -> None:

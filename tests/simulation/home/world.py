@@ -5,20 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
-import gc
-import logging
 import random
 import tempfile
-import traceback
-from collections.abc import Callable, Coroutine
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, cast
 from unittest import mock
 from uuid import UUID
 
 from tests.simulation import finish
-from tests.simulation.actors.admins import set_up
 from tests.simulation.home import faults
 from tests.simulation.home.auditor import HomeAuditor
 from tests.simulation.home.bucket import SimulatedBucket
@@ -27,17 +22,15 @@ from tests.simulation.home.machines import HomeLoop, HomeMachine, HomeProcess
 from tests.simulation.home.network import HomeNetwork
 from tests.simulation.home.plan import HomePlan
 from tests.simulation.home.seams import in_simulation
+from tests.simulation.life import Outcome, lived, quiet
 from tests.simulation.loop import Clock, process_of
-from tests.simulation.machine import drawn_chance
 from tests.simulation.network import End
 from tests.simulation.probe import Probe
 from tests.simulation.story import Story
-from tests.simulation.wire import Gone, Wire
-from tests.simulation.world import LIMIT, LOCK_MS, Outcome, actors_of, configs_of
+from tests.simulation.wire import Gone
+from tests.simulation.world import LIMIT, LOCK_MS, actors_of, create_all
 
-from sharecore.client import consumer as consumers
 from sharecore.partition.leader import SharePartition
-from sharecore.protocol import ApiKey
 
 _MACHINES = 2
 _EVENTS_AFTER = 800_000
@@ -166,7 +159,7 @@ class HomeWorld:
             self.story.broken("nobody leads", "though nothing has happened")
             return
         try:
-            await self.set_up()
+            await create_all(self._any)
         except Gone as gone:
             self.story.broken("no answer", f"though nothing has happened: {gone}")
             return
@@ -219,72 +212,23 @@ class HomeWorld:
         for machine in self.machines:
             machine.close()
 
-    async def set_up(self) -> None:
-        """Topics and groups."""
-        wire = await Wire.open("set-up")
-        topics = [
-            {"name": name, "num_partitions": count, "replication_factor": 1, "configs": configs_of(name)}
-            for name, count in self.topics.items()
-        ]
-        await wire.ask(ApiKey.CREATE_TOPICS, 7, topics=topics, timeout_ms=5000)
-        for group, isolation in self.groups.items():
-            self.auditor.lock_altered(group, LOCK_MS / 1000)
-            await set_up(self._any, wire, group, isolation)
-        wire.close()
-
 
 def simulate_home(plan: HomePlan) -> Outcome:
     """Runs one simulation to its end, or to the first violation."""
-    logging.disable(logging.CRITICAL)
-    gc.collect()
-    gc.disable()
     memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
-    try:
-        with tempfile.TemporaryDirectory(dir=memory) as directory, drawn_chance(plan.seed):
-            return _simulate(plan, Path(directory))
-    finally:
-        gc.enable()
-        logging.disable(logging.NOTSET)
+    with tempfile.TemporaryDirectory(dir=memory) as directory, quiet(plan.seed):
+        loop = HomeLoop(plan.seed)
+        world = HomeWorld(plan, loop, Path(directory))
+        patches = [
+            HOME_CANARIES[plan.canary].plant() if plan.canary else contextlib.nullcontext(),
+            _loads_told(world),
+            in_simulation(world),
+        ]
+        return lived(plan, loop, world, patches, events_after=_EVENTS_AFTER, close=world.close)
 
 
-def _simulate(plan: HomePlan, directory: Path) -> Outcome:
-    loop = HomeLoop(plan.seed)
-    world = HomeWorld(plan, loop, directory)
-    loop.set_exception_handler(lambda _, context: _unheard(world, context))
-    asyncio.set_event_loop(loop)
-
-    async def bounded() -> None:
-        life = loop.create_task(world.run())
-        try:
-            while not life.done():
-                await asyncio.wait([life], timeout=1.0)
-                if loop.events > plan.events + _EVENTS_AFTER and not life.done():
-                    world.story.broken("no end", "the simulation does not come to its end")
-                    life.cancel()
-            if not life.cancelled():
-                life.result()
-        finally:
-            life.cancel()
-
-    canary = HOME_CANARIES[plan.canary].plant() if plan.canary else contextlib.nullcontext()
-    with (
-        canary,
-        _loads_told(world),
-        in_simulation(world),
-        mock.patch.object(consumers, "SystemClock", return_value=world.clock),
-    ):
-        try:
-            loop.run_until_complete(bounded())
-        finally:
-            digest, events, virtual_s = world.story.digest, loop.events, loop.now - 1000
-            loop.set_exception_handler(lambda _, context: None)
-            loop.bury(world.close)
-            asyncio.set_event_loop(None)
-    story = world.story
-    return Outcome(plan, story.violations, list(story.lines), digest, events, virtual_s)
-
-
-def _loads_told(world: HomeWorld) -> AbstractContextManager[object]:
+@contextlib.contextmanager
+def _loads_told(world: HomeWorld) -> Iterator[None]:
     begin = SharePartition._begin
 
     def told(self: SharePartition, state: Any) -> None:
@@ -293,11 +237,5 @@ def _loads_told(world: HomeWorld) -> AbstractContextManager[object]:
         world.loads(process.machine, self)
         begin(self, state)
 
-    return mock.patch.object(SharePartition, "_begin", told)
-
-
-def _unheard(world: HomeWorld, context: dict[str, Any]) -> None:
-    error = context.get("exception")
-    for line in traceback.format_exception(error) if error is not None else ():
-        world.story.tell("error", line.rstrip())
-    world.story.broken("unheard error", f"{context.get('message')}: {type(error).__name__}: {error}")
+    with mock.patch.object(SharePartition, "_begin", told):
+        yield

@@ -5,12 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
-import gc
-import logging
 import random
 import traceback
-from collections.abc import Callable, Coroutine, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from functools import partial
 from typing import Any
 from unittest import mock
@@ -18,8 +15,8 @@ from unittest import mock
 from tests.simulation import letters
 from tests.simulation.actors import clients
 from tests.simulation.actors.admins import set_up
+from tests.simulation.life import Outcome, lived, quiet
 from tests.simulation.loop import Clock
-from tests.simulation.machine import drawn_chance
 from tests.simulation.queues import settings as queues
 from tests.simulation.queues.windows import small_windows
 from tests.simulation.story import Story
@@ -37,9 +34,8 @@ from tests.simulation.tier.processes import NodeClocks, TierLoop
 from tests.simulation.tier.state import StateAudit, slot_of
 from tests.simulation.tier.talking import Talk
 from tests.simulation.wire import Gone, Wire
-from tests.simulation.world import LIMIT, LOCK_MS, Outcome
+from tests.simulation.world import LIMIT, LOCK_MS
 
-from sharecore.client import consumer as consumers
 from sharecore.partition.leader import SharePartition
 from sharecore.upstream.metadata import made_id
 
@@ -253,56 +249,20 @@ def simulate_tier(plan: TierPlan, make: type[TierWorld] = TierWorld) -> Outcome:
     Args:
         make: the world.
     """
-    logging.disable(logging.CRITICAL)
-    gc.collect()
-    gc.disable()
-    try:
-        with drawn_chance(plan.seed):
-            return _simulate(plan, make)
-    finally:
-        gc.enable()
-        logging.disable(logging.NOTSET)
+    with quiet(plan.seed):
+        loop = TierLoop(plan.seed)
+        world = make(plan, loop)
+        patches = [
+            TIER_CANARIES[plan.canary].plant() if plan.canary else contextlib.nullcontext(),
+            _loads_told(world),
+            in_simulation(world.network, world.cache_bytes),
+            small_windows() if world.queue_settings else contextlib.nullcontext(),
+        ]
+        return lived(plan, loop, world, patches, events_after=_EVENTS_AFTER)
 
 
-def _simulate(plan: TierPlan, make: type[TierWorld]) -> Outcome:
-    loop = TierLoop(plan.seed)
-    world = make(plan, loop)
-    loop.set_exception_handler(lambda _, context: _unheard(world, context))
-    asyncio.set_event_loop(loop)
-
-    async def bounded() -> None:
-        life = loop.create_task(world.run())
-        try:
-            while not life.done():
-                await asyncio.wait([life], timeout=1.0)
-                if loop.events > plan.events + _EVENTS_AFTER and not life.done():
-                    world.story.broken("no end", "the simulation does not come to its end")
-                    life.cancel()
-            if not life.cancelled():
-                life.result()
-        finally:
-            life.cancel()
-
-    canary = TIER_CANARIES[plan.canary].plant() if plan.canary else contextlib.nullcontext()
-    with (
-        canary,
-        _loads_told(world),
-        in_simulation(world.network, world.cache_bytes),
-        small_windows() if world.queue_settings else contextlib.nullcontext(),
-        mock.patch.object(consumers, "SystemClock", return_value=world.clock),
-    ):
-        try:
-            loop.run_until_complete(bounded())
-        finally:
-            digest, events, virtual_s = world.story.digest, loop.events, loop.now - 1000
-            loop.set_exception_handler(lambda _, context: None)
-            loop.bury(lambda: None)
-            asyncio.set_event_loop(None)
-    story = world.story
-    return Outcome(plan, story.violations, list(story.lines), digest, events, virtual_s)
-
-
-def _loads_told(world: TierWorld) -> AbstractContextManager[object]:
+@contextlib.contextmanager
+def _loads_told(world: TierWorld) -> Iterator[None]:
     """The auditor is told when a node begins to lead a share partition, with what was written."""
     begin = SharePartition._begin
 
@@ -315,11 +275,5 @@ def _loads_told(world: TierWorld) -> AbstractContextManager[object]:
             world.state.loaded(key, state.state)
         begin(self, state)
 
-    return mock.patch.object(SharePartition, "_begin", told)
-
-
-def _unheard(world: TierWorld, context: dict[str, Any]) -> None:
-    error = context.get("exception")
-    for line in traceback.format_exception(error) if error is not None else ():
-        world.story.tell("error", line.rstrip())
-    world.story.broken("unheard error", f"{context.get('message')}: {type(error).__name__}: {error}")
+    with mock.patch.object(SharePartition, "_begin", told):
+        yield

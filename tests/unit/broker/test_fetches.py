@@ -13,9 +13,8 @@ def fetched(segment_at: Callable[[int], int], place_at: Callable[[int], int], se
     """Return the seconds in which a standby fetches that looks once a second."""
     schedule, found = FetchSchedule(), []
     for now_s in range(seconds):
-        at = place_at(now_s), segment_at(now_s)
-        if schedule.is_due(now_s, *at):
-            schedule.begin(now_s, *at)
+        if schedule.is_due(now_s, place_at(now_s), segment_at(now_s)):
+            schedule.begin(now_s, place_at(now_s))
             found.append(now_s)
     return found
 
@@ -52,9 +51,9 @@ def test_a_segment_that_ends_shortly_before_a_fetch_is_fetched_by_the_next_one()
 def test_a_fetch_that_failed_is_repeated() -> None:
     schedule = FetchSchedule()
     assert schedule.is_due(0, 5, 1)
-    schedule.begin(0, 5, 1)
+    schedule.begin(0, 5)
     schedule.fail(60)
     assert not schedule.is_due(59, 5, 1)
     assert schedule.is_due(60, 5, 1)
-    schedule.begin(60, 5, 1)
+    schedule.begin(60, 5)
     assert not schedule.is_due(61, 5, 1)

@@ -110,11 +110,13 @@ class SlowStandby:
         return []
 
 
-def test_metrics_do_not_wait_for_the_bucket(tmp_path: Path, bucket: Path) -> None:
+def test_metrics_do_not_wait_for_the_bucket(
+    tmp_path: Path, bucket: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     config = settings(bucket) | HOME | {"log.dirs": str(tmp_path / "two")}
     standing = Standing(BrokerConfig.from_properties(config))
     slow = SlowStandby()
-    standing.watching = slow  # type: ignore[assignment]
+    monkeypatch.setattr(standing, "watching", slow)
 
     async def look() -> None:
         looking = asyncio.ensure_future(standing.look())
@@ -164,18 +166,22 @@ class SimulatedStandby:
     ],
 )
 def test_a_standby_looks_more_often_while_the_home_is_written_and_when_the_silence_ends(
-    tmp_path: Path, bucket: Path, ends: list[tuple[int, int]], due_s: list[float]
+    tmp_path: Path,
+    bucket: Path,
+    ends: list[tuple[int, int]],
+    due_s: list[float],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     config = settings(bucket) | HOME | {"log.dirs": str(tmp_path / "two")}
     standing = Standing(BrokerConfig.from_properties(config))
-    standing.watching = SimulatedStandby(ends)  # type: ignore[assignment]
+    monkeypatch.setattr(standing, "watching", SimulatedStandby(ends))
 
     async def looks() -> list[float]:
         loop = asyncio.get_running_loop()
         now_s, found = loop.time(), list[float]()
         for _ in due_s:
             # the clock of the loop stands still meanwhile
-            loop.time = partial(float, now_s)  # type: ignore[method-assign]
+            monkeypatch.setattr(loop, "time", partial(float, now_s))
             await standing.look()
             found.append(standing.due_s())
             now_s += found[-1]
@@ -210,7 +216,7 @@ def test_a_first_look_that_fails_is_repeated(
 ) -> None:
     config = settings(bucket) | HOME | {"log.dirs": str(tmp_path / "two")}
     standing = Standing(BrokerConfig.from_properties(config))
-    standing.watching = FailingOnce()  # type: ignore[assignment]
+    monkeypatch.setattr(standing, "watching", FailingOnce())
 
     async def look() -> list[bool]:
         return [await standing.look() for _ in range(2)]
@@ -218,7 +224,7 @@ def test_a_first_look_that_fails_is_repeated(
     assert asyncio.run(look()) == [False, True]
     monkeypatch.setattr("sharecore.broker.lobby.standing._FIRST_S", 0.0)
     wrong = Standing(BrokerConfig.from_properties(config))
-    wrong.watching = FailingOnce()  # type: ignore[assignment]
+    monkeypatch.setattr(wrong, "watching", FailingOnce())
     with pytest.raises(OSError, match="503"):
         asyncio.run(wrong.look())
 

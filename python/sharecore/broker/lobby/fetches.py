@@ -17,10 +17,10 @@ class FetchSchedule:
         self._began_s = float("-inf")
         self._place = -_PLACES
         self._segment = 0
-        self._changed_s: float | None = None
-        """Since when the journal is in another segment than those that were fetched."""
-        self._newest: tuple[int, float] | None = None
-        """The newest segment, and since when."""
+        self._segment_s = float("-inf")
+        """Since when the journal is in this segment."""
+        self._sealed_s: float | None = None
+        """When the first segment ended that no fetch has fetched."""
         self._again_s: float | None = None
 
     def is_due(self, now_s: float, place: int, segment: int) -> bool:
@@ -30,27 +30,25 @@ class FetchSchedule:
             place: the end of the journal.
             segment: the segment there.
         """
-        if self._newest is None:
-            self._newest = segment, float("-inf")
-        elif segment != self._newest[0]:
-            self._newest = segment, now_s
-        if self._changed_s is None and segment != self._segment:
-            self._changed_s = now_s
+        if segment != self._segment:
+            if self._segment:
+                self._segment_s = now_s
+                self._sealed_s = now_s if self._sealed_s is None else self._sealed_s
+            self._segment = segment
         if self._again_s is not None:
             return now_s >= self._again_s
         if now_s < self._began_s + _PAUSE_S:
             return False
-        is_sealed = self._changed_s is not None and now_s >= self._changed_s + _SEALED_S
+        is_sealed = self._sealed_s is not None and now_s >= self._sealed_s + _SEALED_S
         is_long_ago = now_s >= self._began_s + _LONG_S
         return is_sealed or (is_long_ago and place >= self._place + _PLACES)
 
-    def begin(self, now_s: float, place: int, segment: int) -> None:
-        """Note that a fetch begins."""
-        self._began_s, self._place, self._segment = now_s, place, segment
+    def begin(self, now_s: float, place: int) -> None:
+        """Note that a fetch begins, at this end of the journal."""
+        self._began_s, self._place = now_s, place
         self._again_s = None
-        # the segment before may not be uploaded yet: it is fetched by the next one
-        began_s = float("-inf") if self._newest is None else self._newest[1]
-        self._changed_s = began_s if now_s < began_s + _SEALED_S else None
+        # a segment that ended just now may not be uploaded yet: the next fetch fetches it
+        self._sealed_s = self._segment_s if now_s < self._segment_s + _SEALED_S else None
 
     def fail(self, again_s: float) -> None:
         """Note that the fetch failed; the next one is due at `again_s`."""

@@ -244,9 +244,9 @@ class Lobby:
         if self._fetching is not None and not self._fetching.done():
             return
         loop = asyncio.get_running_loop()
-        at = loop.time(), self._standing.silence()[0], self._standing.segment
-        if self._fetches.is_due(*at):
-            self._fetches.begin(*at)
+        now_s, place = loop.time(), self._standing.silence()[0]
+        if self._fetches.is_due(now_s, place, self._standing.segment):
+            self._fetches.begin(now_s, place)
             self._fetching = loop.create_task(self._fetch())
 
     async def _fetch(self) -> None:

@@ -74,7 +74,7 @@ pub fn prepare_home(
         Local::new()
     };
     let fresh = dir.join(FRESH);
-    // it is refilled by looks while this goes on
+    // once: the standby's looks fill the cache again meanwhile
     let mut may_clear = true;
     for n in 1.. {
         clear(&fresh)?;

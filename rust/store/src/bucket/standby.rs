@@ -204,10 +204,10 @@ impl Standby {
             match newest(bucket) {
                 Ok(Some((place, _))) if place > walk.place => self.free_since_ms = None,
                 Ok(_) => {
-                    let is_own = walk.epoch > 0 && self.leader == self.node && !self.is_released;
+                    let led_last = walk.epoch > 0 && self.leader == self.node && !self.is_released;
                     self.claims_at = Some(FreePlace {
                         place: walk.place,
-                        own_epoch: is_own.then_some(walk.epoch),
+                        own_epoch: led_last.then_some(walk.epoch),
                     });
                     return Ok(Led::Free);
                 }

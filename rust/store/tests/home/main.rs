@@ -137,6 +137,27 @@ fn a_checkpoint_leaves_out_what_is_under_way() {
     assert!(!is_taken, "the mistake is found");
 }
 
+/// The time in milliseconds, and a bucket that answers at once.
+type Surroundings = Arc<Mutex<(u64, MemoryBucket)>>;
+
+/// Give a store a bucket; each call of the function lets it go on for 100 ms, also while a call of the store waits.
+fn pumped(store: &Arc<Store>) -> (Surroundings, impl Fn() + Clone + use<>) {
+    let world = Surroundings::default();
+    let (waiting, shared) = (Arc::downgrade(store), Arc::clone(&world));
+    let tick = move || {
+        let (now_ms, bucket) = &mut *shared.lock().expect("one thread");
+        let store: Arc<Store> = waiting.upgrade().expect("it is open");
+        *now_ms += 100;
+        store.step_bucket(*now_ms, *now_ms as i64);
+        let line = store.bucket_line().expect("it has a bucket");
+        while let Some(call) = line.next(Duration::ZERO) {
+            line.answer(call.id, bucket.ask(call.what));
+        }
+    };
+    store.set_pump(tick.clone());
+    (world, tick)
+}
+
 /// The kinds of the objects of a journal, in the order of their places.
 fn kinds(bucket: &MemoryBucket) -> Vec<Kind> {
     let journal = bucket
@@ -150,19 +171,7 @@ fn kinds(bucket: &MemoryBucket) -> Vec<Kind> {
 fn an_idle_home_gives_signs_of_life_and_its_bucket_does_not_grow() {
     let dir = directory();
     let store = Arc::new(Store::open_stepped(dir.path(), &options(1)).expect("it opens"));
-    let world = Arc::new(Mutex::new((0_u64, MemoryBucket::default())));
-    let (waiting, shared) = (Arc::downgrade(&store), Arc::clone(&world));
-    let tick = move || {
-        let (now_ms, bucket) = &mut *shared.lock().expect("one thread");
-        let store: Arc<Store> = waiting.upgrade().expect("it is open");
-        *now_ms += 100;
-        store.step_bucket(*now_ms, *now_ms as i64);
-        let line = store.bucket_line().expect("it has a bucket");
-        while let Some(call) = line.next(Duration::ZERO) {
-            line.answer(call.id, bucket.ask(call.what));
-        }
-    };
-    store.set_pump(tick.clone());
+    let (world, tick) = pumped(&store);
     store.change(vec![Change::CreateLog(1)]).expect("room");
     let mut most = 0;
     while world.lock().expect("one thread").0 < 400_000 {

@@ -1,9 +1,6 @@
 //! What a takeover reads, and which place it claims.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use sharecore_bucket::{Answer, Bucket, MemoryBucket, What, names};
 use sharecore_store::{
@@ -13,6 +10,7 @@ use tempfile::TempDir;
 
 use crate::{
     files::directory,
+    pumped,
     standby::{Counting, Leader, SILENCE_MS, leader},
     world::options,
 };
@@ -103,19 +101,7 @@ fn a_takeover_reads_no_object_of_the_journal_that_the_standby_has_read() {
 fn a_start_reads_the_journal_anew_behind_a_newer_checkpoint() {
     let (home, dir) = (directory(), directory());
     let store = Arc::new(Store::open_stepped(home.path(), &options(1)).expect("it opens"));
-    let world = Arc::new(Mutex::new((0_u64, MemoryBucket::default())));
-    let (waiting, shared) = (Arc::downgrade(&store), Arc::clone(&world));
-    let tick = move || {
-        let (now_ms, bucket) = &mut *shared.lock().expect("one thread");
-        let store: Arc<Store> = waiting.upgrade().expect("it is open");
-        *now_ms += 100;
-        store.step_bucket(*now_ms, *now_ms as i64);
-        let line = store.bucket_line().expect("it has a bucket");
-        while let Some(call) = line.next(Duration::ZERO) {
-            line.answer(call.id, bucket.ask(call.what));
-        }
-    };
-    store.set_pump(tick.clone());
+    let (world, tick) = pumped(&store);
     let mut restored = None;
     for put in 0..200_u64 {
         let change = Change::Put(put.to_be_bytes().to_vec(), vec![8; 20]);
@@ -275,7 +261,7 @@ fn a_bucket_that_was_emptied_after_the_restore_gets_a_journal_from_its_beginning
     assert!(matches!(prepared, Ok(Prepared::Bucket(_))), "{prepared:?}");
 }
 
-/// A bucket whose object `format` is damaged for many requests, while a standby goes on to read its journal.
+/// A bucket that returns a damaged object `format` 50 times. Its leader writes and its standby looks at each list.
 struct Damaged<'a> {
     leader: &'a mut Leader,
     standby: &'a mut Standby,
