@@ -23,7 +23,7 @@ class HomeShare(SharePartition):
     """As in a world where nothing waits for a bucket, but for answers that come too late.
 
     Args:
-        is_late: the answer that is looked at has waited for the bucket.
+        is_late: the answer that is looked at may have waited for the bucket.
     """
 
     is_late: bool = False
@@ -91,22 +91,22 @@ class HomeAuditor(Auditor):
                 self._untold(each.request.group_id)
 
     def _fetched(self, asked: _Asked, answer: Any) -> None:
-        self._note_waiting(asked)
-        for share in self._of(asked.request.group_id):
+        group = asked.request.group_id
+        late = self._loop.now - self.lock_s.get(group, self._shortest_s) / 2
+        self._note_waiting(group, late)
+        for share in self._of(group):
             if isinstance(share, HomeShare):
-                share.is_late = bool(asked.claims)
+                share.is_late = asked.at < late
         super()._fetched(asked, answer)
 
-    def _note_waiting(self, asked: _Asked) -> None:
+    def _note_waiting(self, group: str, late: float) -> None:
         """What another fetch has acquired may be given back before it is answered: it waits until its
-        acknowledgements are in the bucket.
+        acknowledgements are in the bucket, and those of its connection's requests before it.
         """
-        group = asked.request.group_id
-        before = self._loop.now - self.lock_s.get(group, 1.0) / 2
         under_way = [each for talk in self._conversations.values() for each in talk.under_way.values()]
         for each in under_way:
             if each is None or each.api is not ApiKey.SHARE_FETCH or each.request.group_id != group:
                 continue
-            if each.claims and each.at < before and all(each is not it for it in self._waited):
+            if each.at < late and all(each is not it for it in self._waited):
                 self._waited.append(each)
                 self._untold(group)
