@@ -94,11 +94,14 @@ class CPartition:
             _check(lib.sharecore_load(self._config, start_offset, state, len(state), made))
         else:
             chosen = _rules(rules)
-            _check(
-                lib.sharecore_load_managed(
-                    self._config, chosen, now_ms, start_offset, state, len(state), made
+            if not state_batches:
+                _check(lib.sharecore_create_managed(self._config, chosen, start_offset, made))
+            else:
+                _check(
+                    lib.sharecore_load_managed(
+                        self._config, chosen, now_ms, start_offset, state, len(state), made
+                    )
                 )
-            )
         self._number: int = made[0]
 
     def __del__(self) -> None:
@@ -199,6 +202,21 @@ class CPartition:
         _check(lib.sharecore_waiting(self._number, waiting))
         return waiting
 
+    def standing(self) -> Any:
+        standing = ffi.new("SharecoreStanding *")
+        _check(lib.sharecore_inspect_managed(self._number, standing))
+        return standing
+
+    def keys(self, limit: int) -> list[tuple[int, int, int]]:
+        out, count = ffi.new("SharecoreKey[]", limit), ffi.new("size_t *")
+        _check(lib.sharecore_keys(self._number, out, limit, count))
+        return [(key.digest, key.records, key.first) for key in out[0 : count[0]]]
+
+    def keep_locks(self, now_ms: int, members: Sequence[str], max_ms: int) -> None:
+        for member in members:
+            name = member.encode()
+            _check(lib.sharecore_keep_locks(self._number, now_ms, name, len(name), max_ms))
+
     def _write(self, call: Callable[[Any], int]) -> CWrite | None:
         write = ffi.new("SharecoreWrite *")
         _check(call(write))
@@ -213,7 +231,10 @@ class CPartition:
 
     def take_dead_letters(self) -> list[tuple[int, int, int, int]]:
         due = _list("SharecoreDeadLetter", lambda *out: lib.sharecore_take_dead_letters(self._number, *out))
-        return [(first, last, count, int(rejected)) for first, last, count, rejected in due]
+        return [
+            (first, last, count, 2 if expired else int(rejected))
+            for first, last, count, rejected, expired in due
+        ]
 
     def finish_archiving(self, now_ms: int, first: int, last: int) -> CWrite | None:
         return self._write(lambda write: lib.sharecore_finish_archiving(self._number, first, last, write))

@@ -136,6 +136,8 @@ typedef struct {
   uint16_t delivery_count;
   // Whether a member rejected them, rather than the delivery limit. Guessed from the delivery count in loaded state.
   bool rejected;
+  // Whether their time to live ended. Lost in loaded state.
+  bool expired;
 } SharecoreDeadLetter;
 
 // The state of a partition.
@@ -223,6 +225,47 @@ typedef struct {
   // When it is due next, in milliseconds since the epoch.
   int64_t next_wall_ms;
 } SharecoreWaiting;
+
+// Why records of a share partition are not delivered, in detail.
+typedef struct {
+  // Records waiting for their back-off.
+  int64_t backoff;
+  // When the first back-off ends; INT64_MAX for never.
+  int64_t backoff_due_ms;
+  // Records waiting for their delivery time.
+  int64_t delivery;
+  // The first delivery time, in milliseconds since the epoch; INT64_MAX for none.
+  int64_t delivery_due_ms;
+  // Records to be admitted again, since the partition was loaded or its rules changed.
+  int64_t unread;
+  // Records waiting for earlier ones of their key.
+  int64_t behind;
+  // Keys with unfinished records.
+  int64_t keys;
+  // Acquired records.
+  int64_t leased;
+  // Acquired records whose lock `sharecore_keep_locks` extended.
+  int64_t kept;
+  // What counts against `max_waiting`: records that are neither acquired nor finished; ordered by key, runs of
+  // neighbors with one key.
+  int64_t units;
+  // Whether the window is full.
+  bool is_full;
+  // Whether the partition is delivered in order, and its next records wait for acquired ones.
+  bool is_in_line;
+  // The order, as in `SharecoreRules`.
+  uint8_t ordering;
+} SharecoreStanding;
+
+// A key with unfinished records.
+typedef struct {
+  // Its hash, from the entries of `sharecore_admit`.
+  uint64_t digest;
+  // How many of its records are admitted and not finished.
+  int64_t records;
+  // The offset of the first one.
+  int64_t first;
+} SharecoreKey;
 
 #ifdef __cplusplus
 extern "C" {
@@ -424,6 +467,15 @@ SharecoreStatus sharecore_check(SharecorePartition partition);
 // `rules` must be null or writable.
 SharecoreStatus sharecore_rules_default(SharecoreRules *rules);
 
+// As `sharecore_create`, with rules.
+//
+// # Safety
+// `config` and `rules` must be null or readable, `partition` null or writable.
+SharecoreStatus sharecore_create_managed(const SharecoreConfig *config,
+                                         const SharecoreRules *rules,
+                                         int64_t start_offset,
+                                         SharecorePartition *partition);
+
 // As `sharecore_load`, with rules. Records delivered before back off as if released now.
 //
 // # Safety
@@ -491,6 +543,35 @@ SharecoreStatus sharecore_commit_at(SharecorePartition partition,
 // # Safety
 // `waiting` must be null or writable.
 SharecoreStatus sharecore_waiting(SharecorePartition partition, SharecoreWaiting *waiting);
+
+// Why records are not delivered, with due times and the standing of the order. Without rules only `leased`, `kept` and
+// `is_full` differ from 0 and never.
+//
+// # Safety
+// `standing` must be null or writable.
+SharecoreStatus sharecore_inspect_managed(SharecorePartition partition,
+                                          SharecoreStanding *standing);
+
+// The keys with the most unfinished records, at most `capacity` of them, the largest first. None without order by key.
+//
+// # Safety
+// `out` must point to `capacity` writable elements, `count` be null or writable.
+SharecoreStatus sharecore_keys(SharecorePartition partition,
+                               SharecoreKey *out,
+                               size_t capacity,
+                               size_t *count);
+
+// Restarts the expired locks of a member that is still connected; call it before `sharecore_advance` or
+// `sharecore_advance_at` with the same time. A lock lasts up to `max_ms` after its records were delivered or renewed.
+// The delivery count stays, and nothing has to be persisted.
+//
+// # Safety
+// `member` must be null or point to `member_length` bytes.
+SharecoreStatus sharecore_keep_locks(SharecorePartition partition,
+                                     int64_t now_ms,
+                                     const char *member,
+                                     size_t member_length,
+                                     int64_t max_ms);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -31,6 +31,7 @@ pub unsafe extern "C" fn sharecore_take_dead_letters(
             last: letter.last,
             delivery_count: letter.delivery_count,
             rejected: letter.cause == DeadLetterCause::Rejected,
+            expired: letter.cause == DeadLetterCause::Expired,
         }))?;
         partition.take_dead_letters();
         Ok(())

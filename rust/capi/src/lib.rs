@@ -16,6 +16,7 @@ mod lease;
 mod life;
 mod managed;
 mod memory;
+mod standing;
 mod status;
 mod types;
 mod write;
@@ -29,8 +30,12 @@ pub use life::{
 };
 pub use managed::{
     SharecoreEntry, SharecoreRules, SharecoreWaiting, SharecoreWanted, sharecore_admit,
-    sharecore_advance_at, sharecore_commit_at, sharecore_load_managed, sharecore_rules_default,
-    sharecore_set_rules, sharecore_waiting, sharecore_wanted,
+    sharecore_advance_at, sharecore_commit_at, sharecore_create_managed, sharecore_load_managed,
+    sharecore_rules_default, sharecore_set_rules, sharecore_waiting, sharecore_wanted,
+};
+pub use standing::{
+    SharecoreKey, SharecoreStanding, sharecore_inspect_managed, sharecore_keep_locks,
+    sharecore_keys,
 };
 pub use status::{SharecoreStatus, sharecore_last_error};
 pub use types::{

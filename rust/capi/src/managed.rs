@@ -173,6 +173,31 @@ pub unsafe extern "C" fn sharecore_rules_default(rules: *mut SharecoreRules) -> 
     })
 }
 
+/// As `sharecore_create`, with rules.
+///
+/// # Safety
+/// `config` and `rules` must be null or readable, `partition` null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sharecore_create_managed(
+    config: *const SharecoreConfig,
+    rules: *const SharecoreRules,
+    start_offset: i64,
+    partition: *mut SharecorePartition,
+) -> SharecoreStatus {
+    // SAFETY: promised by the caller; no state batches
+    unsafe {
+        sharecore_load_managed(
+            config,
+            rules,
+            0,
+            start_offset,
+            std::ptr::null(),
+            0,
+            partition,
+        )
+    }
+}
+
 /// As `sharecore_load`, with rules. Records delivered before back off as if released now.
 ///
 /// # Safety

@@ -113,6 +113,8 @@ pub struct SharecoreDeadLetter {
     pub delivery_count: u16,
     /// Whether a member rejected them, rather than the delivery limit. Guessed from the delivery count in loaded state.
     pub rejected: bool,
+    /// Whether their time to live ended. Lost in loaded state.
+    pub expired: bool,
 }
 
 /// The state of a partition.

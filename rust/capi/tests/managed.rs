@@ -264,3 +264,102 @@ fn rules_come_and_go_and_what_has_no_time_is_refused() {
         );
     }
 }
+
+fn standing(partition: SharecorePartition) -> SharecoreStanding {
+    let mut standing = std::mem::MaybeUninit::uninit();
+    ok(unsafe { sharecore_inspect_managed(partition, standing.as_mut_ptr()) });
+    unsafe { standing.assume_init() }
+}
+
+fn create(rules: &SharecoreRules) -> SharecorePartition {
+    let mut partition = 0;
+    ok(unsafe { sharecore_create_managed(&config(), rules, 0, &raw mut partition) });
+    partition
+}
+
+#[test]
+fn a_partition_says_why_its_records_wait() {
+    let partition = create(&rules(|rules| {
+        rules.ordering = 1;
+        rules.looks_for = 1;
+        rules.backoff_ms = 1_000;
+        rules.jitter = 0.0;
+        rules.max_waiting = 3;
+    }));
+    let late = SharecoreEntry {
+        not_before_ms: NOW.1 + 500,
+        ..entry(4, 0)
+    };
+    let entries = [entry(0, 7), entry(1, 8), entry(2, 7), entry(3, 7), late];
+    assert!(admit(partition, &entries, 4));
+    assert_eq!(acquire(partition, "m", 4), [0, 1]);
+    settle(partition, "m", 0, 2, NOW.0);
+    assert_eq!(
+        standing(partition),
+        SharecoreStanding {
+            backoff: 1,
+            backoff_due_ms: NOW.0 + 1_000,
+            delivery: 1,
+            delivery_due_ms: NOW.1 + 500,
+            unread: 0,
+            behind: 2,
+            keys: 2,
+            leased: 1,
+            kept: 0,
+            units: 3,
+            is_full: true,
+            is_in_line: false,
+            ordering: 1,
+        }
+    );
+    let mut found = [SharecoreKey {
+        digest: 0,
+        records: 0,
+        first: 0,
+    }; 2];
+    let mut count = 0;
+    ok(unsafe { sharecore_keys(partition, found.as_mut_ptr(), 1, &raw mut count) });
+    let (largest, second) = (
+        SharecoreKey {
+            digest: 7,
+            records: 3,
+            first: 0,
+        },
+        SharecoreKey {
+            digest: 8,
+            records: 1,
+            first: 1,
+        },
+    );
+    assert_eq!((count, found[0], found[1].digest), (1, largest, 0));
+    ok(unsafe { sharecore_keys(partition, found.as_mut_ptr(), 2, &raw mut count) });
+    assert_eq!((count, found), (2, [largest, second]));
+    ok(unsafe { sharecore_set_rules(partition, null()) });
+    ok(unsafe { sharecore_keys(partition, found.as_mut_ptr(), 2, &raw mut count) });
+    let plain = standing(partition);
+    assert_eq!((count, plain.ordering, plain.leased), (0, 0, 1));
+    assert_eq!((plain.backoff, plain.backoff_due_ms), (0, i64::MAX));
+}
+
+#[test]
+fn locks_of_a_connected_member_last_and_a_partition_in_line_says_so() {
+    let partition = create(&rules(|rules| rules.ordering = 2));
+    assert_eq!(acquire(partition, "m", 3), [0]);
+    let keep = |now_ms, max_ms| {
+        let name = "m".as_ptr().cast();
+        unsafe { sharecore_keep_locks(partition, now_ms, name, 1, max_ms) }
+    };
+    assert_eq!(keep(NOW.0, 0), SharecoreStatus::BadArgument);
+    let lock_ms = config().lock_ms;
+    let expired = NOW.0 + lock_ms;
+    ok(keep(expired, 2 * lock_ms));
+    let mut write = SharecoreWrite::default();
+    ok(unsafe { sharecore_advance_at(partition, expired, NOW.1, &raw mut write) });
+    let kept = standing(partition);
+    assert_eq!((kept.leased, kept.kept), (1, 1));
+    assert_eq!((kept.ordering, kept.is_in_line), (2, true));
+    ok(keep(expired + lock_ms, 2 * lock_ms));
+    ok(unsafe { sharecore_advance_at(partition, expired + lock_ms, NOW.1, &raw mut write) });
+    ok(sharecore_commit_at(partition, write.id, expired + lock_ms));
+    assert_eq!(standing(partition).leased, 0, "no longer than that");
+}
