@@ -1495,6 +1495,8 @@ class Partition:
         """Count expired records, headers with invalid numbers, batches that could not be expanded, and bytes
         left out of responses.
         """
+    def lateness(self) -> tuple[int, int]:
+        """Count records acquired after a back-off or delivery time, and the milliseconds since its end."""
     def move_log_start(self, now_ms: int, offset: int) -> None:
         """Move the log start; nothing to persist now, as the next write carries it."""
     def archive(self, now_ms: int, first: int, last: int) -> None:

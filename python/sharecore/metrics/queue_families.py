@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sharecore.metrics.family import Family, counter, gauge
+from sharecore.metrics.family import Family, counter, gauge, summary
 
 _TOPIC = ("group", "topic")
 
@@ -69,6 +69,12 @@ GROUP_UNREADABLE_BATCHES = counter(
     "sharecore_share_group_unreadable_batches",
     "Record batches that cannot be expanded to read headers and keys; their records are delivered without "
     "times and without an order.",
+    *_TOPIC,
+)
+GROUP_LATE = summary(
+    "sharecore_share_group_seconds_late",
+    "Time from the end of a record's back-off or delivery time to its delivery; it includes waiting for a "
+    "member, but not for earlier records of its key.",
     *_TOPIC,
 )
 GROUP_THINNED = counter(

@@ -21,17 +21,19 @@ class Tally:
         timed_out: records whose acquisition lock expired.
         looked_at: expired records, headers with invalid times, record batches that could not be decompressed,
             bytes of record batches omitted from answers.
+        late: records acquired after a back-off or a delivery time, and the milliseconds since their end.
     """
 
     acknowledged: list[int] = field(default_factory=lambda: [0] * 5)
     deliveries: list[int] = field(default_factory=lambda: [0] * DELIVERIES)
     timed_out: int = 0
     looked_at: list[int] = field(default_factory=lambda: [0] * 4)
+    late: list[int] = field(default_factory=lambda: [0] * 2)
 
     def take(self, engine: Partition) -> None:
         """Add an engine's counters; raise KafkaError for a failed engine."""
         standing, acknowledged, deliveries = engine.observe()
-        self.add(acknowledged, deliveries, standing[5], engine.looked_at())
+        self.add(acknowledged, deliveries, standing[5], engine.looked_at(), engine.lateness())
 
     def add(
         self,
@@ -39,11 +41,14 @@ class Tally:
         deliveries: Sequence[int],
         timed_out: int,
         looked_at: Sequence[int] = (),
+        late: Sequence[int] = (),
     ) -> None:
         """Add the given counters."""
         self.timed_out += timed_out
         for at, number in enumerate(looked_at):
             self.looked_at[at] += number
+        for at, number in enumerate(late):
+            self.late[at] += number
         if any(acknowledged):
             for at, records in enumerate(acknowledged):
                 self.acknowledged[at] += records

@@ -398,6 +398,10 @@ impl PyPartition {
         Ok((expired, headers, batches, self.tally.thinned_bytes()))
     }
 
+    fn lateness(&self, py: Python<'_>) -> PyResult<(u64, u64)> {
+        self.with(py, |partition| partition.lateness())
+    }
+
     #[getter]
     pub(crate) fn has_rules(&self) -> bool {
         self.is_managed.load(Ordering::Relaxed)

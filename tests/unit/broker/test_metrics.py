@@ -24,6 +24,7 @@ from sharecore.metrics.queue_families import (
     GROUP_BREAKER,
     GROUP_BREAKER_OPENED,
     GROUP_KEPT,
+    GROUP_LATE,
     GROUP_UNITS,
     GROUP_WAITING,
     GROUP_WINDOW_FULL,
@@ -131,6 +132,25 @@ def test_records_that_wait_are_counted_and_a_paused_group_is_shown(
     assert of(samples, GROUP_WINDOW_FULL.name, group, topic) == 0
     assert of(samples, GROUP_UNITS.name, group, topic) == 2
     assert of(samples, "sharecore_share_group_paused", group) == 1
+
+
+def test_records_that_waited_are_counted_when_they_are_delivered(
+    broker: RunningBroker, member: Member, group: str, topic: str
+) -> None:
+    setting = {"name": "share.retry.backoff.ms", "config_operation": 0, "value": "1"}
+    resource = {"resource_type": 32, "resource_name": group, "configs": [setting]}
+    broker.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=[resource])
+    produce(broker, topic, 3)
+    assert acquired(member.fetch(0)) == {0: [(0, 2, 1)]}
+    number = f"{GROUP_LATE.name}_count"
+    assert (number, frozenset({group, topic})) not in scrape(broker), "none has waited"
+    member.acknowledge({0: [(0, 1, RELEASE), (2, 2, ACCEPT)]})
+    assert acquired(member.fetch(0, max_wait_ms=20_000)) == {0: [(0, 1, 2)]}
+    before = scrape(broker)
+    assert of(before, number, group, topic) == 2
+    assert of(before, f"{GROUP_LATE.name}_sum", group, topic) >= 0
+    broker.look(lambda running: running.share.state_restarted(SharePartitionKey(group, member.topic_id, 0)))
+    assert of(scrape(broker), number, group, topic) == 2, "also without the leader"
 
 
 def test_totals_stay_when_the_leader_goes(

@@ -123,7 +123,7 @@ class ShareMetrics:
                     began = thread_time()
             count += len(entries)
             without += self._without_label[key]
-        self._totals(lines, totals)
+        self._totals(sheet, lines, totals)
         sheet.add(f.SHARE_PARTITIONS, count)
         sheet.add(f.SHARE_PARTITIONS_UNSEEN, without)
         self.cpu_s += thread_time() - began
@@ -207,7 +207,7 @@ class ShareMetrics:
                     total.units = max(total.units, reasons.units)
                     for at, records in enumerate((reasons.backoff, reasons.delivery, reasons.unread)):
                         total.waiting[at] += records
-                    total.tally.add((), (), 0, engine.looked_at())
+                    total.tally.add((), (), 0, engine.looked_at(), engine.lateness())
                     total.add_keys(reasons.keys)
                     if leader.takeover_left_ms:
                         complete = engine.start_offset + engine.delivery_complete_count
@@ -242,14 +242,16 @@ class ShareMetrics:
         total.oldest_ms = max(total.oldest_ms, oldest_ms)
         total.tally.add(acknowledged, by_count, timed_out)
 
-    def _totals(self, lines: Lines, totals: Mapping[GroupTopic, tuple[Topic, _Total]]) -> None:
+    def _totals(
+        self, sheet: Exposition, lines: Lines, totals: Mapping[GroupTopic, tuple[Topic, _Total]]
+    ) -> None:
         retired = self._broker.share.partitions.retired
         by_group: dict[str, Tally] = {}
         for number, (key, (topic, total)) in enumerate(totals.items()):
             tally = total.tally
             gone = retired.get(key)
             if gone is not None:
-                tally.add(gone.acknowledged, gone.deliveries, gone.timed_out, gone.looked_at)
+                tally.add(gone.acknowledged, gone.deliveries, gone.timed_out, gone.looked_at, gone.late)
             by_group.setdefault(key[0], Tally()).add(tally.acknowledged, (), 0)
             if number >= self._series_max:
                 continue
@@ -274,6 +276,9 @@ class ShareMetrics:
             if total.has_rules or any(tally.looked_at):
                 for family, number in zip(_LOOKED_AT, tally.looked_at, strict=True):
                     lines.of(family).append(f"{label}}} {number}")
+            records, late_ms = tally.late
+            if records:
+                sheet.summary(q.GROUP_LATE, records, late_ms / 1000, key[0], topic.name)
             lines.of(f.GROUP_TIMEOUTS).append(f"{label}}} {tally.timed_out}")
             for delivery, records in enumerate(tally.deliveries, 1):
                 if records:

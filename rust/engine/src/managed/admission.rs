@@ -131,7 +131,7 @@ fn extended(range: &mut Option<OffsetRange>, piece: OffsetRange) -> Option<Offse
 }
 
 /// Removes the overlaps with `range` from a map of ranges by first offset; the parts outside stay.
-fn take_overlaps<T: Copy>(
+pub(super) fn take_overlaps<T: Copy>(
     map: &mut BTreeMap<Offset, T>,
     range: OffsetRange,
     last_of: impl Fn(&T) -> Offset,
@@ -196,6 +196,7 @@ impl Managed {
             "all is looked at anew"
         );
         self.admission = Some(Box::new(admission));
+        self.lateness.follow_none();
         self.begin_keys();
     }
 
@@ -450,7 +451,7 @@ impl Managed {
     /// Applies the delivery times and expiries that are due.
     pub(super) fn come_up(&mut self, now_ms: i64, wall_ms: i64) {
         while let Some(admission) = &mut self.admission
-            && let Some(range) = admission.deliveries.pop(wall_ms)
+            && let Some((due_ms, range)) = admission.deliveries.pop(wall_ms)
         {
             self.let_come(range, now_ms);
             if is_planted(Bug::TimePasses) {
@@ -459,9 +460,11 @@ impl Managed {
                 continue;
             }
             self.key_changed(&[range]);
+            let late_ms = wall_ms.saturating_sub(due_ms);
+            self.came_up(range, now_ms.saturating_sub(late_ms));
         }
         while let Some(admission) = &mut self.admission
-            && let Some(range) = admission.expiries.pop(wall_ms)
+            && let Some((_, range)) = admission.expiries.pop(wall_ms)
         {
             self.expire(range);
             self.key_changed(&[range]);

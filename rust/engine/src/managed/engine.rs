@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use super::{Bug, Entry, KeyStanding, Managed, Order, Rules, Spec, Times, is_planted};
+use super::{Bug, Entry, KeyStanding, Lateness, Managed, Order, Rules, Spec, Times, is_planted};
 use crate::error::Refusal;
 use crate::offset::{Offset, OffsetRange};
 use crate::partition::{AcquireOptions, Acquired, Config, Partition, StateBatch, Write};
@@ -125,6 +125,7 @@ impl Engine {
                     causes: BTreeMap::new(),
                     admission: None,
                     keys: None,
+                    lateness: Lateness::default(),
                 });
                 managed.set_rules(rules);
                 *self = Self::Managed(managed);
@@ -329,6 +330,15 @@ impl Engine {
         }
     }
 
+    /// How many records were acquired after a back-off or a delivery time, and the sum of the milliseconds from when
+    /// they could be.
+    pub fn lateness(&self) -> (u64, u64) {
+        match self {
+            Self::Plain(_) => (0, 0),
+            Self::Managed(managed) => managed.lateness.sum(),
+        }
+    }
+
     /// Why records are not delivered, with the `limit` keys that have the most records.
     pub fn waiting_reasons(&self, limit: usize) -> Waiting {
         let leased = self.leased();
@@ -377,6 +387,7 @@ impl Engine {
                     + managed.times.memory_bytes()
                     + admission.map_or(0, |admission| admission.memory_bytes())
                     + managed.keys_memory_bytes()
+                    + managed.lateness.memory_bytes()
             }
         }
     }

@@ -9,6 +9,7 @@ mod chains;
 mod engine;
 mod in_line;
 mod keys;
+mod lateness;
 mod ordered;
 mod planted;
 mod rules;
@@ -21,6 +22,7 @@ pub use self::admission::Entry;
 pub use self::engine::{Engine, Waiting};
 pub use self::keys::KeyStanding;
 use self::keys::Keys;
+use self::lateness::Lateness;
 #[cfg(feature = "planted")]
 pub use self::planted::plant;
 pub use self::planted::{Bug, is_planted};
@@ -52,6 +54,7 @@ pub struct Managed {
     admission: Option<Box<Admission>>,
     /// Present if records are ordered by key.
     keys: Option<Box<Keys>>,
+    lateness: Lateness,
 }
 
 impl Managed {
@@ -132,6 +135,7 @@ impl Managed {
             let taken = inner.acquire_ready(now_ms, member, batches, options, line.last, out);
             debug_assert!(taken <= budget, "more than there is room for");
             self.key_acquired(options.fetch_offset, batches, &out[before..]);
+            self.came_out(&out[before..], now_ms);
             return taken;
         }
         let last = if self.may_admit(leased) {
@@ -142,8 +146,11 @@ impl Managed {
             return 0;
         };
         let cap = (last.min(line.last), budget);
-        self.inner
-            .acquire_within(now_ms, member, batches, options, cap, out)
+        let before = out.len();
+        let inner = &mut self.inner;
+        let taken = inner.acquire_within(now_ms, member, batches, options, cap, out);
+        self.came_out(&out[before..], now_ms);
+        taken
     }
 
     fn release(&mut self, member: &str) -> Option<Write<'_>> {
@@ -161,7 +168,7 @@ impl Managed {
     }
 
     fn wait_no_longer(&mut self, now_ms: i64, wall_ms: i64) {
-        while let Some(range) = self.times.pop(now_ms) {
+        while let Some((due_ms, range)) = self.times.pop(now_ms) {
             self.inner.ready(range);
             if is_planted(Bug::TimePasses) {
                 self.misplace(&[range], false);
@@ -169,6 +176,7 @@ impl Managed {
                 continue;
             }
             self.key_changed(&[range]);
+            self.came_up(range, due_ms);
         }
         self.come_up(now_ms, wall_ms);
     }
@@ -296,6 +304,7 @@ impl Managed {
         }
         self.times = Times::default();
         self.admission = None;
+        self.lateness.follow_none();
         assert!(self.keys.is_none(), "keys are known of what is looked at");
     }
 

@@ -27,8 +27,8 @@ impl Times {
         self.heap.peek().map(|Reverse((due_ms, ..))| *due_ms)
     }
 
-    /// Takes a range whose wait is over.
-    pub(crate) fn pop(&mut self, now_ms: i64) -> Option<OffsetRange> {
+    /// Takes a range whose wait is over, with the end of the wait.
+    pub(crate) fn pop(&mut self, now_ms: i64) -> Option<(i64, OffsetRange)> {
         let due_ms = self.next_ms()?;
         if due_ms > now_ms {
             return None;
@@ -47,7 +47,7 @@ impl Times {
             self.next_ms().is_none_or(|next| next >= due_ms),
             "another was due before"
         );
-        Some(range)
+        Some((due_ms, range))
     }
 
     /// The number of ranges.

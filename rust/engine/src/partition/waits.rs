@@ -308,6 +308,19 @@ impl Partition {
             .map(|run| run.last.min(run.first.max(offset)))
     }
 
+    /// The acquirable records in `range`.
+    pub(crate) fn ready_in(&self, range: OffsetRange) -> Vec<OffsetRange> {
+        let mut found = Vec::new();
+        let mut next = self.map.next_available(self.map.seek(range.first));
+        while let Some(run) = next.and_then(|at| self.map.get(at))
+            && run.first <= range.last
+        {
+            found.push(run.range().clip(range));
+            next = self.map.next_available(self.map.seek_near(run.last + 1));
+        }
+        found
+    }
+
     /// The last acquirable record from `offset` to `to`, of those that there is room for; `offset` if there is none.
     ///
     /// A client chooses `to`, so the room bounds the walk.

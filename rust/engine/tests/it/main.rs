@@ -4,6 +4,7 @@ mod backoff;
 mod combiner;
 mod expiry;
 mod keep;
+mod lateness;
 mod long_runs;
 mod models;
 mod open_writes;

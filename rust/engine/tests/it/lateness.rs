@@ -1,0 +1,118 @@
+//! How late records are acquired after their back-off or delivery time.
+
+use std::sync::Arc;
+
+use sharecore_engine::{
+    AckBatch, AcquireOptions, Backoff, Config, Engine, Entry, Key, OffsetRange, Order, Rules, Spec,
+};
+
+const RELEASE: u8 = 2;
+const ACCEPT: u8 = 1;
+
+fn engine(spec: Option<Spec>) -> Engine {
+    let rules = Rules {
+        backoff: Backoff {
+            first_ms: 1000,
+            max_ms: 1000,
+            multiplier: 1.0,
+            jitter: 0.0,
+            on_release: true,
+            on_timeout: true,
+        },
+        order: Order::None,
+        run_max: 1,
+        max_waiting: 1000,
+        spec: spec.map(Arc::new),
+        expired_letters: false,
+    };
+    Engine::new(Config::default(), 0, &[], Some(rules), 0).expect("an empty state")
+}
+
+/// The offsets that a fetch of one batch acquires.
+fn take(engine: &mut Engine, now_ms: i64, wanted: i64, batch: OffsetRange) -> Vec<i64> {
+    let options = AcquireOptions {
+        fetch_offset: engine.next_ready_from(batch.first).unwrap_or(batch.first),
+        max_fetch_records: wanted,
+        batch_size: 500,
+        record_limit: true,
+    };
+    let mut out = Vec::new();
+    engine.acquire(now_ms, "m", &[batch], options, &mut out);
+    engine.check().expect("sound");
+    out.iter().flat_map(|each| each.first..=each.last).collect()
+}
+
+fn settle(engine: &mut Engine, now_ms: i64, first: i64, last: i64, kind: u8) {
+    let types = [kind];
+    let batch = AckBatch {
+        first,
+        last,
+        types: &types,
+    };
+    let write = engine.acknowledge(now_ms, "m", &[batch]);
+    let id = write.expect("allowed").expect("a write").id;
+    engine.commit(id, now_ms).expect("open");
+    engine.check().expect("sound");
+}
+
+#[test]
+fn a_back_off_is_over_when_its_time_has_come_and_not_when_that_is_noticed() {
+    let mut engine = engine(None);
+    let batch = OffsetRange::new(0, 3);
+    assert_eq!(take(&mut engine, 0, 4, batch), [0, 1, 2, 3]);
+    assert_eq!(engine.lateness(), (0, 0), "nothing waited");
+    settle(&mut engine, 0, 0, 3, RELEASE);
+    engine.advance(999, 0);
+    assert_eq!(take(&mut engine, 999, 4, batch), [0_i64; 0]);
+    engine.advance(1007, 0);
+    assert_eq!(take(&mut engine, 1010, 1, batch), [0]);
+    assert_eq!(engine.lateness(), (1, 10));
+    assert_eq!(take(&mut engine, 1015, 4, batch), [1, 2, 3]);
+    assert_eq!(engine.lateness(), (4, 55));
+    settle(&mut engine, 1015, 0, 3, ACCEPT);
+    engine.set_rules(None);
+    assert_eq!(engine.lateness(), (0, 0), "without rules nothing waits");
+}
+
+#[test]
+fn a_delivery_time_counts_by_the_wall_clock_and_others_of_the_key_do_not() {
+    let spec = Spec {
+        id: 1,
+        key: Some(Key::Own),
+        ..Spec::default()
+    };
+    let mut engine = engine(Some(spec.clone()));
+    let wall_ms = 1_700_000_000_000;
+    let entry = |offset, digest, not_before_ms| Entry {
+        offset,
+        not_before_ms,
+        expires_ms: Entry::NEVER,
+        digest,
+    };
+    let entries = [
+        entry(0, 7, wall_ms + 50),
+        entry(1, 7, wall_ms + 20),
+        entry(2, 0, Entry::AT_ONCE),
+        entry(3, 0, wall_ms - 900),
+    ];
+    let batch = OffsetRange::new(0, 3);
+    assert!(engine.admit((100, wall_ms), &spec, 0, &[batch], &entries, 500));
+    assert_eq!(take(&mut engine, 100, 4, batch), [2, 3]);
+    assert_eq!(engine.lateness(), (0, 0), "neither was waited for");
+    engine.advance(130, wall_ms + 30);
+    assert_eq!(
+        take(&mut engine, 130, 4, batch),
+        [0_i64; 0],
+        "1 waits for 0"
+    );
+    engine.advance(153, wall_ms + 53);
+    assert_eq!(take(&mut engine, 155, 4, batch), [0]);
+    assert_eq!(engine.lateness(), (1, 5));
+    settle(&mut engine, 400, 0, 0, ACCEPT);
+    assert_eq!(take(&mut engine, 400, 4, batch), [1]);
+    assert_eq!(
+        engine.lateness(),
+        (1, 5),
+        "1 waited for its key, not for its time"
+    );
+}
