@@ -43,6 +43,7 @@ class Backend(StateLogs, Protocol):
         configs: dynamic configurations.
         topics: the topics visible to clients.
         cluster: leaders and coordinators.
+        has_successor: after `drain`, whether one other broker leads everything once the storage is closed.
     """
 
     served: Mapping[ApiKey, Served]
@@ -52,6 +53,7 @@ class Backend(StateLogs, Protocol):
     configs: Configs
     topics: Topics
     cluster: Cluster
+    has_successor: bool
 
     async def open(self, broker: Host) -> None:
         """Open the storage; raise ConfigError, OSError or KafkaError on failure."""
@@ -73,6 +75,9 @@ class Backend(StateLogs, Protocol):
 
     async def close(self) -> None:
         """Close the storage."""
+
+    async def succeeded(self) -> None:
+        """Wait shortly until the successor, if there is one, leads."""
 
     def trouble(self) -> str:
         """Return why nothing can be served now, and the remedy; empty if the open backend is healthy."""

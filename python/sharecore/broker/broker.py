@@ -351,10 +351,13 @@ class Broker(Services):
         await self.share.finish()
         await self.backend.settle()
         await asyncio.sleep(0)
-        await self.server.close()
+        held = await self.server.close(holds=self.backend.has_successor)
         self.share.stop()
         self.groups.stop()
         await self.backend.close()
+        if held:
+            await self.backend.succeeded()
+            held.release()
 
     def addresses(self) -> dict[str, object]:
         """Return the broker's addresses, for programs."""

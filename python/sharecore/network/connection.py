@@ -138,6 +138,28 @@ class Connection(Exchange, asyncio.BufferedProtocol):
         found: bytes | None = tls.getpeercert(True) if tls is not None else None
         return found
 
+    @property
+    def descriptor(self) -> int:
+        """The file descriptor of its socket; -1 without one, such as after it was closed."""
+        if self._transport is None:
+            return -1
+        own: Callable[[], int] | None = getattr(self._transport, "fileno", None)
+        if own is not None:
+            return own()
+        found = self._transport.get_extra_info("socket")
+        return -1 if found is None else int(found.fileno())
+
+    def leave(self) -> None:
+        """Close the connection after pending writes, without TLS's farewell if there are none."""
+        if self._transport is None or self._transport.is_closing():
+            return
+        self._drop_backlog()
+        self._send_rest()
+        if self._transport.get_write_buffer_size():
+            self._transport.close()
+        else:
+            self._transport.abort()
+
     def abort(self) -> None:
         """Close the connection immediately; unwritten answers are dropped."""
         if self._transport is not None:

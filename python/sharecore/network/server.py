@@ -15,6 +15,7 @@ from sharecore.network.acceptor import Acceptor
 from sharecore.network.admission import Admission
 from sharecore.network.connection import Answer, Connection
 from sharecore.network.handshakes import ContextSource, Handshakes
+from sharecore.network.held import HeldSockets
 from sharecore.network.limits import Limits
 from sharecore.network.peer import Peer
 from sharecore.network.relief import Relief
@@ -208,11 +209,21 @@ class Server:
         self._relief.stop()
         self.handshakes.abort()
 
-    async def close(self, *, grace_s: float = 1.0) -> None:
-        """Close every connection, after at most `grace_s` for written answers to leave."""
+    async def close(self, *, grace_s: float = 1.0, holds: bool = False) -> HeldSockets:
+        """Close every connection, after at most `grace_s` for written answers to leave.
+
+        Args:
+            grace_s: how long to wait for them, in seconds.
+            holds: clients are not to notice yet: their sockets are returned, and stay open until they are
+                released.
+        """
         self.stop_listening()
+        held = HeldSockets(self.connections.values() if holds else ())
         for connection in list(self.connections.values()):
-            connection.close()
+            if holds:
+                connection.leave()
+            else:
+                connection.close()
         try:
             if self.connections:
                 self._all_gone = asyncio.Event()
@@ -225,6 +236,7 @@ class Server:
                 asyncio.get_running_loop().remove_reader(self._sockets.fileno())
                 self._sockets = None
         await asyncio.sleep(0)
+        return held
 
     def _sweep(self) -> None:
         assert self._loop is not None

@@ -22,12 +22,14 @@ class Described(NamedTuple):
         listeners: host and port by the listener's name.
         rack: its rack, if any.
         at_ms: when it did, in milliseconds since 1970.
+        epoch: its leader epoch if it leads; 0 if it stands by.
     """
 
     node_id: int
     listeners: Mapping[str, tuple[str, int]]
     rack: str | None
     at_ms: int
+    epoch: int = 0
 
     def is_current(self, now_ms: int) -> bool:
         """Whether the broker has described itself lately; one that was lost has not.
@@ -54,7 +56,9 @@ def decode_described(node_id: int, body: bytes) -> Described | None:
         found = json.loads(body)
         listeners = {str(name): (str(host), int(port)) for name, (host, port) in found["listeners"].items()}
         rack = None if found["rack"] is None else str(found["rack"])
-        described = Described(int(found["node_id"]), listeners, rack, int(found["at_ms"]))
+        # brokers of earlier releases do not write their epoch
+        epoch = int(found.get("epoch", 0))
+        described = Described(int(found["node_id"]), listeners, rack, int(found["at_ms"]), epoch)
         # a lone surrogate cannot be sent
         "".join([rack or "", *listeners, *(host for host, _ in listeners.values())]).encode()
     except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError):

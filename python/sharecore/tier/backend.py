@@ -74,6 +74,7 @@ class TierBackend:
     served: Mapping[ApiKey, Served] = OFFERED
     feature_limits: Mapping[str, int] = MappingProxyType({})
     self_compacting = True
+    has_successor = False
     identity: Identity
     catalog: Catalog
     configs: Configs
@@ -344,6 +345,9 @@ class TierBackend:
     async def settle(self) -> None:
         """Wait for pending writes."""
         await asyncio.gather(*(slot.log.idle() for slot in self._slots))
+
+    async def succeeded(self) -> None:
+        """Do nothing: the other nodes took the slots one by one."""
 
     async def close(self) -> None:
         """Release the slots, and close all connections."""

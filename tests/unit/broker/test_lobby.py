@@ -352,6 +352,7 @@ def _described(node_id: object, **more: object) -> str:
         _described(7, rack="r" * 70_000),
         _described(7, at_ms=(time.time() + 86400) * 1000),
     ],
+    ids=["infinite", "nested", "another node", "port", "host", "long", "future"],
 )
 def test_a_damaged_description_is_ignored(
     tmp_path: Path, bucket: Path, leader: RunningBroker, damaged: str

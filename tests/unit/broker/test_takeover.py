@@ -7,6 +7,7 @@ import hashlib
 import threading
 import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -96,6 +97,24 @@ def test_a_kept_connection_reaches_the_new_leader_alone(
         plain.close()
         secret.close()
     finally:
+        lobby.stop()
+
+
+def test_clients_of_a_leader_that_stops_are_let_go_once_the_standby_leads(
+    tmp_path: Path, bucket: Path, leader: RunningBroker
+) -> None:
+    lobby = RunningLobby(tmp_path / "two", bucket, leads=_backend)
+    kept = Client(leader.port)
+    try:
+        kept.ask(ApiKey.METADATA, 12, topics=[])
+        with ThreadPoolExecutor() as threads:
+            stopping = threads.submit(leader.stop)
+            with pytest.raises(EOFError):
+                kept.receive_frame()
+            assert lobby.ask(ApiKey.METADATA, 12, topics=[]).controller_id == 2
+            stopping.result()
+    finally:
+        kept.close()
         lobby.stop()
 
 

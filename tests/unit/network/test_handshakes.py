@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ssl
 import struct
 from collections.abc import Awaitable, Callable
@@ -130,3 +131,27 @@ def test_who_is_in_counts_until_it_goes(directory: Path, caplog: pytest.LogCaptu
 
     serve(directory, test, Limits(connections_max=2))
     assert "never retrieved" not in caplog.text
+
+
+def test_held_clients_notice_only_their_release(directory: Path) -> None:
+    async def test(server: Server, port: int, context: ssl.SSLContext) -> None:
+        clear = await server.bind("127.0.0.1", 0, "PLAINTEXT")
+        server.listen()
+        ends = []
+        for at, tls in ((port, context), (clear, None)):
+            reader, writer = await asyncio.open_connection("127.0.0.1", at, ssl=tls)
+            writer.write(struct.pack(">i", 1) + b"x")
+            assert await reader.readexactly(5) == b"\0\0\0\1x"
+            ends.append((asyncio.ensure_future(reader.read()), writer))
+        held = await server.close(holds=True)
+        assert server.connections == {}
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert not any(ended.done() for ended, _ in ends)
+        held.release()
+        for ended, writer in ends:
+            with contextlib.suppress(ConnectionError):
+                assert await ended == b""
+            writer.close()
+
+    serve(directory, test)

@@ -43,6 +43,7 @@ class LobbyBackend:
 
     feature_limits: Mapping[str, int] = MappingProxyType({})
     self_compacting = False
+    has_successor = False
     catalog: Catalog
     configs: Configs
     topics: Topics
@@ -101,10 +102,12 @@ class LobbyBackend:
     async def close(self) -> None:
         """Do nothing: nothing is open."""
 
+    async def succeeded(self) -> None:
+        """Do nothing: nothing is led."""
+
     async def withdraw(self) -> None:
         """Remove this broker's description: it ends."""
-        self.nodes.stop()
-        await self.nodes.withdraw()
+        await self.nodes.leave()
 
     def trouble(self) -> str:
         """Return why this broker could not take over now; empty if it could."""

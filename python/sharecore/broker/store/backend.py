@@ -62,6 +62,7 @@ class StoreBackend:
     served: Mapping[ApiKey, Served] = SERVED
     feature_limits: Mapping[str, int] = MappingProxyType({})
     self_compacting = False
+    has_successor = False
     identity: Identity
     catalog: Catalog
     configs: Configs
@@ -141,11 +142,15 @@ class StoreBackend:
         if not isinstance(self._copy, HomeWatch):
             epoch = leader_epoch(self.catalog)
             return SingleBroker(self.identity, lambda: broker.listeners, rack, epoch)
-        node_id = self.identity.node_id
-        self._nodes = nodes = HomeNodes(
-            bucket_place(broker.config), node_id, lambda: broker.listeners, rack, broker.clock
-        )
         epoch = await next_leader_epoch(self.catalog)
+        self._nodes = nodes = HomeNodes(
+            bucket_place(broker.config),
+            self.identity.node_id,
+            lambda: broker.listeners,
+            rack,
+            broker.clock,
+            epoch=epoch,
+        )
         may_lease = partial(is_proven, self.storage.store, LEASE_MS)
         return HomeCluster(self.identity, lambda: broker.listeners, rack, epoch, nodes, may_lease)
 
@@ -196,8 +201,7 @@ class StoreBackend:
     async def drain(self) -> None:
         """Remove the description of a home's broker; there is nothing else to hand over."""
         if self._nodes is not None:
-            self._nodes.stop()
-            await self._nodes.withdraw()
+            self.has_successor = await self._nodes.leave()
 
     def end(self) -> None:
         """Stop retention and compaction."""
@@ -227,6 +231,11 @@ class StoreBackend:
     async def close(self) -> None:
         """Close the data directory."""
         self.storage.close()
+
+    async def succeeded(self) -> None:
+        """Wait shortly until the standby leads."""
+        if self._nodes is not None:
+            await self._nodes.succeeded()
 
     def trouble(self) -> str:
         """Return why answers wait for the bucket; without one nothing but the disk can be wrong, and a write

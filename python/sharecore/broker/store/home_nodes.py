@@ -29,6 +29,9 @@ _RETRY_MS = 1000
 """The pause while the leader has not described itself."""
 _FIRST_S = 5.0
 _WITHDRAW_S = 1.0
+_SUCCESSION_S = 2.0
+"""A standby that works takes over sooner."""
+_SUCCESSION_LOOK_S = 0.05
 _EPOCH = b"leader-epoch"
 
 
@@ -42,6 +45,7 @@ class HomeNodes:
         rack: its rack.
         clock: the time.
         leader: returns the node that leads by the journal; its description counts however old it is.
+        epoch: this broker's leader epoch; 0 if it stands by.
     """
 
     def __init__(
@@ -52,6 +56,7 @@ class HomeNodes:
         rack: str | None,
         clock: Clock,
         leader: Callable[[], int] = lambda: NOBODY,
+        epoch: int = 0,
     ) -> None:
         self._objects = home_nodes(bucket)
         self._node_id = node_id
@@ -59,6 +64,7 @@ class HomeNodes:
         self._rack = rack
         self._clock = clock
         self._leader = leader
+        self._epoch = epoch
         self._others: list[Described] = []
         self._announced_ms: float | None = None
         self._former: int | None = None
@@ -81,14 +87,14 @@ class HomeNodes:
             await asyncio.wait_for(self._looked.wait(), _FIRST_S)
 
     async def _round(self) -> None:
-        if self._former is not None:
-            # clients would keep trying it
-            former, self._former = self._former, None
-            await self.withdraw(former)
         try:
+            # first, as the former broker waits for the description of this one
             await self.look()
         finally:
             self._looked.set()
+        if self._former is not None:
+            former, self._former = self._former, None
+            await self.withdraw(former)
 
     def _pause_ms(self) -> int:
         if not self._looked.is_set():
@@ -101,8 +107,12 @@ class HomeNodes:
         """Stop looking."""
         self._rounds.stop()
 
-    async def withdraw(self, node_id: int | None = None) -> None:
-        """Remove a description: that broker, or this one, has ended. Without an answer it is stale soon."""
+    async def withdraw(self, node_id: int | None = None) -> bool:
+        """Remove a description: that broker, or this one, has ended.
+
+        Returns:
+            Whether the bucket confirmed it; otherwise the description is stale after a while.
+        """
         with contextlib.suppress(OSError, asyncio.TimeoutError):
             async with asyncio.timeout(_WITHDRAW_S):
                 if self._announcing is not None:
@@ -111,6 +121,8 @@ class HomeNodes:
                     await asyncio.wait({self._announcing})
                 gone = self._node_id if node_id is None else node_id
                 await asyncio.to_thread(self._objects.withdraw, gone)
+                return True
+        return False
 
     async def look(self) -> None:
         """Read the descriptions, and renew the own one if it is old."""
@@ -122,21 +134,46 @@ class HomeNodes:
                 self._announcing = asyncio.ensure_future(announce)
                 await asyncio.shield(self._announcing)
                 self._announced_ms = steady_ms
-            bodies = await asyncio.to_thread(self._objects.read)
+            found = await self._learn()
         except OSError as error:
             logger.info("cannot learn of the other brokers of the home: %s", error)
             return
-        found = [each for node_body in bodies if (each := decode_described(*node_body)) is not None]
         if all(each.node_id != self._node_id for each in found):
             # the broker that took over has removed it: the next look writes it again
             self._announced_ms = None
-        self._others = [each for each in found if each.node_id != self._node_id]
+
+    async def _learn(self) -> list[Described]:
+        bodies = await asyncio.to_thread(self._objects.read)
+        found = [each for node_body in bodies if (each := decode_described(*node_body)) is not None]
+        # clients would keep trying a broker that has ended
+        gone = (self._node_id, self._former)
+        self._others = [each for each in found if each.node_id not in gone]
+        return found
+
+    async def leave(self) -> bool:
+        """Remove the own description; return whether another broker is there, which may take over."""
+        self.stop()
+        if not await self.withdraw():
+            return False
+        with contextlib.suppress(OSError, asyncio.TimeoutError):
+            async with asyncio.timeout(_WITHDRAW_S):
+                await self._learn()
+        return bool(self._current())
+
+    async def succeeded(self) -> None:
+        """Wait until another broker leads, as its description says, but only for a short time."""
+        with contextlib.suppress(OSError, asyncio.TimeoutError):
+            async with asyncio.timeout(_SUCCESSION_S):
+                while True:
+                    if any(each.epoch > self._epoch for each in await self._learn()):
+                        return
+                    await asyncio.sleep(_SUCCESSION_LOOK_S)
 
     def _own(self, now_ms: int) -> bytes:
         listeners = {
             name: (each.advertised_host, each.advertised_port) for name, each in self._listeners().items()
         }
-        return Described(self._node_id, listeners, self._rack, now_ms).encode()
+        return Described(self._node_id, listeners, self._rack, now_ms, self._epoch).encode()
 
     def report(self, sheet: Exposition) -> None:
         """Put the number of the other brokers among the metrics."""
