@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -186,6 +187,7 @@ def origin(message: Message) -> tuple[int, int]:
         (["--until", (datetime.now() - timedelta(days=1)).strftime("%Y-%m-%d")], []),
         (["--since", (datetime.now() - timedelta(days=1)).strftime("%Y-%m-%d")], [["4", "2", "0"]] * 2),
     ],
+    ids=count(),
 )
 def test_letters_are_chosen(
     spark: SparkSession, queued: Broker, options: list[str], rows: list[list[str]]

@@ -9,6 +9,7 @@ import json
 import logging
 import time
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -241,6 +242,7 @@ def shared_secret() -> bytes:
         b"n,a=eve," + bearer()[3:],
         b"n,,\x01auth=Bearer no-token\x01\x01",
     ],
+    ids=count(),
 )
 def test_tokens_that_prove_nothing(client: Client, message: bytes) -> None:
     first = authenticate(client, "OAUTHBEARER", message)
@@ -304,6 +306,7 @@ def test_who_must_say_it_again(broker: RunningBroker) -> None:
         ("OAUTHBEARER", bearer(), "is not supported for re-authentication of mechanism PLAIN"),
         ("PLAIN", plain("alice", "wrong"), "Invalid username or password"),
     ],
+    ids=count(),
 )
 def test_saying_something_else_the_second_time(
     broker: RunningBroker, mechanism: str, message: bytes, said: str

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from itertools import count
 from typing import Any
 
 import jwt
@@ -144,7 +145,9 @@ def test_an_issuer_that_gives_none(address: str, issuer: Issuer, path: str, secr
     assert "planted" not in str(refused.value)
 
 
-@pytest.mark.parametrize("given", [token(ec.generate_private_key(ec.SECP256R1())), "not.a.token", dict])
+@pytest.mark.parametrize(
+    "given", [token(ec.generate_private_key(ec.SECP256R1())), "not.a.token", dict], ids=count()
+)
 def test_a_token_that_is_none(address: str, given: object) -> None:
     with pytest.raises(AuthenticationFailed):
         groups(address, sasl_oauthbearer_token=given)
