@@ -34,6 +34,7 @@ def test_a_group_is_paused_and_resumed_on_the_command_line(broker: Broker, topic
         assert paused[1].startswith(f"share group {group}: paused until 2")
         assert list(consumer.poll(1.5)) == []
         assert "its members get no records" in sharecore(broker, "describe", group)[1]
+        assert f"\ngroup {group}: paused until 2" in sharecore(broker, "peek", group, topic)[1]
         (told,) = json.loads(sharecore(broker, "describe", group, "--output", "json")[1])
         assert told["paused"] is True
         assert told["pausedUntilMs"] > 0

@@ -157,6 +157,8 @@ def test_an_open_breaker_says_so_and_when_it_lets_records_through(
     assert told["dueMs"] > time.time() * 1000
     shown = sharecore(broker, "describe", group)[1]
     assert "\nthe breaker of share.breaker.percent is open until 20" in shown
+    peeked = sharecore(broker, "peek", group, topic)[1]
+    assert f"\ngroup {group}: the breaker of share.breaker.percent is open until 20" in peeked
 
 
 @ours

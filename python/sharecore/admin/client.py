@@ -19,7 +19,7 @@ from sharecore.admin.model import (
     ShareGroup,
     Target,
 )
-from sharecore.admin.pausing import PAUSED, PAUSED_UNTIL, SETTINGS, Pause
+from sharecore.admin.pausing import PAUSED, PAUSED_UNTIL, SETTINGS, Pause, pause_of
 from sharecore.admin.share_state import History, LiveState, StateDump, StateHistory
 from sharecore.admin.state_fetch import read_state_topic
 from sharecore.admin.waiting import Waiting, waiting_of
@@ -284,12 +284,7 @@ class Admin(Administration):
         Raises:
             KafkaError: the broker did not answer.
         """
-        try:
-            return Pause.of(await self.configs(group_id, SETTINGS))
-        except KafkaError as error:
-            if error.code is not ErrorCode.GROUP_AUTHORIZATION_FAILED:
-                raise
-            return Pause()
+        return await pause_of(self._transport, group_id)
 
     async def pause(self, group_id: str, *, until_ms: int | None = None) -> None:
         """Give a group no more records, until it is resumed or a time has come.

@@ -16,9 +16,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from sharecore.admin.data_dir import share_state
-from sharecore.admin.overview import look_at_groups
+from sharecore.admin.overview import GroupOverview, look_at_groups
+from sharecore.admin.waiting import describe_reason, hindrances, waiting_of
 from sharecore.client.configs import ResourceKind, describe_configs
 from sharecore.client.settings import read_connection_settings
+from sharecore.client.wire.cluster import TopicPartition
 from sharecore.client.wire.transport import Transport
 from sharecore.config import (
     BrokerConfig,
@@ -48,6 +50,7 @@ LETTERS_TROUBLE = "sharecore.dead.letters.trouble"
 DAMAGE, COPY_TROUBLE = "sharecore.damage", "sharecore.bucket.trouble"
 """A broker of sharecore tells it of itself, to those who ask by name."""
 _REMEDY = "stop the broker: sharecore store check lists all damage, store salvage keeps the rest"
+_WHY = "sharecore groups describe {} shows why; groups resume ends a pause"
 _HIDDEN = "[hidden]"
 _SECRET_WORDS = ("password", "secret", "jaas", "credential", "token", ".key")
 _PACKAGES = ("sharecore", "kio", "uvloop", "cryptography", "typer", "prometheus-client", "confluent-kafka")
@@ -233,6 +236,7 @@ async def cluster(settings: Mapping[str, str]) -> list[Finding]:
         nodes = await transport.nodes()
         damage = [line for node in nodes for line in await _reported(transport, node, DAMAGE)]
         copies = [line for node in nodes for line in await _reported(transport, node, COPY_TROUBLE)]
+        hindered = {group.group_id: await _hindered(transport, group) for group in groups}
         troubles = {group.group_id: await _letters_trouble(transport, group.group_id) for group in groups}
     finally:
         await transport.close()
@@ -251,8 +255,12 @@ async def cluster(settings: Mapping[str, str]) -> list[Finding]:
             found.append(Finding(about, "doubt", text, "sharecore groups dead-letters"))
         lag = sum(map(group.known_lag, group.positions))
         if lag and not group.members:
-            text = f"group {group.group_id}: {lag} records wait, and nobody is there to take them"
+            waiting = "1 record waits" if lag == 1 else f"{lag} records wait"
+            text = f"group {group.group_id}: {waiting}, and nobody is there to take them"
             found.append(Finding(about, "doubt", text, "start a worker, or delete the group"))
+        if lag:
+            told = [f"group {group.group_id}: {line}" for line in hindered[group.group_id]]
+            found += [Finding(about, "doubt", line, _WHY.format(group.group_id)) for line in told]
     return found
 
 
@@ -264,6 +272,30 @@ async def _reported(transport: Transport, node: int, name: str) -> list[str]:
         return []
     told = next((entry.value or "" for entry in found.values()), "")
     return [f"broker {node}: {line}" for line in told.splitlines()]
+
+
+async def _hindered(transport: Transport, group: GroupOverview) -> list[str]:
+    """Return what keeps a group's records back, or those of a share partition; nothing if nobody tells."""
+    behind = [
+        TopicPartition(topic, partition)
+        for topic, positions in group.positions.items()
+        for partition, position in positions.items()
+        if position.lag > 0
+    ]
+    if not behind:
+        return []
+    try:
+        lines = await hindrances(transport, group.group_id)
+        waiting = (await waiting_of(transport, group.group_id, behind)).partitions
+    except KafkaError:
+        return []
+    full = [
+        f"{partition}: {describe_reason(reason)}"
+        for partition, reasons in sorted(waiting.items())
+        for reason in reasons
+        if reason["reason"] in ("window", "takeover")
+    ]
+    return lines + full
 
 
 async def _letters_trouble(transport: Transport, group_id: str) -> str:

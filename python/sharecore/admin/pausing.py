@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from sharecore.client.configs import ConfigEntry
+from sharecore.client.configs import ConfigEntry, ResourceKind, describe_configs
+from sharecore.client.wire.transport import Transport
+from sharecore.errors import ErrorCode, KafkaError
 
 PAUSED, PAUSED_UNTIL = "share.paused", "share.paused.until.ms"
 SETTINGS = (PAUSED, PAUSED_UNTIL)
@@ -41,6 +43,20 @@ class Pause:
         if self.until_ms <= now_ms:
             return ""
         return f"paused until {time_text(self.until_ms)}"
+
+
+async def pause_of(transport: Transport, group_id: str) -> Pause:
+    """Return whether a group is paused: not, where its settings may not be read or a broker has none.
+
+    Raises:
+        KafkaError: the broker did not answer.
+    """
+    try:
+        return Pause.of(await describe_configs(transport, ResourceKind.GROUP, group_id, SETTINGS))
+    except KafkaError as error:
+        if error.code is not ErrorCode.GROUP_AUTHORIZATION_FAILED:
+            raise
+        return Pause()
 
 
 def time_text(at_ms: int) -> str:

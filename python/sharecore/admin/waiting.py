@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sharecore.admin.pausing import time_text
+from sharecore.admin.pausing import pause_of, time_text
 from sharecore.client.configs import ResourceKind
 from sharecore.client.wire.cluster import TopicPartition
 from sharecore.client.wire.transport import Transport
@@ -65,6 +66,17 @@ def reason_lines(waiting: Waiting) -> list[str]:
         for partition, reasons in sorted(waiting.partitions.items())
         for reason in reasons
     ]
+
+
+async def hindrances(transport: Transport, group_id: str) -> list[str]:
+    """Return in words what keeps all records of a group back: its pause, breaker, rate, limit of members.
+
+    Raises:
+        KafkaError: the broker did not answer.
+    """
+    paused = (await pause_of(transport, group_id)).describe(round(time.time() * 1000))
+    fetches = (await waiting_of(transport, group_id, ())).fetches
+    return [paused] * bool(paused) + [describe_reason(reason) for reason in fetches]
 
 
 def describe_reason(reason: Reason) -> str:

@@ -72,14 +72,18 @@ def peek(
         if lines not in ("table", "json"):
             raise UsageFailed(f"--format {lines}: unknown; allowed: one of table, json")
         from sharecore.admin.peek import peek as look
+        from sharecore.admin.waiting import hindrances
 
-        async def work(transport: Transport) -> list[Peeked]:
-            return await look(
+        async def work(transport: Transport) -> tuple[list[Peeked], list[str]]:
+            peeked = await look(
                 transport, group, topic, partitions=partition or (), max_records=count, settled=settled
             )
+            return peeked, await hindrances(transport, group)
 
         given = (before or []) + (setting or [])
-        found = over_transport(Cluster(bootstrap or default, given, command_config or whole, timeout), work)
+        found, hindered = over_transport(
+            Cluster(bootstrap or default, given, command_config or whole, timeout), work
+        )
     if hidden := next((each.hidden for each in found if each.hidden is not None), None):
         typer.echo(f"all records look new, as their states cannot be read: {hidden}", err=True)
     if lines == "json":
@@ -89,6 +93,8 @@ def peek(
         print_json(_fields(found))
     else:
         _print_table(found)
+        for line in hindered:
+            typer.echo(f"group {group}: {line}")
 
 
 def _print_table(found: list[Peeked]) -> None:

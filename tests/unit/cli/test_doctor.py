@@ -108,6 +108,12 @@ def test_a_cluster_with_a_group_that_nobody_serves(tmp_path: Path) -> None:
         assert ended.exit_code == 0, ended.output
         assert "answers, 1 share group," in ended.stdout
         assert "group g: 5 records wait, and nobody is there to take them" in ended.stdout
+        assert "paused" not in ended.stdout
+        resources[0]["configs"] = [{"name": "share.paused", "config_operation": 0, "value": "true"}]
+        broker.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=resources)
+        ended = run_here("-b", f"127.0.0.1:{broker.port}")
+        assert "group g: paused until it is resumed" in ended.stdout
+        assert "groups resume" in ended.stdout
     finally:
         broker.stop()
     ended = run_here("-b", f"127.0.0.1:{free_port()}")
