@@ -20,7 +20,6 @@ from sharecore.admin.overview import GroupOverview, look_at_groups
 from sharecore.admin.waiting import describe_reason, hindrances, waiting_of
 from sharecore.client.configs import ResourceKind, describe_configs
 from sharecore.client.settings import read_connection_settings
-from sharecore.client.wire.cluster import TopicPartition
 from sharecore.client.wire.transport import Transport
 from sharecore.config import (
     BrokerConfig,
@@ -276,12 +275,7 @@ async def _reported(transport: Transport, node: int, name: str) -> list[str]:
 
 async def _hindered(transport: Transport, group: GroupOverview) -> list[str]:
     """Return what keeps a group's records back, or those of a share partition; nothing if nobody tells."""
-    behind = [
-        TopicPartition(topic, partition)
-        for topic, positions in group.positions.items()
-        for partition, position in positions.items()
-        if position.lag > 0
-    ]
+    behind = group.behind()
     if not behind:
         return []
     try:

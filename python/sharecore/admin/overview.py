@@ -55,6 +55,15 @@ class GroupOverview:
     unplaced: set[str] = field(default_factory=set)
     error: KafkaError | None = None
 
+    def behind(self) -> list[TopicPartition]:
+        """List the share partitions with records to deliver."""
+        return [
+            TopicPartition(topic, partition)
+            for topic, positions in self.positions.items()
+            for partition, position in positions.items()
+            if position.lag > 0
+        ]
+
     def known_lag(self, topic: str) -> int:
         """Return how many records of a topic are not settled, in the partitions where that is known."""
         return sum(each.lag for each in self.positions[topic].values() if each.lag > 0)

@@ -68,15 +68,20 @@ def reason_lines(waiting: Waiting) -> list[str]:
     ]
 
 
-async def hindrances(transport: Transport, group_id: str) -> list[str]:
-    """Return in words what keeps all records of a group back: its pause, breaker, rate, limit of members.
+async def hindrances(
+    transport: Transport, group_id: str, partitions: Iterable[TopicPartition] = ()
+) -> list[str]:
+    """Return in words what keeps the records of a group back: its pause, breaker, rate, limit of members.
+
+    Args:
+        partitions: share partitions whose own reasons are told too.
 
     Raises:
         KafkaError: the broker did not answer.
     """
     paused = (await pause_of(transport, group_id)).describe(round(time.time() * 1000))
-    fetches = (await waiting_of(transport, group_id, ())).fetches
-    return [paused] * bool(paused) + [describe_reason(reason) for reason in fetches]
+    told = reason_lines(await waiting_of(transport, group_id, partitions))
+    return [paused, *told] if paused else told
 
 
 def describe_reason(reason: Reason) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from sharecore.admin.overview import GroupOverview, look_at_groups
 from sharecore.admin.state_tail import StateTail
+from sharecore.admin.waiting import hindrances
 from sharecore.client.wire.transport import Transport
 from sharecore.errors import ErrorCode, KafkaError
 
@@ -98,6 +99,11 @@ class Watch:
                 raise
         in_flight, oldest = await self._held() if self._held is not None else ({}, {})
         return Look(time.monotonic(), groups, came_back, in_flight, oldest)
+
+    async def why(self, group: GroupOverview) -> list[str]:
+        """Return in words why records of a group are not delivered, as far as its brokers tell."""
+        behind = group.behind()
+        return await hindrances(self._transport, group.group_id, behind) if behind else []
 
     async def close(self) -> None:
         """End all connections."""

@@ -108,6 +108,9 @@ class _Scripted:
             raise found
         return found
 
+    async def why(self, group: GroupOverview) -> list[str]:
+        return [f"jobs-{number}: {group.group_id} waits" for number in range(7)]
+
 
 def test_keys() -> None:
     async def press() -> None:
@@ -129,9 +132,13 @@ def test_keys() -> None:
             assert not app.query_one(Input).display
             await pilot.press("enter")
             assert names() == ["jobs-0", "jobs-1"]
-            assert "me at /127.0.0.1" in str(app.query_one("#members", Static).content)
+            await pilot.pause()
+            said = str(app.query_one("#members", Static).content).splitlines()
+            assert "me at /127.0.0.1" in said[0]
+            assert said[1:] == [f"jobs-{number}: workers waits" for number in range(5)] + ["and 2 more"]
             await pilot.press("escape")
             assert names() == ["idle", "workers", "hidden"]
+            assert str(app.query_one("#members", Static).content) == ""
 
     asyncio.run(press())
 

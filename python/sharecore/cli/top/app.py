@@ -23,6 +23,8 @@ from sharecore.errors import KafkaError
 from sharecore.plural import counted
 
 _LAG = GROUP_COLUMNS.index("LAG")
+_REASONS_MAX = 5
+"""Lines that say why records wait."""
 
 
 class Top(App[None]):
@@ -61,6 +63,7 @@ class Top(App[None]):
         self._before: Look | None = None
         self._trouble = ""
         self._group = ""
+        self._reasons: list[str] = []
         self._column, self._descending = _LAG, True
         self._wanted = ""
 
@@ -90,6 +93,15 @@ class Top(App[None]):
         else:
             self._trouble = ""
             self._before, self._now = self._now, look
+        await self._ask_why()
+
+    async def _ask_why(self) -> None:
+        """Asks why the records of the open group wait."""
+        group = self._now.groups.get(self._group) if self._now else None
+        try:
+            self._reasons = await self._watch.why(group) if group else []
+        except (KafkaError, OSError) as error:
+            self._trouble = str(error)
         self._show()
 
     def _show(self) -> None:
@@ -133,7 +145,9 @@ class Top(App[None]):
         if group is None:
             return "this group is gone" if self._group and self._now else ""
         members = ", ".join(f"{client_id or '?'} at {host}" for client_id, host in sorted(group.members))
-        return f"members: {members or 'none'}"
+        more = len(self._reasons) - _REASONS_MAX
+        reasons = [*self._reasons[:_REASONS_MAX], *([f"and {more} more"] if more > 0 else [])]
+        return "\n".join([f"members: {members or 'none'}", *reasons])
 
     def _selected(self, table: DataTable[Any]) -> str:
         if not table.row_count:
@@ -142,6 +156,8 @@ class Top(App[None]):
 
     def _change_view(self, group: str, column: int) -> None:
         self._group, self._column, self._descending, self._wanted = group, column, True, ""
+        self._reasons = []
+        self.call_later(self._ask_why)
         self.query_one(Input).value = ""
         self._show()
 
