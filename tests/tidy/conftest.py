@@ -18,4 +18,6 @@ def _nothing_is_collected() -> Iterator[None]:
     yield
     for remembered in (tree.text, tree.parsed, tree.nodes):
         remembered.cache_clear()
+    gc.collect()
+    gc.freeze()  # later collections need not visit what remains
     gc.enable()
