@@ -14,6 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
+from tests.simulation.disk_steps import DiskSteps
 from tests.simulation.loop import Clock, Process, SimulatedLoop
 from tests.simulation.network import Listening, Network
 
@@ -51,7 +52,7 @@ def drawn_chance(seed: int) -> Iterator[None]:
         random.setstate(before)
 
 
-class Machine:
+class Machine(DiskSteps):
     """A machine whose broker is started, killed and started again.
 
     Args:
@@ -94,8 +95,6 @@ class Machine:
         self.harmed = False
         self.power_fails = True
         self._process: Process | None = None
-        self._store: _core.Store | None = None
-        self._writing = self._reading = self._maintaining = False
         self._starting: asyncio.Task[None] | None = None
         loop.pumps.append(self._pump)
 
@@ -156,10 +155,7 @@ class Machine:
         self.loop.graveyard += [self.broker, self._starting, self._store]
         self._starting = None
         self.broker = None
-        if self._store is not None:
-            self._store.abandon()
-            self.loop.readers.pop(self._store.fileno(), None)
-            self._store = None
+        self._abandon()
         if power:
             self.disk.crash()
         else:
@@ -192,7 +188,7 @@ class Machine:
 
     def _open_storage(self, path: Path, options: StorageOptions) -> Storage:
         def stepped(where: str, options: StorageOptions) -> _core.Store:
-            self._store = _core.Store.stepped(
+            store = _core.Store.stepped(
                 where,
                 durability=options.durability,
                 segment_bytes=_SEGMENT_BYTES,
@@ -200,50 +196,19 @@ class Machine:
                 staging_bytes=options.staging_bytes,
                 ahead_bytes=self._ahead_bytes,
             )
-            self._writing = self._reading = self._maintaining = False
-            return self._store
+            return self._opened(store)
 
         return Storage(path, options, open_store=stepped)
 
     # the disk, a step at a time
 
     def _pump(self) -> None:
-        store = self._store
-        if store is not None and not self._writing and store.has_work:
-            self._writing = True
-            self.loop.call_later(self._latency_s(), self._write, store)
-        if store is not None and not self._reading and store.has_reads:
-            self._reading = True
-            self.loop.call_later(self._latency_s(), self._read, store)
+        if self._store is not None:
+            self._step_disk(self._store)
 
     def _latency_s(self) -> float:
         chance = self.loop.random
         return chance.uniform(0, self._slow_disk_s) * (20 if chance.random() < 0.02 else 1)
-
-    def _write(self, store: _core.Store) -> None:
-        if store is not self._store:
-            return
-        self._writing = False
-        store.step()
-        self._outcome(store)
-        if not self._maintaining:
-            self._maintaining = True
-            self.loop.call_later(self._latency_s(), self._maintain, store)
-
-    def _read(self, store: _core.Store) -> None:
-        if store is not self._store:
-            return
-        self._reading = False
-        store.step_read()
-        self._outcome(store)
-
-    def _maintain(self, store: _core.Store) -> None:
-        if store is not self._store:
-            return
-        self._maintaining = store.maintain()
-        self._outcome(store)
-        if self._maintaining:
-            self.loop.call_later(1.0 if store.maintenance_error else self._latency_s(), self._maintain, store)
 
     def _look_at_disk(self) -> None:
         harms = self.disk.harmed
@@ -257,14 +222,7 @@ class Machine:
         if self.disk.is_gone:
             self.kill(power=self.power_fails)
         else:
-            self.loop.readable(store.fileno())
-
-    def nap(self, seconds: float) -> None:
-        """What a thread of the log cleaner does while it waits for a segment to be sealed."""
-        store = self._store
-        while store is not None and (store.step() or (not store.maintenance_error and store.maintain())):
-            # wakes those who wait for other staged operations
-            self.loop.readable(store.fileno())
+            super()._outcome(store)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.simulation.disk_steps import DiskSteps
 from tests.simulation.loop import process_of
 from tests.simulation.tier.processes import AHEAD_MS, FASTEST, SLOWEST, Paced, PacedClock, TierLoop
 
@@ -116,7 +117,7 @@ async def _settled(store: _core.Store, sequence: int) -> None:
         await asyncio.sleep(_LOOK_S)
 
 
-class HomeMachine:
+class HomeMachine(DiskSteps):
     """A machine with a data directory, whose broker stands by or leads.
 
     Attributes:
@@ -137,6 +138,7 @@ class HomeMachine:
         self.site = f"machine {number}"
         self.directory = directory
         self.world = world
+        self.loop = world.loop
         self.broker: Broker | None = None
         self.process: HomeProcess | None = None
         self.clock: Any = world.clock
@@ -145,8 +147,6 @@ class HomeMachine:
         self.unproven_at = 0.0
         self._is_serving = False
         self._living: asyncio.Task[None] | None = None
-        self._store: _core.Store | None = None
-        self._writing = self._maintaining = self._reading = False
         self._due_at = 0.0
         self._outside = copy_context()
         self._config = BrokerConfig.from_properties(
@@ -275,10 +275,7 @@ class HomeMachine:
         self.process = None
         world.loop.graveyard += [self.broker, self._living, self._store]
         self._living = self.broker = None
-        if self._store is not None:
-            self._store.abandon()
-            world.loop.readers.pop(self._store.fileno(), None)
-            self._store = None
+        self._abandon()
         world.network.ended(self.site)
         if led:
             world.leader_ended(self)
@@ -323,7 +320,7 @@ class HomeMachine:
         )
 
         def stepped(where: str, options: StorageOptions) -> _core.Store:
-            self._store = _core.Store.stepped_home(
+            store = _core.Store.stepped_home(
                 where,
                 standby=standby,
                 cluster_id=copy.cluster_id,
@@ -334,10 +331,9 @@ class HomeMachine:
                 staging_bytes=options.staging_bytes,
                 **self.world.copy_options,
             )
-            self._writing = self._reading = self._maintaining = False
             self._due_at = 0.0
-            self._store.set_pump(self._wait_a_little)
-            return self._store
+            store.set_pump(self._wait_a_little)
+            return self._opened(store)
 
         return Storage(path, options, open_store=stepped)
 
@@ -345,13 +341,7 @@ class HomeMachine:
         store, process = self._store, self.process
         if store is None or process is None or process.held is not None:
             return
-        loop = self.world.loop
-        if not self._writing and store.has_work:
-            self._writing = True
-            loop.call_later(self._latency_s(), self._write, store, context=process.context)
-        if not self._reading and store.has_reads:
-            self._reading = True
-            loop.call_later(self._latency_s(), self._read, store, context=process.context)
+        self._step_disk(store)
         self._step_bucket(store, process)
 
     def _latency_s(self) -> float:
@@ -393,37 +383,11 @@ class HomeMachine:
             self.world.bucket.deliver()
             self._step_bucket(store, process)
 
-    def _write(self, store: _core.Store) -> None:
-        if store is not self._store:
-            return
-        self._writing = False
-        store.step()
-        process = self.process
-        assert process is not None, "its callbacks end with it"
-        self._step_bucket(store, process)
-        self.world.loop.readable(store.fileno())
-        if not self._maintaining:
-            self._maintaining = True
-            self.world.loop.call_later(self._latency_s(), self._maintain, store, context=process.context)
+    def _later(self, delay_s: float, step: Callable[[_core.Store], None], store: _core.Store) -> None:
+        assert self.process is not None, "its callbacks end with it"
+        self.loop.call_later(delay_s, step, store, context=self.process.context)
 
-    def _read(self, store: _core.Store) -> None:
-        if store is self._store:
-            self._reading = False
-            store.step_read()
-            self.world.loop.readable(store.fileno())
-
-    def _maintain(self, store: _core.Store) -> None:
-        if store is not self._store:
-            return
-        self._maintaining = store.maintain()
-        self.world.loop.readable(store.fileno())
-        if self._maintaining:
-            assert self.process is not None, "its callbacks end with it"
-            context = self.process.context
-            self.world.loop.call_later(self._latency_s(), self._maintain, store, context=context)
-
-    def nap(self, seconds: float) -> None:
-        """What a thread of the log cleaner does while it waits for a segment to be sealed."""
-        store = self._store
-        while store is not None and (store.step() or (not store.maintenance_error and store.maintain())):
-            self.world.loop.readable(store.fileno())
+    def _written(self, store: _core.Store) -> None:
+        assert self.process is not None, "its callbacks end with it"
+        self._step_bucket(store, self.process)
+        self._outcome(store)
