@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 from tests.bucket.home import home_settings, lose_again_and_again, numbers_in
 from tests.bucket.ledger import GROUP, Ledger
-from tests.bucket.versitygw import credentials, free_port, versitygw
-from tests.harness.broker import QUICK_GROUPS, SHARECORE, Broker
+from tests.bucket.versitygw import credentials, versitygw
+from tests.harness.broker import QUICK_GROUPS, SHARECORE, Broker, free_port
 from tests.harness.clients import configure_group, create_topic
 from tests.harness.s3 import BUCKET
 

@@ -10,16 +10,11 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from tests.harness.broker import free_port
 from tests.harness.s3 import BUCKET
 
 KEY, SECRET = "testing-key", "testing-secret-0123456789"
 _START_S = 60
-
-
-def free_port() -> int:
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def credentials() -> dict[str, str]:

@@ -7,7 +7,6 @@ import os
 import re
 import shlex
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -21,6 +20,7 @@ import pytest
 import tomllib
 import typer
 from tests.harness.blocks import PAGES, Block, blocks
+from tests.harness.broker import free_port
 from tests.harness.clients import create_topic, produce
 from tests.harness.examples import Examples, shown
 from tests.harness.tour import steps_in
@@ -259,8 +259,7 @@ def test_a_worker_shows_its_health(empty: Environment, broker: str) -> None:
         "def done(record: Record) -> None:\n"
         "    pass\n"
     )
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     until = time.monotonic() + 60
     with empty.started("sharecore", "work", "healthy:done", "-b", broker, "--health-port", str(port)):
         while True:

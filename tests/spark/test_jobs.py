@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +21,7 @@ from confluent_kafka.admin import (
 )
 from pyspark.sql import SparkSession
 from tests.harness.batches import keyed_batch
-from tests.harness.broker import QUICK_GROUPS, Broker
+from tests.harness.broker import QUICK_GROUPS, Broker, free_port
 from tests.harness.clients import (
     ACCEPT,
     QUIET,
@@ -271,9 +270,7 @@ def one_line(ended: Result) -> str:
 
 @pytest.mark.parametrize("command", ["lag", "poison", "audit", "redrive"])
 def test_what_is_wrong_is_said_in_one_line(command: str, spark: SparkSession, worked: Broker) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        nobody = f"127.0.0.1:{probe.getsockname()[1]}"
+    nobody = f"127.0.0.1:{free_port()}"
     assert f"no broker at {nobody}" in one_line(run(command, "--group", GROUP, "-b", nobody))
     assert "there is no share group nobody" in one_line(run(command, *at(worked, "--group", "nobody")))
     assert "is not a setting" in one_line(run(command, *at(worked, "--group", GROUP, "-X", "no.such=1")))

@@ -20,8 +20,13 @@ group.share.min.heartbeat.interval.ms=500
 group.share.heartbeat.interval.ms=1000
 P
 [ -e "$home/ports" ] || "${PYTHON:-python3}" - > "$home/ports" <<'P'
-import socket
-probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
+import random, socket
+probes = []
+while len(probes) < 2:
+    try:  # below the kernel's ports for clients: no connection takes one while the broker is down
+        probes.append(socket.create_server(("127.0.0.1", random.randrange(12_000, 32_000))))
+    except OSError:
+        pass
 print(*(probe.getsockname()[1] for probe in probes))
 P
 read -r own controller < "$home/ports"

@@ -17,7 +17,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.harness.aio import in_loop
-from tests.harness.broker import Broker
+from tests.harness.broker import Broker, free_port
 from tests.harness.clients import configure_group, produce
 from tests.interop.conftest import BrokerMaker
 
@@ -111,8 +111,7 @@ async def test_a_worker_is_ready_as_long_as_the_broker_answers(new_broker: Broke
 
 @in_loop
 async def test_a_worker_that_has_reached_no_broker_says_so() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as nobody:
-        port = nobody.getsockname()[1]
+    port = free_port()
 
     @worker("jobs", health_port=0)
     async def handle(_: Record) -> None: ...

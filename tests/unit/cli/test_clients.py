@@ -8,6 +8,7 @@ from threading import Thread
 
 import pytest
 from click.testing import Result
+from tests.harness.broker import free_port
 from typer.testing import CliRunner
 
 from sharecore.cli.app import app
@@ -21,10 +22,7 @@ def run(*arguments: str) -> Result:
 @pytest.fixture
 def silent_port() -> int:
     """Return a port without a listener."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    return free_port()
 
 
 @pytest.mark.parametrize("command", [("groups",), ("produce", "t", "v"), ("consume", "t", "--group", "g")])

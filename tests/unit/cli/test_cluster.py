@@ -17,6 +17,7 @@ from unittest.mock import MagicMock
 import pytest
 import typer
 from click.testing import Result
+from tests.harness.broker import free_port
 from typer.testing import CliRunner
 
 from sharecore.cli.app import app
@@ -36,10 +37,7 @@ def unset(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def silent_port() -> int:
     """Return a port without a listener."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    return free_port()
 
 
 @pytest.fixture
