@@ -2,19 +2,26 @@
 
     python -m tests.bucket.takeovers --kills 100 --json takeovers.json
 
-Two brokers share a bucket. One leads and the other stands by; the leader is killed, or stopped, and started
-again as the standby. One producer and one member of a share group go on all the time.
+Two brokers share a bucket. One leads and the other stands by; the leader is killed, stopped (SIGTERM),
+suspended (SIGSTOP) or cut off from the bucket, and started again as the standby. One producer and one member
+of a share group go on all the time.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
+import signal
+import subprocess
+import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -28,6 +35,8 @@ from sharecore.client.blocking import ShareConsumer
 from sharecore.errors import KafkaError
 
 GROUP = "workers"
+HOWS = ("killed", "stopped", "suspended", "cut off")
+_UNSENT_MAX = 1000
 _WAIT_S = 120.0
 _PAUSE_S = 0.05
 
@@ -37,16 +46,22 @@ class Clients:
 
     Args:
         bootstrap: the addresses of the brokers.
+        rate: records a second.
     """
 
-    def __init__(self, bootstrap: str) -> None:
-        self.answered: dict[int, float] = {}
-        """Records by number, and when they were answered."""
-        self.settled: dict[int, float] = {}
-        """Records whose acknowledgement was answered, and when that was first so."""
+    def __init__(self, bootstrap: str, rate: int) -> None:
+        self.answered: set[int] = set()
+        """Numbers of confirmed records."""
+        self.answered_at: list[float] = []
+        """When records were confirmed, in order."""
+        self.settled: set[int] = set()
+        """Numbers of records whose acknowledgement was confirmed."""
+        self.settled_at: list[float] = []
+        """When acknowledgements were confirmed, in order."""
         self.again: set[int] = set()
         """Records that came once more after their acknowledgement had been answered."""
         self._bootstrap = bootstrap
+        self._rate = rate
         self._ends = threading.Event()
         self._threads = [threading.Thread(target=work) for work in (self._produce, self._consume)]
         for thread in self._threads:
@@ -61,10 +76,17 @@ class Clients:
         # unconfirmed records are sent again, in order
         settings = {"bootstrap.servers": self._bootstrap, "enable.idempotence": True, "linger.ms": 0}
         producer = Producer(settings | QUIET)
-        number = 0
+        number, began = 0, time.monotonic()
         while not self._ends.is_set():
-            producer.produce(TOPIC, b"%d" % number, on_delivery=self._noted(number))
-            number += 1
+            due = min(int((time.monotonic() - began) * self._rate), number + _UNSENT_MAX)
+            for each in range(number, due):
+                while True:
+                    try:
+                        producer.produce(TOPIC, b"%d" % each, on_delivery=self._noted(each))
+                        break
+                    except BufferError:
+                        producer.poll(0.1)
+            number = max(number, due)
             producer.poll(0)
             time.sleep(0.01)
         producer.flush(60)
@@ -72,7 +94,8 @@ class Clients:
     def _noted(self, number: int) -> Callable[[object, Message], None]:
         def noted(error: object, message: Message) -> None:
             if error is None:
-                self.answered[number] = time.monotonic()
+                self.answered.add(number)
+                self.answered_at.append(time.monotonic())
 
         return noted
 
@@ -95,14 +118,15 @@ class Clients:
                     consumer.acknowledge(record)
                 errors = consumer.commit_sync()
                 now = time.monotonic()
-                if not any(errors.values()):
-                    for each in numbers:
-                        self.settled.setdefault(each, now)
+                if numbers and not any(errors.values()):
+                    self.settled.update(numbers)
+                    self.settled_at.append(now)
 
 
-def first_after(times: Iterable[float], moment: float) -> float | None:
-    """Return how long after a moment the first of some times lies."""
-    return min((each - moment for each in list(times) if each > moment), default=None)
+def first_after(times: Sequence[float], moment: float) -> float | None:
+    """Return how long after a moment the first of some times lies, which are in order."""
+    place = bisect_right(times, moment)
+    return times[place] - moment if place < len(times) else None
 
 
 def until(condition: Callable[[], object], what: str) -> None:
@@ -117,23 +141,23 @@ def until(condition: Callable[[], object], what: str) -> None:
 def outage(clients: Clients, pause_s: float, end: Callable[[], object]) -> dict[str, float]:
     """End the leader after a pause; return how long no record, and no acknowledgement, is confirmed."""
     began = time.monotonic()
-    until(lambda: first_after(clients.settled.values(), began), "a record is acknowledged")
+    until(lambda: first_after(clients.settled_at, began), "a record is acknowledged")
     time.sleep(pause_s)
     moment = time.monotonic()
     end()
     # confirmations of the former leader may still be in transit
     after = time.monotonic() + 0.2
     waited = {}
-    for what, times in {"produced": clients.answered, "acknowledged": clients.settled}.items():
+    for what, times in {"produced": clients.answered_at, "acknowledged": clients.settled_at}.items():
         until(partial(_has_after, times, after), f"a record is {what}")
-        seconds = first_after(times.values(), after)
+        seconds = first_after(times, after)
         assert seconds is not None
         waited[what] = seconds + after - moment
     return waited
 
 
-def _has_after(times: dict[int, float], moment: float) -> bool:
-    return first_after(times.values(), moment) is not None
+def _has_after(times: Sequence[float], moment: float) -> bool:
+    return first_after(times, moment) is not None
 
 
 def percentile(values: list[float], share: float) -> float:
@@ -150,47 +174,116 @@ def names_both(bootstrap: str) -> bool:
     return len(found.brokers) == 2
 
 
-def run(home: Path, url: str, kills: int, stops: int, seed: int) -> dict[str, object]:
-    """Kill and stop leaders; return the figures."""
+class Member:
+    """One of the two brokers, with a relay of its own to the bucket if it is to be cut off.
+
+    Args:
+        broker: not started.
+        relay: forwards its requests to the bucket.
+    """
+
+    def __init__(self, broker: Broker, relay: subprocess.Popen[str] | None) -> None:
+        self.broker, self._relay = broker, relay
+
+    def end(self, how: str) -> None:
+        """End its leadership in one of the `HOWS`."""
+        if how == "killed":
+            self.broker.kill()
+        elif how == "stopped":
+            self.broker.terminate()
+        elif how == "suspended":
+            os.kill(self.broker.pid, signal.SIGSTOP)
+        else:
+            assert self._relay is not None
+            self._relay.send_signal(signal.SIGSTOP)
+
+    def come_back(self, how: str) -> None:
+        """Start again as the standby. A broker that has lost its leadership ends first, by itself."""
+        if how == "suspended":
+            os.kill(self.broker.pid, signal.SIGCONT)
+            self.broker.wait()
+        elif how == "cut off":
+            assert self._relay is not None
+            self._relay.send_signal(signal.SIGCONT)
+            self.broker.wait()
+        self.broker.start()
+
+
+@contextmanager
+def relay(endpoint: str) -> Iterator[subprocess.Popen[str]]:
+    """Run a relay to a server; the first line that it prints is its port."""
+    port = endpoint.rpartition(":")[2]
+    command = [sys.executable, "-m", "benches.bucket.latency", port, "--p50", "0", "--p99", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def run(
+    home: Path, url: str, counts: Mapping[str, int], seed: int, rate: int = 100, pause_s: float = 2.5
+) -> dict[str, object]:
+    """End leaderships; return the figures.
+
+    Args:
+        home: an empty directory.
+        url: the bucket.
+        counts: how often, by the `HOWS`; cutting off needs a bucket with `AWS_ENDPOINT_URL`.
+        seed: of the moments and the order.
+        rate: records a second.
+        pause_s: the longest pause between a takeover and the next end.
+    """
     moments = random.Random(seed)
-    brokers = [
-        Broker(home / f"broker{node}", settings=home_settings(url, free_port()) | {"node.id": str(node)})
-        for node in (1, 2)
-    ]
-    leader, standby = brokers
-    leader.start()
-    create_topic(leader.bootstrap, TOPIC, 2)
-    configure_group(leader.bootstrap, GROUP, share_auto_offset_reset="earliest")
-    standby.start()
-    until(lambda: names_both(leader.bootstrap), "the leader names its standby")
-    clients = Clients(",".join(each.bootstrap for each in brokers))
-    figures: dict[str, dict[str, list[float]]] = {
-        how: {"produced": [], "acknowledged": []} for how in ("killed", "stopped")
-    }
-    hows = ["killed"] * kills + ["stopped"] * stops
+    with ExitStack() as relays:
+        members = []
+        for node in (1, 2):
+            settings = home_settings(url, free_port()) | {"node.id": str(node)}
+            between = None
+            if counts.get("cut off"):
+                between = relays.enter_context(relay(os.environ["AWS_ENDPOINT_URL"]))
+                assert between.stdout is not None
+                settings["sharecore.bucket.endpoint"] = f"http://127.0.0.1:{int(between.stdout.readline())}"
+            members.append(Member(Broker(home / f"broker{node}", settings=settings), between))
+        return _run(members, counts, moments, rate, pause_s)
+
+
+def _run(
+    members: Sequence[Member], counts: Mapping[str, int], moments: random.Random, rate: int, pause_s: float
+) -> dict[str, object]:
+    leader, standby = members
+    leader.broker.start()
+    create_topic(leader.broker.bootstrap, TOPIC, 2)
+    configure_group(leader.broker.bootstrap, GROUP, share_auto_offset_reset="earliest")
+    standby.broker.start()
+    until(lambda: names_both(leader.broker.bootstrap), "the leader names its standby")
+    clients = Clients(",".join(each.broker.bootstrap for each in members), rate)
+    figures: dict[str, dict[str, list[float]]] = {how: {"produced": [], "acknowledged": []} for how in HOWS}
+    hows = [how for how in HOWS for _ in range(counts.get(how, 0))]
     moments.shuffle(hows)
     try:
         for number, how in enumerate(hows):
-            end = leader.kill if how == "killed" else leader.terminate
-            for what, seconds in outage(clients, moments.uniform(0.5, 2.5), end).items():
+            pause = moments.uniform(0.5, pause_s)
+            for what, seconds in outage(clients, pause, partial(leader.end, how)).items():
                 figures[how][what].append(seconds)
             print(
                 number + 1,
                 how,
                 *(f"{what} {each[-1]:.2f} s" for what, each in figures[how].items()),
+                f"{len(clients.answered):,} records",
                 flush=True,
             )
+            leader.come_back(how)
             leader, standby = standby, leader
-            standby.start()
     finally:
         clients.stop()
-        for broker in brokers:
-            if broker.running():
-                broker.terminate()
-    there = numbers_in(leader.home / "data", TOPIC)
+        for member in members:
+            if member.broker.running():
+                member.broker.terminate()
+    there = numbers_in(leader.broker.home / "data", TOPIC)
     summary: dict[str, object] = {
         "answered": len(clients.answered),
-        "lost": len(clients.answered.keys() - there),
+        "lost": len(clients.answered - there),
         "acknowledged": len(clients.settled),
         "acknowledged_and_delivered_again": len(clients.again),
     }
@@ -210,6 +303,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--kills", type=int, default=100, help="kill -9 of the leader")
     parser.add_argument("--stops", type=int, default=10, help="SIGTERM to the leader")
+    parser.add_argument(
+        "--suspends", type=int, default=0, help="SIGSTOP of the leader until another one leads"
+    )
+    parser.add_argument(
+        "--cuts",
+        type=int,
+        default=0,
+        help="the leader alone does not reach the bucket: takes AWS_ENDPOINT_URL",
+    )
+    parser.add_argument("--rate", type=int, default=100, help="records a second")
+    parser.add_argument("--pause", type=float, default=2.5, help="seconds at most until the next end")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 16))
     parser.add_argument("--url", help="the bucket; without it a directory")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
@@ -219,7 +323,8 @@ def main() -> None:
         (home / "bucket").mkdir()
         url = asked.url or f"file://{home}/bucket"
         print(f"seed {asked.seed}")
-        found = run(home, url, asked.kills, asked.stops, asked.seed)
+        counts = dict(zip(HOWS, (asked.kills, asked.stops, asked.suspends, asked.cuts), strict=True))
+        found = run(home, url, counts, asked.seed, asked.rate, asked.pause)
     print(json.dumps(found, indent=2))
     if asked.json is not None:
         asked.json.write_text(json.dumps(found))

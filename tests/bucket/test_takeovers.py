@@ -18,10 +18,15 @@ def test_nothing_confirmed_is_lost_over_takeovers(tmp_path: Path, monkeypatch: p
         monkeypatch.setenv(name, value)
     seed = random.randrange(1 << 16)
     kills = int(os.environ.get("KILLS", "4"))
-    stops = int(os.environ.get("STOPS", str(kills // 2)))
+    counts = {
+        how: int(os.environ.get(name, str(kills // 2)))
+        for how, name in {"stopped": "STOPS", "suspended": "SUSPENDS", "cut off": "CUTS"}.items()
+    }
+    counts["killed"] = kills
     with versitygw(tmp_path / "server") as endpoint:
         monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
-        found = run(tmp_path, f"s3://{BUCKET}/queue", kills, stops, seed)
+        rate, pause_s = int(os.environ.get("RATE", "100")), float(os.environ.get("PAUSE", "2.5"))
+        found = run(tmp_path, f"s3://{BUCKET}/queue", counts, seed, rate, pause_s)
     print(found)
     assert found["answered"]
     assert found["lost"] == 0, f"seed {seed}"
