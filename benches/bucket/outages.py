@@ -25,7 +25,7 @@ _READ_S = 10.0
 
 def of_home(scratch: Path, url: str, kills: int, seed: int) -> Outages:
     """Kill the leader of a home, which its standby replaces."""
-    found = run(scratch, url, kills, 0, seed)
+    found = run(scratch, url, {"killed": kills}, seed)
     produced, settled = found["killed_produced_s"], found["killed_acknowledged_s"]
     assert isinstance(produced, dict)
     assert isinstance(settled, dict)
@@ -62,7 +62,7 @@ def of_apache(scratch: Path, kills: int, seed: int) -> Outages:
             leader.start()
         clients.stop()
         there = _read(cluster.bootstrap)
-        lost, again = len(clients.answered.keys() - there), len(clients.again)
+        lost, again = len(clients.answered - there), len(clients.again)
         clients = None
     finally:
         if clients is not None:

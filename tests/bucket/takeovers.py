@@ -49,7 +49,7 @@ class Clients:
         rate: records a second.
     """
 
-    def __init__(self, bootstrap: str, rate: int) -> None:
+    def __init__(self, bootstrap: str, rate: int = 100) -> None:
         self.answered: set[int] = set()
         """Numbers of confirmed records."""
         self.answered_at: list[float] = []

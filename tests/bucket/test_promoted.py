@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 
 from tests.bucket.home import TOPIC, home_settings, numbers_in
-from tests.bucket.versitygw import credentials, free_port, versitygw
-from tests.harness.broker import QUICK_GROUPS, SHARECORE, Broker
+from tests.bucket.versitygw import credentials, versitygw
+from tests.harness.broker import QUICK_GROUPS, SHARECORE, Broker, free_port
 from tests.harness.clients import create_topic, produce
 from tests.harness.s3 import BUCKET
 
