@@ -2417,6 +2417,7 @@ class BucketCopy:
 
     `random`: 16 bytes, unique among all stores. `is_tried`: whether the bucket has passed the probe.
     `standby`: has found that nobody leads; the home is claimed only if nobody has written since.
+    `cache_bytes`: how much of a home's sealed segments stays on the disk; 0: everything.
     Raises ValueError for invalid settings.
     """
 
@@ -2435,6 +2436,7 @@ class BucketCopy:
         surplus_bytes: int,
         linger_ms: int = ...,
         puts_per_second: int = ...,
+        cache_bytes: int = ...,
         is_tried: bool = ...,
         standby: Standby | None = ...,
     ) -> Self: ...
@@ -2453,6 +2455,9 @@ class BucketStatus:
         surplus_bytes: of files kept only until they are uploaded.
         creates, gets, lists, deletes: requests, retries included; `failed` got no definite answer.
         sent_bytes: of all create requests.
+        local_bytes, remote_bytes: of a home with a bound, on the disk and in the bucket alone; 0 without one.
+        evicted: segments that left the disk.
+        pieces: read from the bucket, with their `piece_bytes` and how long all took; reads that failed.
     """
 
     @property
@@ -2489,6 +2494,20 @@ class BucketStatus:
     def failed(self) -> int: ...
     @property
     def sent_bytes(self) -> int: ...
+    @property
+    def local_bytes(self) -> int: ...
+    @property
+    def remote_bytes(self) -> int: ...
+    @property
+    def evicted(self) -> int: ...
+    @property
+    def pieces(self) -> int: ...
+    @property
+    def piece_bytes(self) -> int: ...
+    @property
+    def piece_micros(self) -> int: ...
+    @property
+    def pieces_failed(self) -> int: ...
 
 def bucket_url(url: str) -> str:
     """Return the URL of a bucket in canonical form.
@@ -2615,9 +2634,11 @@ def prepare_home(
     random: tuple[int, int],
     is_tried: bool = False,
     standby: Standby | None = None,
+    is_bounded: bool = False,
 ) -> tuple[Literal["empty", "local", "bucket"], str | None, int, int, int]:
     """Bring a data directory in line with its home in a bucket, after trying whether that can be relied on,
-    unless that is known. What `standby` has read of the journal is not read again.
+    unless that is known. What `standby` has read of the journal is not read again. If it
+    `is_bounded`, only the indexes of missing segments are fetched.
 
     Returns: `empty` (both are empty), `local` (the directory was not a home so far) or `bucket`; the cluster
     of the home (`proposed` if there was none), None for `local`; place and time of the newest object, and

@@ -194,7 +194,21 @@ class BrokerConfig(
                 "sharecore.durability=bucket: set sharecore.bucket.url, as s3://BUCKET/PREFIX or "
                 "file:///DIRECTORY"
             )
+        self._check_cache()
         check_relations(self.value, self.explicit)
+
+    def _check_cache(self) -> None:
+        cache_bytes = self.sharecore_bucket_cache_bytes
+        if cache_bytes == 0:
+            return
+        named = f"sharecore.bucket.cache.bytes={cache_bytes}"
+        if self.sharecore_durability != "bucket":
+            raise ConfigError(
+                f"{named}: records may leave the disk only when the bucket has all that was confirmed; set "
+                "sharecore.durability=bucket, with sharecore.bucket.url"
+            )
+        if cache_bytes < CACHE_BYTES_MIN:
+            raise ConfigError(f"{named}; allowed: 0 (everything stays local), or at least {CACHE_BYTES_MIN}")
 
     def _check_bucket(self, url: str) -> None:
         if self.upstream_settings:
@@ -250,6 +264,9 @@ def _listener_properties(properties: Mapping[str, str]) -> dict[str, dict[str, s
             found.setdefault(listener, {})[key] = text
     return found
 
+
+CACHE_BYTES_MIN = 16 << 20
+"""A quarter of it is for pieces of 1 MiB that readers fetch."""
 
 ALIASES = {"log.dir": "log.dirs", "broker.id": "node.id"}
 """Names that stand for another where that one is not set."""

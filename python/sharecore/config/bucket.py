@@ -69,6 +69,13 @@ class BucketSettings:
         low=1,
         high=10_000,
     )
+    sharecore_bucket_cache_bytes: int = setting(
+        Kind.LONG,
+        0,
+        "With `sharecore.durability=bucket`: local disk space for sealed segments. Beyond it, segments that "
+        "the bucket has leave the disk, and are read from the bucket. 0: everything stays local.",
+        low=0,
+    )
     sharecore_bucket_history_ms: int = setting(
         Kind.LONG, 86_400_000, "Minimum history that `sharecore bucket restore --at` can reach.", low=0
     )

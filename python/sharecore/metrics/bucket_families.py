@@ -49,5 +49,22 @@ BUCKET_REQUESTS = counter(
 BUCKET_FAILURES = counter(
     "sharecore_bucket_request_failures", "Requests to the bucket that got no definite answer."
 )
+BUCKET_LOCAL = gauge(
+    "sharecore_bucket_cache_bytes",
+    "Of a home with `sharecore.bucket.cache.bytes`: bytes of sealed segments on the local disk, and of "
+    "pieces that were fetched.",
+)
+BUCKET_REMOTE = gauge(
+    "sharecore_bucket_remote_bytes", "Of such a home: bytes of sealed segments that only the bucket has."
+)
+BUCKET_EVICTED = counter("sharecore_bucket_evicted_segments", "Segments that left the local disk.")
+BUCKET_PIECES = counter("sharecore_bucket_pieces", "Pieces of such segments that were read from the bucket.")
+BUCKET_PIECE_BYTES = counter("sharecore_bucket_piece_bytes", "Bytes of these pieces.")
+BUCKET_PIECE_TIME = counter(
+    "sharecore_bucket_piece_seconds", "Time that reading pieces took, failures included."
+)
+BUCKET_PIECE_FAILURES = counter(
+    "sharecore_bucket_piece_failures", "Reads of pieces that failed: readers got KAFKA_STORAGE_ERROR."
+)
 
 BUCKET = tuple(each for each in list(globals().values()) if isinstance(each, Family))

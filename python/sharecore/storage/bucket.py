@@ -58,12 +58,14 @@ class BucketPlace:
         endpoint: URL of an S3-compatible server; None: from the environment, or Amazon's.
         region: None: from the environment, or us-east-1.
         allow_http: whether a remote endpoint may be reached without TLS.
+        cache_bytes: how much of a home's sealed segments stays on the local disk; 0: everything.
     """
 
     url: str
     endpoint: str | None = None
     region: str | None = None
     allow_http: bool = False
+    cache_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,7 @@ class CopyOptions:
                 surplus_bytes=self.surplus_bytes,
                 linger_ms=self.linger_ms,
                 puts_per_second=self.puts_per_second,
+                cache_bytes=place.cache_bytes,
                 is_tried=self.is_tried,
                 standby=self.standby,
             )
@@ -268,6 +271,7 @@ def prepare(
             random=_random(),
             is_tried=is_tried,
             standby=standby,
+            is_bounded=bucket.cache_bytes > 0,
         )
     return Prepared(how, cluster_id, at_ms, read)
 

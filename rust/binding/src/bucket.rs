@@ -169,10 +169,10 @@ pub(crate) fn restore_bucket(
 
 /// Make a data directory match its home in a bucket. Return the starting point: `empty` (both are empty), `local` (the
 /// directory was not a home before) or `bucket`; the home's cluster id, unless `local`; the place and time of the newest object; and
-/// the bytes read. Unless `is_tried`, the bucket is probed first. Objects that `standby` has read are not read again.
-/// `ValueError`: wrong settings; `OSError`: nothing was changed.
+/// the bytes read. Unless `is_tried`, the bucket is probed first. Objects that `standby` has read are not read again. If it
+/// `is_bounded`, only the indexes of segments are fetched. `ValueError`: wrong settings; `OSError`: nothing was changed.
 #[pyfunction]
-#[pyo3(signature = (url, path, *, endpoint, region, allow_http, cluster_id, proposed, random, is_tried = false, standby = None))]
+#[pyo3(signature = (url, path, *, endpoint, region, allow_http, cluster_id, proposed, random, is_tried = false, standby = None, is_bounded = false))]
 #[allow(clippy::needless_pass_by_value, clippy::too_many_arguments)]
 pub(crate) fn prepare_home(
     py: Python<'_>,
@@ -186,6 +186,7 @@ pub(crate) fn prepare_home(
     random: (u64, u64),
     is_tried: bool,
     standby: Option<Py<PyStandby>>,
+    is_bounded: bool,
 ) -> PyResult<HowPrepared> {
     let standby = standby.as_ref().map(Py::get);
     let settings = settings(url, endpoint, region, allow_http)?;
@@ -211,7 +212,12 @@ pub(crate) fn prepare_home(
         let never = AtomicBool::new(false);
         let is_over = standby.map_or(&never, |it| &it.is_over);
         let mut bucket = Until::new(&mut transport, is_over);
-        sharecore_store::prepare_home(&mut bucket, &path, cluster, read, &mut |_| {})
+        let prepare = if is_bounded {
+            sharecore_store::prepare_bounded_home
+        } else {
+            sharecore_store::prepare_home
+        };
+        prepare(&mut bucket, &path, cluster, read, &mut |_| {})
     });
     let prepared = prepared.map_err(|error| refused(error.to_string()))?;
     Ok(as_tuple(prepared, standby))

@@ -11,9 +11,10 @@ use sharecore_bucket::{
     HOME_WINDOW,
     probe::{Probe, Verdict},
 };
-use sharecore_bucket_io::Transport;
+use sharecore_bucket_io::{Settings, Transport};
 use sharecore_store::{
-    BackupOptions, BackupState, BackupStatus, BucketLine, Durability, Options, Store,
+    Asking, BackupOptions, BackupState, BackupStatus, BucketLine, CacheOptions, ColdFigures,
+    Durability, Options, Store,
 };
 
 use crate::{
@@ -35,7 +36,7 @@ pub(crate) struct PyBucketCopy(Mutex<Option<(BucketSender, BackupOptions)>>);
 #[pymethods]
 impl PyBucketCopy {
     #[new]
-    #[pyo3(signature = (url, *, endpoint, region, allow_http, cluster_id, node_id, random, interval_ms, history_ms, surplus_bytes, linger_ms = 20, puts_per_second = 10, is_tried = false, standby = None))]
+    #[pyo3(signature = (url, *, endpoint, region, allow_http, cluster_id, node_id, random, interval_ms, history_ms, surplus_bytes, linger_ms = 20, puts_per_second = 10, cache_bytes = 0, is_tried = false, standby = None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         url: &str,
@@ -50,11 +51,16 @@ impl PyBucketCopy {
         surplus_bytes: u64,
         linger_ms: u64,
         puts_per_second: u64,
+        cache_bytes: u64,
         is_tried: bool,
         standby: Option<&Bound<'_, PyStandby>>,
     ) -> PyResult<Self> {
         let settings = settings(url, endpoint, region, allow_http)?;
         let transport = Transport::start(&settings).map_err(PyValueError::new_err)?;
+        let cache = (cache_bytes > 0)
+            .then(|| bounded(&settings, cache_bytes))
+            .transpose()
+            .map_err(PyValueError::new_err)?;
         let mut options = BackupOptions {
             cluster_id,
             node: node_id,
@@ -64,6 +70,7 @@ impl PyBucketCopy {
             surplus_bytes,
             linger_ms,
             puts_per_second,
+            cache,
             ..BackupOptions::default()
         };
         if let Some(standby) = standby {
@@ -95,6 +102,15 @@ impl PyBucketCopy {
         });
         Ok(sender)
     }
+}
+
+/// A bound on the local disk. Readers have a transport of their own: they wait for it, and nothing else does.
+fn bounded(settings: &Settings, bytes: u64) -> Result<CacheOptions, String> {
+    let transport = Transport::start(settings)?;
+    Ok(CacheOptions {
+        bytes,
+        ask: Asking(Arc::new(move |what| transport.wait(what))),
+    })
 }
 
 /// Sends a store's requests to its bucket.
@@ -229,10 +245,25 @@ pub(crate) struct PyBucketStatus {
     deletes: u64,
     failed: u64,
     sent_bytes: u64,
+    local_bytes: u64,
+    remote_bytes: u64,
+    evicted: u64,
+    pieces: u64,
+    piece_bytes: u64,
+    piece_micros: u64,
+    pieces_failed: u64,
 }
 
-impl From<BackupStatus> for PyBucketStatus {
-    fn from(status: BackupStatus) -> Self {
+impl PyBucketStatus {
+    /// The status of a store's copy; None without one.
+    pub(crate) fn of(store: &Store) -> Option<Self> {
+        let cold = store.cold_figures().unwrap_or_default();
+        Some((store.bucket_status()?, cold).into())
+    }
+}
+
+impl From<(BackupStatus, ColdFigures)> for PyBucketStatus {
+    fn from((status, cold): (BackupStatus, ColdFigures)) -> Self {
         Self {
             state: match status.state {
                 BackupState::Attaching => "attaching",
@@ -256,6 +287,13 @@ impl From<BackupStatus> for PyBucketStatus {
             deletes: status.deletes,
             failed: status.failed,
             sent_bytes: status.sent_bytes,
+            local_bytes: cold.local_bytes,
+            remote_bytes: cold.remote_bytes,
+            evicted: cold.evicted,
+            pieces: cold.reads,
+            piece_bytes: cold.read_bytes,
+            piece_micros: cold.read_micros,
+            pieces_failed: cold.failed,
         }
     }
 }

@@ -85,7 +85,7 @@ impl PyStore {
 
     /// Status of the copy in a bucket; None without one.
     fn bucket_status(&self) -> Option<PyBucketStatus> {
-        self.0.bucket_status().map(Into::into)
+        PyBucketStatus::of(&self.0)
     }
 
     #[staticmethod]

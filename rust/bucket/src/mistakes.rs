@@ -31,6 +31,8 @@ pub enum Mistake {
     LeaseFromAnswer,
     /// The silence of a leader is counted over looks that failed.
     SilenceOverFailures,
+    /// A segment leaves the local disk before it is in the bucket.
+    EvictedUnshipped,
 }
 
 /// Whether a mistake is planted: always false.

@@ -8,7 +8,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::memory::{self, Handle};
+use crate::{
+    cold::{self, Hollow},
+    disk::Source,
+    memory::{self, Handle},
+};
 
 /// How a file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +32,8 @@ pub(crate) enum File {
     System(fs::File),
     /// On a memory disk.
     Memory(Handle),
+    /// Of a segment whose batches lie in the bucket; for reading.
+    Hollow(Box<Hollow>),
 }
 
 impl File {
@@ -40,6 +46,14 @@ impl File {
     }
 
     pub(crate) fn open_for(path: &Path, access: Access) -> io::Result<Self> {
+        let file = Self::open_plainly(path, access)?;
+        match access {
+            Access::Read => Hollow::around(file, path),
+            Access::Write | Access::Create => Ok(file),
+        }
+    }
+
+    fn open_plainly(path: &Path, access: Access) -> io::Result<Self> {
         if let Some(disk) = memory::mounted(path) {
             return disk.open(path, access).map(Self::Memory);
         }
@@ -55,6 +69,7 @@ impl File {
         match self {
             Self::System(file) => Ok(file.metadata()?.len()),
             Self::Memory(file) => file.len(),
+            Self::Hollow(file) => file.own().len(),
         }
     }
 
@@ -62,6 +77,7 @@ impl File {
         match self {
             Self::System(file) => file.set_len(size),
             Self::Memory(file) => file.set_len(size),
+            Self::Hollow(_) => Err(cold::elsewhere()),
         }
     }
 
@@ -69,6 +85,7 @@ impl File {
         match self {
             Self::System(file) => file.sync_data(),
             Self::Memory(file) => file.sync(),
+            Self::Hollow(file) => file.own().sync_data(),
         }
     }
 
@@ -76,6 +93,7 @@ impl File {
         match self {
             Self::System(file) => file.read_exact_at(out, at),
             Self::Memory(file) => file.read_exact_at(out, at),
+            Self::Hollow(file) => file.read(Source::Disk, out, at),
         }
     }
 
@@ -83,9 +101,9 @@ impl File {
     pub(crate) fn fill_at(&self, mut out: &mut [MaybeUninit<u8>], mut at: u64) -> io::Result<()> {
         let file = match self {
             Self::System(file) => file,
-            Self::Memory(file) => {
+            Self::Memory(_) | Self::Hollow(_) => {
                 let mut bytes = vec![0; out.len()];
-                file.read_exact_at(&mut bytes, at)?;
+                self.read_exact_at(&mut bytes, at)?;
                 fill(out, &bytes);
                 return Ok(());
             }
@@ -109,6 +127,7 @@ impl File {
         match self {
             Self::System(file) => file.write_at(bytes, at),
             Self::Memory(file) => file.write_at(bytes, at),
+            Self::Hollow(_) => Err(cold::elsewhere()),
         }
     }
 
@@ -127,6 +146,7 @@ impl File {
                     let bytes: Vec<&[u8]> = pieces.iter().map(|piece| &**piece).collect();
                     file.write_at(&bytes.concat(), at)
                 }
+                Self::Hollow(_) => Err(cold::elsewhere()),
             };
             match written {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
@@ -156,6 +176,7 @@ impl Read for &File {
         match self {
             File::System(file) => (&*file).read(out),
             File::Memory(file) => file.read(out),
+            File::Hollow(_) => Err(cold::elsewhere()),
         }
     }
 }
@@ -165,6 +186,7 @@ impl Write for &File {
         match self {
             File::System(file) => (&*file).write(bytes),
             File::Memory(file) => file.write(bytes),
+            File::Hollow(_) => Err(cold::elsewhere()),
         }
     }
 
@@ -178,6 +200,7 @@ impl Seek for &File {
         match self {
             File::System(file) => (&*file).seek(to),
             File::Memory(file) => file.seek(to),
+            File::Hollow(_) => Err(cold::elsewhere()),
         }
     }
 }

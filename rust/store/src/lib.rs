@@ -13,6 +13,7 @@ mod bucket;
 mod cache;
 mod checkpoint;
 mod cleaner;
+mod cold;
 mod damage;
 mod decode;
 mod directory_lock;
@@ -59,9 +60,10 @@ pub use batch::check_request;
 pub use bucket::{
     BackupOptions, BackupState, BackupStatus, BucketError, BucketLine, Changed, FreePlace,
     JournalCache, JournalEnd, Led, Moment, Prepared, Restored, Restoring, Standby, has_own_data,
-    prepare_home, restore,
+    prepare_bounded_home, prepare_home, restore,
 };
 pub use cleaner::{CleanOptions, Cleaned, Dirt};
+pub use cold::{Asking, CacheOptions, ColdFigures};
 pub use damage::Damage;
 pub use error::{RecordFault, Refusal, RefusedRecords, StoreError};
 pub use fault::{Fault, FaultPoint};

@@ -8,6 +8,8 @@ use std::{
     time::Duration,
 };
 
+use sharecore_bucket as bucket;
+
 use crate::{
     LogId, checkpoint,
     entries::{Entries, Entry},
@@ -69,6 +71,7 @@ pub(crate) fn run(shared: &Shared, dir: &Path, segment_bytes: u64) {
 enum Task {
     Seal(Seal),
     Rewrite(Vec<u64>),
+    Evict(u64, bucket::Segment),
 }
 
 /// Does one step of pending work; returns whether there was any.
@@ -84,6 +87,9 @@ fn next(state: &mut State, segment_bytes: u64) -> Option<Task> {
     if let Some(seal) = state.seals.front() {
         return Some(Task::Seal(seal.clone()));
     }
+    if let Some((id, name)) = state.segments.surplus() {
+        return Some(Task::Evict(id, name));
+    }
     let victims = state.segments.victims(segment_bytes);
     (!victims.is_empty()).then(|| {
         state.rewriting = true;
@@ -96,6 +102,7 @@ impl Task {
         let result = match self {
             Self::Seal(seal) => seal_segment(shared, dir, seal),
             Self::Rewrite(victims) => rewrite(shared, dir, victims),
+            Self::Evict(id, name) => evict(shared, *id, *name),
         };
         let mut state = shared.lock();
         if std::mem::take(&mut state.rewriting) {
@@ -171,6 +178,38 @@ impl Write for At<'_> {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// Removes the batches of a segment from the disk, if the bucket has them.
+fn evict(shared: &Shared, id: u64, name: bucket::Segment) -> Result<(), StoreError> {
+    let path = shared.lock().segments.path(id);
+    let Some(cold) = shared.backup.as_ref().and_then(|it| it.cold.as_ref()) else {
+        return Ok(());
+    };
+    let attempt = || -> io::Result<()> {
+        let file = File::open(&path)?;
+        let blocks = index::read(&path, id, &file).map_err(io::Error::other)?;
+        let first = blocks.iter().map(|block| u64::from(block.stored.at)).min();
+        let hollow = first.map(|from| cold.hollow(&path, name, from));
+        let Some(new) = hollow.transpose()?.flatten() else {
+            shared.lock().segments.unnamed(id);
+            return Ok(());
+        };
+        let mut state = shared.lock();
+        // it is removed only after the state has forgotten it
+        if !state.segments.is_sealed(id) {
+            drop(state);
+            return files::remove(&new);
+        }
+        files::rename(&new, &path)?;
+        state.segments.hollowed(id);
+        Ok(())
+    };
+    attempt().map_err(|error| {
+        // the next checkpoint names it again
+        shared.lock().segments.unnamed(id);
+        StoreError::io(&path)(error)
+    })
 }
 
 /// Copies the live batches of some segments to a new one, and removes them.

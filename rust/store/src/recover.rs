@@ -270,6 +270,9 @@ fn reach(state: &mut State) -> Result<(), StoreError> {
                 _ => StoreError::io(&path)(error),
             })?;
         let blocks = index::read(&path, id, &file)?;
+        if matches!(&*file, File::Hollow(_)) {
+            state.segments.hollowed(id);
+        }
         state
             .segments
             .holds(id, blocks.iter().map(|block| block.bytes).sum());

@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, io, path::PathBuf, sync::Arc};
 
+use sharecore_bucket as bucket;
+
 use crate::{files::File, segment::Kind};
 
 /// Open files of sealed segments.
@@ -19,6 +21,10 @@ pub(crate) struct Segment {
     pins: u32,
     file: Option<Arc<File>>,
     used: u64,
+    /// The name in the bucket that a checkpoint there gives it.
+    named: Option<bucket::Segment>,
+    /// Its batches lie in the bucket alone.
+    is_hollow: bool,
 }
 
 #[derive(Debug)]
@@ -28,6 +34,8 @@ pub(crate) struct Segments {
     next: u64,
     clock: u64,
     freed: u64,
+    /// How many bytes of sealed segments stay on the disk.
+    bound: Option<u64>,
 }
 
 impl Segments {
@@ -38,6 +46,7 @@ impl Segments {
             next: 1,
             clock: 0,
             freed: 0,
+            bound: None,
         }
     }
 
@@ -72,7 +81,9 @@ impl Segments {
             sealed: kind == Kind::Compact,
             pins: 0,
             file,
-            used: 0,
+            used: self.clock,
+            named: None,
+            is_hollow: false,
         };
         self.map.insert(id, segment);
     }
@@ -147,6 +158,8 @@ impl Segments {
     pub(crate) fn sealed(&mut self, id: u64) {
         if let Some(segment) = self.map.get_mut(&id) {
             segment.sealed = true;
+            // it may be read next
+            segment.used = self.clock;
         }
     }
 
@@ -205,6 +218,67 @@ impl Segments {
         segment.file = Some(Arc::clone(&file));
         self.close_surplus();
         Ok(file)
+    }
+
+    /// Keep so many bytes of sealed segments on the disk.
+    pub(crate) fn bound(&mut self, bytes: u64) {
+        self.bound = Some(bytes);
+    }
+
+    /// A checkpoint in the bucket names a segment.
+    pub(crate) fn named(&mut self, name: bucket::Segment) {
+        let kind = if name.is_compact {
+            Kind::Compact
+        } else {
+            Kind::Journal
+        };
+        if let Some(segment) = self.map.get_mut(&name.id)
+            && segment.kind == kind
+        {
+            segment.named = Some(name);
+        }
+    }
+
+    /// A segment stays on the disk, until it is named again.
+    pub(crate) fn unnamed(&mut self, id: u64) {
+        if let Some(segment) = self.map.get_mut(&id) {
+            segment.named = None;
+        }
+    }
+
+    /// The file of a segment holds only its index.
+    pub(crate) fn hollowed(&mut self, id: u64) {
+        if let Some(segment) = self.map.get_mut(&id) {
+            debug_assert!(segment.sealed, "its batches are not in the bucket");
+            segment.is_hollow = true;
+            segment.file = None;
+        }
+    }
+
+    /// Bytes of sealed segments on the disk, and of those in the bucket alone.
+    pub(crate) fn sealed_bytes(&self) -> (u64, u64) {
+        let sealed = self.map.values().filter(|s| s.sealed);
+        sealed.fold((0, 0), |(local, remote), segment| {
+            if segment.is_hollow {
+                (local, remote + segment.bytes)
+            } else {
+                (local + segment.bytes, remote)
+            }
+        })
+    }
+
+    /// Beyond the bound: the segment that was read longest ago and that the bucket has.
+    pub(crate) fn surplus(&self) -> Option<(u64, bucket::Segment)> {
+        let bound = self.bound?;
+        if self.sealed_bytes().0 <= bound {
+            return None;
+        }
+        let local = self
+            .iter()
+            .filter(|(_, s)| s.sealed && !s.is_hollow && s.pins == 0);
+        let named = local.filter_map(|(id, s)| Some((s.used, id, s.named?)));
+        let oldest = named.min_by_key(|(used, id, _)| (*used, *id));
+        oldest.map(|(_, id, name)| (id, name))
     }
 
     fn close_surplus(&mut self) {

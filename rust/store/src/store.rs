@@ -16,6 +16,7 @@ use crate::{
     LogId,
     apart::Reads,
     bucket::{self, Backup, Worker, home},
+    cold::Cold,
     damage::{Damage, Damages},
     directory_lock::DirectoryLock,
     error::{Refusal, StoreError},
@@ -226,14 +227,19 @@ impl Store {
             options.staging_bytes,
             options.producer_bytes,
         );
+        let is_home = options.durability == Durability::Bucket;
+        let bound = options.bucket.as_ref().and_then(|it| it.cache.as_ref());
+        let cold = bound.filter(|_| is_home).map(|it| Cold::open(dir, it));
+        if let Some(cold) = &cold {
+            state.segments.bound(cold.segment_bytes);
+        }
         let (journal, leftovers) = recover::open(dir, options, &mut state)?;
         state.bound_producers();
-        let is_home = options.durability == Durability::Bucket;
         if is_home {
             state.shipping = Some(Shipping::new(journal.next_frame));
         }
         let backup = options.bucket.clone().map(|options| {
-            let backup = Backup::new(dir, options, is_home, &journal);
+            let backup = Backup::new(dir, options, is_home, &journal).with(cold);
             for (id, path) in leftovers {
                 // already gone, or removed by the next start
                 let _ = backup.discard(id, &path);

@@ -237,10 +237,13 @@ def test_what_a_broker_asks_of_its_copy() -> None:
             "sharecore.bucket.surplus.bytes": "2000000",
             "sharecore.bucket.linger.ms": "5",
             "sharecore.bucket.puts.per.second": "50",
+            "sharecore.bucket.cache.bytes": "20000000",
             "sharecore.durability": "bucket",
         }
     )
-    place = BucketPlace("s3://backups/queue", "https://s3.example", "eu-somewhere-1", allow_http=True)
+    place = BucketPlace(
+        "s3://backups/queue", "https://s3.example", "eu-somewhere-1", allow_http=True, cache_bytes=20_000_000
+    )
     expected = CopyOptions(place, "AbC", 3, 50, 7, 2_000_000, 5, 50, is_tried=True)
     assert copy_options(config, Identity("AbC", 3)) == expected
     assert copy_options(BrokerConfig(), Identity("AbC", 3)) is None

@@ -337,4 +337,5 @@ def bucket_place(config: BrokerConfig) -> BucketPlace:
         config.sharecore_bucket_endpoint,
         config.sharecore_bucket_region,
         config.sharecore_bucket_allow_http,
+        config.sharecore_bucket_cache_bytes,
     )

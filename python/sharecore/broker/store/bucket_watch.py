@@ -109,6 +109,13 @@ class BucketWatch:
             (f.BUCKET_COPIED, status.bytes),
             (f.BUCKET_SENT, status.sent_bytes),
             (f.BUCKET_FAILURES, status.failed),
+            (f.BUCKET_LOCAL, status.local_bytes),
+            (f.BUCKET_REMOTE, status.remote_bytes),
+            (f.BUCKET_EVICTED, status.evicted),
+            (f.BUCKET_PIECES, status.pieces),
+            (f.BUCKET_PIECE_BYTES, status.piece_bytes),
+            (f.BUCKET_PIECE_TIME, status.piece_micros / 1e6),
+            (f.BUCKET_PIECE_FAILURES, status.pieces_failed),
         ):
             sheet.add(family, value)
         for request, count in (

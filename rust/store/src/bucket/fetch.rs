@@ -13,7 +13,7 @@ use super::{
     local::{self, Local},
     restore::{BucketError, Restoring},
 };
-use crate::{error::StoreError, files::File};
+use crate::{cold, error::StoreError, files::File, index};
 
 /// How often a request is tried.
 const ATTEMPTS: u32 = 6;
@@ -31,6 +31,8 @@ pub(super) struct Fetch<'a, 'b> {
     /// The segments needed, with sizes.
     pub(super) segments: Local,
     pub(super) read: Restoring,
+    /// Fetch only the ends of sealed segments, with their indexes.
+    pub(super) is_bounded: bool,
 }
 
 impl<'a, 'b> Fetch<'a, 'b> {
@@ -49,6 +51,7 @@ impl<'a, 'b> Fetch<'a, 'b> {
             journal,
             segments: Local::new(),
             read: Restoring::default(),
+            is_bounded: false,
         }
     }
 
@@ -137,24 +140,74 @@ impl<'a, 'b> Fetch<'a, 'b> {
         let manifest = Manifest::decode(&bytes).filter(|it| it.id == segment.id);
         let manifest = manifest
             .ok_or_else(|| BucketError::Damaged(format!("{name} does not match its checksum")))?;
-        let mut file = File::create(&path).map_err(StoreError::io(&path))?;
-        let parts: Vec<(u32, u32)> = (0..).zip(manifest.parts.iter().copied()).collect();
-        for some in parts.chunks(PARTS) {
-            let bodies = self.all(some.iter().map(|(part, _)| names::part(segment, *part)))?;
-            for ((part, crc), body) in some.iter().zip(bodies) {
-                let name = names::part(segment, *part);
-                let body = body.ok_or_else(|| missing(&name))?;
-                if crc32c::crc32c(&body) != *crc {
-                    let what = format!("{name} does not match its checksum");
-                    return Err(BucketError::Damaged(what));
-                }
-                file.write_all(&body).map_err(StoreError::io(&path))?;
-            }
+        if self.is_bounded {
+            self.end(&path, segment, &manifest)?;
+        } else {
+            self.whole(&path, segment, &manifest)?;
         }
-        file.sync_data().map_err(StoreError::io(&path))?;
         self.segments.insert(segment, manifest.size);
         self.read.segments += 1;
         (self.progress)(&self.read);
         Ok(path)
     }
+
+    /// Write the file of a segment with its index alone.
+    fn end(
+        &mut self,
+        path: &Path,
+        segment: Segment,
+        manifest: &Manifest,
+    ) -> Result<(), BucketError> {
+        let mut kept = Vec::new();
+        for part in (0..manifest.parts.len()).rev() {
+            let of = (part as u32, manifest.parts[part]);
+            let mut body = self.part(segment, of)?;
+            body.append(&mut kept);
+            kept = body;
+            let from = manifest.size - kept.len() as u64;
+            if cold::fits(manifest, from) && index::is_within(&kept, manifest.size) {
+                break;
+            }
+        }
+        if kept.len() as u64 == manifest.size {
+            let mut file = File::create(path).map_err(StoreError::io(path))?;
+            let written = file.write_all(&kept).and_then(|()| file.sync_data());
+            return Ok(written.map_err(StoreError::io(path))?);
+        }
+        Ok(cold::write_fetched(path, segment, manifest, &kept).map_err(StoreError::io(path))?)
+    }
+
+    fn part(&mut self, segment: Segment, (part, crc): (u32, u32)) -> Result<Vec<u8>, BucketError> {
+        let name = names::part(segment, part);
+        let body = self.get(&name)?;
+        checked(&name, body, crc)
+    }
+
+    fn whole(
+        &mut self,
+        path: &Path,
+        segment: Segment,
+        manifest: &Manifest,
+    ) -> Result<(), BucketError> {
+        let mut file = File::create(path).map_err(StoreError::io(path))?;
+        let parts: Vec<(u32, u32)> = (0..).zip(manifest.parts.iter().copied()).collect();
+        for some in parts.chunks(PARTS) {
+            let bodies = self.all(some.iter().map(|(part, _)| names::part(segment, *part)))?;
+            for ((part, crc), body) in some.iter().zip(bodies) {
+                let name = names::part(segment, *part);
+                let body = checked(&name, body, *crc)?;
+                file.write_all(&body).map_err(StoreError::io(path))?;
+            }
+        }
+        Ok(file.sync_data().map_err(StoreError::io(path))?)
+    }
+}
+
+fn checked(name: &str, body: Option<Vec<u8>>, crc: u32) -> Result<Vec<u8>, BucketError> {
+    let body = body.ok_or_else(|| BucketError::Damaged(format!("{name} is missing")))?;
+    if crc32c::crc32c(&body) != crc {
+        let what = format!("{name} does not match its checksum");
+        return Err(BucketError::Damaged(what));
+    }
+    Ok(body)
 }

@@ -52,8 +52,31 @@ pub enum Prepared {
 pub fn prepare_home(
     bucket: &mut dyn Bucket,
     dir: &Path,
+    cluster: (Option<&str>, &str),
+    journal: Option<&JournalCache>,
+    progress: &mut dyn FnMut(&Restoring),
+) -> Result<Prepared, BucketError> {
+    prepare(bucket, dir, cluster, journal, false, progress)
+}
+
+/// As [`prepare_home`], for a store that keeps a bound ([`crate::CacheOptions`]): of segments that it lacks it fetches the
+/// indexes alone.
+pub fn prepare_bounded_home(
+    bucket: &mut dyn Bucket,
+    dir: &Path,
+    cluster: (Option<&str>, &str),
+    journal: Option<&JournalCache>,
+    progress: &mut dyn FnMut(&Restoring),
+) -> Result<Prepared, BucketError> {
+    prepare(bucket, dir, cluster, journal, true, progress)
+}
+
+fn prepare(
+    bucket: &mut dyn Bucket,
+    dir: &Path,
     (cluster_id, proposed): (Option<&str>, &str),
     journal: Option<&JournalCache>,
+    is_bounded: bool,
     progress: &mut dyn FnMut(&Restoring),
 ) -> Result<Prepared, BucketError> {
     let _lock = DirectoryLock::create(dir)?;
@@ -80,7 +103,7 @@ pub fn prepare_home(
         clear(&fresh)?;
         fs::create_dir(&fresh).map_err(StoreError::io(&fresh))?;
         let known = (Some((dir, &local)), journal);
-        let tried = attempt(bucket, &fresh, Moment::Latest, known, progress);
+        let tried = attempt(bucket, &fresh, Moment::Latest, known, is_bounded, progress);
         match tried.result {
             Ok(restored) => {
                 if let Err(error) = check_cluster(&restored.cluster_id, cluster_id) {

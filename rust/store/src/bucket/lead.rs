@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use sharecore_bucket::{
-    Answer, Call, Folded, Frames, HEADER, Kind, Shipped, Shipper,
+    Answer, Call, Folded, Frames, HEADER, Kind, Segment, Shipped, Shipper,
     mistakes::{Mistake, planted},
 };
 
@@ -52,6 +52,8 @@ pub(super) struct Lead {
     pub(super) is_baseless: bool,
     /// The next broker may claim at once: nothing follows.
     pub(super) is_released: bool,
+    /// The store knows what this checkpoint names.
+    named: u64,
 }
 
 impl Lead {
@@ -83,6 +85,7 @@ impl Lead {
             budget: Budget::new(options.puts_per_second, now_ms),
             is_baseless,
             is_released: false,
+            named: 0,
         })
     }
 
@@ -185,6 +188,7 @@ impl Lead {
         self.shipper.calls(now_ms, id, calls);
         let copied = (backup, &self.copied, self.shipper.answered());
         self.keeper.calls(copied, now_ms, id, calls)?;
+        self.name(shared, backup);
         let keeper = &self.keeper;
         backup.release(self.frame, |id| keeper.needs(id));
         // after the first it looks by itself
@@ -194,6 +198,35 @@ impl Lead {
             Some(_) => object.saturating_sub(self.uncut).max(1),
         });
         Ok(())
+    }
+
+    /// Tell the store which segments the newest checkpoint in the bucket names: these need not stay.
+    fn name(&mut self, shared: &Shared, backup: &Backup) {
+        let copied = &self.copied;
+        let is_known = self.named == copied.checkpoint && !planted(Mistake::EvictedUnshipped);
+        if backup.cold.is_none() || is_known {
+            return;
+        }
+        self.named = copied.checkpoint;
+        let mut state = shared.lock();
+        if planted(Mistake::EvictedUnshipped) {
+            let sealed = state.segments.iter().filter(|(_, it)| it.sealed);
+            let sealed: Vec<_> = sealed.map(|(id, it)| (id, it.kind)).collect();
+            for (id, kind) in sealed {
+                state.segments.named(Segment {
+                    id,
+                    epoch: self.shipper.epoch(),
+                    is_compact: kind == segment::Kind::Compact,
+                });
+            }
+        }
+        for segment in copied.uploaded.values() {
+            if !copied.fresh.contains(segment) {
+                state.segments.named(*segment);
+            }
+        }
+        drop(state);
+        shared.maintenance.notify_all();
     }
 
     /// Cut objects while there is room and reason.

@@ -28,7 +28,7 @@ mod waiting;
 mod worker;
 
 pub use follower::Changed;
-pub use home::{Prepared, has_own_data, prepare_home};
+pub use home::{Prepared, has_own_data, prepare_bounded_home, prepare_home};
 pub use journal_cache::JournalCache;
 pub use journal_end::JournalEnd;
 pub use line::BucketLine;
@@ -38,12 +38,24 @@ pub use standby::{FreePlace, Led, Standby};
 
 use std::sync::Arc;
 
-use crate::store::Store;
+use crate::{cold::ColdFigures, store::Store};
 
 pub(crate) use shared::Backup;
 pub(crate) use worker::{Worker, run};
 
 impl Store {
+    /// What is on the local disk and what was fetched, with a bound ([`crate::CacheOptions`]).
+    pub fn cold_figures(&self) -> Option<ColdFigures> {
+        let cold = self.shared.backup.as_ref()?.cold.as_ref()?;
+        let figures = cold.figures();
+        let (local, remote) = self.shared.lock().segments.sealed_bytes();
+        Some(ColdFigures {
+            local_bytes: figures.local_bytes + local,
+            remote_bytes: remote,
+            ..figures
+        })
+    }
+
     /// The calls for a transport to make, for the copy in a bucket; `None` without one.
     pub fn bucket_line(&self) -> Option<Arc<BucketLine>> {
         self.shared.backup.as_ref().map(|backup| backup.line())

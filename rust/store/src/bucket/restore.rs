@@ -89,7 +89,7 @@ pub fn restore(
     loop {
         let Tried {
             result, is_stale, ..
-        } = attempt(bucket, dir, moment, (None, None), progress);
+        } = attempt(bucket, dir, moment, (None, None), false, progress);
         if result.is_ok() {
             return result;
         }
@@ -119,6 +119,7 @@ pub(super) fn attempt(
     dir: &Path,
     moment: Moment,
     (segments, journal): (Option<(&Path, &Local)>, Option<&JournalCache>),
+    is_bounded: bool,
     progress: &mut dyn FnMut(&Restoring),
 ) -> Tried {
     let mut restore = Restore {
@@ -126,6 +127,7 @@ pub(super) fn attempt(
         dir,
         moment,
         known: Vec::new(),
+        is_bounded,
     };
     let result = restore.run();
     Tried {
@@ -141,6 +143,8 @@ struct Restore<'a, 'b> {
     moment: Moment,
     /// Place and epoch of all checkpoints, ascending.
     known: Vec<(u64, u32)>,
+    /// Of the segments before the checkpoint, only the indexes are needed.
+    is_bounded: bool,
 }
 
 /// The last object restored: its place, its creation time, and the number after its last frame.
@@ -178,9 +182,11 @@ impl Restore<'_, '_> {
                 BucketError::Damaged("a checkpoint holds none that this release can read".into())
             })?;
             since = at;
+            self.fetch.is_bounded = self.is_bounded;
             for segment in &checkpoint.segments {
                 self.fetch.segment(*segment)?;
             }
+            self.fetch.is_bounded = false;
             checkpoint::save(self.dir, since.segment, &checkpoint.store)?;
             named.extend(checkpoint.named());
         }

@@ -14,6 +14,7 @@ use sharecore_bucket::Writer;
 use super::{frames::Cursor, home, journal_end::JournalEnd, line::BucketLine, standby::FreePlace};
 use crate::{
     checkpoint::{self, Since},
+    cold::{CacheOptions, Cold},
     files,
     journal::Journal,
     segment::SEGMENT_HEADER,
@@ -58,6 +59,8 @@ pub struct BackupOptions {
     pub claims_at: Option<FreePlace>,
     /// With durability `bucket`: where [`crate::prepare_home`] has found the end of the journal, if it has.
     pub restored: Option<JournalEnd>,
+    /// With durability `bucket`: how much stays on the local disk; None for everything.
+    pub cache: Option<CacheOptions>,
 }
 
 impl Default for BackupOptions {
@@ -80,6 +83,7 @@ impl Default for BackupOptions {
             puts_per_second: 10,
             claims_at: None,
             restored: None,
+            cache: None,
         }
     }
 }
@@ -207,6 +211,8 @@ pub(crate) struct Backup {
     pub(super) line: Arc<BucketLine>,
     inner: Mutex<Inner>,
     is_closing: AtomicBool,
+    /// Reads of what only the bucket has, with a bound.
+    pub(crate) cold: Option<Arc<Cold>>,
 }
 
 impl Backup {
@@ -239,7 +245,13 @@ impl Backup {
             line: Arc::default(),
             inner: Mutex::new(inner),
             is_closing: AtomicBool::new(false),
+            cold: None,
         }
+    }
+
+    /// Keeps a bound.
+    pub(crate) fn with(self, cold: Option<Arc<Cold>>) -> Self {
+        Self { cold, ..self }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

@@ -17,6 +17,7 @@ use crate::{
     checkpoint::{self, Since},
     directory_lock::DirectoryLock,
     error::StoreError,
+    files::File,
     format,
     log::Log,
     recover::{self, Torn},
@@ -133,6 +134,18 @@ impl Survey {
         if journals.is_empty() && compacts.is_empty() {
             let nothing = io::Error::new(io::ErrorKind::NotFound, "holds no data of a broker");
             return Err(StoreError::io(dir)(nothing));
+        }
+        // all of it would count as damage
+        let is_elsewhere = |path: &PathBuf| matches!(File::open(path), Ok(File::Hollow(_)));
+        let journal_paths = journals.iter().map(|id| Kind::Journal.path(dir, *id));
+        let compact_paths = compacts.iter().map(|id| Kind::Compact.path(dir, *id));
+        if let Some(path) = journal_paths.chain(compact_paths).find(is_elsewhere) {
+            let what = "only the bucket has this segment (sharecore.bucket.cache.bytes). Restore the bucket to a \
+                        new directory, and check that";
+            return Err(StoreError::io(&path)(io::Error::new(
+                io::ErrorKind::Unsupported,
+                what,
+            )));
         }
         let mut survey = Self {
             dir: dir.into(),

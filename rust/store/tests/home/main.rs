@@ -1,6 +1,7 @@
 //! A store whose confirmations wait for its bucket, over a network that loses, delays and repeats requests, through kills, lost
 //! disks and takeovers: everything confirmed exists from then on, and nothing unconfirmed breaks a start.
 
+mod bounded;
 #[path = "../common/mod.rs"]
 mod common;
 mod files;
@@ -30,8 +31,9 @@ use sharecore_store::{
 };
 use world::{NUMBERED, World, options};
 
-fn run(seed: u64, actions: u64) {
-    let mut world = World::new(seed, 15);
+/// Returns how many segments have left the disk.
+fn run(seed: u64, actions: u64, is_bounded: bool) -> u64 {
+    let mut world = World::keeping(seed, 15, is_bounded);
     for _ in 0..actions {
         world.act();
     }
@@ -57,13 +59,14 @@ fn run(seed: u64, actions: u64) {
             "log {log}"
         );
     }
+    world.evicted
 }
 
 #[test]
 fn what_was_answered_outlives_kills_lost_disks_and_takeovers() {
     for seed in (0..60).chain([2957]) {
         println!("seed {seed}");
-        run(seed, 150);
+        run(seed, 150, false);
     }
 }
 
@@ -282,10 +285,16 @@ fn what_a_directory_has_served_without_its_bucket_is_kept() {
 
 /// Return the first seed with which the world finds a mistake.
 fn found(mistake: Mistake) -> Option<u64> {
+    first_found(mistake, false)
+}
+
+/// As `found`, with stores that keep little on the disk.
+fn first_found(mistake: Mistake, is_bounded: bool) -> Option<u64> {
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
     plant(Some(mistake));
-    let found = (0..60).find(|seed| catch_unwind(AssertUnwindSafe(|| run(*seed, 150))).is_err());
+    let found = (0..60)
+        .find(|seed| catch_unwind(AssertUnwindSafe(|| run(*seed, 150, is_bounded))).is_err());
     plant(None);
     std::panic::set_hook(hook);
     found

@@ -25,6 +25,8 @@ pub(crate) struct Network {
     pub(crate) now_ms: u64,
     pub(crate) faults: u64,
     /// The number of steps until the process is killed.
+    /// Stores keep little on the disk.
+    pub(crate) is_bounded: bool,
     pub(crate) kill_in: Option<u64>,
 }
 

@@ -10,7 +10,7 @@ use std::{
 use sharecore_bucket::MemoryBucket;
 use sharecore_store::{
     BackupOptions, BackupState, Change, CleanOptions, Durability, JournalEnd, Options, Prepared,
-    Refusal, Store, prepare_home,
+    Refusal, Store, prepare_bounded_home, prepare_home,
 };
 
 use crate::{
@@ -72,7 +72,11 @@ impl Process {
         restored: Option<JournalEnd>,
     ) -> Self {
         let mut options = options(writer);
-        options.bucket.as_mut().expect("it has one").restored = restored;
+        let bucket = options.bucket.as_mut().expect("it has one");
+        bucket.restored = restored;
+        if network.lock().expect("one thread").is_bounded {
+            bucket.cache = Some(crate::bounded::little(network));
+        }
         let store = Arc::new(Store::open_stepped(dir, &options).expect("it opens"));
         let (waiting, network) = (Arc::downgrade(&store), Arc::clone(network));
         store.set_pump(move || {
@@ -103,10 +107,13 @@ pub(crate) struct World {
     /// For each log, the sequences of the next batch and of the first unconfirmed one.
     pub(crate) sequences: BTreeMap<u64, (i32, i32)>,
     pub(crate) restarts: u64,
+    /// Segments that left the disk.
+    pub(crate) evicted: u64,
 }
 
 impl World {
-    pub(crate) fn new(seed: u64, faults: u64) -> Self {
+    /// A world whose stores keep little on the disk, or everything.
+    pub(crate) fn keeping(seed: u64, faults: u64, is_bounded: bool) -> Self {
         let root = directory();
         let machines: Vec<PathBuf> = ["one", "two"].map(|it| root.path().join(it)).into();
         let network = Arc::new(Mutex::new(Network {
@@ -115,6 +122,7 @@ impl World {
             chance: Chance(seed * 2 + 1),
             now_ms: 0,
             faults,
+            is_bounded,
             kill_in: None,
         }));
         fs::create_dir(&machines[0]).expect("made");
@@ -133,6 +141,7 @@ impl World {
             answered: Vec::new(),
             sequences: (1..=NUMBERED).map(|log| (log, (0, 0))).collect(),
             restarts: 0,
+            evicted: 0,
         }
     }
 
@@ -248,6 +257,21 @@ impl World {
         self.leader.store.step();
         let steps = self.below(12);
         self.run(steps);
+        self.evict();
+    }
+
+    /// Let segments leave the disk, and read all logs. Each step counts, since the next process begins anew.
+    fn evict(&mut self) {
+        let evicted = |store: &Store| store.cold_figures().map_or(0, |it| it.evicted);
+        if !self.network.lock().expect("one thread").is_bounded {
+            return;
+        }
+        let before = evicted(&self.leader.store);
+        self.leader.store.maintain();
+        self.evicted += evicted(&self.leader.store) - before;
+        for log in 1..=NUMBERED {
+            numbers(&self.leader.store, log);
+        }
     }
 
     /// Let the network run.
@@ -387,7 +411,13 @@ impl World {
         }
         let dir = self.machines[0].clone();
         let mut bucket = self.network.lock().expect("one thread").bucket.clone();
-        let prepared = prepare_home(&mut bucket, &dir, (Some("one"), "one"), None, &mut |_| {});
+        let is_bounded = self.network.lock().expect("one thread").is_bounded;
+        let prepare = if is_bounded {
+            prepare_bounded_home
+        } else {
+            prepare_home
+        };
+        let prepared = prepare(&mut bucket, &dir, (Some("one"), "one"), None, &mut |_| {});
         let prepared = prepared.unwrap_or_else(|error| panic!("{error}\n{}", journal(&bucket)));
         assert!(
             self.answered.is_empty() || matches!(prepared, Prepared::Bucket(_) | Prepared::Local),
