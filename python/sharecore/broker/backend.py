@@ -31,6 +31,9 @@ class Host(Protocol):
     groups: Coordinators
     share: ShareServices
 
+    def send_clients_away(self) -> None:
+        """Close the connections of all clients: they look for another broker."""
+
 
 class Backend(StateLogs, Protocol):
     """Differences between a broker with a data directory and a tier node.

@@ -325,6 +325,11 @@ class Broker(Services):
         if self.metrics is not None:
             self.metrics.stop()
 
+    def send_clients_away(self) -> None:
+        """Close the connections of all clients: they look for another broker."""
+        for connection in list(self.server.connections.values()):
+            connection.close()
+
     def _opened(self, connection: Connection) -> None:
         connection.principal = principal = self.transport.principal_of(connection)
         if principal != ANONYMOUS:

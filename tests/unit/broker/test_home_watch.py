@@ -11,6 +11,7 @@ from tests.unit.broker.test_bucket_watch import URL, Copy
 
 from sharecore._core import BucketStatus
 from sharecore.broker.store.home_watch import EXIT_STOPPED, HomeWatch, Lease
+from sharecore.broker.store.isolation import Isolation
 from sharecore.partition import SharePartitions
 from sharecore.partition.leaders import Which
 
@@ -68,6 +69,28 @@ class Partitions:
 
     def resume(self, part: int) -> None:
         self.told.append(f"resume {part}")
+
+
+def test_clients_are_sent_away_while_another_broker_probably_leads() -> None:
+    heard, others, sent = [False], [True], [0]
+
+    def send() -> None:
+        sent[0] += 1
+
+    isolation = Isolation(lambda: heard[0], lambda: others[0], send)
+    isolation.look()
+    assert (isolation.is_isolated, sent) == (False, [0]), "it has not led yet"
+    for was_heard, has_others, rounds, is_isolated, times in (
+        (True, True, 1, False, 0),
+        (False, False, 1, False, 0),
+        (False, True, 1, True, 1),
+        (False, True, 2, True, 3),
+        (True, True, 1, False, 3),
+    ):
+        heard[0], others[0] = was_heard, has_others
+        for _ in range(rounds):
+            isolation.look()
+        assert (isolation.is_isolated, sent) == (is_isolated, [times])
 
 
 def test_nothing_is_leased_while_another_broker_may_lead() -> None:

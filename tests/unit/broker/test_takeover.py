@@ -9,22 +9,24 @@ import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from scramp import ScramClient
 from tests.harness.running import Client, RunningBroker
-from tests.unit.broker.test_bucket import TIMEOUT_S, create
+from tests.unit.broker.test_bucket import TIMEOUT_S, backend, create
 from tests.unit.broker.test_home import bucket, home
 from tests.unit.broker.test_lobby import RunningLobby, leader, until
 from tests.unit.broker.test_sasl import authenticate
 
+from sharecore.broker.cluster import describe_partition
 from sharecore.broker.store.backend import StoreBackend
 from sharecore.errors import ErrorCode
 from sharecore.protocol import ApiKey
 
 if TYPE_CHECKING:
     from sharecore.broker.backend import Host
+    from sharecore.broker.broker import Broker
 
 __all__ = ["bucket", "leader"]
 
@@ -116,6 +118,43 @@ def test_clients_of_a_leader_that_stops_are_let_go_once_the_standby_leads(
     finally:
         kept.close()
         lobby.stop()
+
+
+def describe_partitions(broker: Broker, name: str) -> list[Any]:
+    topic = broker.topics.get(name)
+    assert topic is not None
+    return [describe_partition(broker.cluster, topic.topic_id, log.index) for log in topic.partitions]
+
+
+def test_a_leader_that_does_not_hear_the_bucket_names_no_leader(
+    tmp_path: Path, bucket: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard = [True]
+    monkeypatch.setattr("sharecore.broker.store.backend.is_proven", lambda store, ms: heard[0])
+    running = home(tmp_path / "one", bucket)
+    lobby = RunningLobby(tmp_path / "two", bucket)
+    try:
+        create(running, "jobs")
+        storage = backend(running)
+        until(lambda: storage._isolation is not None and storage._isolation._was_heard)
+        assert storage._nodes is not None
+        asyncio.run_coroutine_threadsafe(storage._nodes.look(), running.loop).result()
+        kept = running.connect()
+        asked = {"topics": [{"name": "jobs", "topic_id": None}]}
+        assert kept.ask(ApiKey.METADATA, 12, **asked).controller_id == 1
+        heard[0] = False
+        with pytest.raises(EOFError):
+            kept.receive_frame()
+        assert running.look(lambda broker: broker.cluster.controller()) == -1
+        assert running.look(lambda broker: broker.cluster.coordinator("workers")) == -1
+        (partition,) = running.look(lambda broker: describe_partitions(broker, "jobs"))
+        assert (partition["leader_id"], partition["error_code"]) == (-1, ErrorCode.LEADER_NOT_AVAILABLE)
+        heard[0] = True
+        running.until(lambda broker: broker.cluster.controller() == 1)
+        assert running.ask(ApiKey.METADATA, 12, **asked).controller_id == 1
+    finally:
+        lobby.stop()
+        running.stop()
 
 
 class SilentNodes:

@@ -22,6 +22,7 @@ from sharecore.broker.store.cleaner import Cleaner
 from sharecore.broker.store.home_nodes import HomeCluster, HomeNodes, leader_epoch, next_leader_epoch
 from sharecore.broker.store.home_watch import LEASE_MS, HomeWatch, Lease, fenced_mark
 from sharecore.broker.store.internal_topics import ensure_internal_topics
+from sharecore.broker.store.isolation import UNHEARD_MS, Isolation
 from sharecore.broker.store.last_leases import LastLeases
 from sharecore.broker.store.retention import Retention
 from sharecore.broker.topic_rules import INTERNAL_TOPICS
@@ -86,6 +87,7 @@ class StoreBackend:
         self._cleaner: Cleaner | None = None
         self._copy: BucketWatch | None = None
         self._lease: Lease | None = None
+        self._isolation: Isolation | None = None
         self._last_leases: LastLeases | None = None
         self._restoring: asyncio.Task[None] | None = None
         self._verifying: asyncio.Task[None] | None = None
@@ -151,8 +153,19 @@ class StoreBackend:
             broker.clock,
             epoch=epoch,
         )
-        may_lease = partial(is_proven, self.storage.store, LEASE_MS)
-        return HomeCluster(self.identity, lambda: broker.listeners, rack, epoch, nodes, may_lease)
+        store = self.storage.store
+        self._isolation = isolation = Isolation(
+            partial(is_proven, store, UNHEARD_MS), lambda: nodes.has_others, broker.send_clients_away
+        )
+        return HomeCluster(
+            self.identity,
+            lambda: broker.listeners,
+            rack,
+            epoch,
+            nodes,
+            partial(is_proven, store, LEASE_MS),
+            lambda: isolation.is_isolated,
+        )
 
     async def join(self, broker: Host) -> None:
         """Learn which groups may still hold records acquired before this start."""
@@ -161,6 +174,8 @@ class StoreBackend:
         if isinstance(self._copy, HomeWatch):
             self._lease = Lease(self.cluster.may_lease, broker.share.partitions)
             self._lease.start()
+        if self._isolation is not None:
+            self._isolation.start()
         self._last_leases = LastLeases(self.catalog, broker.share.partitions, broker.clock)
         has_topics = any(name not in INTERNAL_TOPICS for name in self.topics.names())
         await self._last_leases.begin(has_topics=has_topics)
@@ -216,6 +231,8 @@ class StoreBackend:
             self._copy.stop()
         if self._lease is not None:
             self._lease.stop()
+        if self._isolation is not None:
+            self._isolation.stop()
         if self._nodes is not None:
             self._nodes.stop()
 

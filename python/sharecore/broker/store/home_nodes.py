@@ -26,7 +26,8 @@ logger = logging.getLogger("sharecore.broker")
 
 _READ_MS = 30_000
 _RETRY_MS = 1000
-"""The pause while the leader has not described itself."""
+"""The pause while the leader has not described itself, or the one before has not come back."""
+_EXPECTED_MS = 600_000
 _FIRST_S = 5.0
 _WITHDRAW_S = 1.0
 _SUCCESSION_S = 2.0
@@ -68,6 +69,8 @@ class HomeNodes:
         self._others: list[Described] = []
         self._announced_ms: float | None = None
         self._former: int | None = None
+        self._has_taken_over = False
+        self._began_ms = 0
         self._looked = asyncio.Event()
         self._announcing: asyncio.Future[None] | None = None
         self._rounds = Periodic(self._round, self._pause_ms, "the look at the brokers of the home")
@@ -79,6 +82,8 @@ class HomeNodes:
             former: a broker that has ended, whose description is removed.
         """
         self._former = former
+        self._has_taken_over = former is not None
+        self._began_ms = self._clock.monotonic_ms()
         self._rounds.start()
 
     async def looked(self) -> None:
@@ -101,7 +106,12 @@ class HomeNodes:
             return 0
         leader = self._leader()
         is_known = leader in (NOBODY, self._node_id) or any(each.node_id == leader for each in self._others)
-        return _READ_MS if is_known else _RETRY_MS
+        return _READ_MS if is_known and not self._expects_another() else _RETRY_MS
+
+    def _expects_another(self) -> bool:
+        """Whether the broker that led before may come back soon: clients are told as soon as it has."""
+        is_lately = self._clock.monotonic_ms() < self._began_ms + _EXPECTED_MS
+        return self._has_taken_over and is_lately and not self._current()
 
     def stop(self) -> None:
         """Stop looking."""
@@ -149,6 +159,11 @@ class HomeNodes:
         gone = (self._node_id, self._former)
         self._others = [each for each in found if each.node_id not in gone]
         return found
+
+    @property
+    def has_others(self) -> bool:
+        """Whether another broker of the home is known; the one that led before probably comes back."""
+        return self._has_taken_over or bool(self._current())
 
     async def leave(self) -> bool:
         """Remove the own description; return whether another broker is there, which may take over."""
@@ -219,6 +234,7 @@ class HomeCluster(SingleBroker):
         epoch: its leader epoch.
         nodes: the other brokers.
         may_lease: whether no other broker can lead now.
+        is_isolated: whether another broker probably leads.
     """
 
     leases_always = False
@@ -231,10 +247,22 @@ class HomeCluster(SingleBroker):
         epoch: int,
         nodes: HomeNodes,
         may_lease: Callable[[], bool],
+        is_isolated: Callable[[], bool],
     ) -> None:
         super().__init__(identity, listeners, rack, epoch)
         self._others = nodes
         self._may_lease = may_lease
+        self._is_isolated = is_isolated
+
+    def controller(self) -> int:
+        return NOBODY if self._is_isolated() else super().controller()
+
+    def leader(self, topic_id: UUID, partition: int) -> Leader:
+        found = super().leader(topic_id, partition)
+        return Leader(NOBODY, found.epoch) if self._is_isolated() else found
+
+    def coordinator(self, group_id: str) -> int:
+        return NOBODY if self._is_isolated() else super().coordinator(group_id)
 
     def may_lease(self) -> bool:
         # asked as an answer with acquired records is written: the process may have stood still since they

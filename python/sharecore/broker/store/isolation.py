@@ -1,0 +1,64 @@
+"""A leader of a home that does not reach the bucket: another broker may lead, and clients should ask it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from sharecore.waiting import Periodic
+
+logger = logging.getLogger("sharecore.broker")
+
+UNHEARD_MS = 8000
+"""A standby claims after 6.5 s of silence, and leads within a second."""
+_LOOK_MS = 500
+
+
+class Isolation:
+    """Sends clients away while another broker may lead, and names no leader meanwhile.
+
+    Nothing is answered that the bucket does not confirm, so clients of an isolated leader would wait for
+    their own timeouts, and some would then ask it again, for ever.
+
+    Args:
+        is_heard: whether the bucket has confirmed a write in the last `UNHEARD_MS`.
+        has_others: whether another broker of the home is known.
+        send_away: closes the connections of all clients.
+    """
+
+    def __init__(
+        self, is_heard: Callable[[], bool], has_others: Callable[[], bool], send_away: Callable[[], object]
+    ) -> None:
+        self._is_heard, self._has_others, self._send_away = is_heard, has_others, send_away
+        self._was_heard = False
+        self.is_isolated = False
+        """No leader is named."""
+        self._rounds = Periodic(self._round, lambda: _LOOK_MS, "the look whether the home is reached")
+
+    def start(self) -> None:
+        """Start to look."""
+        self._rounds.start()
+
+    def stop(self) -> None:
+        """Stop looking."""
+        self._rounds.stop()
+
+    async def _round(self) -> None:
+        self.look()
+
+    def look(self) -> None:
+        """Look once. Those who came back since the last look are sent away again.
+
+        Clients ask the broker that they are connected to, who leads and who coordinates their group, as long
+        as it answers.
+        """
+        if self._is_heard():
+            self._was_heard, self.is_isolated = True, False
+        elif self._was_heard and self._has_others():
+            if not self.is_isolated:
+                logger.warning(
+                    "the bucket has not been heard for %d s: clients are sent to the other brokers",
+                    UNHEARD_MS // 1000,
+                )
+            self.is_isolated = True
+            self._send_away()
