@@ -91,11 +91,18 @@ fn prepare(
     if has_data && (!is_home || planted(Mistake::TailTrusted)) {
         return Ok(Prepared::Local);
     }
-    let local = if is_home {
+    let mut local = if is_home {
         local::read(dir)?
     } else {
         Local::new()
     };
+    if !is_bounded {
+        // without a bound nothing reads the bucket later
+        local.retain(|segment, _| {
+            let opened = files::File::open(&local::path(dir, *segment));
+            !matches!(opened, Ok(files::File::Hollow(_)))
+        });
+    }
     let fresh = dir.join(FRESH);
     // once: the standby's looks fill the cache again meanwhile
     let mut may_clear = true;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use sharecore_bucket::{Answer, Bucket, What, mistakes::Mistake};
 use sharecore_store::{
     Asking, CacheOptions, Change, ColdFigures, Prepared, Refusal, Store, Want,
-    prepare_bounded_home, survey,
+    prepare_bounded_home, prepare_home, survey,
 };
 
 use crate::{
@@ -248,6 +248,29 @@ fn segments_in_the_bucket_outlive_restarts_and_lost_disks() {
         refusal.to_string().contains("in the bucket alone"),
         "{refusal}"
     );
+}
+
+#[test]
+fn without_the_bound_evicted_segments_are_fetched_in_full() {
+    let mut home = Home::full();
+    home.store.abandon();
+    let mut bucket = home.begun().lock().expect("one thread").1.clone();
+    let cluster = (Some("one"), "one");
+    let found = prepare_home(&mut bucket, home.dir.path(), cluster, None, &mut |_| {});
+    let Ok(Prepared::Bucket(restored)) = found else {
+        panic!("{found:?}");
+    };
+    assert!(restored.read.segments > 10, "{restored:?}");
+    let opened = Store::open_stepped(home.dir.path(), &options(1)).expect("it opens");
+    home.store = Arc::new(opened);
+    home.reads_all();
+    home.store.abandon();
+    // all of it is local: the next start fetches nothing again
+    let found = prepare_home(&mut bucket, home.dir.path(), cluster, None, &mut |_| {});
+    let Ok(Prepared::Bucket(again)) = found else {
+        panic!("{found:?}");
+    };
+    assert!(again.read.segments <= 3, "{again:?}");
 }
 
 impl Home {
