@@ -42,6 +42,8 @@ const NEW: &str = "bucket.hollow";
 const ATTEMPTS: u32 = 2;
 /// This part of the bound is for pieces, the rest for whole segments.
 const PIECES_SHARE: u64 = 4;
+/// Files of pieces that stay open: scattered reads must not use up the descriptors that connections need.
+const FILES_MAX: usize = 64;
 
 /// Sends a request to the bucket and waits for its answer, on any thread.
 #[derive(Clone)]
@@ -271,7 +273,7 @@ impl Cold {
         Ok(file)
     }
 
-    /// Count a piece that was written, and drop the pieces read longest ago beyond the bound.
+    /// Count a piece that was written, and drop the pieces read longest ago beyond the bounds.
     fn keep(&self, segment: Segment, file: &Arc<File>, piece: u64, bytes: u64) {
         let mut cache = hold(&self.cache);
         let used = cache.clock;
@@ -287,7 +289,7 @@ impl Cold {
         }
         pieces.bytes += bytes;
         cache.bytes += bytes;
-        while cache.bytes > self.piece_bytes {
+        while cache.bytes > self.piece_bytes || cache.pieces.len() > FILES_MAX {
             let oldest = cache.pieces.iter().min_by_key(|(_, it)| it.used);
             let Some(oldest) = oldest.map(|(segment, _)| *segment) else {
                 break;
@@ -409,4 +411,44 @@ pub(crate) fn elsewhere() -> io::Error {
         io::ErrorKind::Unsupported,
         "the batches of this segment lie in the bucket alone (sharecore.bucket.cache.bytes)",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_of_many_segments_keep_few_files_open() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let ask = Asking(Arc::new(|_| Answer::Bytes(vec![7; 10])));
+        let options = CacheOptions {
+            bytes: 1 << 30,
+            ask,
+        };
+        let cold = Cold::open(dir.path(), &options);
+        for id in 0..200 {
+            let segment = Segment {
+                id,
+                epoch: 1,
+                is_compact: false,
+            };
+            let head = Head {
+                segment,
+                size: 10,
+                kept_from: 10,
+                part_bytes: 10,
+                piece_bytes: 10,
+                crcs: vec![crc32c::crc32c(&[7; 10])],
+            };
+            for source in [Source::Disk, Source::Memory] {
+                let file = cold.pieces(&head, 0..=0, source).expect("it is there");
+                let mut bytes = [0; 10];
+                file.read_exact_at(&mut bytes, 0).expect("it was written");
+                assert_eq!(bytes, [7; 10]);
+            }
+        }
+        let cache = hold(&cold.cache);
+        assert_eq!(cache.pieces.len(), FILES_MAX);
+        assert_eq!(cache.bytes, 10 * FILES_MAX as u64);
+    }
 }
