@@ -120,6 +120,26 @@ def test_clients_of_a_leader_that_stops_are_let_go_once_the_standby_leads(
         lobby.stop()
 
 
+def test_a_new_leader_looks_often_until_its_predecessor_is_back(
+    tmp_path: Path, bucket: Path, leader: RunningBroker
+) -> None:
+    lobby = RunningLobby(tmp_path / "two", bucket, leads=_backend)
+    try:
+        leader.stop()
+        storage = lobby.until_leading().backend
+        assert isinstance(storage, StoreBackend)
+        nodes = storage._nodes
+        assert nodes is not None
+        until(lambda: nodes._looked.is_set() and nodes._former is None)
+        assert nodes._pause_ms() == 1000
+        back = RunningLobby(tmp_path / "one", bucket, leads=None, **{"node.id": "1"})
+        until(lambda: nodes._current())
+        assert nodes._pause_ms() == 30_000
+        back.stop()
+    finally:
+        lobby.stop()
+
+
 def describe_partitions(broker: Broker, name: str) -> list[Any]:
     topic = broker.topics.get(name)
     assert topic is not None
