@@ -193,10 +193,13 @@ impl Segments {
         segment.file.clone()
     }
 
-    /// Caches the open file of a segment, unless it is gone or was opened meanwhile.
+    /// Caches the open file of a segment, unless it is gone, or was opened or evicted meanwhile.
     pub(crate) fn keep_open(&mut self, id: u64, file: Arc<File>) {
+        let is_whole = !matches!(*file, File::Hollow(_));
         if let Some(segment) = self.map.get_mut(&id)
             && segment.file.is_none()
+            // an evicted file that stays open keeps its disk space
+            && !(segment.is_hollow && is_whole)
         {
             segment.used = self.clock;
             segment.file = Some(file);
@@ -324,3 +327,22 @@ impl Segments {
 
 /// This many small segments are worth rewriting for fewer files.
 const JOINED: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_evicted_while_a_reader_opened_it_is_not_kept_open() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut segments = Segments::new(dir.path().into());
+        segments.restore(1, Kind::Journal, 10);
+        File::create(&segments.path(1)).expect("room");
+        let file = Arc::new(File::open(&segments.path(1)).expect("it is there"));
+        segments.keep_open(1, Arc::clone(&file));
+        assert!(segments.opened(1).is_some());
+        segments.hollowed(1);
+        segments.keep_open(1, file);
+        assert!(segments.opened(1).is_none());
+    }
+}
