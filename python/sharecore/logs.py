@@ -18,6 +18,8 @@ NAME_MAX = 255
 """Characters of a name, or of anything else that a line quotes: the longest name of a topic fits."""
 _MESSAGE_MAX = 4_000
 _TRACE_MAX = 20_000
+_FORK_S = 1.0
+"""How long a fork waits for the line that is being written."""
 _PLAIN = (bool, int, float, type(None))
 
 
@@ -28,6 +30,18 @@ class _Forks(Protocol):
 
 
 _forking: WeakSet[_Forks] = WeakSet()
+_writing: WeakSet[LogThread] = WeakSet()
+"""Those whose thread is stopped between two lines while the process forks."""
+
+
+def _before_fork() -> None:
+    for each in list(_writing):
+        each.before_fork()
+
+
+def _after_fork_in_parent() -> None:
+    for each in list(_writing):
+        each.after_fork_in_parent()
 
 
 def _after_fork() -> None:
@@ -36,7 +50,9 @@ def _after_fork() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(
+        before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork
+    )
 
 
 def cut(text: str, characters_max: int = NAME_MAX) -> str:
@@ -212,7 +228,11 @@ class LogThread(logging.Handler):
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._is_forked = False
+        self._line_lock = threading.Lock()
+        """Held while a line is written."""
+        self._is_paused = False
         _forking.add(self)
+        _writing.add(self)
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
@@ -253,6 +273,15 @@ class LogThread(logging.Handler):
         self._target.close()
         super().close()
 
+    def before_fork(self) -> None:
+        # the stream has a lock, too, which a child would wait for without end; a pipe that nobody reads may
+        # hold up the line
+        self._is_paused = self._line_lock.acquire(timeout=_FORK_S)
+
+    def after_fork_in_parent(self) -> None:
+        if self._is_paused:
+            self._line_lock.release()
+
     def after_fork(self) -> None:
         self._is_forked = True
         self._changed = threading.Condition()
@@ -269,12 +298,14 @@ class LogThread(logging.Handler):
                     return
                 self._is_writing = True
             for line in lines:
-                self._target.handle(line)
+                with self._line_lock:
+                    self._target.handle(line)
             if left_out:
                 text = f"{left_out:,} lines are missing here: the log is not written as fast as they come"
                 last = lines[-1]
                 missing = logging.LogRecord(last.name, logging.WARNING, "", 0, text, None, None)
-                self._target.handle(self._line(missing, self.format(missing)))
+                with self._line_lock:
+                    self._target.handle(self._line(missing, self.format(missing)))
 
     @staticmethod
     def _line(record: logging.LogRecord, text: str) -> logging.LogRecord:

@@ -235,6 +235,35 @@ for number in range(90):
     assert (lines[-1] == "ValueError: why") is ("ValueError" in end)
 
 
+def test_a_fork_waits_for_the_line_that_is_written() -> None:
+    program = """
+import logging, os, sys, threading, time
+from sharecore.logs import LogThread
+
+class Stream:
+    lock, begun = threading.Lock(), threading.Event()
+    def write(self, text):
+        with self.lock:
+            self.begun.set()
+            time.sleep(0.2)
+            sys.stderr.write(text)
+    def flush(self):
+        sys.stderr.flush()
+
+logging.getLogger().addHandler(LogThread(logging.StreamHandler(Stream())))
+logging.warning("parent")
+Stream.begun.wait()
+if os.fork() == 0:
+    logging.warning("child")
+    logging.shutdown()
+    os._exit(0)
+os.wait()
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30)
+    assert ended.stderr.split() == ["parent", "child"]
+    assert ended.returncode == 0
+
+
 def test_a_child_of_a_fork_logs_for_itself() -> None:
     program = """
 import logging, os, threading
