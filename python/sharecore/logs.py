@@ -285,6 +285,7 @@ class LogThread(logging.Handler):
     def after_fork(self) -> None:
         self._is_forked = True
         self._changed = threading.Condition()
+        self._line_lock = threading.Lock()
 
     def _write(self) -> None:
         while True:

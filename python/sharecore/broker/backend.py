@@ -32,7 +32,10 @@ class Host(Protocol):
     share: ShareServices
 
     def send_clients_away(self) -> None:
-        """Close the connections of all clients: they look for another broker."""
+        """Close the connections of all clients, and new ones, until `welcome_clients`."""
+
+    def welcome_clients(self) -> None:
+        """Serve new connections again."""
 
 
 class Backend(StateLogs, Protocol):

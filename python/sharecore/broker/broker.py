@@ -32,7 +32,7 @@ from sharecore.clock import Clock, SystemClock
 from sharecore.config import BrokerConfig, listeners_of, per_ip_overrides
 from sharecore.deadletters import DeadLetterService
 from sharecore.errors import ConfigError, ErrorCode, KafkaError, missing
-from sharecore.network import Answer, Connection, Server
+from sharecore.network import Answer, Connection, Disconnect, Server
 from sharecore.quotas import ClientQuotas, Throttles
 from sharecore.rates import Window
 from sharecore.security import audit
@@ -102,6 +102,7 @@ class Broker(Services):
         self.authorizer: Authorizer | None = None
         self.checks = Checks()
         self._lobby = lobby
+        self._sends_away = False
         if lobby is None:
             self.listeners = {listener.name: listener for listener in listeners_of(config)}
             self.transport = Transport(config, self.listeners)
@@ -326,11 +327,21 @@ class Broker(Services):
             self.metrics.stop()
 
     def send_clients_away(self) -> None:
-        """Close the connections of all clients: they look for another broker."""
+        """Close the connections of all clients, and new ones, until `welcome_clients`.
+
+        A request that is never confirmed must not be taken either: its client sends it again.
+        """
+        self._sends_away = True
         for connection in list(self.server.connections.values()):
             connection.close()
 
+    def welcome_clients(self) -> None:
+        """Serve new connections again."""
+        self._sends_away = False
+
     def _opened(self, connection: Connection) -> None:
+        if self._sends_away:
+            raise Disconnect("another broker of the home may lead")
         connection.principal = principal = self.transport.principal_of(connection)
         if principal != ANONYMOUS:
             connection.count_as(str(principal))

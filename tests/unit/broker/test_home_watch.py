@@ -72,25 +72,25 @@ class Partitions:
 
 
 def test_clients_are_sent_away_while_another_broker_probably_leads() -> None:
-    heard, others, sent = [False], [True], [0]
-
-    def send() -> None:
-        sent[0] += 1
-
-    isolation = Isolation(lambda: heard[0], lambda: others[0], send)
+    heard, others = [False], [True]
+    told: list[str] = []
+    isolation = Isolation(
+        lambda: heard[0], lambda: others[0], lambda: told.append("go"), lambda: told.append("come")
+    )
     isolation.look()
-    assert (isolation.is_isolated, sent) == (False, [0]), "it has not led yet"
-    for was_heard, has_others, rounds, is_isolated, times in (
-        (True, True, 1, False, 0),
-        (False, False, 1, False, 0),
-        (False, True, 1, True, 1),
-        (False, True, 2, True, 3),
-        (True, True, 1, False, 3),
+    assert (isolation.is_isolated, told) == (False, []), "it has not led yet"
+    for was_heard, has_others, rounds, is_isolated, said in (
+        (True, True, 1, False, []),
+        (False, False, 1, False, []),
+        (False, True, 2, True, ["go"]),
+        (True, True, 2, False, ["go", "come"]),
+        (False, True, 1, True, ["go", "come", "go"]),
+        (False, False, 1, False, ["go", "come", "go", "come"]),
     ):
         heard[0], others[0] = was_heard, has_others
         for _ in range(rounds):
             isolation.look()
-        assert (isolation.is_isolated, sent) == (is_isolated, [times])
+        assert (isolation.is_isolated, told) == (is_isolated, said)
 
 
 def test_nothing_is_leased_while_another_broker_may_lead() -> None:

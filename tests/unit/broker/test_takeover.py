@@ -169,6 +169,8 @@ def test_a_leader_that_does_not_hear_the_bucket_names_no_leader(
         assert running.look(lambda broker: broker.cluster.coordinator("workers")) == -1
         (partition,) = running.look(lambda broker: describe_partitions(broker, "jobs"))
         assert (partition["leader_id"], partition["error_code"]) == (-1, ErrorCode.LEADER_NOT_AVAILABLE)
+        with pytest.raises(EOFError):
+            running.ask(ApiKey.METADATA, 12, **asked)
         heard[0] = True
         running.until(lambda broker: broker.cluster.controller() == 1)
         assert running.ask(ApiKey.METADATA, 12, **asked).controller_id == 1

@@ -155,7 +155,10 @@ class StoreBackend:
         )
         store = self.storage.store
         self._isolation = isolation = Isolation(
-            partial(is_proven, store, UNHEARD_MS), lambda: nodes.has_others, broker.send_clients_away
+            partial(is_proven, store, UNHEARD_MS),
+            lambda: nodes.has_others,
+            broker.send_clients_away,
+            broker.welcome_clients,
         )
         return HomeCluster(
             self.identity,

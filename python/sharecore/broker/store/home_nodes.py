@@ -163,7 +163,7 @@ class HomeNodes:
     @property
     def has_others(self) -> bool:
         """Whether another broker of the home is known; the one that led before probably comes back."""
-        return self._has_taken_over or bool(self._current())
+        return self._expects_another() or bool(self._current())
 
     async def leave(self) -> bool:
         """Remove the own description; return whether another broker is there, which may take over."""

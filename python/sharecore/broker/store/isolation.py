@@ -23,13 +23,19 @@ class Isolation:
     Args:
         is_heard: whether the bucket has confirmed a write in the last `UNHEARD_MS`.
         has_others: whether another broker of the home is known.
-        send_away: closes the connections of all clients.
+        send_away: closes the connections of all clients, and new ones.
+        welcome: serves new connections again.
     """
 
     def __init__(
-        self, is_heard: Callable[[], bool], has_others: Callable[[], bool], send_away: Callable[[], object]
+        self,
+        is_heard: Callable[[], bool],
+        has_others: Callable[[], bool],
+        send_away: Callable[[], object],
+        welcome: Callable[[], object],
     ) -> None:
-        self._is_heard, self._has_others, self._send_away = is_heard, has_others, send_away
+        self._is_heard, self._has_others = is_heard, has_others
+        self._send_away, self._welcome = send_away, welcome
         self._was_heard = False
         self.is_isolated = False
         """No leader is named."""
@@ -47,18 +53,21 @@ class Isolation:
         self.look()
 
     def look(self) -> None:
-        """Look once. Those who came back since the last look are sent away again.
+        """Look once; leadership is named again as soon as the bucket is heard, or no other broker is left.
 
         Clients ask the broker that they are connected to, who leads and who coordinates their group, as long
-        as it answers.
+        as it answers: so none is served meanwhile.
         """
-        if self._is_heard():
-            self._was_heard, self.is_isolated = True, False
-        elif self._was_heard and self._has_others():
-            if not self.is_isolated:
-                logger.warning(
-                    "the bucket has not been heard for %d s: clients are sent to the other brokers",
-                    UNHEARD_MS // 1000,
-                )
-            self.is_isolated = True
+        is_heard = self._is_heard()
+        self._was_heard |= is_heard
+        isolated = self._was_heard and not is_heard and self._has_others()
+        if isolated and not self.is_isolated:
+            logger.warning(
+                "the bucket has not been heard for %d s: clients are sent to the other brokers",
+                UNHEARD_MS // 1000,
+            )
             self._send_away()
+        elif self.is_isolated and not isolated:
+            logger.warning("clients are served again")
+            self._welcome()
+        self.is_isolated = isolated
