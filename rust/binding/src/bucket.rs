@@ -212,12 +212,7 @@ pub(crate) fn prepare_home(
         let never = AtomicBool::new(false);
         let is_over = standby.map_or(&never, |it| &it.is_over);
         let mut bucket = Until::new(&mut transport, is_over);
-        let prepare = if is_bounded {
-            sharecore_store::prepare_bounded_home
-        } else {
-            sharecore_store::prepare_home
-        };
-        prepare(&mut bucket, &path, cluster, read, &mut |_| {})
+        sharecore_store::prepare_home(&mut bucket, &path, cluster, read, is_bounded, &mut |_| {})
     });
     let prepared = prepared.map_err(|error| refused(error.to_string()))?;
     Ok(as_tuple(prepared, standby))

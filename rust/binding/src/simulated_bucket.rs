@@ -91,7 +91,7 @@ impl PyMemoryBucket {
         let prepared = py.detach(|| {
             let cluster = (cluster_id.as_deref(), proposed.as_str());
             let read = standby.map(|it| &*it.read);
-            sharecore_store::prepare_home(&mut way, &path, cluster, read, &mut |_| {})
+            sharecore_store::prepare_home(&mut way, &path, cluster, read, false, &mut |_| {})
         });
         let prepared = prepared.map_err(|error| PyOSError::new_err(error.to_string()))?;
         Ok(as_tuple(prepared, standby))

@@ -60,7 +60,7 @@ pub use batch::check_request;
 pub use bucket::{
     BackupOptions, BackupState, BackupStatus, BucketError, BucketLine, Changed, FreePlace,
     JournalCache, JournalEnd, Led, Moment, Prepared, Restored, Restoring, Standby, has_own_data,
-    prepare_bounded_home, prepare_home, restore,
+    prepare_home, restore,
 };
 pub use cleaner::{CleanOptions, Cleaned, Dirt};
 pub use cold::{Asking, CacheOptions, ColdFigures};

@@ -5,6 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use sharecore_bucket as bucket;
+
 use crate::{
     error::StoreError,
     files::{self, File},
@@ -30,6 +32,15 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    /// The kind of a segment in a bucket.
+    pub(crate) fn of(segment: bucket::Segment) -> Self {
+        if segment.is_compact {
+            Self::Compact
+        } else {
+            Self::Journal
+        }
+    }
+
     pub(crate) fn suffix(self) -> &'static str {
         match self {
             Self::Journal => "journal",

@@ -230,13 +230,8 @@ impl Segments {
 
     /// A checkpoint in the bucket names a segment.
     pub(crate) fn named(&mut self, name: bucket::Segment) {
-        let kind = if name.is_compact {
-            Kind::Compact
-        } else {
-            Kind::Journal
-        };
         if let Some(segment) = self.map.get_mut(&name.id)
-            && segment.kind == kind
+            && segment.kind == Kind::of(name)
         {
             segment.named = Some(name);
         }

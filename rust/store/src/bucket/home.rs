@@ -48,30 +48,9 @@ pub enum Prepared {
 /// Synchronize a directory with the bucket, so that it can be opened with [`Durability::Bucket`]. Anything that the
 /// bucket lacks is dropped, unless the directory has served without it. If neither has a cluster, it is `proposed`. On an
 /// error the data are unchanged, as they are if the bucket belongs to another cluster than `cluster_id`, if known; what
-/// was never confirmed may have been put aside. A `journal` of objects that were read before saves reading them.
+/// was never confirmed may have been put aside. A `journal` of objects that were read before saves reading them. For a
+/// store that `is_bounded` ([`crate::CacheOptions`]) only the indexes of segments that it lacks are fetched.
 pub fn prepare_home(
-    bucket: &mut dyn Bucket,
-    dir: &Path,
-    cluster: (Option<&str>, &str),
-    journal: Option<&JournalCache>,
-    progress: &mut dyn FnMut(&Restoring),
-) -> Result<Prepared, BucketError> {
-    prepare(bucket, dir, cluster, journal, false, progress)
-}
-
-/// As [`prepare_home`], for a store that keeps a bound ([`crate::CacheOptions`]): of segments that it lacks it fetches the
-/// indexes alone.
-pub fn prepare_bounded_home(
-    bucket: &mut dyn Bucket,
-    dir: &Path,
-    cluster: (Option<&str>, &str),
-    journal: Option<&JournalCache>,
-    progress: &mut dyn FnMut(&Restoring),
-) -> Result<Prepared, BucketError> {
-    prepare(bucket, dir, cluster, journal, true, progress)
-}
-
-fn prepare(
     bucket: &mut dyn Bucket,
     dir: &Path,
     (cluster_id, proposed): (Option<&str>, &str),

@@ -40,12 +40,7 @@ impl Upload {
                 body: Arc::new(manifest.encode()),
             });
         }
-        let kind = if segment.is_compact {
-            Kind::Compact
-        } else {
-            Kind::Journal
-        };
-        let path = kind.path(dir, segment.id);
+        let path = local::path(dir, segment);
         let mut body = vec![0; manifest.part_bytes.min(manifest.size - from) as usize];
         File::open(&path)
             .and_then(|file| file.read_exact_at(&mut body, from))

@@ -20,12 +20,7 @@ pub(super) type Local = BTreeMap<Segment, u64>;
 
 /// Return the path of a segment's file.
 pub(super) fn path(dir: &Path, segment: Segment) -> std::path::PathBuf {
-    let kind = if segment.is_compact {
-        Kind::Compact
-    } else {
-        Kind::Journal
-    };
-    kind.path(dir, segment.id)
+    Kind::of(segment).path(dir, segment.id)
 }
 
 /// Read the known files. The last line about a file counts, and only if the file has its size.
@@ -73,11 +68,7 @@ pub(super) fn write(dir: &Path, local: &Local) -> Result<(), StoreError> {
 }
 
 fn push(lines: &mut String, segment: Segment, size: u64) {
-    let kind = if segment.is_compact {
-        "compact"
-    } else {
-        "journal"
-    };
+    let kind = Kind::of(segment).suffix();
     let (id, epoch) = (segment.id, segment.epoch);
     // the dot marks a complete line
     writeln!(lines, "{kind} {id} {epoch} {size} .").expect("memory takes it");

@@ -28,7 +28,7 @@ mod waiting;
 mod worker;
 
 pub use follower::Changed;
-pub use home::{Prepared, has_own_data, prepare_bounded_home, prepare_home};
+pub use home::{Prepared, has_own_data, prepare_home};
 pub use journal_cache::JournalCache;
 pub use journal_end::JournalEnd;
 pub use line::BucketLine;

@@ -4,8 +4,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use sharecore_bucket::{Answer, Bucket, What, mistakes::Mistake};
 use sharecore_store::{
-    Asking, CacheOptions, Change, ColdFigures, Prepared, Refusal, Store, Want,
-    prepare_bounded_home, prepare_home, survey,
+    Asking, CacheOptions, Change, ColdFigures, Prepared, Refusal, Store, Want, prepare_home, survey,
 };
 
 use crate::{
@@ -14,7 +13,7 @@ use crate::{
     files::directory,
     first_found,
     network::Network,
-    pumped, run,
+    prepare, pumped, run,
     world::options,
 };
 
@@ -198,7 +197,7 @@ fn a_bucket_that_fails_a_reader_is_named_and_may_be_asked_again() {
         assert_eq!(refusal.code(), 56, "the client tries again: {refusal}");
         let why = refusal.to_string();
         assert!(why.contains(told) && why.contains("segments/"), "{why}");
-        read(&home.store, newest).expect("what is local goes on");
+        read(&home.store, newest).expect("local records are read without the bucket");
     }
     assert_eq!(home.figures().failed, 3);
     assert!(home.store.drain().damaged.is_empty());
@@ -216,11 +215,12 @@ fn segments_in_the_bucket_outlive_restarts_and_lost_disks() {
         if is_lost {
             home.dir = directory();
         }
-        let found = prepare_bounded_home(
+        let found = prepare_home(
             &mut bucket,
             home.dir.path(),
             (Some("one"), "one"),
             None,
+            true,
             &mut |_| {},
         );
         let Ok(Prepared::Bucket(restored)) = found else {
@@ -256,7 +256,7 @@ fn without_the_bound_evicted_segments_are_fetched_in_full() {
     home.store.abandon();
     let mut bucket = home.begun().lock().expect("one thread").1.clone();
     let cluster = (Some("one"), "one");
-    let found = prepare_home(&mut bucket, home.dir.path(), cluster, None, &mut |_| {});
+    let found = prepare(&mut bucket, home.dir.path(), cluster, None);
     let Ok(Prepared::Bucket(restored)) = found else {
         panic!("{found:?}");
     };
@@ -266,7 +266,7 @@ fn without_the_bound_evicted_segments_are_fetched_in_full() {
     home.reads_all();
     home.store.abandon();
     // all of it is local: the next start fetches nothing again
-    let found = prepare_home(&mut bucket, home.dir.path(), cluster, None, &mut |_| {});
+    let found = prepare(&mut bucket, home.dir.path(), cluster, None);
     let Ok(Prepared::Bucket(again)) = found else {
         panic!("{found:?}");
     };

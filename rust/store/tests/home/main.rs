@@ -14,6 +14,7 @@ mod world;
 use std::{
     fs,
     panic::{AssertUnwindSafe, catch_unwind},
+    path::Path,
     sync::{Arc, Mutex},
     thread,
     time::Duration,
@@ -27,11 +28,22 @@ use sharecore_bucket::{
     names, read,
 };
 use sharecore_store::{
-    BackupState, Change, Moment, Prepared, Store, has_own_data, prepare_home, restore,
+    BackupState, BucketError, Change, JournalCache, Moment, Prepared, Store, has_own_data,
+    prepare_home, restore,
 };
 use world::{NUMBERED, World, options};
 
 /// Returns how many segments have left the disk.
+/// Prepare a directory for a store without a bound.
+fn prepare(
+    bucket: &mut dyn Bucket,
+    dir: &Path,
+    cluster: (Option<&str>, &str),
+    journal: Option<&JournalCache>,
+) -> Result<Prepared, BucketError> {
+    prepare_home(bucket, dir, cluster, journal, false, &mut |_| {})
+}
+
 fn run(seed: u64, actions: u64, is_bounded: bool) -> u64 {
     let mut world = World::keeping(seed, 15, is_bounded);
     for _ in 0..actions {
@@ -194,8 +206,7 @@ fn an_idle_home_gives_signs_of_life_and_its_bucket_does_not_grow() {
     assert_eq!(kinds(&bucket).last(), Some(&Kind::Beat));
     store.abandon();
     let again = directory();
-    let prepared = prepare_home(&mut bucket, again.path(), (None, "one"), None, &mut |_| {})
-        .expect("it is whole");
+    let prepared = prepare(&mut bucket, again.path(), (None, "one"), None).expect("it is whole");
     assert!(matches!(prepared, Prepared::Bucket(_)), "{prepared:?}");
     let store = Store::open_stepped(again.path(), &options(2)).expect("it opens");
     assert_eq!(store.logs(), [1]);
@@ -233,7 +244,7 @@ fn of_two_that_begin_with_an_empty_bucket_the_slower_one_can_lead_later() {
     let mut bucket = MemoryBucket::default();
     // they agree on the first one's cluster
     for (dir, proposed) in [(&one, "one"), (&two, "two")] {
-        let found = prepare_home(&mut bucket, dir.path(), (None, proposed), None, &mut |_| {});
+        let found = prepare(&mut bucket, dir.path(), (None, proposed), None);
         assert_eq!(found.expect("it answers"), Prepared::Empty("one".into()));
     }
     let first = Store::open_stepped(one.path(), &options(1)).expect("it opens");
@@ -253,7 +264,7 @@ fn of_two_that_begin_with_an_empty_bucket_the_slower_one_can_lead_later() {
     );
     // a cluster that it had thought of by itself
     let own = (Some("two"), "three");
-    let found = prepare_home(&mut bucket, two.path(), own, None, &mut |_| {}).expect("it answers");
+    let found = prepare(&mut bucket, two.path(), own, None).expect("it answers");
     assert!(matches!(found, Prepared::Bucket(_)), "{found:?}");
     let aside = fs::read_dir(two.path().join("bucket.unconfirmed.1")).expect("put aside");
     assert!(aside.count() > 0);
@@ -268,16 +279,14 @@ fn of_two_that_begin_with_an_empty_bucket_the_slower_one_can_lead_later() {
 fn what_a_directory_has_served_without_its_bucket_is_kept() {
     let dir = directory();
     let mut bucket = MemoryBucket::default();
-    let found = prepare_home(&mut bucket, dir.path(), (None, "one"), None, &mut |_| {})
-        .expect("it answers");
+    let found = prepare(&mut bucket, dir.path(), (None, "one"), None).expect("it answers");
     assert_eq!(found, Prepared::Empty("one".into()));
     let store = Store::open_stepped(dir.path(), &tiny()).expect("it opens");
     store.change(vec![Change::CreateLog(1)]).expect("room");
     while store.step() {}
     drop(store);
     assert!(has_own_data(dir.path()).expect("readable"));
-    let found = prepare_home(&mut bucket, dir.path(), (None, "one"), None, &mut |_| {})
-        .expect("it answers");
+    let found = prepare(&mut bucket, dir.path(), (None, "one"), None).expect("it answers");
     assert_eq!(found, Prepared::Local);
     let store = Store::open_stepped(dir.path(), &tiny()).expect("it opens");
     assert_eq!(store.logs(), [1]);

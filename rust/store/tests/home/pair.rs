@@ -19,7 +19,7 @@ use sharecore_bucket::{
 };
 use sharecore_store::{
     BackupState, Change, FreePlace, JournalCache, Led, Moment, Options, Prepared, Standby, Store,
-    prepare_home, restore,
+    restore,
 };
 
 use net::{Clock, Net, TIMEOUT_MS, Way};
@@ -28,6 +28,7 @@ use crate::{
     common::tiny,
     files::{cut_journal, directory},
     network::Chance,
+    prepare,
     world::options,
 };
 
@@ -253,7 +254,7 @@ impl Pair {
             return;
         };
         let cluster = (Some("one"), "one");
-        let prepared = prepare_home(&mut way, &dir, cluster, Some(read), &mut |_| {});
+        let prepared = prepare(&mut way, &dir, cluster, Some(read));
         let mut options = home_options(node, life);
         let bucket = options.bucket.as_mut().expect("it has one");
         bucket.claims_at = *claims_at;

@@ -3,14 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use sharecore_bucket::{Answer, Bucket, MemoryBucket, What, names};
-use sharecore_store::{
-    BackupState, Change, JournalCache, Led, Prepared, Standby, Store, prepare_home,
-};
+use sharecore_store::{BackupState, Change, JournalCache, Led, Prepared, Standby, Store};
 use tempfile::TempDir;
 
 use crate::{
     files::directory,
-    pumped,
+    prepare, pumped,
     standby::{Counting, Leader, SILENCE_MS, leader},
     world::options,
 };
@@ -68,7 +66,7 @@ fn a_takeover_reads_no_object_of_the_journal_that_the_standby_has_read() {
     let prepared = |bucket: &mut MemoryBucket, cache: Option<&JournalCache>| {
         let mut counting = Counting::new(bucket);
         let cluster = (Some("one"), "one");
-        let prepared = prepare_home(&mut counting, dir.path(), cluster, cache, &mut |_| {});
+        let prepared = prepare(&mut counting, dir.path(), cluster, cache);
         match prepared.expect("it is whole") {
             Prepared::Bucket(restored) => (restored, counting.read, counting.asked),
             other => panic!("{other:?}"),
@@ -114,7 +112,7 @@ fn a_start_reads_the_journal_anew_behind_a_newer_checkpoint() {
         if put == 100 {
             let mut bucket = world.lock().expect("one thread").1.clone();
             let cluster = (Some("one"), "one");
-            let prepared = prepare_home(&mut bucket, dir.path(), cluster, None, &mut |_| {});
+            let prepared = prepare(&mut bucket, dir.path(), cluster, None);
             let Ok(Prepared::Bucket(found)) = prepared else {
                 panic!("{prepared:?}");
             };
@@ -174,7 +172,7 @@ fn a_broker_that_found_nobody_leading_claims_no_other_place() {
             bucket = leader.bucket.clone();
         }
         let cluster = (Some("one"), "one");
-        let prepared = prepare_home(&mut bucket, dir.path(), cluster, Some(&cache), &mut |_| {});
+        let prepared = prepare(&mut bucket, dir.path(), cluster, Some(&cache));
         let Ok(Prepared::Bucket(restored)) = prepared else {
             panic!("{prepared:?}");
         };
@@ -200,13 +198,7 @@ fn a_journal_that_was_read_and_is_damaged_is_read_from_the_bucket() {
     other.store.abandon();
     for read in [&cache, &others] {
         let cluster = (Some("one"), "one");
-        let prepared = prepare_home(
-            &mut leader.bucket,
-            dir.path(),
-            cluster,
-            Some(read),
-            &mut |_| {},
-        );
+        let prepared = prepare(&mut leader.bucket, dir.path(), cluster, Some(read));
         assert!(matches!(prepared, Ok(Prepared::Bucket(_))), "{prepared:?}");
         let store = Store::open_stepped(dir.path(), &options(2)).expect("it opens");
         assert_eq!(store.entries(b"").len(), 3);
@@ -229,7 +221,7 @@ fn a_node_leads_again_though_an_object_of_its_last_life_comes_late() {
     leader.store.abandon();
     let dir = directory();
     let cluster = (Some("one"), "one");
-    let prepared = prepare_home(&mut leader.bucket, dir.path(), cluster, None, &mut |_| {});
+    let prepared = prepare(&mut leader.bucket, dir.path(), cluster, None);
     let Ok(Prepared::Bucket(restored)) = prepared else {
         panic!("{prepared:?}");
     };
@@ -245,7 +237,7 @@ fn a_node_leads_again_though_an_object_of_its_last_life_comes_late() {
 fn a_bucket_that_was_emptied_after_the_restore_gets_a_journal_from_its_beginning() {
     let (mut leader, _, dir) = with_standby(3, 7);
     let cluster = (Some("one"), "one");
-    let prepared = prepare_home(&mut leader.bucket, dir.path(), cluster, None, &mut |_| {});
+    let prepared = prepare(&mut leader.bucket, dir.path(), cluster, None);
     let Ok(Prepared::Bucket(restored)) = prepared else {
         panic!("{prepared:?}");
     };
@@ -257,7 +249,7 @@ fn a_bucket_that_was_emptied_after_the_restore_gets_a_journal_from_its_beginning
     attach(&store, &mut emptied);
     store.abandon();
     let again = directory();
-    let prepared = prepare_home(&mut emptied, again.path(), cluster, None, &mut |_| {});
+    let prepared = prepare(&mut emptied, again.path(), cluster, None);
     assert!(matches!(prepared, Ok(Prepared::Bucket(_))), "{prepared:?}");
 }
 
@@ -301,7 +293,7 @@ fn a_restore_of_a_damaged_bucket_ends_while_looks_go_on() {
         lists: 0,
     };
     let cluster = (Some("one"), "one");
-    let prepared = prepare_home(&mut damaged, dir.path(), cluster, Some(&cache), &mut |_| {});
+    let prepared = prepare(&mut damaged, dir.path(), cluster, Some(&cache));
     assert!(prepared.is_err(), "{prepared:?}");
     leader.store.abandon();
 }

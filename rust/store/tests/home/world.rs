@@ -10,7 +10,7 @@ use std::{
 use sharecore_bucket::MemoryBucket;
 use sharecore_store::{
     BackupOptions, BackupState, Change, CleanOptions, Durability, JournalEnd, Options, Prepared,
-    Refusal, Store, prepare_bounded_home, prepare_home,
+    Refusal, Store, prepare_home,
 };
 
 use crate::{
@@ -412,12 +412,8 @@ impl World {
         let dir = self.machines[0].clone();
         let mut bucket = self.network.lock().expect("one thread").bucket.clone();
         let is_bounded = self.network.lock().expect("one thread").is_bounded;
-        let prepare = if is_bounded {
-            prepare_bounded_home
-        } else {
-            prepare_home
-        };
-        let prepared = prepare(&mut bucket, &dir, (Some("one"), "one"), None, &mut |_| {});
+        let cluster = (Some("one"), "one");
+        let prepared = prepare_home(&mut bucket, &dir, cluster, None, is_bounded, &mut |_| {});
         let prepared = prepared.unwrap_or_else(|error| panic!("{error}\n{}", journal(&bucket)));
         assert!(
             self.answered.is_empty() || matches!(prepared, Prepared::Bucket(_) | Prepared::Local),
