@@ -25,7 +25,8 @@ from sharecore.verify.workload.workers import Worker
 
 _LOOK_SECONDS = 2.0
 _DRAIN_SECONDS_MAX = 300.0
-_LOOKS, _LOOK_SECONDS = 2, 0.25
+_LOOKS, _AGAIN_SECONDS = 2, 0.25
+"""Topics of a run that was interrupted are looked for so often, with this pause."""
 _CLEAN_UP_SECONDS_MAX = 10.0
 
 
@@ -243,7 +244,7 @@ async def _delete_again(topics: TopicAdmin, names: set[str]) -> None:
         for name in found:
             await topics.delete(name)
         looks = 0 if found else looks + 1
-        await asyncio.sleep(_LOOK_SECONDS)
+        await asyncio.sleep(_AGAIN_SECONDS)
 
 
 def _so_far(journal: Journal) -> str:
